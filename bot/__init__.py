@@ -1,0 +1,1 @@
+"""The engine and its doors: from an issue to an executed verdict."""

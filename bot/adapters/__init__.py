@@ -1,0 +1,1 @@
+"""The only place with network clients and subprocesses outside the sandbox."""

@@ -1,0 +1,50 @@
+"""The error tree: who has to act.
+
+    RepriseError
+    ├── UserError        the person who asked can mend it; one sentence and the next step
+    ├── TransientError   trying again later may work (network, rate limit, full disk)
+    │   └── IndexUnreachable
+    └── BuildError       the environment could not be built: a verdict (setup_failed), not a defect
+
+Anything else that escapes is a defect of ours. Broad excepts stand at three places only: the job, HTTP and CLI boundaries.
+"""
+
+from __future__ import annotations
+
+from bot.models.environment import BuildStep
+
+
+class RepriseError(Exception):
+    """Root of all errors raised on purpose."""
+
+
+class UserError(RepriseError):
+    """A mistake in what was asked. `fix` is the next step, as a sentence."""
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
+class TransientError(RepriseError):
+    """The world did not cooperate; the same request may work later."""
+
+    def __init__(self, message: str, fix: str = "") -> None:
+        super().__init__(message)
+        self.fix = fix
+
+
+class IndexUnreachable(TransientError):
+    """No package index answers."""
+
+
+class BuildError(RepriseError):
+    """The environment could not be built; `steps` is the ladder of tries with the first cause of each."""
+
+    def __init__(self, message: str, steps: tuple[BuildStep, ...] = ()) -> None:
+        super().__init__(message)
+        self.steps = steps
+
+
+class Stopped(RepriseError):
+    """A person or a signal asked to stop."""

@@ -1,0 +1,1 @@
+"""The types that are the contract between files: frozen values without I/O."""

@@ -1,0 +1,102 @@
+"""One attempt: a script, what it did, and what that means. The unit of storage and replay."""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import Literal
+
+from bot.models.base import Record
+from bot.models.bug import Mend
+from bot.models.environment import Requirement
+
+
+class Script(Record):
+    """A program of one or more files, the one to start named by `entry`. `origin` says which blocks of the issue it came from."""
+
+    files: dict[str, str]
+    entry: str = "repro.py"
+    origin: str = ""
+    fences: tuple[int, ...] = ()
+    mends: tuple[Mend, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """The text of the entry file."""
+        return self.files[self.entry]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over names and contents; equal scripts have equal digests."""
+        joined = "\0".join(f"{name}\0{text}" for name, text in sorted(self.files.items()))
+        return hashlib.sha256(joined.encode()).hexdigest()
+
+
+class Failure(Record):
+    """How a run failed, as the hook inside the sandbox (or the printed traceback) tells it. `swallowed` when the program caught it."""
+
+    exception: str
+    message: str
+    bases: tuple[str, ...] = ()
+    frame: str = ""
+    function: str = ""
+    source_line: str = ""
+    script_line: str = ""
+    in_script: bool = False
+    swallowed: bool = False
+    chained: tuple[Failure, ...] = ()
+
+
+class Match(StrEnum):
+    """A run held against the signature. DECOY is a failure of the environment that stands before the reported one."""
+
+    MET = "met"
+    ABSENT = "absent"
+    OTHER = "other"
+    DECOY = "decoy"
+    UNDECIDED = "undecided"
+
+
+class Judgement(Record):
+    """What one run shows, with the words that show it."""
+
+    match: Match
+    reason: str
+    evidence: str = ""
+    failure: Failure | None = None
+
+
+class Execution(Record):
+    """The numbers of one run, without its streams (those are in `logs/`)."""
+
+    exit_code: int | None
+    signal: int | None = None
+    timed_out: bool = False
+    idle: bool = False
+    oom: bool = False
+    seconds: float
+    seed: int | None = None
+    log: str = ""
+
+
+class Attempt(Record):
+    """A script that was run, and how it was judged. `purpose` tells searching from confirming."""
+
+    number: int
+    purpose: Literal["search", "confirm", "repeat"]
+    script: str
+    origin: str
+    environment: str
+    execution: Execution
+    judgement: Judgement
+    change: str = ""
+
+
+class Decoy(Record):
+    """A failure of the environment, and what would get past it: a requirement to add, an edit to the script, or nothing."""
+
+    what: str
+    requirement: Requirement | None = None
+    rewrite: str = ""
+    names: tuple[str, ...] = ()
+    needs: str = ""

@@ -1,0 +1,99 @@
+"""The environment of that day: what is wanted, what was built, and where every pin came from."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from bot.models.base import Record
+
+
+class Rung(StrEnum):
+    """The rung of the ladder that decided a pin, strongest first."""
+
+    OPTION = "option"
+    ISSUE = "issue"
+    REPOSITORY = "repository"
+    NEIGHBOUR = "neighbour"
+    DATE = "date"
+    IMPORT = "import"
+    REPAIR = "repair"
+    DEPENDENCY = "dependency"
+
+
+class Requirement(Record):
+    """One thing to install: a PEP 508 name with extras and a specifier ("" for any version)."""
+
+    name: str
+    specifier: str = ""
+    extras: tuple[str, ...] = ()
+    rung: Rung
+    reason: str
+
+
+class RepoSource(Record):
+    """The repository under test from a clone: installed when it can be, else put on the path."""
+
+    url: str
+    ref: str = ""
+    path: str = ""
+    commit: str = ""
+
+
+class EnvironmentSpec(Record):
+    """What to build. `exclude_newer` is the date cut-off; packages in `undated` are exempt from it."""
+
+    python: str
+    requirements: tuple[Requirement, ...] = ()
+    exclude_newer: datetime | None = None
+    undated: tuple[str, ...] = ()
+    device: Literal["cpu", "gpu"] = "cpu"
+    repo: RepoSource | None = None
+
+
+class Package(Record):
+    """One installed distribution and the rung that decided its version."""
+
+    name: str
+    version: str
+    rung: Rung
+
+
+class Claimed(Record):
+    """A version the report names beside the one that was built."""
+
+    name: str
+    claimed: str
+    resolved: str
+    note: str = ""
+
+
+class BuildStep(Record):
+    """One try at building the environment and what came of it; `error` is the first cause, "" when it worked."""
+
+    what: str
+    error: str = ""
+    seconds: float = 0.0
+
+
+class Environment(Record):
+    """A built environment. `mounts` are host paths to show read-only inside the sandbox at the same path, `interpreter` the Python
+    to start there, and `variables` what it needs to run (LD_LIBRARY_PATH, PYTHONPATH)."""
+
+    id: str
+    python: str
+    interpreter: str
+    mounts: tuple[str, ...] = ()
+    variables: dict[str, str] = {}
+    packages: tuple[Package, ...] = ()
+    lock: str = ""
+    claims: tuple[Claimed, ...] = ()
+    steps: tuple[BuildStep, ...] = ()
+    commit: str = ""
+    warm: bool = False
+    seconds: float = 0.0
+
+    def version(self, name: str) -> str:
+        """The installed version of a distribution, or ""."""
+        return next((package.version for package in self.packages if package.name == name), "")

@@ -1,0 +1,51 @@
+"""The report: all that render and GitHub ever see, and the JSON that others build on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from bot.models.attempt import Attempt, Script
+from bot.models.base import Record
+from bot.models.bug import BugReport
+from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.issue import Issue
+from bot.models.signature import AnySignature
+from bot.models.verdict import AnyVerdict
+
+
+class Claim(Record):
+    """One thing the report says, and whether the runs bear it out."""
+
+    text: str
+    holds: bool | None
+    evidence: str = ""
+
+
+class Comparison(Record):
+    """A row of the "reported / observed" table."""
+
+    what: str
+    reported: str
+    observed: str
+
+
+class Report(Record):
+    """Everything one job found. `seconds` has "total" and one entry a stage; `sandbox` names what the runs were done in."""
+
+    issue: Issue
+    bug: BugReport | None = None
+    verdict: AnyVerdict
+    signature: AnySignature | None = None
+    signature_hash: str = ""
+    spec: EnvironmentSpec | None = None
+    environment: Environment | None = None
+    script: Script | None = None
+    command: str = ""
+    comparison: tuple[Comparison, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: dict[str, float] = {}
+    sandbox: Literal["docker", "bwrap", "process", "fake", ""] = ""
+    version: str = ""
+    prompts: dict[str, str] = {}

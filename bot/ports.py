@@ -1,0 +1,73 @@
+"""The ports: everything the engine asks of the world, in one place. Fakes for all of them ship in `bot.testing`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event as Flag
+from typing import Literal, Protocol
+
+from bot.models.attempt import Attempt, Script
+from bot.models.base import Record
+from bot.models.environment import Environment, EnvironmentSpec
+from sandbox.port import RunResult, Sandbox
+
+Stage = Literal["intake", "signature", "environment", "candidates", "search", "confirm", "report"]
+
+
+class Progress(Record):
+    """One line of what is going on: the stage, what is being tried, and how far it is (`done` of `total`, 0 when not countable)."""
+
+    stage: Stage
+    text: str
+    done: int = 0
+    total: int = 0
+
+
+class Listener(Protocol):
+    """Hears what is going on. Never raises and never waits."""
+
+    def __call__(self, progress: Progress) -> None: ...
+
+
+class Builder(Protocol):
+    """Builds environments (the prepare phase)."""
+
+    def build(self, spec: EnvironmentSpec, *, cancel: Flag | None = None) -> Environment:
+        """Build or fetch from the cache. Raises BuildError with the ladder of tries, IndexUnreachable, or Stopped."""
+        ...
+
+    def releases(self, name: str) -> tuple[str, ...]:
+        """Every version of a distribution that the index still offers, oldest first; empty when unknown."""
+        ...
+
+
+class Recorder(Protocol):
+    """Keeps attempts as they happen, so that nothing is lost when the process is killed."""
+
+    def log(self, number: int, script: Script, result: RunResult) -> str:
+        """Keep the streams of a run; returns the name under which the report refers to them."""
+        ...
+
+    def attempt(self, attempt: Attempt) -> None:
+        """Keep one attempt."""
+        ...
+
+
+class Clock(Protocol):
+    """Monotonic seconds."""
+
+    def __call__(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The world, as the pipeline sees it."""
+
+    sandbox: Sandbox
+    builder: Builder
+    recorder: Recorder
+    clock: Clock
+    listener: Listener
+    cancel: Flag = field(default_factory=Flag)
+    probe: Path | None = None

@@ -1,0 +1,1 @@
+"""Report to comment, terminal and page; pure."""

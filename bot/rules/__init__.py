@@ -1,0 +1,1 @@
+"""Knowledge as data and small pure functions."""

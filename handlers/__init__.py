@@ -1,0 +1,1 @@
+"""The ear: GitHub events in, jobs out. Answers at once and never thinks."""

@@ -1,0 +1,1 @@
+"""The voice: one folder a stage, one immutable file a version."""

@@ -1,0 +1,1 @@
+"""The hands: run untrusted code and tell the truth about it."""

@@ -1,0 +1,136 @@
+"""The sandbox port: what it means to run untrusted code and tell the truth about it.
+
+"The program failed" is a `RunResult`; "the sandbox failed" is a `SandboxError`. Nothing in between: a timeout, a signal and an
+out-of-memory kill are results with their own fields, never a made-up exit code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event
+from typing import Literal, Protocol
+
+Device = Literal["cpu", "gpu"]
+Stream = Literal["stdout", "stderr"]
+
+
+class SandboxError(Exception):
+    """The sandbox itself could not do its work; says nothing about the program."""
+
+
+class SandboxUnavailable(SandboxError):
+    """This kind of sandbox does not work on this machine; the message says how to make it work."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run may use at most.
+
+    Sizes are in MiB, times in seconds. `idle_s` ends a run whose whole process tree neither printed nor used more than 2 % of one
+    core for that long (a deadlock); None leaves idle runs to `wall_s`.
+    """
+
+    wall_s: float = 120.0
+    idle_s: float | None = None
+    memory_mb: int = 8192
+    cpus: float = 2.0
+    pids: int = 512
+    file_mb: int = 1024
+    scratch_mb: int = 2048
+    output_bytes: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A host path made visible inside, at the same path unless `target` says otherwise; read-only unless `writable`."""
+
+    source: Path
+    target: str = ""
+    writable: bool = False
+
+    @property
+    def inside(self) -> str:
+        """The path of the mount inside the sandbox."""
+        return self.target or str(self.source)
+
+
+@dataclass(frozen=True, slots=True)
+class RunSpec:
+    """One run: an argument vector (never a shell string), the files it starts with, and what it may touch.
+
+    `files` maps relative paths to contents; they are written into the fresh, writable working directory, which is the current
+    directory of the program and disappears with the run. `artifacts` are glob patterns below it that are read back afterwards
+    (regular files only, never links, at most `limits.file_mb` together). `env` is the whole environment: nothing is inherited.
+    `network` is true in the prepare phase only.
+    """
+
+    argv: tuple[str, ...]
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    env: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
+    limits: Limits = Limits()
+    artifacts: tuple[str, ...] = ()
+    network: bool = False
+    device: Device = "cpu"
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """What a run did. Exactly one of `exit_code` and `signal` is set, unless the run was ended from outside (`timed_out`, `idle`,
+    `cancelled`), when both may be None. `seconds` is wall time of the program alone, without the sandbox's own start."""
+
+    exit_code: int | None
+    signal: int | None = None
+    timed_out: bool = False
+    idle: bool = False
+    oom: bool = False
+    cancelled: bool = False
+    stdout: str = ""
+    stderr: str = ""
+    stdout_truncated: bool = False
+    stderr_truncated: bool = False
+    seconds: float = 0.0
+    cpu_seconds: float | None = None
+    peak_memory_mb: float | None = None
+    artifacts: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Whether the program came to its own end, good or bad."""
+        return not (self.timed_out or self.idle or self.cancelled or self.oom)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """Whether a kind of sandbox works here, why not, and the command that would mend it; `protects` and `exposes` say in words
+    what it does and does not contain."""
+
+    works: bool
+    detail: str
+    fix: str = ""
+    protects: tuple[str, ...] = ()
+    exposes: tuple[str, ...] = ()
+
+
+OnOutput = Callable[[Stream, str], None]
+
+
+class Sandbox(Protocol):
+    """Runs untrusted programs. Implementations: docker, bwrap, process and the in-memory fake; all pass `tests/contract`."""
+
+    name: str
+
+    def check(self) -> Health:
+        """Try the sandbox for real, quickly; never raises."""
+        ...
+
+    def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:
+        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program, failed."""
+        ...
+
+    def sweep(self) -> int:
+        """Remove what killed runs of dead processes left behind; returns how many things were removed."""
+        ...

@@ -7,8 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 from bot.models.base import Record
-from bot.models.bug import Mend
-from bot.models.environment import Requirement
+from bot.models.bug import Frame, Mend
 
 
 class Script(Record):
@@ -33,18 +32,25 @@ class Script(Record):
 
 
 class Failure(Record):
-    """How a run failed, as the hook inside the sandbox (or the printed traceback) tells it. `swallowed` when the program caught it."""
+    """How a run failed, as the hook inside the sandbox (or the printed traceback) tells it. Frames run outermost to innermost; the
+    program's own have package "" and the standard library's "<stdlib>". `swallowed` when the program caught and printed it."""
 
     exception: str
     message: str
     bases: tuple[str, ...] = ()
-    frame: str = ""
-    function: str = ""
-    source_line: str = ""
-    script_line: str = ""
-    in_script: bool = False
+    frames: tuple[Frame, ...] = ()
     swallowed: bool = False
     chained: tuple[Failure, ...] = ()
+
+    @property
+    def innermost(self) -> Frame | None:
+        """The frame that raised, or None when the program only printed the exception."""
+        return self.frames[-1] if self.frames else None
+
+    @property
+    def script_frame(self) -> Frame | None:
+        """The innermost frame that belongs to the program itself."""
+        return next((frame for frame in reversed(self.frames) if frame.package == ""), None)
 
 
 class Match(StrEnum):
@@ -93,10 +99,14 @@ class Attempt(Record):
 
 
 class Decoy(Record):
-    """A failure of the environment, and what would get past it: a requirement to add, an edit to the script, or nothing."""
+    """A failure of the environment that stands before the reported one, and what would get past it: a module or a requirement to
+    install, a rewrite of the script (by its id), names to import, or, when nothing here can, what is needed from outside."""
 
+    id: str
     what: str
-    requirement: Requirement | None = None
-    rewrite: str = ""
+    module: str = ""
+    requirement: str = ""
+    rewrite: Literal["", "cpu", "shorter"] = ""
     names: tuple[str, ...] = ()
     needs: str = ""
+    hardware: str = ""

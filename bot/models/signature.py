@@ -13,14 +13,14 @@ from bot.models.base import Record
 class CrashSignature(Record):
     """An exception: its class, its core phrase, the operand shapes in it, and the frame of the package at fault.
 
-    `messages` are alternative wordings, normalised (`bot.rules.signatures.wording`); any one of them counts. `frame` is a path below
-    site-packages, e.g. "torch/nn/modules/linear.py", or "" when the report does not show it. `checks` are source lines of the program
-    whose failure counts (for bare assertions, which have no message).
+    `message` is as reported; how it is compared is in `bot.rules.signatures.wording`. `frame` is a path below site-packages, e.g.
+    "torch/nn/modules/linear.py", or "" when the report does not show it. `checks` are source lines of the program whose failure
+    counts (for bare assertions, which have no message).
     """
 
     kind: Literal["crash"] = "crash"
     exception: str
-    messages: tuple[str, ...] = ()
+    message: str = ""
     shapes: tuple[str, ...] = ()
     frame: str = ""
     function: str = ""
@@ -30,12 +30,14 @@ class CrashSignature(Record):
 class OutputSignature(Record):
     """Printed values: each chunk of `observed` lines stands together in the output and no chunk of `expected` does.
 
-    Numbers agree within `rtol` (relative) or `atol`; NaN and infinities only with themselves.
+    Numbers agree within `rtol` (relative) or `atol`; NaN and infinities only with themselves. With `within_line` the values come from
+    a sentence of the report ("returns nan instead of 1.0") and a part of a printed line is enough.
     """
 
     kind: Literal["output"] = "output"
     observed: tuple[tuple[str, ...], ...]
     expected: tuple[tuple[str, ...], ...] = ()
+    within_line: bool = False
     rtol: float = 1e-3
     atol: float = 1e-6
 
@@ -65,8 +67,21 @@ class HangSignature(Record):
     idle: bool = True
 
 
-AnySignature = Annotated[
+Member = Annotated[
     CrashSignature | OutputSignature | NonFiniteSignature | WarningSignature | HangSignature, Field(discriminator="kind")
+]
+
+
+class AlternativesSignature(Record):
+    """Several ways in which the report shows one failure; any of them counts."""
+
+    kind: Literal["any"] = "any"
+    members: tuple[Member, ...]
+
+
+AnySignature = Annotated[
+    CrashSignature | OutputSignature | NonFiniteSignature | WarningSignature | HangSignature | AlternativesSignature,
+    Field(discriminator="kind"),
 ]
 
 

@@ -1,0 +1,173 @@
+"""Runs first in every Python of a sandboxed run: seeds the generators and writes down how the program ended.
+
+Copied into the sandbox and put on PYTHONPATH; imports nothing but the standard library and nothing of ours. It never raises, draws
+no random numbers, and changes nothing that the program can see beyond the seeds. `REPRISE_TRACE` names the folder for
+`trace-<pid>.json`, `REPRISE_SEED` the seed, `REPRISE_STACKS_AFTER` the seconds after which all stacks are printed (for hangs).
+"""
+
+import os
+import sys
+
+_FOLDER = os.environ.get("REPRISE_TRACE")
+_SEED = os.environ.get("REPRISE_SEED")
+_MAX_FRAMES, _MAX_TEXT, _MAX_CHAIN = 200, 20000, 8
+
+
+def _frames(tb):
+    import linecache
+
+    found = []
+    while tb is not None and len(found) < 10000:
+        code = tb.tb_frame.f_code
+        found.append((code.co_filename, tb.tb_lineno, getattr(code, "co_qualname", code.co_name)))
+        tb = tb.tb_next
+    if len(found) > _MAX_FRAMES:
+        found = found[: _MAX_FRAMES // 2] + found[-_MAX_FRAMES // 2 :]
+    return [
+        {"path": path, "line": line, "function": name, "code": linecache.getline(path, line).strip()[:500]}
+        for path, line, name in found
+    ]
+
+
+def _describe(error, depth=0):
+    kind = type(error)
+    try:
+        message = str(error)
+    except Exception as broken:
+        message = "<unprintable: %s>" % type(broken).__name__
+    notes = getattr(error, "__notes__", None) or []
+    row = {
+        "exception": kind.__qualname__,
+        "module": kind.__module__,
+        "bases": [base.__qualname__ for base in kind.__mro__[1:] if base is not object],
+        "message": message[:_MAX_TEXT],
+        "notes": [str(note)[:2000] for note in notes[:5]],
+        "frames": _frames(error.__traceback__),
+        "chained": [],
+    }
+    if depth < _MAX_CHAIN:
+        before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+        if before is not None:
+            row["chained"].append(_describe(before, depth + 1))
+        for inner in getattr(error, "exceptions", ())[:_MAX_CHAIN]:
+            if isinstance(inner, BaseException):
+                row["chained"].append(_describe(inner, depth + 1))
+    return row
+
+
+def _write(error, where):
+    import json
+
+    try:
+        row = {"pid": os.getpid(), "main": os.environ.get("REPRISE_MAIN") == str(os.getpid()), "where": where}
+        row["error"] = _describe(error)
+        path = os.path.join(_FOLDER, "trace-%d-%s.json" % (os.getpid(), where))
+        with open(path + ".part", "w", encoding="utf-8", errors="replace") as out:
+            json.dump(row, out)
+        os.replace(path + ".part", path)
+    except Exception:
+        return
+
+
+def _install_hooks():
+    import threading
+
+    before, before_thread = sys.excepthook, threading.excepthook
+
+    def on_exception(kind, error, tb):
+        if isinstance(error, BaseException):
+            _write(error, "main")
+        before(kind, error, tb)
+
+    def on_thread_exception(args):
+        if isinstance(args.exc_value, BaseException):
+            _write(args.exc_value, "thread")
+        before_thread(args)
+
+    sys.excepthook = on_exception
+    threading.excepthook = on_thread_exception
+
+
+def _seed_numpy(module, seed):
+    module.random.seed(seed % 2**32)
+
+
+def _seed_torch(module, seed):
+    module.manual_seed(seed)
+
+
+def _seed_tensorflow(module, seed):
+    module.random.set_seed(seed)
+
+
+_SEEDERS = {"numpy": _seed_numpy, "torch": _seed_torch, "tensorflow": _seed_tensorflow}
+
+
+class _SeedOnImport:
+    """Seeds a library once it has been imported, by wrapping the loader that the other finders give."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in _SEEDERS:
+            return None
+        seeder = _SEEDERS.pop(name)
+        try:
+            import importlib.util
+
+            spec = importlib.util.find_spec(name)
+        except Exception:
+            return None
+        if spec is None or not hasattr(spec.loader, "exec_module"):
+            return None
+        run = spec.loader.exec_module
+
+        def exec_module(module):
+            run(module)
+            try:
+                seeder(module, int(_SEED))
+            except Exception:
+                return
+
+        try:
+            spec.loader.exec_module = exec_module
+        except Exception:
+            return None
+        return spec
+
+
+def _arm():
+    os.environ.setdefault("REPRISE_MAIN", str(os.getpid()))
+    if _FOLDER:
+        _install_hooks()
+    if _SEED is not None:
+        import random
+
+        random.seed(int(_SEED))
+        sys.meta_path.insert(0, _SeedOnImport())
+    after = os.environ.get("REPRISE_STACKS_AFTER")
+    if after:
+        import faulthandler
+
+        faulthandler.dump_traceback_later(float(after), exit=False)
+
+
+def _chain():
+    """Import the environment's own sitecustomize, which this one hides."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    for folder in sys.path:
+        candidate = os.path.join(folder or ".", "sitecustomize.py")
+        if os.path.abspath(folder or ".") != here and os.path.isfile(candidate):
+            import importlib.util
+
+            spec = importlib.util.spec_from_file_location("_own_sitecustomize", candidate)
+            spec.loader.exec_module(importlib.util.module_from_spec(spec))
+            return
+
+
+try:
+    _arm()
+except Exception as _error:
+    sys.stderr.write("reprise probe not armed: %r\n" % (_error,))
+try:
+    _chain()
+except Exception as _error:
+    sys.stderr.write("sitecustomize of the environment failed: %r\n" % (_error,))

@@ -1,0 +1,142 @@
+"""Telling a failure of the library from words that the program utters by itself.
+
+"A run that merely prints or raises the expected words by itself does not count" (product.md). An assertion, or a guarded raise, over
+computed values is the reporter's own check and counts; a raise that nothing computed decides does not, and neither does one that
+imitates hardware or driver errors. Strings are folded over `+`, adjacent literals and f-strings first.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from bot.rules.signatures import wording
+
+_HARDWARE = re.compile(r"cuda|cudnn|cublas|nccl|device-side|hip error|rocm|out of memory|segmentation fault", re.IGNORECASE)
+_PRINTERS = {"print", "write", "writelines", "warn", "warning", "error", "info", "debug", "critical", "exception", "log"}
+
+
+def literal(node: ast.AST) -> str:
+    """All text that an expression holds as literals, folded into one string; what is computed becomes a space."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else str(node.value)
+    if isinstance(node, ast.JoinedStr):
+        return "".join(literal(part) for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return literal(node.left) + literal(node.right)
+    if isinstance(node, ast.Call):
+        return " ".join(literal(part) for part in (node.func, *node.args, *(word.value for word in node.keywords)))
+    if isinstance(node, ast.Attribute):
+        return literal(node.value)
+    return " ".join(literal(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+
+
+def is_computed(test: ast.expr) -> bool:
+    """Whether a condition depends on anything but constants."""
+    return any(isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript) for node in ast.walk(test))
+
+
+def utters(node: ast.AST, message: str) -> bool:
+    """Whether the literals of a node hold the core of a message."""
+    said = literal(node)
+    return bool(message.strip()) and len(said) >= 4 and wording.resemblance(message, said) >= wording.ENOUGH
+
+
+def _guarded(tree: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
+    """Every statement with whether something computed decides if it runs: an `if` or `while` around it or, except for a raise (which
+    there merely replaces another error), an `except`.
+    """
+    stack: list[tuple[ast.AST, bool, bool]] = [(tree, False, False)]
+    while stack:
+        node, condition, handler = stack.pop()
+        for child in ast.iter_child_nodes(node):
+            inside = condition
+            if isinstance(node, ast.If | ast.While) and child is not node.test and is_computed(node.test):
+                inside = True
+            if isinstance(child, ast.stmt):
+                yield child, inside or (handler and not isinstance(child, ast.Raise))
+            stack.append((child, inside, handler or isinstance(child, ast.ExceptHandler)))
+
+
+def self_raised(source: str, message: str) -> str:
+    """The source line with which a program raises or prints a reported message by itself, or "" when it does not."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return ""
+    imitates = bool(_HARDWARE.search(message))
+    for statement, guarded in _guarded(tree):
+        if _is_own_utterance(statement, message) and (imitates or not guarded):
+            return ast.get_source_segment(source, statement) or ast.unparse(statement)
+    return ""
+
+
+def _is_own_utterance(statement: ast.stmt, message: str) -> bool:
+    if isinstance(statement, ast.Raise):
+        return statement.exc is not None and utters(statement.exc, message)
+    if isinstance(statement, ast.Assert):
+        return not is_computed(statement.test) and statement.msg is not None and utters(statement.msg, message)
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        return _called(statement.value) in _PRINTERS and utters(statement.value, message)
+    if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
+        return (
+            statement.value is not None
+            and isinstance(statement.value, ast.Constant | ast.BinOp)
+            and utters(statement.value, message)
+        )
+    return False
+
+
+def _called(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def raised_by_itself(code: str, message: str, *, guarded: bool) -> bool:
+    """Whether the source line on which a run's exception arose is the program's own raise and no check of computed values."""
+    statement = code.strip()
+    if not statement.startswith("raise"):
+        return False
+    return not guarded or bool(_HARDWARE.search(message))
+
+
+def guarded_lines(source: str) -> frozenset[int]:
+    """The line numbers of statements that a computed condition decides."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return frozenset()
+    return frozenset(
+        line
+        for statement, guarded in _guarded(tree)
+        if guarded
+        for line in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+    )
+
+
+def constant_lines(source: str) -> tuple[str, ...]:
+    """What the program prints whatever happens: the literal text of unguarded prints without any computed part."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return ()
+    said: list[str] = []
+    for statement, guarded in _guarded(tree):
+        if guarded or not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+            continue
+        call = statement.value
+        if _called(call) in _PRINTERS and not any(is_computed(part) for part in call.args):
+            said.extend(literal(ast.Tuple(elts=call.args)).splitlines())
+    return tuple(said)
+
+
+def own_names(source: str) -> frozenset[str]:
+    """Names of classes and functions that the program defines (they may be called otherwise in the report)."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return frozenset()
+    kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return frozenset(
+        node.name for node in ast.walk(tree) if isinstance(node, kinds) and len(node.name) > 1 and node.name != "forward"
+    )

@@ -1,0 +1,93 @@
+"""Comparing printed values: lines token by token, numbers within a tolerance, NaN and infinities only with themselves."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from bot.rules.signatures.wording import strip_ansi
+
+_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|inf(?:inity)?|nan)(?![\w])", re.IGNORECASE)
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
+_MOST_LINES = 5000
+
+Chunk = tuple[str, ...]
+
+
+def clean(line: str) -> str:
+    """A line without escapes, addresses and superfluous spaces. Spaces beside brackets and commas do not count."""
+    text = _ADDRESS.sub("<addr>", strip_ansi(line))
+    text = re.sub(r"\s*([\[\](){},:=])\s*", r"\1", text)
+    return " ".join(text.split())
+
+
+def lines(text: str) -> list[str]:
+    """The non-blank lines of an output, cleaned; a progress bar's carriage returns end lines too."""
+    found = [clean(line) for line in re.split(r"[\r\n]+", text)[:_MOST_LINES]]
+    return [line for line in found if line]
+
+
+def chunks(text: str) -> tuple[Chunk, ...]:
+    """The paragraphs of a pasted output, as cleaned lines; lines that are only an ellipsis are left out."""
+    found: list[Chunk] = []
+    for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
+        kept = tuple(line for line in lines(paragraph) if line not in {"...", "\u2026"})
+        if kept:
+            found.append(kept)
+    return tuple(found)
+
+
+def same_number(one: float, other: float, rtol: float, atol: float) -> bool:
+    """Equal within either tolerance; NaN equals NaN, an infinity equals itself."""
+    if math.isnan(one) or math.isnan(other):
+        return math.isnan(one) and math.isnan(other)
+    if math.isinf(one) or math.isinf(other):
+        return one == other
+    return abs(one - other) <= max(atol, rtol * max(abs(one), abs(other)))
+
+
+def same_line(one: str, other: str, rtol: float, atol: float) -> bool:
+    """Whether two cleaned lines say the same: equal text between numbers, and equal numbers."""
+    if one == other:
+        return True
+    if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+        return False
+    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
+    return all(_same_text_number(a, b, rtol, atol) for a, b in pairs)
+
+
+def _same_text_number(one: str, other: str, rtol: float, atol: float) -> bool:
+    integral = "." not in one + other and "e" not in (one + other).lower() and "n" not in (one + other).lower()
+    return int(one) == int(other) if integral else same_number(float(one), float(other), rtol, atol)
+
+
+def holds(chunk: Chunk, output: list[str], rtol: float, atol: float, slack: int = 3) -> tuple[int, int] | None:
+    """Where a chunk stands in an output: (first, past last) line, or None. Its lines must stand together, with at most `slack` other
+    lines between them; their order may differ, since libraries do not promise it.
+    """
+    size = len(chunk)
+    for start in range(len(output)):
+        if not any(same_line(output[start], line, rtol, atol) for line in chunk):
+            continue
+        window = output[start : start + size + slack]
+        rest = list(chunk)
+        for offset, line in enumerate(window):
+            hit = next((wanted for wanted in rest if same_line(line, wanted, rtol, atol)), None)
+            if hit is not None:
+                rest.remove(hit)
+            if not rest:
+                return start, start + offset + 1
+    return None
+
+
+def within(value: str, output: list[str], rtol: float, atol: float) -> int | None:
+    """The first line of the output that contains a short value as a whole word (numbers within tolerance), or None."""
+    wanted = clean(value)
+    numeric = _NUMBER.fullmatch(wanted)
+    for index, line in enumerate(output):
+        if numeric:
+            if any(_same_text_number(wanted, number, rtol, atol) for number in _NUMBER.findall(line)):
+                return index
+        elif re.search(r"(?<!\w)" + re.escape(wanted) + r"(?!\w)", line):
+            return index
+    return None

@@ -1,0 +1,114 @@
+"""Fakes for the engine's ports, shipped beside them; the fake of the sandbox is `sandbox.fake`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from threading import Event
+
+from bot.errors import BuildError, Stopped
+from bot.models.attempt import Attempt, Script
+from bot.models.environment import BuildStep, Environment, EnvironmentSpec, Package
+from bot.ports import Progress
+from sandbox.port import RunResult
+
+Build = Callable[[EnvironmentSpec], Environment]
+
+
+@dataclass
+class FakeBuilder:
+    """Builds nothing: every requirement counts as installed, at the version its specifier names, else the newest release it knows.
+
+    `failing` maps a distribution name to the first cause with which a build that asks for it fails; `on_build` replaces the whole
+    answer. `built` lists what was asked for, in order.
+    """
+
+    known: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    failing: Mapping[str, str] = field(default_factory=dict)
+    on_build: Build | None = None
+    built: list[EnvironmentSpec] = field(default_factory=list)
+
+    def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:
+        """Answer at once with a made-up environment, or with the failure that was asked for."""
+        if cancel is not None and cancel.is_set():
+            raise Stopped("the build was cancelled")
+        warm = spec in self.built
+        self.built.append(spec)
+        for requirement in spec.requirements:
+            if cause := self.failing.get(requirement.name):
+                raise BuildError(cause, (BuildStep(what=f"install {requirement.name}", error=cause),))
+        if self.on_build is not None:
+            return self.on_build(spec)
+        packages = tuple(
+            Package(name=each.name, version=self._version(each.name, each.specifier), rung=each.rung) for each in spec.requirements
+        )
+        lock = "".join(f"{package.name}=={package.version}\n" for package in packages)
+        return Environment(
+            id=f"fake-{len(self.built)}",
+            python=spec.python,
+            interpreter="python3",
+            packages=packages,
+            lock=lock,
+            steps=(BuildStep(what="made up"),),
+            warm=warm,
+        )
+
+    def releases(self, name: str) -> tuple[str, ...]:
+        """The versions this fake was told about."""
+        return self.known.get(name, ())
+
+    def _version(self, name: str, specifier: str) -> str:
+        if specifier.startswith("==") and "*" not in specifier:
+            return specifier.removeprefix("==").strip()
+        return (self.known.get(name) or ("1.0",))[-1]
+
+
+@dataclass
+class MemoryRecorder:
+    """Keeps attempts and streams in memory. `logs` maps a log's name to its two streams."""
+
+    attempts: list[Attempt] = field(default_factory=list)
+    logs: dict[str, tuple[str, str]] = field(default_factory=dict)
+    scripts: dict[int, Script] = field(default_factory=dict)
+
+    def log(self, number: int, script: Script, result: RunResult) -> str:
+        """Keep the streams of a run under a name that counts up."""
+        name = f"logs/{number:03d}.txt"
+        self.logs[name] = (result.stdout, result.stderr)
+        self.scripts[number] = script
+        return name
+
+    def attempt(self, attempt: Attempt) -> None:
+        """Keep one attempt."""
+        self.attempts.append(attempt)
+
+
+@dataclass
+class FrozenClock:
+    """A clock that stands still unless told to move: every reading adds `step` seconds."""
+
+    now: float = 0.0
+    step: float = 0.0
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+
+@dataclass
+class ListListener:
+    """Hears everything and keeps it."""
+
+    heard: list[Progress] = field(default_factory=list)
+
+    def __call__(self, progress: Progress) -> None:
+        self.heard.append(progress)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """The stages heard, each once, in the order of their first line."""
+        return tuple(dict.fromkeys(progress.stage for progress in self.heard))

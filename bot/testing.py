@@ -17,10 +17,10 @@ Build = Callable[[EnvironmentSpec], Environment]
 
 @dataclass
 class FakeBuilder:
-    """Builds nothing: every requirement counts as installed, at the version its specifier names, else the newest release it knows.
+    """Builds nothing: every requirement counts as installed, at the version its specifier names, else the newest it knows.
 
-    `failing` maps a distribution name to the first cause with which a build that asks for it fails; `on_build` replaces the whole
-    answer. `built` lists what was asked for, in order.
+    `failing` maps a distribution name to the first cause with which a build that asks for it fails; `on_build` replaces the
+    whole answer. `built` lists what was asked for, in order.
     """
 
     known: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -40,7 +40,8 @@ class FakeBuilder:
         if self.on_build is not None:
             return self.on_build(spec)
         packages = tuple(
-            Package(name=each.name, version=self._version(each.name, each.specifier), rung=each.rung) for each in spec.requirements
+            Package(name=each.name, version=self._version(each.name, each.specifier), rung=each.rung)
+            for each in spec.requirements
         )
         lock = "".join(f"{package.name}=={package.version}\n" for package in packages)
         return Environment(
@@ -91,6 +92,7 @@ class FrozenClock:
     step: float = 0.0
 
     def __call__(self) -> float:
+        """The time now, after one step."""
         self.now += self.step
         return self.now
 
@@ -106,6 +108,7 @@ class ListListener:
     heard: list[Progress] = field(default_factory=list)
 
     def __call__(self, progress: Progress) -> None:
+        """Keep one line."""
         self.heard.append(progress)
 
     @property

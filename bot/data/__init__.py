@@ -1,1 +1,0 @@
-"""Files that ship with the engine: the bundled example issue."""

@@ -63,13 +63,29 @@ class Match(StrEnum):
     UNDECIDED = "undecided"
 
 
+class Decoy(Record):
+    """A failure of the environment that stands before the reported one, and what would get past it: a module or a requirement to
+    install, a rewrite of the script (by its id), names to import, or, when nothing here can, what is needed from outside."""
+
+    id: str
+    what: str
+    module: str = ""
+    requirement: str = ""
+    rewrite: Literal["", "cpu", "shorter"] = ""
+    names: tuple[str, ...] = ()
+    needs: str = ""
+    hardware: str = ""
+
+
 class Judgement(Record):
-    """What one run shows, with the words that show it."""
+    """What one run shows, with the words that show it. `member` tells which of several signatures was met, from 0."""
 
     match: Match
     reason: str
     evidence: str = ""
     failure: Failure | None = None
+    decoy: Decoy | None = None
+    member: int = 0
 
 
 class Execution(Record):
@@ -96,17 +112,3 @@ class Attempt(Record):
     execution: Execution
     judgement: Judgement
     change: str = ""
-
-
-class Decoy(Record):
-    """A failure of the environment that stands before the reported one, and what would get past it: a module or a requirement to
-    install, a rewrite of the script (by its id), names to import, or, when nothing here can, what is needed from outside."""
-
-    id: str
-    what: str
-    module: str = ""
-    requirement: str = ""
-    rewrite: Literal["", "cpu", "shorter"] = ""
-    names: tuple[str, ...] = ()
-    needs: str = ""
-    hardware: str = ""

@@ -135,8 +135,10 @@ class _SeedOnImport:
 
 
 def _arm():
+    global _FOLDER
     os.environ.setdefault("REPRISE_MAIN", str(os.getpid()))
     if _FOLDER:
+        _FOLDER = os.environ["REPRISE_TRACE"] = os.path.abspath(_FOLDER)  # the program may change directory or start others
         _install_hooks()
     if _SEED is not None:
         import random

@@ -1,0 +1,174 @@
+"""From an issue to an executed verdict: `run(job, ports) -> Report` is the whole product on one screen, and the only place that loops.
+
+Issue → BugReport → Signature (frozen) → candidate Scripts → Environment → search (run, judge, get past decoys) → confirm (sequential
+test on fresh runs) → Verdict → Report.
+"""
+
+from __future__ import annotations
+
+from bot.errors import BuildError, Stopped
+from bot.models.attempt import Judgement, Match, Script
+from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.job import Job
+from bot.models.report import Report
+from bot.models.signature import HangSignature
+from bot.models.verdict import AnyVerdict, Cancelled, Determinism, NeedsInfo, SetupFailed
+from bot.pipeline import candidates, conclude, environment, intake, past, reporting, triage
+from bot.pipeline import signature as signatures
+from bot.pipeline.desk import Desk
+from bot.ports import Ports
+from bot.rules.statistics import Decision, SequentialTest
+
+_MENDS = 5
+_ORDER = (Match.MET, Match.ABSENT, Match.OTHER, Match.UNDECIDED, Match.DECOY)
+_REPEATS = 3
+
+
+def run(job: Job, ports: Ports) -> Report:
+    """Reproduce one issue. Raises UserError, TransientError and SandboxError; everything else becomes a verdict."""
+    desk, started = Desk(job, ports), ports.clock()
+    try:
+        verdict = _decide(desk)
+    except Stopped:
+        verdict = Cancelled(reason=f"stopped on request after {len(desk.attempts)} runs")
+    except BuildError as error:
+        verdict = SetupFailed(reason=str(error), tried=tuple(f"{step.what}: {step.error or 'done'}" for step in error.steps))
+    desk.seconds["total"] = ports.clock() - started
+    return reporting.report(desk, verdict)
+
+
+def _decide(desk: Desk) -> AnyVerdict:
+    issue, options = desk.job.issue, desk.job.options
+    with desk.stage("intake", "reading the report"):
+        bug = desk.bug = intake.read(issue)
+    if (unasked := triage.unasked(bug)) is not None:
+        return unasked
+    with desk.stage("signature", "fixing what will count as the failure"):
+        signature = desk.signature = signatures.freeze(bug)
+    if (early := triage.unanswerable(bug, signature, options)) is not None or signature is None:
+        return early or NeedsInfo(reason="nothing to hold a run against", items=())
+    with desk.stage("candidates", "choosing the program"):
+        scripts = candidates.propose(bug, signature)
+    if not scripts:
+        return NeedsInfo(reason="none of the report's programs shows the failure", items=(triage.PROGRAM,))
+    spec = environment.specify(bug, issue, options, "\n\n".join(script.source for script in scripts))
+    found = _search(desk, spec, scripts)
+    verdict, match = _confirm(desk, found)
+    if match is not Match.MET:
+        verdict = _elsewhere(desk, found, verdict)
+    return verdict
+
+
+class _Found:
+    """Where a search ended: the script and the environment as mended, and how the last run was judged."""
+
+    def __init__(self, script: Script, spec: EnvironmentSpec, built: Environment, judgement: Judgement) -> None:
+        self.script, self.spec, self.built, self.judgement = script, spec, built, judgement
+
+
+def _search(desk: Desk, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> _Found:
+    """Try the candidates in turn until one meets the signature; else the most telling of them."""
+    best: _Found | None = None
+    for index, script in enumerate(scripts):
+        desk.say("search", f"trying {script.origin}", index + 1, len(scripts))
+        found = _pursue(desk, spec, script)
+        if best is None or _ORDER.index(found.judgement.match) < _ORDER.index(best.judgement.match):
+            best = found
+        if found.judgement.match is Match.MET:
+            break
+        spec = found.spec
+    assert best is not None
+    return best
+
+
+def _pursue(desk: Desk, spec: EnvironmentSpec, script: Script) -> _Found:
+    """Run one candidate, getting past decoys of the environment as long as there is a way."""
+    built = desk.build(spec)
+    script = past.name_imports(desk, built, script)
+    change = "as reported" if not script.mends else "with " + "; ".join(mend.what for mend in script.mends)
+    with desk.stage("search", f"running {script.origin}"):
+        judgement = desk.run(script, built, desk.job.options.seed, "search", change)
+    for _ in range(_MENDS):
+        step = past.way(desk, spec, script, judgement)
+        if step is None:
+            break
+        spec, script, change = step
+        try:
+            built = desk.build(spec)
+        except BuildError as error:
+            desk.notes.append(f"{change}: {error}")
+            break
+        with desk.stage("search", change):
+            judgement = desk.run(script, built, desk.job.options.seed, "search", change)
+    return _Found(script, spec, built, judgement)
+
+
+def _confirm(desk: Desk, found: _Found) -> tuple[AnyVerdict, Match]:
+    """Fresh runs under new seeds until the sequential test decides; then the same seed again where outcomes were mixed."""
+    if found.judgement.match is Match.DECOY:
+        return conclude.blocked(found.judgement), Match.DECOY
+    test, runs = SequentialTest(), list[Judgement]()
+    decision: Decision = "undecided"
+    cap = _cap(desk, found)
+    with desk.stage("confirm", "confirming with fresh runs"):
+        while decision == "undecided" and len(runs) < cap:
+            desk.say("confirm", f"run {len(runs) + 1}", len(runs) + 1, cap)
+            seed = desk.job.options.seed + len(runs) + 1
+            runs.append(desk.run(found.script, found.built, seed, "confirm"))
+            failures = sum(run.match is Match.MET for run in runs)
+            decision = test.decide(failures, len(runs))
+            if _settled_otherwise(runs):
+                break
+        determinism: Determinism = _determinism(desk, found, runs) if decision == "fails" else "deterministic"
+    verdict = conclude.verdict(decision, runs, determinism, (conclude.versions(found.built),))
+    return verdict, Match.MET if decision == "fails" else found.judgement.match
+
+
+def _cap(desk: Desk, found: _Found) -> int:
+    """Most confirming runs; a run that only ends by the clock is not repeated forty times."""
+    hang = (
+        any(isinstance(member, HangSignature) for member in signatures.members_of(desk.signature)) if desk.signature else False
+    )
+    slow = found.judgement.match is Match.UNDECIDED and not hang
+    return min(desk.job.options.max_runs, 2 if slow else desk.job.options.max_runs)
+
+
+def _settled_otherwise(runs: list[Judgement]) -> bool:
+    """Two runs that both failed in another way, or both decided nothing, will not be bettered by more of them."""
+    return len(runs) == 2 and all(run.match in {Match.OTHER, Match.UNDECIDED, Match.DECOY} for run in runs)
+
+
+def _determinism(desk: Desk, found: _Found, runs: list[Judgement]) -> Determinism:
+    """Mixed outcomes over seeds: the same seed again tells chance in the program from chance outside it."""
+    outcomes = [run.match is Match.MET for run in runs]
+    if all(outcomes):
+        return "deterministic"
+    base = desk.job.options.seed + 1
+    for wanted in (True, False):
+        seed = base + outcomes.index(wanted)
+        for _ in range(_REPEATS):
+            again = desk.run(found.script, found.built, seed, "repeat", f"seed {seed} again")
+            if (again.match is Match.MET) is not wanted:
+                return "nondeterministic"
+    return "seed-dependent"
+
+
+def _elsewhere(desk: Desk, found: _Found, verdict: AnyVerdict) -> AnyVerdict:
+    """The other environments that the report may mean, when the first did not show the failure."""
+    assert desk.bug is not None
+    here = (desk.spec, desk.environment, desk.script)
+    tried = [conclude.versions(found.built)]
+    for other in environment.alternatives(found.spec, desk.bug, desk.job.issue):
+        try:
+            next_found = _pursue(desk, other, found.script)
+        except BuildError as error:
+            desk.notes.append(f"another environment could not be built: {error}")
+            continue
+        tried.append(conclude.versions(next_found.built))
+        if next_found.judgement.match is Match.MET:
+            confirmed, match = _confirm(desk, next_found)
+            if match is Match.MET:
+                desk.notes.append(f"not seen with {tried[0]}")
+                return confirmed
+    desk.spec, desk.environment, desk.script = here
+    return verdict.model_copy(update={"versions_tried": tuple(tried)}) if verdict.kind == "not_reproduced" else verdict

@@ -1,0 +1,130 @@
+"""BugReport → the programs that the report implies, the likeliest first."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from bot.models.attempt import Script
+from bot.models.bug import BugReport, Fence, Mend, Role
+from bot.models.signature import AnySignature, CrashSignature
+from bot.pipeline.signature import members_of
+from bot.rules.mends import calls, imports
+from bot.rules.signatures import values
+
+MOST = 4
+_ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    text: str
+    fences: tuple[int, ...]
+    mends: tuple[Mend, ...]
+    score: float
+    shows: bool
+
+
+def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
+    """At most four scripts: single blocks completed by the earlier ones that define what they use, and all blocks in order (as in a
+    notebook). Blocks that show a fix, a contrast or the library's own source are left out.
+    """
+    usable = [fence for fence in bug.programs if fence.role not in _ASIDE and fence.text.strip()]
+    drafts = [_complete(bug, signature, usable, index) for index in range(len(usable))]
+    if len(usable) > 1:
+        drafts.append(_join(bug, signature, usable, penalty=1.5))
+    unique: dict[str, _Draft] = {}
+    for draft in sorted(drafts, key=lambda draft: -draft.score):
+        unique.setdefault("\n".join(values.lines(draft.text)), draft)
+    return tuple(_script(draft) for draft in list(unique.values())[:MOST])
+
+
+def _script(draft: _Draft) -> Script:
+    text, mends = draft.text, draft.mends
+    steps = (calls.show_expressions, calls.call_entry) if draft.shows else (calls.call_entry,)
+    for step in steps:
+        text, made = step(text)
+        mends = (*mends, *made)
+    text, made = _conventional_imports(text)
+    blocks = ", ".join(str(index + 1) for index in draft.fences)
+    origin = f"block{'s' if len(draft.fences) > 1 else ''} {blocks} of the report"
+    return Script(files={"repro.py": text.rstrip() + "\n"}, origin=origin, fences=draft.fences, mends=(*mends, *made))
+
+
+def _conventional_imports(text: str) -> tuple[str, tuple[Mend, ...]]:
+    statements = tuple(imports.conventional(name, text) for name in imports.undefined(text))
+    return imports.add(text, statements) if any(statements) else (text, ())
+
+
+def _complete(bug: BugReport, signature: AnySignature, usable: list[Fence], index: int) -> _Draft:
+    """A block, with the earlier blocks (nearest first, as long as they help) that define names it uses."""
+    parts = [usable[index]]
+    for earlier in reversed(usable[:index]):
+        lacking = set(imports.undefined(_text(parts)))
+        lacking -= {name for name in lacking if imports.conventional(name, parts[-1].text)} - _defines(earlier)
+        if lacking & _defines(earlier):
+            parts.insert(0, earlier)
+    return _draft(bug, signature, parts)
+
+
+def _join(bug: BugReport, signature: AnySignature, parts: list[Fence], penalty: float) -> _Draft:
+    draft = _draft(bug, signature, parts)
+    return _Draft(draft.text, draft.fences, draft.mends, draft.score - penalty, draft.shows)
+
+
+def _draft(bug: BugReport, signature: AnySignature, parts: list[Fence]) -> _Draft:
+    text = _text(parts)
+    mends = tuple(mend for part in parts for mend in part.mends)
+    if len(parts) > 1:
+        mends = (
+            *mends,
+            Mend(what=f"joined {len(parts)} blocks of the report", why="the later one uses what the earlier ones define"),
+        )
+    # A prompt or a notebook cell shows the value of its last expression; a script prints it itself.
+    shows = any(part.outputs for part in parts) or (bool(bug.outputs) and "print" not in text)
+    return _Draft(text, tuple(part.index for part in parts), mends, _score(bug, signature, parts, text), shows)
+
+
+def _text(parts: list[Fence]) -> str:
+    return "\n\n".join(part.text.strip("\n") for part in parts)
+
+
+def _defines(fence: Fence) -> set[str]:
+    try:
+        tree = ast.parse(fence.text)
+    except SyntaxError:
+        return set()
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        else:
+            names |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+    return names
+
+
+def _score(bug: BugReport, signature: AnySignature, parts: list[Fence], text: str) -> float:
+    last = parts[-1]
+    score = {Role.REPRODUCER: 4.0, Role.OBSERVED: -1.0}.get(last.role, 0.0)
+    code = {" ".join(line.split()) for line in text.splitlines()}
+    own = {" ".join(frame.code.split()) for row in bug.tracebacks for frame in row.frames if not frame.package and frame.code}
+    score += 3.0 * min(len(own & code), 3)
+    checks = [check for member in members_of(signature) if isinstance(member, CrashSignature) for check in member.checks]
+    score += 2.0 * any(check in text for check in checks)
+    score += 1.0 * min(sum(name.rsplit(".", 1)[-1].rstrip("()") in text for name in bug.api), 2)
+    score += 1.0 * ("import " in text) + 1.0 * _acts(text)
+    score += 2.0 * bool(last.outputs)
+    lacking = [name for name in imports.undefined(text) if not imports.conventional(name, text)]
+    return score - min(len(lacking), 4) - 0.002 * len(code) - 0.01 * last.index
+
+
+def _acts(text: str) -> bool:
+    """Whether a program does anything but define things."""
+    try:
+        body = ast.parse(text).body
+    except SyntaxError:
+        return False
+    inert = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return any(not isinstance(node, inert) for node in body)

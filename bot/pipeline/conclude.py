@@ -1,0 +1,122 @@
+"""Counted runs → the verdict, and the rows that set what was reported beside what was seen."""
+
+from __future__ import annotations
+
+from bot.models.attempt import Attempt, Judgement, Match
+from bot.models.environment import Environment, Rung
+from bot.models.report import Comparison
+from bot.models.signature import (
+    AnySignature,
+    CrashSignature,
+    HangSignature,
+    Member,
+    NonFiniteSignature,
+    OutputSignature,
+    WarningSignature,
+)
+from bot.models.verdict import (
+    AnyVerdict,
+    Determinism,
+    DifferentFailure,
+    Inconclusive,
+    NeedsHardware,
+    NeedsInfo,
+    NotReproduced,
+    Reproduced,
+    SetupFailed,
+)
+from bot.pipeline.signature import members_of
+from bot.rules.statistics import Decision, interval
+
+
+def describe(signature: AnySignature) -> str:
+    """A signature in one line, for people."""
+    return " or ".join(_describe(member) for member in members_of(signature))
+
+
+def _describe(member: Member) -> str:
+    if isinstance(member, CrashSignature):
+        said = f"{member.exception}: {member.message.splitlines()[0]}" if member.message else member.exception
+        where = f" in {member.frame}" if member.frame else ""
+        return f"{said}{where}" + (f" at `{member.checks[0]}`" if member.checks else "")
+    if isinstance(member, OutputSignature):
+        return "the output " + " / ".join(member.observed[0][:3])
+    if isinstance(member, NonFiniteSignature):
+        return f"{' or '.join(member.values)} among the printed values"
+    if isinstance(member, WarningSignature):
+        return f"{member.category or 'a warning'}: {member.message}" + (
+            f", at least {member.at_least} times" if member.at_least > 1 else ""
+        )
+    assert isinstance(member, HangSignature)
+    return f"no progress for {member.bound_s:g} s"
+
+
+def verdict(decision: Decision, runs: list[Judgement], determinism: Determinism, versions: tuple[str, ...]) -> AnyVerdict:
+    """The verdict on the confirming runs."""
+    met = [run for run in runs if run.match is Match.MET]
+    other = [run for run in runs if run.match is Match.OTHER]
+    undecided = [run for run in runs if run.match is Match.UNDECIDED]
+    counted = {"runs": len(runs), "failures": len(met), "interval": interval(len(met), len(runs))}
+    if decision == "fails":
+        return Reproduced(**counted, reason=met[0].reason, determinism=determinism)
+    if other and len(other) * 2 >= len(runs):
+        return DifferentFailure(
+            **counted, reason=f"it failed, but not as reported: {other[0].reason}", reported="", seen=other[0].evidence
+        )
+    if undecided and len(undecided) * 2 >= len(runs):
+        return Inconclusive(**counted, reason=undecided[0].reason)
+    if decision == "passes":
+        return NotReproduced(**counted, reason=runs[0].reason, checked=(runs[0].reason,), versions_tried=versions)
+    return Inconclusive(**counted, reason="the sequential test reached its cap before the runs decided either way")
+
+
+def blocked(judgement: Judgement) -> AnyVerdict:
+    """The verdict when a decoy of the environment could not be got past."""
+    decoy = judgement.decoy
+    if decoy is None:
+        return Inconclusive(runs=0, failures=0, interval=(0.0, 1.0), reason=judgement.reason)
+    if decoy.hardware:
+        return NeedsHardware(reason=f"the program stops without it: {decoy.what}", needs=(decoy.hardware,))
+    if decoy.names:
+        listed = ", ".join(f"`{name}`" for name in decoy.names)
+        return NeedsInfo(
+            reason=f"the program uses {listed} and nothing here defines it",
+            items=(f"what {listed} is: its definition or its import",),
+        )
+    if decoy.needs:
+        return NeedsInfo(reason=f"the program cannot go on: {decoy.what}", items=(decoy.needs,))
+    return SetupFailed(
+        reason=f"the environment lacks something that could not be had: {decoy.what}",
+        tried=(decoy.module or decoy.requirement,),
+    )
+
+
+def compare(signature: AnySignature | None, last: Attempt | None, environment: Environment | None) -> tuple[Comparison, ...]:
+    """The table "reported / observed"."""
+    rows: list[Comparison] = []
+    if signature is not None and last is not None:
+        seen = last.judgement.evidence or last.judgement.reason
+        member = members_of(signature)[min(last.judgement.member, len(members_of(signature)) - 1)]
+        rows.append(
+            Comparison(
+                what="failure", reported=_describe(member), observed=seen.strip().splitlines()[0] if seen.strip() else ""
+            )
+        )
+        if isinstance(member, CrashSignature) and last.judgement.failure and (member.frame or last.judgement.failure.innermost):
+            innermost = next(
+                (frame for frame in reversed(last.judgement.failure.frames) if frame.package), last.judgement.failure.innermost
+            )
+            where = f"{innermost.module_path or innermost.path} in {innermost.function}" if innermost else "not shown"
+            rows.append(Comparison(what="place", reported=member.frame or "not shown", observed=where))
+    if environment is not None:
+        rows.extend(
+            Comparison(what=row.name, reported=row.claimed or "not stated", observed=row.resolved)
+            for row in environment.claims[:6]
+        )
+    return tuple(rows)
+
+
+def versions(environment: Environment) -> str:
+    """The versions that matter, in one line: Python and the packages that were asked for."""
+    asked = [package for package in environment.packages if package.rung is not Rung.DEPENDENCY]
+    return ", ".join([f"Python {environment.python}", *(f"{package.name} {package.version}" for package in asked[:8])])

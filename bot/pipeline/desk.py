@@ -1,0 +1,110 @@
+"""What one job has in hand: the world, the frozen signature, the attempts so far, and the time each stage took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from bot.errors import Stopped
+from bot.models.attempt import Attempt, Execution, Judgement, Script
+from bot.models.bug import BugReport, Mend
+from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.job import Job
+from bot.models.signature import AnySignature
+from bot.pipeline import judge, launch, observe
+from bot.ports import Ports, Progress, Stage
+from sandbox.port import RunResult, RunSpec
+
+
+@dataclass(slots=True)
+class Desk:
+    """Mutable while a job runs; the report is read off it, also when the job is stopped half-way."""
+
+    job: Job
+    ports: Ports
+    bug: BugReport | None = None
+    signature: AnySignature | None = None
+    spec: EnvironmentSpec | None = None
+    environment: Environment | None = None
+    script: Script | None = None
+    attempts: list[Attempt] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    built: dict[str, Environment] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: Stage, text: str = "") -> Iterator[None]:
+        """Time a stage and tell the listener that it began; a stage that is entered again adds up."""
+        self.say(name, text or name)
+        started = self.ports.clock()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + self.ports.clock() - started
+
+    def say(self, stage: Stage, text: str, done: int = 0, total: int = 0) -> None:
+        """Tell the listener; stop here when someone asked to."""
+        self.stop_if_asked()
+        self.ports.listener(Progress(stage=stage, text=text, done=done, total=total))
+
+    def stop_if_asked(self) -> None:
+        """Raise Stopped once the cancel flag is set."""
+        if self.ports.cancel.is_set():
+            raise Stopped("stopped on request")
+
+    def build(self, spec: EnvironmentSpec) -> Environment:
+        """The environment of a spec, built once."""
+        key = spec.model_dump_json()
+        if key not in self.built:
+            with self.stage("environment", "building the environment"):
+                self.built[key] = self.ports.builder.build(spec, cancel=self.ports.cancel)
+        self.spec, self.environment = spec, self.built[key]
+        return self.built[key]
+
+    def run(self, script: Script, environment: Environment, seed: int, purpose: str, change: str = "") -> Judgement:
+        """Run a script once and judge it; the attempt is kept at once."""
+        assert self.signature is not None
+        number = len(self.attempts) + 1
+        result = self.execute(launch.spec(script, environment, self.job.options, self.signature, seed, f"run {number}"))
+        judgement = judge.judge(observe.observe(result), self.signature, script)
+        attempt = Attempt(
+            number=number,
+            purpose=purpose,  # type: ignore[arg-type]  # checked by pydantic
+            script=script.digest,
+            origin=script.origin,
+            environment=environment.id,
+            execution=_execution(result, seed, self.ports.recorder.log(number, script, result)),
+            judgement=judgement,
+            change=change,
+        )
+        self.attempts.append(attempt)
+        self.ports.recorder.attempt(attempt)
+        self.script, self.environment = script, environment
+        return judgement
+
+    def execute(self, spec: RunSpec) -> RunResult:
+        """Run anything in the sandbox."""
+        self.stop_if_asked()
+        result = self.ports.sandbox.run(spec, cancel=self.ports.cancel)
+        if result.cancelled:
+            raise Stopped("stopped on request")
+        return result
+
+
+def changed(script: Script, source: str, mends: tuple[Mend, ...]) -> Script:
+    """A script with a new text and the mends that made it."""
+    return script.model_copy(update={"files": {**script.files, script.entry: source}, "mends": (*script.mends, *mends)})
+
+
+def _execution(result: RunResult, seed: int, log: str) -> Execution:
+    return Execution(
+        exit_code=result.exit_code,
+        signal=result.signal,
+        timed_out=result.timed_out,
+        idle=result.idle,
+        oom=result.oom,
+        seconds=result.seconds,
+        seed=seed,
+        log=log,
+    )

@@ -1,0 +1,222 @@
+"""A run held against the frozen signature. Only here is it decided what a run shows, and no model is asked."""
+
+from __future__ import annotations
+
+import re
+
+from bot.models.attempt import Decoy, Failure, Judgement, Match, Script
+from bot.models.signature import (
+    AnySignature,
+    CrashSignature,
+    HangSignature,
+    Member,
+    NonFiniteSignature,
+    OutputSignature,
+    WarningSignature,
+)
+from bot.pipeline.observe import Observation, flatten
+from bot.pipeline.signature import members_of
+from bot.rules import decoys
+from bot.rules.signatures import genuine, values, wording
+
+_STRICT = 0.95
+_EVIDENCE = 600
+
+
+def judge(seen: Observation, signature: AnySignature, script: Script) -> Judgement:
+    """What one run shows: the signature met, absent, another failure, a decoy of the environment, or nothing that decides."""
+    verdicts = [_member(seen, member, script) for member in members_of(signature)]
+    for index, judgement in enumerate(verdicts):
+        if judgement.match is Match.MET:
+            return judgement.model_copy(update={"member": index})
+    return _decoy(seen) or _unmet(seen, verdicts)
+
+
+def _member(seen: Observation, member: Member, script: Script) -> Judgement:
+    if isinstance(member, CrashSignature):
+        return _crash(seen, member, script)
+    if isinstance(member, OutputSignature):
+        return _output(seen, member)
+    if isinstance(member, NonFiniteSignature):
+        return _nonfinite(seen, member)
+    if isinstance(member, WarningSignature):
+        return _warning(seen, member)
+    return _hang(seen, member)
+
+
+def _met(reason: str, evidence: str, failure: Failure | None = None) -> Judgement:
+    return Judgement(match=Match.MET, reason=reason, evidence=evidence[:_EVIDENCE], failure=failure)
+
+
+def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgement:
+    names = genuine.own_names(script.source)
+    why = "the reported exception did not occur"
+    for failure in flatten(seen.failures):
+        if not wording.same_exception(wanted.exception, failure.exception, failure.bases):
+            continue
+        fault = _mismatch(failure, wanted, script, names)
+        if not fault:
+            return _met("the reported exception occurred", f"{failure.exception}: {failure.message}", failure)
+        why = fault
+    return Judgement(match=Match.ABSENT, reason=why)
+
+
+def _mismatch(failure: Failure, wanted: CrashSignature, script: Script, names: frozenset[str]) -> str:
+    """Why an exception of the right class is not the reported one, or ""."""
+    if wanted.checks:
+        return "" if _is_check(failure, wanted.checks) else "an assertion failed that the report is not about"
+    alike = wording.resemblance(wanted.message, failure.message, names)
+    if alike < wording.ENOUGH:
+        return f"the words differ (resemblance {alike:.2f})"
+    if not wording.same_shapes(wanted.shapes, failure.message):
+        return f"the operand shapes differ: {', '.join(wanted.shapes)} reported, {', '.join(wording.shapes(failure.message)) or 'none'} seen"
+    if wanted.frame and failure.frames and not _same_place(failure, wanted, alike):
+        return f"it arose elsewhere than in {wanted.frame}"
+    if _by_itself(failure, wanted, script):
+        return "the program raises or prints these words by itself"
+    return ""
+
+
+def _is_check(failure: Failure, checks: tuple[str, ...]) -> bool:
+    texts = [" ".join(check.split()) for check in checks]
+    codes = [" ".join(frame.code.split()) for frame in failure.frames if not frame.package and frame.code]
+    return any(code in text or text in code for text in texts for code in codes[-2:])
+
+
+def _same_place(failure: Failure, wanted: CrashSignature, alike: float) -> bool:
+    """Same file below site-packages, or the same function of the same package; a file that a release has moved passes when the words
+    are the same.
+    """
+    package = wanted.frame.split("/", 1)[0].removesuffix(".py")
+    here = [frame for frame in failure.frames if frame.package == package]
+    if any(frame.module_path == wanted.frame for frame in here):
+        return True
+    if any(frame.function == wanted.function for frame in here):
+        return True
+    return bool(here) and alike >= _STRICT and len(wording.tokens(wording.core(wanted.message))) >= 4
+
+
+def _by_itself(failure: Failure, wanted: CrashSignature, script: Script) -> bool:
+    message = wanted.message or failure.message
+    last = failure.innermost
+    if last is not None and not last.package and last.code.strip().startswith("raise"):
+        guarded = last.line in genuine.guarded_lines(script.source)
+        if wanted.frame or genuine.raised_by_itself(last.code, message, guarded=guarded):
+            return True
+    return bool(genuine.self_raised(script.source, message))
+
+
+def _output(seen: Observation, wanted: OutputSignature) -> Judgement:
+    printed = list(seen.output)
+    place = _sentence if wanted.within_line else _chunks
+    found = place(printed, wanted.observed, wanted)
+    denied = place(printed, wanted.expected[:1] if wanted.within_line else wanted.expected, wanted) if wanted.expected else None
+    if found and not denied:
+        return _met("the reported output was printed", "\n".join(found))
+    if denied:
+        return Judgement(match=Match.ABSENT, reason="the expected output was printed", evidence="\n".join(denied)[:_EVIDENCE])
+    if _skeleton(printed, wanted):
+        return Judgement(
+            match=Match.UNDECIDED,
+            reason="the same lines were printed with other numbers",
+            evidence="\n".join(printed[-10:])[:_EVIDENCE],
+        )
+    return Judgement(
+        match=Match.ABSENT, reason="the reported output was not printed", evidence="\n".join(printed[-10:])[:_EVIDENCE]
+    )
+
+
+def _chunks(printed: list[str], wanted: tuple[values.Chunk, ...], signature: OutputSignature) -> list[str] | None:
+    """The lines where all chunks stand, or None."""
+    lines: list[str] = []
+    for chunk in wanted:
+        place = values.holds(chunk, printed, signature.rtol, signature.atol)
+        if place is None:
+            return None
+        lines.extend(printed[place[0] : place[1]])
+    return lines
+
+
+def _sentence(printed: list[str], wanted: tuple[values.Chunk, ...], signature: OutputSignature) -> list[str] | None:
+    at = values.within(wanted[0][0], printed, signature.rtol, signature.atol)
+    return None if at is None else [printed[at]]
+
+
+def _skeleton(printed: list[str], wanted: OutputSignature) -> bool:
+    if wanted.within_line:
+        return False
+    loose = wanted.model_copy(update={"rtol": 1.0, "atol": float("inf")})
+    return _chunks(printed, wanted.observed, loose) is not None
+
+
+def _nonfinite(seen: Observation, wanted: NonFiniteSignature) -> Judgement:
+    pattern = re.compile(rf"(?<![\w.])-?(?:{'|'.join(wanted.values)})(?:inity)?(?!\w)", re.IGNORECASE)
+    for line in seen.output:
+        if pattern.search(line):
+            return _met("a non-finite value was printed", line)
+    return Judgement(
+        match=Match.ABSENT, reason="every printed value was finite", evidence="\n".join(seen.output[-5:])[:_EVIDENCE]
+    )
+
+
+def _warning(seen: Observation, wanted: WarningSignature) -> Judgement:
+    lines = [
+        line
+        for line in (*seen.errors.splitlines(), *seen.output)
+        if wording.resemblance(wanted.message, line) >= wording.ENOUGH
+    ]
+    if wanted.category:
+        lines = [line for line in lines if wanted.category in line] or lines[:0]
+    if len(lines) >= wanted.at_least:
+        return _met(f"the reported warning was given {len(lines)} times", lines[0])
+    return Judgement(
+        match=Match.ABSENT, reason=f"the reported warning was given {len(lines)} times, {wanted.at_least} expected"
+    )
+
+
+def _hang(seen: Observation, wanted: HangSignature) -> Judgement:
+    if seen.idle or (seen.timed_out and not wanted.idle):
+        state = "idle" if seen.idle else "busy without an end"
+        return _met(f"no progress within {wanted.bound_s:g} s: {state}", seen.errors[-_EVIDENCE:])
+    if seen.timed_out:
+        return Judgement(match=Match.UNDECIDED, reason="it was still working when the time was up; a hang would be idle")
+    return Judgement(match=Match.ABSENT, reason=f"the program came to its end after {seen.seconds:.1f} s")
+
+
+def _decoy(seen: Observation) -> Judgement | None:
+    """The environment's own failure, when that is what ended the run (or what a program that exits with an error has printed)."""
+    failure = seen.escaped
+    if failure is not None:
+        for inner in flatten((failure,)):
+            if (found := decoys.recognise(inner.exception, inner.message)) is not None:
+                return _decoyed(found, failure)
+        return None
+    if seen.exit_code == 0 and not seen.failures:
+        return None
+    text = seen.errors[-4000:] + "\n" + "\n".join(seen.output[-40:])
+    found = decoys.recognise("", text)
+    return _decoyed(found, None) if found is not None else None
+
+
+def _decoyed(found: Decoy, failure: Failure | None) -> Judgement:
+    return Judgement(match=Match.DECOY, reason=f"the environment failed first: {found.what}", failure=failure, decoy=found)
+
+
+def _unmet(seen: Observation, verdicts: list[Judgement]) -> Judgement:
+    best = next((row for row in verdicts if row.match is Match.UNDECIDED), verdicts[0])
+    if seen.timed_out or seen.idle:
+        return Judgement(
+            match=Match.UNDECIDED,
+            reason="the run was ended before it decided anything" if best.match is Match.ABSENT else best.reason,
+        )
+    if seen.oom:
+        return Judgement(match=Match.UNDECIDED, reason="the program used more memory than a run may have")
+    failure = seen.escaped
+    if failure is not None:
+        said = f"{failure.exception}: {failure.message}"[:_EVIDENCE]
+        return Judgement(match=Match.OTHER, reason=best.reason, evidence=said, failure=failure)
+    if seen.exit_code:
+        return Judgement(
+            match=Match.OTHER, reason=f"it ended with exit status {seen.exit_code}", evidence=seen.errors[-_EVIDENCE:]
+        )
+    return best

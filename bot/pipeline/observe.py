@@ -1,0 +1,124 @@
+"""RunResult → what happened, as values: the exceptions (escaped, or caught and printed) and the printed lines."""
+
+from __future__ import annotations
+
+import json
+import signal
+from typing import Any
+
+from bot.models.attempt import Failure
+from bot.models.base import Record
+from bot.models.bug import Frame, Traceback
+from bot.rules.intake import tracebacks
+from bot.rules.signatures.values import lines
+from sandbox.port import RunResult
+
+_MOST_CHAIN = 20
+
+
+class Observation(Record):
+    """One run as the judge sees it. `failures` has the escaped exception first; chained ones hang on it."""
+
+    failures: tuple[Failure, ...]
+    output: tuple[str, ...]
+    errors: str
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    idle: bool
+    oom: bool
+    seconds: float
+
+    @property
+    def escaped(self) -> Failure | None:
+        """The exception that ended the program, if one did."""
+        return next((failure for failure in self.failures if not failure.swallowed), None)
+
+
+def observe(result: RunResult) -> Observation:
+    """Everything a run shows. The probe's trace is preferred; printed tracebacks are what the program caught."""
+    escaped = _traced(result)
+    if result.signal is not None and not (result.timed_out or result.idle or result.cancelled or result.oom):
+        escaped = [_killed(result)]
+    printed = [_printed(row, swallowed=bool(escaped) or result.exit_code == 0) for row in _parse(result)]
+    known = {(failure.exception, failure.message) for failure in escaped}
+    return Observation(
+        failures=(*escaped, *(row for row in printed if (row.exception, row.message) not in known)),
+        output=tuple(lines(result.stdout)),
+        errors=result.stderr,
+        exit_code=result.exit_code,
+        signal=result.signal,
+        timed_out=result.timed_out,
+        idle=result.idle,
+        oom=result.oom,
+        seconds=result.seconds,
+    )
+
+
+def _parse(result: RunResult) -> tuple[Traceback, ...]:
+    return (*tracebacks.find(result.stderr), *tracebacks.find(result.stdout))
+
+
+def _traced(result: RunResult) -> list[Failure]:
+    rows: list[dict[str, Any]] = []
+    for name, data in sorted(result.artifacts.items()):
+        if "trace-" in name:
+            try:
+                rows.append(json.loads(data))
+            except (ValueError, UnicodeDecodeError):
+                continue
+    # The file comes from a hostile program: anything of another shape is not ours.
+    good = [row for row in rows if isinstance(row, dict) and isinstance(row.get("error"), dict)]
+    main = [row for row in good if row.get("main") and row.get("where") == "main"]
+    rest = [row for row in good if row not in main]
+    return [_failure(row["error"], swallowed=row not in main) for row in (*main, *rest)]
+
+
+def _failure(row: dict[str, Any], *, swallowed: bool, depth: int = 0) -> Failure:
+    frames = [frame for frame in row.get("frames", []) if isinstance(frame, dict)]
+    chained = [inner for inner in row.get("chained", []) if isinstance(inner, dict)] if depth < _MOST_CHAIN else []
+    return Failure(
+        exception=str(row.get("exception", "")),
+        message=str(row.get("message", "")),
+        bases=tuple(map(str, row.get("bases", []))),
+        frames=tuple(_frame(frame) for frame in frames),
+        swallowed=swallowed,
+        chained=tuple(_failure(inner, swallowed=swallowed, depth=depth + 1) for inner in chained),
+    )
+
+
+def _frame(row: dict[str, Any]) -> Frame:
+    path, line = str(row.get("path", "")), row.get("line")
+    package, module_path = tracebacks.locate(path)
+    return Frame(
+        path=path,
+        package=package,
+        module_path=module_path,
+        line=line if isinstance(line, int) else None,
+        function=str(row.get("function", "")).rsplit(".", 1)[-1],
+        code=str(row.get("code", "")),
+    )
+
+
+def _printed(row: Traceback, *, swallowed: bool) -> Failure:
+    return Failure(
+        exception=row.exception,
+        message=row.message,
+        frames=row.frames,
+        swallowed=swallowed,
+        chained=tuple(_printed(inner, swallowed=swallowed) for inner in row.chained),
+    )
+
+
+def _killed(result: RunResult) -> Failure:
+    number = result.signal or 0
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    return Failure(exception=name, message=result.stderr.strip()[:2000])
+
+
+def flatten(failures: tuple[Failure, ...]) -> list[Failure]:
+    """Failures with everything chained to them, outermost first."""
+    found: list[Failure] = []
+    for failure in failures:
+        found.extend([failure, *flatten(failure.chained)])
+    return found[:_MOST_CHAIN]

@@ -1,0 +1,48 @@
+"""Desk → Report: what one job found, in the form that all doors show."""
+
+from __future__ import annotations
+
+import shlex
+from importlib import metadata
+
+from bot.models.attempt import Match, Script
+from bot.models.environment import Environment, Rung
+from bot.models.report import Report
+from bot.models.signature import signature_hash
+from bot.models.verdict import AnyVerdict
+from bot.pipeline import conclude
+from bot.pipeline.desk import Desk
+
+
+def report(desk: Desk, verdict: AnyVerdict) -> Report:
+    """The report of a job, whole or stopped half-way."""
+    met = [attempt for attempt in desk.attempts if attempt.judgement.match is Match.MET]
+    ran = met or desk.attempts
+    last = ran[-1] if ran else None
+    if verdict.kind == "different_failure" and desk.signature is not None:
+        verdict = verdict.model_copy(update={"reported": conclude.describe(desk.signature)})
+    return Report(
+        issue=desk.job.issue,
+        bug=desk.bug,
+        verdict=verdict,
+        signature=desk.signature,
+        signature_hash=signature_hash(desk.signature) if desk.signature is not None else "",
+        spec=desk.spec,
+        environment=desk.environment,
+        script=desk.script,
+        command=_command(desk.script, desk.environment) if desk.script and desk.environment else "",
+        comparison=conclude.compare(desk.signature, last, desk.environment),
+        attempts=tuple(desk.attempts),
+        notes=tuple(desk.notes),
+        seconds={name: round(value, 3) for name, value in desk.seconds.items()},
+        sandbox=desk.ports.sandbox.name if desk.attempts else "",
+        version=metadata.version("reprise"),
+    )
+
+
+def _command(script: Script, built: Environment) -> str:
+    """One line that runs the script anywhere with uv."""
+    asked = [package for package in built.packages if package.rung is not Rung.DEPENDENCY]
+    pins = [word for package in asked for word in ("--with", f"{package.name}=={package.version.split('+')[0]}")]
+    minor = ".".join(built.python.split(".")[:2])
+    return shlex.join(["uv", "run", "--no-project", "--python", minor, *pins, "python", script.entry])

@@ -1,0 +1,187 @@
+"""BugReport → what will count as the reported failure, frozen before anything runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from bot.models.bug import BugReport, Fence, Frame, Role, Symptom, Traceback
+from bot.models.signature import (
+    AlternativesSignature,
+    AnySignature,
+    CrashSignature,
+    HangSignature,
+    Member,
+    NonFiniteSignature,
+    OutputSignature,
+    WarningSignature,
+)
+from bot.rules.signatures import genuine, values, wording
+
+IDLE_BOUND_S = 20.0
+BUSY_BOUND_S = 90.0
+_MOST_MEMBERS = 6
+_BUSY = re.compile(r"infinite loop|100 ?% (?:of )?(?:one )?cpu|cpu (?:usage )?(?:at|is) 100|spins?\b|busy", re.IGNORECASE)
+_REPEATED = re.compile(
+    r"\bspam|every (?:step|batch|update|call|iteration|time)|repeated|multiple times|floods?\b|again and again", re.I
+)
+_ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
+
+
+def freeze(bug: BugReport) -> AnySignature | None:
+    """The signature of a report: its tracebacks, contrasted outputs and warnings; else the checks of its own program; else a hang or
+    non-finite values. None when the report shows nothing that a run could be held against.
+    """
+    members: list[Member] = [*_crashes(bug), *_outputs(bug), *_warnings(bug)]
+    if bug.symptom is Symptom.HANG and not any(isinstance(member, CrashSignature) for member in members):
+        members = [_hang(bug)]
+    if not members:
+        members = [*_checks(bug)] or [*_nonfinite(bug)]
+    if not members:
+        return None
+    return members[0] if len(members) == 1 else AlternativesSignature(members=tuple(members[:_MOST_MEMBERS]))
+
+
+def members_of(signature: AnySignature) -> tuple[Member, ...]:
+    """The signatures of which any one counts."""
+    return signature.members if isinstance(signature, AlternativesSignature) else (signature,)
+
+
+def _crashes(bug: BugReport) -> list[CrashSignature]:
+    roles = {fence.index: fence.role for fence in bug.fences}
+    reported = [row for row in bug.tracebacks if row.fence is None or roles.get(row.fence) not in _ASIDE]
+    found: dict[tuple[str, str], CrashSignature] = {}
+    for row in sorted(reported, key=lambda row: -len(row.frames)):
+        crash = _crash(bug, row)
+        key = (crash.exception.rsplit(".", 1)[-1], wording.normalise(wording.core(crash.message)).lower())
+        if any(key[0] == known[0] and _covers(known[1], key[1]) for known in found):
+            continue
+        if crash.message or crash.frame or crash.checks:
+            found[key] = crash
+    return list(found.values())
+
+
+def _covers(known: str, new: str) -> bool:
+    return new in known or (known in new and bool(known))
+
+
+def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
+    third_party = [frame for frame in row.frames if frame.package and frame.package != "<stdlib>"]
+    own = [frame for frame in row.frames if not frame.package and frame.code]
+    fault = third_party[-1] if third_party else Frame(path="")
+    checks: tuple[str, ...] = ()
+    if row.exception.rsplit(".", 1)[-1] == "AssertionError" and not row.message and not third_party:
+        checks = (own[-1].code,) if own else _asserts(bug)
+    return CrashSignature(
+        exception=row.exception,
+        message=row.message,
+        shapes=wording.shapes(wording.core(row.message)),
+        frame=fault.module_path,
+        function=fault.function,
+        checks=checks,
+    )
+
+
+def _outputs(bug: BugReport) -> list[OutputSignature]:
+    """Pasted outputs. Beside a traceback they count only where the report contrasts them with what was expected."""
+    blocks = [output for output in bug.outputs if output.fence is not None]
+    sentences = [output for output in bug.outputs if output.fence is None]
+    signature = _contrast(
+        bug, [row.text for row in blocks if row.role == "observed"], [row.text for row in blocks if row.role == "expected"]
+    )
+    if signature is None:
+        observed = tuple((values.clean(row.text),) for row in sentences if row.role == "observed" and _is_value(row.text))
+        expected = tuple((values.clean(row.text),) for row in sentences if row.role == "expected" and _is_value(row.text))
+        if not observed or not expected or observed == expected:
+            return []
+        signature = OutputSignature(observed=observed[:1], expected=expected[:1], within_line=True)
+    if bug.tracebacks and not signature.expected:
+        return []
+    return [signature]
+
+
+def _contrast(bug: BugReport, observed: list[str], expected: list[str]) -> OutputSignature | None:
+    seen = [chunk for text in observed for chunk in values.chunks(text)]
+    wanted = [chunk for text in expected for chunk in values.chunks(text)]
+    said = {values.clean(line) for fence in bug.programs for line in genuine.constant_lines(fence.text)}
+    telling = [chunk for chunk in seen if chunk not in wanted and not all(line in said for line in chunk)]
+    if not telling:
+        return None
+    missing = tuple(chunk for chunk in wanted if chunk not in seen and not all(line in said for line in chunk))
+    return OutputSignature(observed=tuple(dict.fromkeys(telling)), expected=tuple(dict.fromkeys(missing)))
+
+
+def _is_value(text: str) -> bool:
+    return 0 < len(text.strip()) <= 80 and len(text.split()) <= 6
+
+
+def _warnings(bug: BugReport) -> list[WarningSignature]:
+    if bug.tracebacks and bug.symptom is not Symptom.WARNING:
+        return []
+    if bug.symptom is not Symptom.WARNING:
+        return []
+    prose = " ".join(
+        filter(None, (bug.symptom_quote.text if bug.symptom_quote else "", *(row.quote.text for row in bug.warnings)))
+    )
+    least = 2 if _REPEATED.search(prose) else 1
+    return [
+        WarningSignature(category=row.category, message=row.message, at_least=least) for row in bug.warnings[:2] if row.message
+    ]
+
+
+def _hang(bug: BugReport) -> HangSignature:
+    busy = bool(bug.symptom_quote and _BUSY.search(bug.symptom_quote.text))
+    return HangSignature(bound_s=BUSY_BOUND_S if busy else IDLE_BOUND_S, idle=not busy)
+
+
+def _checks(bug: BugReport) -> list[CrashSignature]:
+    checks = _asserts(bug)
+    return [CrashSignature(exception="AssertionError", checks=checks)] if checks else []
+
+
+def _asserts(bug: BugReport) -> tuple[str, ...]:
+    """The assertions of the report's programs; only those about the reported API when some are."""
+    rows = [(line, about) for fence in bug.programs if fence.role not in _ASIDE for line, about in _program_asserts(fence)]
+    names = [name.rsplit(".", 1)[-1].rstrip("()") for name in bug.api]
+    telling = [line for line, about in rows if any(name and re.search(rf"\b{re.escape(name)}\b", about) for name in names)]
+    return tuple(dict.fromkeys(telling or [line for line, _ in rows]))
+
+
+def _program_asserts(fence: Fence) -> list[tuple[str, str]]:
+    """Each assertion with its text and the assignments of the names in it (what it is about)."""
+    try:
+        tree = ast.parse(fence.text)
+    except SyntaxError:
+        return []
+    assigned: dict[str, str] = {}
+    rows: list[tuple[str, str]] = []
+    for node in sorted((node for node in ast.walk(tree) if isinstance(node, ast.stmt)), key=lambda node: node.lineno):
+        if isinstance(node, ast.Assign):
+            assigned.update({target.id: ast.unparse(node) for target in node.targets if isinstance(target, ast.Name)})
+        if _is_check(node):
+            names = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+            rows.append(
+                (
+                    ast.get_source_segment(fence.text, node) or ast.unparse(node),
+                    " ".join(map(str, (ast.unparse(node), *(assigned.get(name, "") for name in names)))),
+                )
+            )
+    return rows
+
+
+def _is_check(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assert):
+        return genuine.is_computed(node.test)
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        name = node.value.func.attr if isinstance(node.value.func, ast.Attribute) else getattr(node.value.func, "id", "")
+        return name.startswith(
+            ("assert_", "assertEqual", "assertTrue", "assertFalse", "assertAlmost", "assertNot", "assertIn", "assertIs")
+        )
+    return False
+
+
+def _nonfinite(bug: BugReport) -> list[NonFiniteSignature]:
+    if bug.symptom is not Symptom.NONFINITE or not bug.programs or bug.symptom_quote is None:
+        return []
+    said = bug.symptom_quote.text.lower()
+    return [NonFiniteSignature(values=("nan",) if "nan" in said or "inf" not in said else ("inf",))]

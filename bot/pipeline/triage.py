@@ -1,0 +1,79 @@
+"""Verdicts that need no run: what is no bug, what cannot be checked, what needs other hardware."""
+
+from __future__ import annotations
+
+from bot.models.bug import BugReport, ReportKind, Symptom
+from bot.models.job import Options
+from bot.models.signature import AnySignature, CrashSignature
+from bot.models.verdict import AnyVerdict, NeedsHardware, NeedsInfo, NotABug
+from bot.pipeline.signature import members_of
+from bot.rules import hardware
+from bot.rules.signatures import genuine
+
+PROGRAM = "a program, as short as you can make it, that fails when it is run"
+_ERROR = "the full error text or the values that are printed, and what you expected instead"
+_VERSIONS = "the versions of Python and of the libraries involved (`pip list`)"
+
+
+def unasked(bug: BugReport) -> NotABug | None:
+    """The verdict on a question, a feature request or a documentation issue."""
+    if bug.kind is ReportKind.BUG:
+        return None
+    sentence = bug.kind_quote.text if bug.kind_quote else ""
+    return NotABug(reason=f"this reads as a {bug.kind.value} report", sentence=sentence)
+
+
+def unanswerable(bug: BugReport, signature: AnySignature | None, options: Options) -> AnyVerdict | None:
+    """The verdict on a report that no run here could decide, or None."""
+    if signature is not None and (lacking := _hardware(bug, signature, options)):
+        return lacking
+    if (
+        signature is None
+        and bug.device in {"gpu", "tpu", "mps"}
+        and options.device == "cpu"
+        and bug.symptom is Symptom.PERFORMANCE
+    ):
+        return NeedsHardware(
+            reason="memory and speed of that device cannot be measured on another", needs=(f"a {bug.device.upper()}",)
+        )
+    if signature is None or not bug.programs:
+        return NeedsInfo(reason=_reason(bug, signature), items=_items(bug, signature))
+    return None
+
+
+def _hardware(bug: BugReport, signature: AnySignature, options: Options) -> AnyVerdict | None:
+    members = members_of(signature)
+    rules = [hardware.demanded(member.exception, member.message) for member in members if isinstance(member, CrashSignature)]
+    found = [rule for rule in rules if rule is not None]
+    if options.device == "gpu" or not found or len(found) < len(members):
+        return None
+    for member in members:
+        if not isinstance(member, CrashSignature):
+            continue
+        own = [line for fence in bug.programs if (line := genuine.self_raised(fence.text, member.message))]
+        if own:
+            return NeedsInfo(
+                reason=f"the report's program raises the error by itself (`{own[0]}`), so running it would show nothing",
+                items=("a program in which the library raises the error, not the program itself",),
+            )
+    return NeedsHardware(
+        reason="this error cannot arise without the hardware it names", needs=tuple({rule.needs for rule in found})
+    )
+
+
+def _reason(bug: BugReport, signature: AnySignature | None) -> str:
+    if not bug.programs and signature is None:
+        return "the report holds neither a program nor an error or a value that a run could be held against"
+    if not bug.programs:
+        return "the report says what fails but holds no program that could be run"
+    return "the report holds a program but nothing that tells a failing run from a good one"
+
+
+def _items(bug: BugReport, signature: AnySignature | None) -> tuple[str, ...]:
+    items = [] if bug.programs else [PROGRAM]
+    if signature is None:
+        items.append(_ERROR)
+    if not bug.versions:
+        items.append(_VERSIONS)
+    items.extend(f"what is behind this {row.what}: {row.quote.text[:120]}" for row in bug.missing[:1] if not bug.programs)
+    return tuple(items[:4])

@@ -1,0 +1,53 @@
+"""Leaves out the tests whose service is missing on this machine, and says so; with CI=true nothing is left out."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import cache
+
+import pytest
+
+PROBES = {
+    "docker": (("docker", "info"), "no Docker daemon answers"),
+    "bwrap": (("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"), "bubblewrap does not work here"),
+    "index": (("uv", "--version"), "uv is not on the path"),
+}
+
+
+@cache
+def why_missing(marker: str) -> str:
+    """Why the service behind a marker is not there, or ""."""
+    argv, reason = PROBES[marker]
+    program = shutil.which(argv[0])
+    if program is None:
+        return f"{argv[0]} is not installed"
+    try:
+        done = subprocess.run((program, *argv[1:]), capture_output=True, timeout=20, check=False)
+    except subprocess.TimeoutExpired:
+        return reason
+    return "" if done.returncode == 0 else reason
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what cannot run here, unless this is CI, where everything must run."""
+    if os.environ.get("CI") == "true":
+        return
+    kept, left_out = [], []
+    for item in items:
+        missing = [marker for marker in PROBES if item.get_closest_marker(marker) and why_missing(marker)]
+        (left_out if missing else kept).append(item)
+    if left_out:
+        items[:] = kept
+        config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name each missing service under the results."""
+    if os.environ.get("CI") == "true":
+        return
+    for marker, (_, _) in PROBES.items():
+        left_out = [item for item in terminalreporter.stats.get("deselected", ()) if item.get_closest_marker(marker)]
+        if left_out and (reason := why_missing(marker)):
+            terminalreporter.write_line(f"LEFT OUT: {len(left_out)} {marker} tests, because {reason} (CI runs them)")

@@ -70,7 +70,7 @@ class Desk:
         judgement = judge.judge(observe.observe(result), self.signature, script)
         attempt = Attempt(
             number=number,
-            purpose=purpose,  # type: ignore[arg-type]  # checked by pydantic
+            purpose=purpose,
             script=script.digest,
             origin=script.origin,
             environment=environment.id,

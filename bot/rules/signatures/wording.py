@@ -76,8 +76,8 @@ def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset(
     wanted, given = tokens(phrase), tokens(whole)
     if not wanted:
         return 1.0
-    if len(wanted) <= 2:
-        return float(wanted == tokens(normalise(core(seen), own_names)) or wanted == given)
+    if len(wanted) <= 2:  # too short for a resemblance: a key, a number
+        return float(phrase.lower() in {normalise(core(seen), own_names).lower(), whole.lower()})
     names = {name.lower() for name in _QUOTED.findall(phrase)} - {name.lower() for name in own_names}
     if any(name not in whole.lower() for name in names):
         return 0.0

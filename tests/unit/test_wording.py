@@ -1,0 +1,68 @@
+import pytest
+
+from bot.rules.signatures import wording
+
+
+@pytest.mark.parametrize(
+    ("reported", "seen"),
+    [
+        ("forward() got multiple values for argument 'data'", "Net.forward() got multiple values for argument 'data'"),
+        (
+            "cannot import name 'ops' from 'keras' (/usr/lib/python3.10/keras/__init__.py)",
+            "cannot import name 'ops' from 'keras' (/x/y/keras/__init__.py)",
+        ),
+        ("Expected all tensors to be on 0x7f00aabb", "Expected all tensors to be on 0x55ee1122"),
+        (
+            "Weights only load failed. This file can still be loaded.\nGLOBAL main.Net",
+            "Weights only load failed. This file can still be loaded.\nGLOBAL __main__.Other",
+        ),
+        ("list index out of range", "list index out of range"),
+        (
+            'Error while processing pattern "h i -> i h"...',
+            'Error while processing pattern "h i -> i h".\n Input tensor shape: (2, 3)',
+        ),
+    ],
+)
+def test_wording_that_varies_is_the_same_failure(reported, seen):
+    assert wording.resemblance(reported, seen) >= wording.ENOUGH
+
+
+@pytest.mark.parametrize(
+    ("reported", "seen"),
+    [
+        ("No module named 'captum'", "No module named 'torch'"),
+        ("cannot import name 'ops' from 'keras'", "cannot import name 'layers' from 'keras'"),
+        ("mat1 and mat2 shapes cannot be multiplied", "expected scalar type Float but found Half"),
+        ("0", "1"),
+        ("list index out of range", "string index out of range by much"),
+    ],
+)
+def test_another_failure_is_not_the_same(reported, seen):
+    assert wording.resemblance(reported, seen) < wording.ENOUGH
+
+
+def test_names_of_the_program_itself_may_differ_only_when_it_defines_them():
+    reported, seen = "'Net' object has no attribute 'fit'", "'Model' object has no attribute 'fit'"
+    assert wording.resemblance(reported, seen) < wording.ENOUGH
+    assert wording.resemblance(reported, seen, frozenset({"Net", "Model"})) >= wording.ENOUGH
+
+
+def test_operand_shapes_are_strict_and_bracket_style_is_not():
+    assert wording.shapes("mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)") == ("14x7", "16x4")
+    assert wording.same_shapes(("(2,3)",), "got torch.Size([2, 3])")
+    assert not wording.same_shapes(("(2,3)",), "got torch.Size([3, 2])")
+    assert not wording.same_shapes(("(2,3)", "(2,3)"), "got [2, 3]")
+
+
+@pytest.mark.parametrize(
+    ("reported", "seen", "bases", "same"),
+    [
+        ("RuntimeError", "RuntimeError", (), True),
+        ("jax.errors.JaxRuntimeError", "_JaxRuntimeError", (), True),
+        ("ImportError", "ModuleNotFoundError", ("ImportError",), True),
+        ("Exception", "ValueError", ("Exception",), False),
+        ("ValueError", "TypeError", ("Exception",), False),
+    ],
+)
+def test_exception_classes(reported, seen, bases, same):
+    assert wording.same_exception(reported, seen, bases) is same

@@ -1,0 +1,125 @@
+"""Report → the body of one Markdown comment: verdict, table, command and script in sight, everything else folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from bot.models.report import Report
+from bot.models.verdict import NeedsHardware, NeedsInfo, NotABug
+from bot.render import words
+from bot.render.details import attempts, environment, evidence
+from bot.render.folds import LIMIT, Block, Fold, assemble
+from bot.render.sanitize import clean, code_span, fence, prose, redact, shorten_paths
+
+UNFOLDED = 25
+_ROWS = 6
+_SCRIPT_LINES = 12
+_SCRIPT_CHARACTERS = 2_000
+
+
+def comment(report: Report, *, run: str = "", secrets: Iterable[str] = (), limit: int = LIMIT) -> str:
+    """The comment; `run` is where the whole run can be seen, `secrets` are values that must not appear."""
+    report = scrubbed(report, tuple(secrets))
+    top, script = _top(report), _script(report)
+    below = tuple(filter(None, (environment(report), evidence(report), attempts(report))))
+    shown = bool(script) and sum(map(bool, top)) + len(script) + len(below) + 1 <= UNFOLDED
+    head = [*top, *script] if shown else top
+    folds = (() if shown else _script_fold(report)) + below
+    return assemble("\n".join(head).rstrip("\n"), folds, _footer(report, run), limit)
+
+
+def scrubbed(report: Report, secrets: tuple[str, ...]) -> Report:
+    """The report without credentials and without characters that cannot be seen, in every text it holds."""
+
+    def scrub(value: Any) -> Any:
+        if isinstance(value, str):
+            return redact(clean(value), secrets)
+        if isinstance(value, Mapping):
+            return {scrub(key): scrub(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return tuple(scrub(item) for item in value)
+        return value
+
+    return Report.model_validate(scrub(report.model_dump()))
+
+
+def _top(report: Report) -> list[str]:
+    """What is seen first; every group ends with an empty line."""
+    title, figures = words.headline(report)
+    lines = [f"**{title}**" + (f": {prose(figures)}." if figures else "."), ""]
+    said = " ".join(filter(None, [words.standing(report), _sentence(words.reason(report))]))
+    lines += [prose(shorten_paths(said)), ""] if said else []
+    lines += _asked(report) + _table(report) + _changes(report)
+    if report.command and report.script is not None:
+        lines += [*fence(report.command[:3_000], "sh").splitlines(), ""]
+    return lines
+
+
+def _sentence(text: str) -> str:
+    return text if not text or text[-1] in ".!?:" else text + "."
+
+
+def _asked(report: Report) -> list[str]:
+    verdict = report.verdict
+    match verdict:
+        case NeedsInfo() if verdict.items:
+            return ["Please add:", *(f"- {prose(item)}" for item in verdict.items), ""]
+        case NeedsHardware() if verdict.needs:
+            return [*(f"- {prose(item)}" for item in verdict.needs[:4]), ""]
+        case NotABug() if verdict.sentence:
+            return [f"> {prose(verdict.sentence, limit=300)}", ""]
+    return []
+
+
+def _table(report: Report) -> list[str]:
+    rows = [
+        f"| {prose(row.what, limit=60, cell=True)} | {_cell(row.reported)} | {_cell(row.observed)} |"
+        for row in report.comparison[:_ROWS]
+    ]
+    return ["| | Reported | Observed |", "|---|---|---|", *rows, ""] if rows else []
+
+
+def _cell(text: str) -> str:
+    return code_span(shorten_paths(text), limit=160, cell=True) or "not stated"
+
+
+def _changes(report: Report) -> list[str]:
+    """Whoever runs the script must know at once that it is not quite the reporter's."""
+    mends = report.script.mends if report.script is not None else ()
+    if not mends:
+        return []
+    more = f"; {len(mends) - 3} more below" if len(mends) > 3 else ""
+    return [f"Changed from the report: {prose('; '.join(mend.what for mend in mends[:3]), limit=300)}{more}.", ""]
+
+
+def _script(report: Report) -> list[str]:
+    """The script in sight, when it is one short file."""
+    script = report.script
+    if script is None or len(script.files) != 1 or len(script.source) > _SCRIPT_CHARACTERS:
+        return []
+    lines = fence(script.source, "python").splitlines()
+    return [f"{code_span(script.entry)}:", *lines, ""] if len(lines) - 2 <= _SCRIPT_LINES else []
+
+
+def _script_fold(report: Report) -> tuple[Fold, ...]:
+    script = report.script
+    if script is None:
+        return ()
+    ordered = sorted(script.files, key=lambda name: (name != script.entry, name))
+    blocks: list[Block] = []
+    for name in ordered:
+        blocks += [Block(f"{code_span(name)}:")] if len(ordered) > 1 else []
+        blocks.append(Block(script.files[name], "python" if name.endswith(".py") else ""))
+    count = len(script.source.splitlines())
+    return (Fold(f"Script: {script.entry}, {count} {'line' if count == 1 else 'lines'}", tuple(blocks)),)
+
+
+def _footer(report: Report, run: str) -> str:
+    parts = [words.provenance(report)]
+    if report.signature_hash and report.attempts:
+        parts.append(f"What counts was fixed before the first run: {code_span(report.signature_hash[:12])}.")
+    ends = [f"Reprise {prose(report.version)}" if report.version else "Reprise"]
+    ends += [words.duration(report)] if report.seconds.get("total") else []
+    ends += [f"run {code_span(run)}"] if run else []
+    return f"<sub>{' '.join(parts)} {' · '.join(ends)}</sub>"

@@ -1,0 +1,229 @@
+"""report.json: the published form of a Report, schema 1. Within a version fields are only ever added."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.models.attempt import Attempt
+from bot.models.environment import BuildStep, Claimed, Rung
+from bot.models.report import Claim, Comparison, Report
+from bot.models.signature import signature_hash
+from bot.models.verdict import Control, Determinism
+from bot.render.sanitize import redact
+
+SCHEMA_ID = "urn:reprise:report:1"
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+Kind = Literal[
+    "reproduced",
+    "not_reproduced",
+    "different_failure",
+    "inconclusive",
+    "needs_info",
+    "needs_hardware",
+    "setup_failed",
+    "not_a_bug",
+    "cancelled",
+    "budget_reached",
+]
+
+
+class _Out(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", ser_json_inf_nan="strings", json_schema_serialization_defaults_required=True
+    )
+
+
+class IssueOut(_Out):
+    """Which issue."""
+
+    repository: str | None
+    number: int | None
+    title: str
+    url: str | None
+
+
+class VerdictOut(_Out):
+    """The verdict. Fields that a kind does not carry are null; `details` holds what only that kind carries."""
+
+    kind: Kind
+    runs: int | None = None
+    failures: int | None = None
+    interval: tuple[float, float] | None = Field(None, description="95 % Clopper-Pearson interval of failures over runs.")
+    determinism: Determinism | None = None
+    control: Control | None = None
+    reason: str
+    details: dict[str, str | tuple[str, ...]] | None = None
+
+
+class SignatureOut(BaseModel):
+    """What counted as the reported failure, frozen before the first run. The other fields depend on `kind`."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")
+
+    kind: Literal["crash", "output", "nonfinite", "warning", "hang", "any"]
+    hash: str = Field(description="SHA-256 of the canonical JSON of the other fields.")
+
+
+class PackageOut(_Out):
+    """An installed distribution and the rung of the ladder that decided its version."""
+
+    name: str
+    version: str
+    rung: Rung
+
+
+class EnvironmentOut(_Out):
+    """The environment the runs were done in."""
+
+    python: str
+    packages: tuple[PackageOut, ...]
+    lock: str
+    claims: tuple[Claimed, ...] = ()
+    steps: tuple[BuildStep, ...] = ()
+    commit: str | None = None
+
+
+class ScriptOut(_Out):
+    """The program that was run; `path` is below the run folder."""
+
+    path: str
+    lines: int
+    sha256: str
+    origin: str
+    changes: tuple[str, ...]
+
+
+class CostOut(_Out):
+    """What models cost."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0
+
+
+class VersionsOut(_Out):
+    """What wrote this report."""
+
+    reprise: str
+    prompts: dict[str, str]
+
+
+class Published(_Out):
+    """The result of reproducing one issue."""
+
+    schema_: Literal[1] = Field(1, alias="schema")
+    issue: IssueOut
+    verdict: VerdictOut
+    signature: SignatureOut | None
+    environment: EnvironmentOut | None
+    script: ScriptOut | None
+    command: str | None = Field(description="Runs the script anywhere.")
+    comparison: tuple[Comparison, ...]
+    attempts: tuple[Attempt, ...]
+    claims: tuple[Claim, ...]
+    notes: tuple[str, ...]
+    bisect: None = None
+    diagnosis: None = None
+    patch: None = None
+    cost: CostOut = CostOut()
+    seconds: dict[str, float] = Field(description='"total" and one entry a stage.')
+    sandbox: Literal["docker", "bwrap", "process", "fake"] | None
+    versions: VersionsOut
+
+
+def published(report: Report) -> Published:
+    """The published form, typed."""
+    return Published(
+        issue=_issue(report),
+        verdict=_verdict(report),
+        signature=_signature(report),
+        environment=_environment(report),
+        script=_script(report),
+        command=report.command or None,
+        comparison=report.comparison,
+        attempts=report.attempts,
+        claims=report.claims,
+        notes=report.notes,
+        seconds=report.seconds,
+        sandbox=report.sandbox or None,
+        versions=VersionsOut(reprise=report.version, prompts=report.prompts),
+    )
+
+
+def report_json(report: Report, *, secrets: Iterable[str] = ()) -> dict[str, Any]:
+    """The published form as plain data, credentials removed. NaN and infinities are strings."""
+    data = json.loads(published(report).model_dump_json(by_alias=True))
+    redacted = _redacted(data, tuple(secrets))
+    assert isinstance(redacted, dict)
+    return redacted
+
+
+def report_text(report: Report, *, secrets: Iterable[str] = ()) -> str:
+    """report.json as it is written: indented, one final newline, characters as they are."""
+    return json.dumps(report_json(report, secrets=secrets), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _redacted(value: Any, secrets: tuple[str, ...]) -> Any:
+    match value:
+        case str():
+            return redact(value, secrets).encode("utf-8", "replace").decode()
+        case list():
+            return [_redacted(item, secrets) for item in value]
+        case dict():
+            return {key: _redacted(item, secrets) for key, item in value.items()}
+    return value
+
+
+def _issue(report: Report) -> IssueOut:
+    issue = report.issue
+    return IssueOut(repository=issue.repository or None, number=issue.number, title=issue.title, url=issue.url or None)
+
+
+_COMMON = frozenset({"kind", "runs", "failures", "interval", "determinism", "control", "reason"})
+
+
+def _verdict(report: Report) -> VerdictOut:
+    fields = dict(report.verdict)
+    details = {name: value for name, value in fields.items() if name not in _COMMON}
+    return VerdictOut(**{name: value for name, value in fields.items() if name in _COMMON}, details=details or None)
+
+
+def _signature(report: Report) -> SignatureOut | None:
+    if report.signature is None:
+        return None
+    data = json.loads(report.signature.model_dump_json())
+    return SignatureOut(**data, hash=report.signature_hash or signature_hash(report.signature))
+
+
+def _environment(report: Report) -> EnvironmentOut | None:
+    built = report.environment
+    if built is None:
+        return None
+    packages = tuple(PackageOut(name=package.name, version=package.version, rung=package.rung) for package in built.packages)
+    return EnvironmentOut(
+        python=built.python,
+        packages=packages,
+        lock=built.lock,
+        claims=built.claims,
+        steps=built.steps,
+        commit=built.commit or None,
+    )
+
+
+def _script(report: Report) -> ScriptOut | None:
+    script = report.script
+    if script is None:
+        return None
+    return ScriptOut(
+        path=script.entry,
+        lines=len(script.source.splitlines()),
+        sha256=script.digest,
+        origin=script.origin,
+        changes=tuple(f"{mend.what} ({mend.why})" if mend.why else mend.what for mend in script.mends),
+    )

@@ -1,0 +1,150 @@
+"""Outside text made inert: what a stranger wrote can be shown in a comment, but cannot act in it.
+
+Three shapes of output: `prose` (one line of Markdown), `code_span` (one line, monospaced) and `fence` (a block). Text passes
+`clean`, which removes what the eye cannot see; `redact` removes what nobody should see.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable
+
+REDACTED = "[redacted]"
+BREAK = "&#8203;"  # a zero-width space, written as an entity so that the source of a comment holds nothing invisible
+
+_ANSI = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]"
+)
+_UNUSUAL = re.compile(r"[^\n\t -~]")
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+
+_SECRETS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)",
+        r"github_pat_[A-Za-z0-9_]{16,}",
+        r"gh[pousr]_[A-Za-z0-9]{16,}",
+        r"glpat-[A-Za-z0-9_-]{16,}",
+        r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{16,}",
+        r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}",
+        r"(?:AKIA|ASIA)[0-9A-Z]{16}",
+        r"AIza[0-9A-Za-z_-]{35}",
+        r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
+        r"pypi-[A-Za-z0-9_-]{32,}",
+        r"npm_[A-Za-z0-9]{30,}",
+        r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
+        r"(?<=://)[^\s/@:]+:[^\s/@]+(?=@)",
+    )
+)
+_AUTHORIZATION = re.compile(r"(?i)\b(bearer|basic|token)(\s+)(?=\S*\d)[A-Za-z0-9._~+/=-]{16,}")
+
+_INSTALLED = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\"`:|<>(),;]+)*[/\\](site-packages|dist-packages)(?=[/\\])")
+_STDLIB = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\"`:|<>(),;]+)+[/\\](python3?\.\d+)(?=[/\\])")
+_HOME = re.compile(r"(?<![\w.])(?:(?:[A-Za-z]:)?[/\\](?:home|Users)[/\\][^\s/\\'\"`:|<>(),;]+|/root)(?=[/\\])")
+
+_INLINE_CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_SPECIAL = re.compile(r"[\\`*_\[\]|~]")
+_LINE_START = re.compile(r"^(?:[#+\-=>]|\d+(?=[.)]))")
+
+
+def clean(text: str) -> str:
+    """Text without terminal control, invisible and direction-changing characters; line ends become newlines."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
+    text = _SELECTORS.sub("", _ANSI.sub("", text))
+    return _UNUSUAL.sub(lambda match: _visible(match.group()), text)
+
+
+def _visible(char: str) -> str:
+    category = unicodedata.category(char)
+    if category == "Cs":
+        return "\ufffd"
+    if category == "Zs":
+        return " "
+    return "" if category in ("Cc", "Cf") or char in _FILLERS else char
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """Text without credentials: the given values wherever they stand, and whatever looks like one."""
+    for secret in sorted({value for value in secrets if len(value) >= 6}, key=len, reverse=True):
+        text = text.replace(secret, REDACTED)
+    for pattern in _SECRETS:
+        text = pattern.sub(REDACTED, text)
+    return _AUTHORIZATION.sub(rf"\1\2{REDACTED}", text)
+
+
+def shorten_paths(text: str) -> str:
+    """Text in which a path of some machine starts at the part that means the same everywhere."""
+    text = _INSTALLED.sub(r".../\1", text)
+    return _HOME.sub("~", _STDLIB.sub(r".../\1", text))
+
+
+def clip(text: str, limit: int) -> str:
+    """At most `limit` characters, the last one an ellipsis when something was left out."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def one_line(text: str) -> str:
+    """Text on one line, blanks joined."""
+    return " ".join(clean(text).split())
+
+
+def _defused(text: str) -> str:
+    """Breaks whatever GitHub turns into a notification, a reference or a link, in text that is already escaped."""
+    text = text.replace("@", "@" + BREAK).replace("://", f":{BREAK}//")
+    text = re.sub(r"(?<!&)#(?=\w)", "#" + BREAK, text)
+    text = re.sub(r"(?i)\b(gh)-(?=\d)", rf"\1{BREAK}-", text)
+    return re.sub(r"(?i)(?<![a-z0-9])(www)\.", rf"\1{BREAK}.", text)
+
+
+def html_text(text: str) -> str:
+    """One line for the inside of an HTML element, such as the summary of a fold."""
+    return _defused(html.escape(one_line(text), quote=True)).replace("$", "&#36;")
+
+
+def _plain(text: str) -> str:
+    escaped = _SPECIAL.sub(lambda match: "\\" + match.group(), html.escape(text, quote=False))
+    return _defused(escaped).replace("$", "&#36;")
+
+
+def prose(text: str, *, limit: int = 600, cell: bool = False) -> str:
+    """One line of Markdown that can only be read. `words in backticks` stay monospaced; `cell` makes it fit for a table."""
+    line = clip(one_line(text), limit)
+    parts: list[str] = []
+    end = 0
+    for match in _INLINE_CODE.finditer(line):
+        parts += [_plain(line[end : match.start()]), code_span(match.group(1), limit=limit, cell=cell)]
+        end = match.end()
+    joined = "".join([*parts, _plain(line[end:])])
+    return _LINE_START.sub(_escaped_start, joined)
+
+
+def _escaped_start(match: re.Match[str]) -> str:
+    return match.group() + "\\" if match.group()[0].isdigit() else "\\" + match.group()
+
+
+def code_span(text: str, *, limit: int = 300, cell: bool = False) -> str:
+    """One monospaced line; `cell` makes it fit for a table."""
+    line = clip(one_line(text), limit)
+    if not line:
+        return ""
+    if cell:
+        line = re.sub(r"\\(?=\|)", r"\\ ", line).replace("|", "\\|")
+    ticks = "`" * (_longest_run(line, "`") + 1)
+    pad = " " if line[0] == "`" or line[-1] == "`" else ""
+    return f"{ticks}{pad}{line}{pad}{ticks}"
+
+
+def fence(text: str, tag: str = "") -> str:
+    """A fenced block whose marks are longer than any run of backticks inside, so that nothing in it can close it."""
+    body = clean(text).strip("\n")
+    ticks = "`" * max(3, _longest_run(body, "`") + 1)
+    return f"{ticks}{tag}\n{body}\n{ticks}"
+
+
+def _longest_run(text: str, char: str) -> int:
+    return max((len(run) for run in re.findall(re.escape(char) + "+", text)), default=0)

@@ -1,0 +1,185 @@
+"""What a verdict is called and how its numbers read: the sentences that the comment and the terminal share, as plain text."""
+
+from __future__ import annotations
+
+from bot.models.environment import Rung
+from bot.models.report import Report
+from bot.models.signature import (
+    AlternativesSignature,
+    AnySignature,
+    CrashSignature,
+    HangSignature,
+    Member,
+    NonFiniteSignature,
+    OutputSignature,
+    WarningSignature,
+)
+from bot.models.verdict import (
+    BudgetReached,
+    Cancelled,
+    Control,
+    DifferentFailure,
+    Inconclusive,
+    NeedsInfo,
+    NotReproduced,
+    Reproduced,
+)
+
+TITLES = {
+    "reproduced": "Reproduced",
+    "not_reproduced": "Not reproduced",
+    "different_failure": "A different failure",
+    "inconclusive": "Inconclusive",
+    "needs_info": "More information needed",
+    "needs_hardware": "Other hardware needed",
+    "setup_failed": "The environment could not be built",
+    "not_a_bug": "Not a bug report",
+    "cancelled": "Cancelled",
+    "budget_reached": "Stopped at a limit",
+}
+
+RUNGS = {
+    Rung.OPTION: "asked for",
+    Rung.ISSUE: "named in the report",
+    Rung.REPOSITORY: "pinned by the repository",
+    Rung.NEIGHBOUR: "nearest version still offered",
+    Rung.DATE: "newest on the day of the report",
+    Rung.IMPORT: "imported by the program",
+    Rung.REPAIR: "added to make it build",
+    Rung.DEPENDENCY: "dependency",
+}
+
+_DETERMINISM = {
+    "deterministic": "deterministic",
+    "seed-dependent": "depends on the seed",
+    "nondeterministic": "varies even with the same seed",
+}
+
+_SANDBOXES = {
+    "docker": "in a container without network",
+    "bwrap": "in a bubblewrap sandbox without network",
+    "process": "as a plain process, not isolated",
+    "fake": "in a simulated sandbox",
+}
+
+
+def headline(report: Report) -> tuple[str, str]:
+    """The verdict in one or two words, and the numbers that carry it."""
+    verdict = report.verdict
+    figures = ""
+    match verdict:
+        case Reproduced():
+            counted = _counted(verdict.failures, verdict.runs, verdict.interval)
+            figures = f"the reported failure came back in {counted}, {_DETERMINISM[verdict.determinism]}"
+        case NotReproduced() | Inconclusive() if verdict.runs:
+            figures = f"{_counted(verdict.failures, verdict.runs, verdict.interval)} failed as reported"
+        case DifferentFailure():
+            figures = f"{verdict.runs} {_plural('run', verdict.runs)}, {verdict.failures or 'none'} of them as reported"
+        case Cancelled() | BudgetReached():
+            figures = f"{len(report.attempts)} {_plural('run', len(report.attempts))} done until then"
+    return TITLES[verdict.kind], figures
+
+
+def standing(report: Report) -> str:
+    """Whether the bug is confirmed or only its symptom seen; "" for verdicts that claim neither."""
+    if not isinstance(report.verdict, Reproduced):
+        return ""
+    control = report.verdict.control
+    if control.type == "none":
+        return "Symptom observed: no run of a version that should pass was made."
+    passed = f"{control.failures} of {control.runs} runs failed with the control ({control.type})"
+    if control.p is not None and control.p <= 0.05:
+        return f"Bug confirmed: {passed}, p = {control.p:.2g}."
+    return f"Symptom observed: {passed}{_p(control)}, which does not set them apart."
+
+
+def _p(control: Control) -> str:
+    return "" if control.p is None else f", p = {control.p:.2g}"
+
+
+def reason(report: Report) -> str:
+    """Why, unless the headline has said it."""
+    text = report.verdict.reason.strip()
+    return text[:1].upper() + text[1:]
+
+
+def next_step(report: Report) -> str:
+    """What the reader would do now."""
+    kind = report.verdict.kind
+    if isinstance(report.verdict, NeedsInfo):
+        return "Add what is missing to the report and run it again."
+    return {
+        "reproduced": "Run the script against a version that should work: it becomes the control, then the regression test.",
+        "not_reproduced": "Compare the versions above with the reporter's; --with 'package==version' and --python try another.",
+        "different_failure": "Read the two failures side by side: another bug, or an environment unlike the reporter's.",
+        "inconclusive": "Run it longer with --max-runs, or with another --seed.",
+        "needs_hardware": "Run it on a machine that has what is named, with --device gpu.",
+        "setup_failed": "Name a version that still installs with --with 'package==version', or another --python.",
+        "not_a_bug": "If it is a bug after all, add the program and what it printed.",
+        "cancelled": "Run it again; what was built is kept.",
+        "budget_reached": "Raise the limit with --timeout or --max-runs and run it again.",
+    }[kind]
+
+
+def signature_rows(signature: AnySignature) -> tuple[tuple[str, str], ...]:
+    """What counts as the reported failure, as rows of (what, value)."""
+    if not isinstance(signature, AlternativesSignature):
+        return _member_rows(signature)
+    parts = [_member_rows(member) for member in signature.members]
+    return tuple(
+        ("or " + what if index and not row else what, value)
+        for index, rows in enumerate(parts)
+        for row, (what, value) in enumerate(rows)
+    )
+
+
+def _member_rows(signature: Member) -> tuple[tuple[str, str], ...]:
+    match signature:
+        case CrashSignature():
+            rows = [("exception", signature.exception), ("message", signature.message)]
+            rows += [("shapes", ", ".join(signature.shapes)), ("raised in", f"{signature.frame} {signature.function}".strip())]
+            rows += [("failing check", check) for check in signature.checks[:3]]
+        case OutputSignature():
+            rows = [("prints", " / ".join(chunk)) for chunk in signature.observed[:3]]
+            rows += [("and not", " / ".join(chunk)) for chunk in signature.expected[:3]]
+            rows += [("tolerance", f"{signature.rtol:g} relative, {signature.atol:g} absolute")]
+        case NonFiniteSignature():
+            rows = [("prints", " or ".join(signature.values)), ("on a line with", ", ".join(signature.labels))]
+        case WarningSignature():
+            rows = [("warning", signature.category), ("message", signature.message)]
+            rows += [("at least", f"{signature.at_least} times")] if signature.at_least > 1 else []
+        case HangSignature():
+            idle = " without output and without using the processor" if signature.idle else ""
+            rows = [("still running", f"after {signature.bound_s:g} s{idle}")]
+    return tuple((what, value) for what, value in rows if value)
+
+
+def provenance(report: Report) -> str:
+    """What was measured, where, and whether a model had a part in it."""
+    if report.attempts:
+        count = len(report.attempts)
+        where = _SANDBOXES.get(report.sandbox, "")
+        first = f"Measured in {count} {_plural('run', count)} {where}".strip()
+    else:
+        first = "Nothing was run"
+    return f"{first}. " + ("Every figure was measured." if report.prompts else "No model was used.")
+
+
+def duration(report: Report) -> str:
+    """The whole time, as a person would say it."""
+    seconds = report.seconds.get("total", 0.0)
+    if seconds < 90:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min"
+
+
+def _counted(failures: int, runs: int, interval: tuple[float, float]) -> str:
+    return f"{_runs(failures, runs)} (95 % interval {interval[0] * 100:.0f}\u2013{interval[1] * 100:.0f} %)"
+
+
+def _runs(failures: int, runs: int) -> str:
+    return f"{failures} of {runs} {_plural('run', runs)}"
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else word + "s"

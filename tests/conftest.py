@@ -47,7 +47,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Name each missing service under the results."""
     if os.environ.get("CI") == "true":
         return
-    for marker, (_, _) in PROBES.items():
+    for marker in PROBES:
         left_out = [item for item in terminalreporter.stats.get("deselected", ()) if item.get_closest_marker(marker)]
         if left_out and (reason := why_missing(marker)):
             terminalreporter.write_line(f"LEFT OUT: {len(left_out)} {marker} tests, because {reason} (CI runs them)")

@@ -1,0 +1,56 @@
+"""The human view of a bench run: a table and a few lines below it."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from bot.bench.summary import Bench, Row
+
+STYLES = {"right": "green", "wrong": "red", "needs eyes": "yellow"}
+
+
+def issues_table(bench: Bench) -> Group:
+    """One row a case, and the summary."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("id")
+    table.add_column("verdict")
+    table.add_column("")
+    table.add_column("runs", justify="right")
+    table.add_column("seconds", justify="right")
+    if bench.summary.overhead is not None:
+        table.add_column("overhead", justify="right")
+    table.add_column("why", overflow="fold", style="dim")
+    for row in bench.cases:
+        table.add_row(*_cells(row, overhead=bench.summary.overhead is not None))
+    return Group(table, Text(), *(Text(line) for line in _lines(bench)))
+
+
+def _cells(row: Row, *, overhead: bool) -> list[str | Text]:
+    figures: list[str | Text] = [str(row.runs), f"{row.seconds:.1f}"]
+    if overhead:
+        figures.append("" if row.overhead is None else f"{row.overhead:.2f}")
+    verdict = row.verdict or "error"
+    return [row.id, verdict, Text(row.mark, STYLES[row.mark]), *figures, Text(row.error or row.reason)]
+
+
+def _lines(bench: Bench) -> list[str]:
+    summary = bench.summary
+    lines = [
+        f"{summary.right} right, {summary.needs_eyes} need eyes, {summary.wrong} wrong, of {summary.total}",
+        f"false reproduced: {', '.join(summary.false_reproduced) or 'none'}",
+    ]
+    if summary.runnable.total:
+        tally = summary.runnable
+        lines.append(f"with a program in the body: {tally.right} right, {tally.needs_eyes} need eyes, of {tally.total}")
+    lines += [
+        f"{kind}: {tally.right} right, {tally.needs_eyes} need eyes, of {tally.total}"
+        for kind, tally in summary.by_kind.items()
+    ]
+    if summary.errors:
+        lines.append(f"no verdict: {', '.join(summary.errors)}")
+    lines.append(f"{summary.seconds:.0f} s in all, median {summary.seconds_median or 0:.1f} s")
+    if summary.overhead is not None:
+        lines.append(f"verdict seconds / (runs x bare script seconds): median {summary.overhead:.2f}")
+    return lines

@@ -1,0 +1,114 @@
+"""The house rules that no other tool checks; each rule is also shown a program that breaks it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+TOP = {"bot", "handlers", "sandbox", "prompts", "tests", "deploy", "pyproject.toml", "README.md", "CHANGELOG.md"}
+TOP |= {"LICENSE", "Makefile", "uv.lock", "CONTRIBUTING.md", "SECURITY.md"}
+MADE = {"build", "dist", "coverage.xml", "reprise-runs"}
+OURS = sorted(path for room in ("bot", "handlers", "sandbox", "prompts") for path in (ROOT / room).rglob("*.py"))
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
+PROBE = ROOT / "sandbox" / "probe"
+
+# The job and HTTP boundaries come with the App.
+BROAD = {"bot/cli.py"}
+ENVIRONMENT_READERS = {"bot/settings.py"}
+
+
+def name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def undocumented(tree: ast.Module, path: str) -> bool:
+    return not (ast.get_docstring(tree) or "").split("\n", 1)[0].strip()
+
+
+def reads_the_environment(tree: ast.Module, path: str) -> bool:
+    if path in ENVIRONMENT_READERS:
+        return False
+    return any(isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv", "environb"} for node in ast.walk(tree))
+
+
+def catches_everything(tree: ast.Module, path: str) -> bool:
+    if path in BROAD:
+        return False
+    broad = {"Exception", "BaseException"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler):
+            caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            reraises = any(isinstance(each, ast.Raise) and each.exc is None for each in ast.walk(node))
+            if not reraises and any(each is None or (isinstance(each, ast.Name) and each.id in broad) for each in caught):
+                return True
+    return False
+
+
+def passes_a_shell(tree: ast.Module, path: str) -> bool:
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.keyword)
+            and node.arg == "shell"
+            and not (isinstance(node.value, ast.Constant) and node.value.value is False)
+        ):
+            return True
+        if (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and (node.value.id, node.attr) == ("os", "system")
+        ):
+            return True
+    return False
+
+
+def knows_the_keys(tree: ast.Module, path: str) -> bool:
+    words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return path != "bot/bench/scoring.py" and not words.isdisjoint({"keys", "right_verdicts", "message_regex"})
+
+
+RULES: dict[Callable[[ast.Module, str], bool], tuple[str, str]] = {
+    undocumented: ("bot/x.py", "import os"),
+    reads_the_environment: ("bot/x.py", "'''X.'''\nimport os\nos.environ['HOME']"),
+    catches_everything: ("bot/x.py", "'''X.'''\ntry:\n    pass\nexcept (ValueError, Exception):\n    pass"),
+    passes_a_shell: ("sandbox/x.py", "'''X.'''\nimport subprocess\nsubprocess.run('ls', shell=True)"),
+    knows_the_keys: ("bot/pipeline/x.py", "'''X.'''\nfrom pathlib import Path\nPath('keys')"),
+}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_a_house_rule_holds_in_every_file_and_can_be_broken(rule: Callable[[ast.Module, str], bool]) -> None:
+    path, bad = RULES[rule]
+    assert rule(ast.parse(bad), path)
+    files = [file for file in OURS if not file.is_relative_to(PROBE)]
+    assert [name(file) for file in files if rule(ast.parse(file.read_bytes()), name(file))] == []
+
+
+def test_the_probe_imports_nothing_of_ours() -> None:
+    imports = re.compile(rb"^\s*(?:from|import)\s+(bot|handlers|sandbox|prompts)\b", re.MULTILINE)
+    assert imports.search(b"import os\nfrom bot.ports import Ports")
+    assert [name(file) for file in PROBE.rglob("*.py") if imports.search(file.read_bytes())] == []
+
+
+def test_the_top_level_is_fixed() -> None:
+    seen = {path.name for path in ROOT.iterdir() if not path.name.startswith(".") and not path.name.endswith(".egg-info")}
+    assert seen - MADE - TOP == set()
+    assert {"README.md", "LICENSE", "bot", "sandbox", "tests"} <= seen
+
+
+def test_tests_are_no_package_and_mock_nothing() -> None:
+    assert [path for path in TESTS if path.name == "__init__.py"] == []
+    words = "unittest" + ".mock"
+    assert [name(path) for path in TESTS if words in path.read_text()] == []
+
+
+def test_no_file_names_a_machine() -> None:
+    places = re.compile(r"(?<![\w.])/(?:work/main|root/\.|opt/(?:wheels|pypi))(?:/|\b)")
+    assert places.search("find-links = /opt/wheels")
+    kept = [ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / "README.md", *OURS, *TESTS]
+    allowed = {name(Path(__file__))}
+    assert [name(path) for path in kept if name(path) not in allowed and places.search(path.read_text())] == []

@@ -16,7 +16,9 @@ Stage = Literal["intake", "signature", "environment", "candidates", "search", "c
 
 
 class Progress(Record):
-    """One line of what is going on: the stage, what is being tried, and how far it is (`done` of `total`, 0 when not countable)."""
+    """One line of what is going on: the stage, what is being tried, and how far it is (`done` of `total`, 0 when not
+    countable).
+    """
 
     stage: Stage
     text: str
@@ -27,7 +29,9 @@ class Progress(Record):
 class Listener(Protocol):
     """Hears what is going on. Never raises and never waits."""
 
-    def __call__(self, progress: Progress) -> None: ...
+    def __call__(self, progress: Progress) -> None:
+        """Hear one line."""
+        ...
 
 
 class Builder(Protocol):
@@ -57,7 +61,9 @@ class Recorder(Protocol):
 class Clock(Protocol):
     """Monotonic seconds."""
 
-    def __call__(self) -> float: ...
+    def __call__(self) -> float:
+        """The time now."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

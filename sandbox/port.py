@@ -28,8 +28,8 @@ class SandboxUnavailable(SandboxError):
 class Limits:
     """What one run may use at most.
 
-    Sizes are in MiB, times in seconds. `idle_s` ends a run whose whole process tree neither printed nor used more than 2 % of one
-    core for that long (a deadlock); None leaves idle runs to `wall_s`.
+    Sizes are in MiB, times in seconds. `idle_s` ends a run whose whole process tree neither printed nor used more than 2 % of
+    one core for that long (a deadlock); None leaves idle runs to `wall_s`.
     """
 
     wall_s: float = 120.0
@@ -79,8 +79,9 @@ class RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run did. Exactly one of `exit_code` and `signal` is set, unless the run was ended from outside (`timed_out`, `idle`,
-    `cancelled`), when both may be None. `seconds` is wall time of the program alone, without the sandbox's own start."""
+    """What a run did. Exactly one of `exit_code` and `signal` is set, unless the run was ended from outside (`timed_out`,
+    `idle`, `cancelled`), when both may be None. `seconds` is wall time of the program alone, without the sandbox's own start.
+    """
 
     exit_code: int | None
     signal: int | None = None
@@ -105,8 +106,9 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether a kind of sandbox works here, why not, and the command that would mend it; `protects` and `exposes` say in words
-    what it does and does not contain."""
+    """Whether a kind of sandbox works here, why not, and the command that would mend it; `protects` and `exposes` say in
+    words what it does and does not contain.
+    """
 
     works: bool
     detail: str

@@ -11,7 +11,9 @@ from bot.models.bug import Frame, Mend
 
 
 class Script(Record):
-    """A program of one or more files, the one to start named by `entry`. `origin` says which blocks of the issue it came from."""
+    """A program of one or more files, the one to start named by `entry`. `origin` says which blocks of the issue it came
+    from.
+    """
 
     files: dict[str, str]
     entry: str = "repro.py"
@@ -32,8 +34,10 @@ class Script(Record):
 
 
 class Failure(Record):
-    """How a run failed, as the hook inside the sandbox (or the printed traceback) tells it. Frames run outermost to innermost; the
-    program's own have package "" and the standard library's "<stdlib>". `swallowed` when the program caught and printed it."""
+    """How a run failed, as the hook inside the sandbox (or the printed traceback) tells it. Frames run outermost to
+    innermost; the program's own have package "" and the standard library's "<stdlib>". `swallowed` when the program caught
+    and printed it.
+    """
 
     exception: str
     message: str
@@ -64,8 +68,9 @@ class Match(StrEnum):
 
 
 class Decoy(Record):
-    """A failure of the environment that stands before the reported one, and what would get past it: a module or a requirement to
-    install, a rewrite of the script (by its id), names to import, or, when nothing here can, what is needed from outside."""
+    """A failure of the environment that stands before the reported one, and what would get past it: a module or a requirement
+    to install, a rewrite of the script (by its id), names to import, or, when nothing here can, what is needed from outside.
+    """
 
     id: str
     what: str

@@ -75,7 +75,8 @@ class Mend(Record):
 
 
 class Fence(Record):
-    """One block of the issue. `text` is cleaned (prompts stripped, dedented, prose set aside) and `mends` say how; `raw` is verbatim.
+    """One block of the issue. `text` is cleaned (prompts stripped, dedented, prose set aside) and `mends` say how; `raw` is
+    verbatim.
 
     For a transcript (doctest, notebook) `outputs` holds what its author saw, in order.
     """
@@ -96,7 +97,8 @@ class Fence(Record):
 
 class Frame(Record):
     """One frame of a reported traceback. `package` is the top-level import name when the file lies in site-packages (or is a
-    notebook's or script's own: ""); `module_path` is the path from there on, e.g. "torch/nn/modules/linear.py"."""
+    notebook's or script's own: ""); `module_path` is the path from there on, e.g. "torch/nn/modules/linear.py".
+    """
 
     path: str
     package: str = ""
@@ -107,8 +109,9 @@ class Frame(Record):
 
 
 class Traceback(Record):
-    """A Python traceback found in the report. `exception` is as printed (possibly dotted); frames run outermost to innermost and
-    may be empty when only the last line was pasted. `chained` are the exceptions printed before it (causes and contexts)."""
+    """A Python traceback found in the report. `exception` is as printed (possibly dotted); frames run outermost to innermost
+    and may be empty when only the last line was pasted. `chained` are the exceptions printed before it (causes and contexts).
+    """
 
     exception: str
     message: str
@@ -127,8 +130,9 @@ class WarningText(Record):
 
 
 class VersionClaim(Record):
-    """A version the report names. `name` is the normalised distribution name, or "python"; `version` is as written, e.g. "2.4.x",
-    "2.12.0+cu126", "master". `source` ranks it: what a program printed is worth more than what a person typed."""
+    """A version the report names. `name` is the normalised distribution name, or "python"; `version` is as written, e.g.
+    "2.4.x", "2.12.0+cu126", "master". `source` ranks it: what a program printed is worth more than what a person typed.
+    """
 
     name: str
     version: str

@@ -41,8 +41,21 @@ class RepoSource(Record):
     commit: str = ""
 
 
+class Claimed(Record):
+    """A version the report names beside the one that was built."""
+
+    name: str
+    claimed: str
+    resolved: str
+    note: str = ""
+
+
 class EnvironmentSpec(Record):
-    """What to build. `exclude_newer` is the date cut-off; packages in `undated` are exempt from it."""
+    """What to build. `exclude_newer` is the date cut-off; packages in `undated` are exempt from it.
+
+    `constraints` hold only where something installed draws the package, and are the first to go when no solution is found.
+    `variables` are set for every run; `claims` are the versions the report names, with `resolved` still empty.
+    """
 
     python: str
     requirements: tuple[Requirement, ...] = ()
@@ -50,6 +63,9 @@ class EnvironmentSpec(Record):
     undated: tuple[str, ...] = ()
     device: Literal["cpu", "gpu"] = "cpu"
     repo: RepoSource | None = None
+    constraints: tuple[Requirement, ...] = ()
+    variables: dict[str, str] = {}
+    claims: tuple[Claimed, ...] = ()
 
 
 class Package(Record):
@@ -58,15 +74,6 @@ class Package(Record):
     name: str
     version: str
     rung: Rung
-
-
-class Claimed(Record):
-    """A version the report names beside the one that was built."""
-
-    name: str
-    claimed: str
-    resolved: str
-    note: str = ""
 
 
 class BuildStep(Record):
@@ -78,8 +85,9 @@ class BuildStep(Record):
 
 
 class Environment(Record):
-    """A built environment. `mounts` are host paths to show read-only inside the sandbox at the same path, `interpreter` the Python
-    to start there, and `variables` what it needs to run (LD_LIBRARY_PATH, PYTHONPATH)."""
+    """A built environment. `mounts` are host paths to show read-only inside the sandbox at the same path, `interpreter` the
+    Python to start there, and `variables` what it needs to run (LD_LIBRARY_PATH, PYTHONPATH).
+    """
 
     id: str
     python: str

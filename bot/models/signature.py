@@ -13,9 +13,9 @@ from bot.models.base import Record
 class CrashSignature(Record):
     """An exception: its class, its core phrase, the operand shapes in it, and the frame of the package at fault.
 
-    `message` is as reported; how it is compared is in `bot.rules.signatures.wording`. `frame` is a path below site-packages, e.g.
-    "torch/nn/modules/linear.py", or "" when the report does not show it. `checks` are source lines of the program whose failure
-    counts (for bare assertions, which have no message).
+    `message` is as reported; how it is compared is in `bot.rules.signatures.wording`. `frame` is a path below site-packages,
+    e.g. "torch/nn/modules/linear.py", or "" when the report does not show it. `checks` are source lines of the program whose
+    failure counts (for bare assertions, which have no message).
     """
 
     kind: Literal["crash"] = "crash"
@@ -30,8 +30,8 @@ class CrashSignature(Record):
 class OutputSignature(Record):
     """Printed values: each chunk of `observed` lines stands together in the output and no chunk of `expected` does.
 
-    Numbers agree within `rtol` (relative) or `atol`; NaN and infinities only with themselves. With `within_line` the values come from
-    a sentence of the report ("returns nan instead of 1.0") and a part of a printed line is enough.
+    Numbers agree within `rtol` (relative) or `atol`; NaN and infinities only with themselves. With `within_line` the values
+    come from a sentence of the report ("returns nan instead of 1.0") and a part of a printed line is enough.
     """
 
     kind: Literal["output"] = "output"
@@ -43,7 +43,9 @@ class OutputSignature(Record):
 
 
 class NonFiniteSignature(Record):
-    """A NaN or an infinity among the values the program prints for the reported quantity. `labels` are words of the printing line."""
+    """A NaN or an infinity among the values the program prints for the reported quantity. `labels` are words of the printing
+    line.
+    """
 
     kind: Literal["nonfinite"] = "nonfinite"
     values: tuple[Literal["nan", "inf"], ...]
@@ -60,7 +62,9 @@ class WarningSignature(Record):
 
 
 class HangSignature(Record):
-    """No progress: the program still lives after `bound_s` seconds without output and, if `idle`, without using the processor."""
+    """No progress: the program still lives after `bound_s` seconds without output and, if `idle`, without using the
+    processor.
+    """
 
     kind: Literal["hang"] = "hang"
     bound_s: float

@@ -1,7 +1,8 @@
-"""From an issue to an executed verdict: `run(job, ports) -> Report` is the whole product on one screen, and the only place that loops.
+"""From an issue to an executed verdict: `run(job, ports) -> Report` is the whole product on one screen, and the only place
+that loops.
 
-Issue → BugReport → Signature (frozen) → candidate Scripts → Environment → search (run, judge, get past decoys) → confirm (sequential
-test on fresh runs) → Verdict → Report.
+Issue → BugReport → Signature (frozen) → candidate Scripts → Environment → search (run, judge, get past decoys) → confirm
+(sequential test on fresh runs) → Verdict → Report.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ class _Draft:
 
 
 def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
-    """At most four scripts: single blocks completed by the earlier ones that define what they use, and all blocks in order (as in a
-    notebook). Blocks that show a fix, a contrast or the library's own source are left out.
+    """At most four scripts: single blocks completed by the earlier ones that define what they use, and all blocks in order
+    (as in a notebook). Blocks that show a fix, a contrast or the library's own source are left out.
     """
     usable = [fence for fence in bug.programs if fence.role not in _ASIDE and fence.text.strip()]
     drafts = [_complete(bug, signature, usable, index) for index in range(len(usable))]

@@ -69,7 +69,8 @@ def _mismatch(failure: Failure, wanted: CrashSignature, script: Script, names: f
     if alike < wording.ENOUGH:
         return f"the words differ (resemblance {alike:.2f})"
     if not wording.same_shapes(wanted.shapes, failure.message):
-        return f"the operand shapes differ: {', '.join(wanted.shapes)} reported, {', '.join(wording.shapes(failure.message)) or 'none'} seen"
+        got = ", ".join(wording.shapes(failure.message)) or "none"
+        return f"the operand shapes differ: {', '.join(wanted.shapes)} reported, {got} seen"
     if wanted.frame and failure.frames and not _same_place(failure, wanted, alike):
         return f"it arose elsewhere than in {wanted.frame}"
     if _by_itself(failure, wanted, script):
@@ -84,8 +85,8 @@ def _is_check(failure: Failure, checks: tuple[str, ...]) -> bool:
 
 
 def _same_place(failure: Failure, wanted: CrashSignature, alike: float) -> bool:
-    """Same file below site-packages, or the same function of the same package; a file that a release has moved passes when the words
-    are the same.
+    """Same file below site-packages, or the same function of the same package; a file that a release has moved passes when
+    the words are the same.
     """
     package = wanted.frame.split("/", 1)[0].removesuffix(".py")
     here = [frame for frame in failure.frames if frame.package == package]
@@ -184,7 +185,9 @@ def _hang(seen: Observation, wanted: HangSignature) -> Judgement:
 
 
 def _decoy(seen: Observation) -> Judgement | None:
-    """The environment's own failure, when that is what ended the run (or what a program that exits with an error has printed)."""
+    """The environment's own failure, when that is what ended the run (or what a program that exits with an error has
+    printed).
+    """
     failure = seen.escaped
     if failure is not None:
         for inner in flatten((failure,)):

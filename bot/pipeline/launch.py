@@ -37,7 +37,9 @@ def _probe(name: str) -> bytes:
 
 
 def spec(script: Script, environment: Environment, options: Options, signature: AnySignature, seed: int, label: str) -> RunSpec:
-    """One run of a script with a seed. A hang is waited for as long as its signature says, anything else as long as the options say."""
+    """One run of a script with a seed. A hang is waited for as long as its signature says, anything else as long as the
+    options say.
+    """
     files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
     files[f"{_FOLDER}/sitecustomize.py"] = _probe("sitecustomize.py")
     variables = _variables(environment, options, seed)
@@ -46,7 +48,8 @@ def spec(script: Script, environment: Environment, options: Options, signature: 
     if hang is not None:
         idle = hang.bound_s if hang.idle else None
         limits = Limits(wall_s=options.timeout_s if hang.idle else hang.bound_s + _GRACE_S, idle_s=idle)
-        variables["REPRISE_STACKS_AFTER"] = f"{max(hang.bound_s - 2, 1):g}"
+        # Early, because what it prints counts as progress and starts the bound anew.
+        variables["REPRISE_STACKS_AFTER"] = f"{hang.bound_s / 2:g}"
     return RunSpec(
         argv=(environment.interpreter, script.entry),
         files=files,

@@ -1,4 +1,6 @@
-"""A judgement → what to change before the next run: a requirement, an import, a device, or fewer rounds; None when nothing helps."""
+"""A judgement → what to change before the next run: a requirement, an import, a device, or fewer rounds; None when nothing
+helps.
+"""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ _ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
 
 
 def freeze(bug: BugReport) -> AnySignature | None:
-    """The signature of a report: its tracebacks, contrasted outputs and warnings; else the checks of its own program; else a hang or
-    non-finite values. None when the report shows nothing that a run could be held against.
+    """The signature of a report: its tracebacks, contrasted outputs and warnings; else the checks of its own program; else a
+    hang or non-finite values. None when the report shows nothing that a run could be held against.
     """
     members: list[Member] = [*_crashes(bug), *_outputs(bug), *_warnings(bug)]
     if bug.symptom is Symptom.HANG and not any(isinstance(member, CrashSignature) for member in members):

@@ -1,7 +1,7 @@
 """The sequential test and the interval behind every verdict.
 
-Sources: A. Wald, Sequential Analysis (1947), for the sequential probability ratio test; C. Clopper and E. Pearson, Biometrika 26
-(1934), for the interval.
+Sources: A. Wald, Sequential Analysis (1947), for the sequential probability ratio test; C. Clopper and E. Pearson, Biometrika
+26 (1934), for the interval.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Runs first in every Python of a sandboxed run: seeds the generators and writes down how the program ended.
 
-Copied into the sandbox and put on PYTHONPATH; imports nothing but the standard library and nothing of ours. It never raises, draws
-no random numbers, and changes nothing that the program can see beyond the seeds. `REPRISE_TRACE` names the folder for
-`trace-<pid>.json`, `REPRISE_SEED` the seed, `REPRISE_STACKS_AFTER` the seconds after which all stacks are printed (for hangs).
+Copied into the sandbox and put on PYTHONPATH; imports nothing but the standard library and nothing of ours. It never raises,
+draws no random numbers, and changes nothing that the program can see beyond the seeds. `REPRISE_TRACE` names the folder for
+`trace-<pid>.json`, `REPRISE_SEED` the seed, `REPRISE_STACKS_AFTER` the seconds after which all stacks are printed (for
+hangs).
 """
 
 import os

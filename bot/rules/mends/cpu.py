@@ -19,7 +19,9 @@ _WHY = "no GPU here, and the reported failure does not need one"
 
 
 def to_cpu(source: str) -> tuple[str, tuple[Mend, ...]]:
-    """The program with every demand for a GPU turned into one for the processor. Unparseable or GPU-free source comes back as it is."""
+    """The program with every demand for a GPU turned into one for the processor. Unparseable or GPU-free source comes back as
+    it is.
+    """
     try:
         tree = ast.parse(source)
     except SyntaxError:

@@ -57,8 +57,8 @@ def undefined(source: str) -> tuple[str, ...]:
 
 
 def conventional(name: str, source: str) -> str:
-    """The import statement that the field writes for a name, or "". A framework's class is not drawn in from a framework that the
-    program does not use.
+    """The import statement that the field writes for a name, or "". A framework's class is not drawn in from a framework that
+    the program does not use.
     """
     if name in MODULES:
         module = MODULES[name]

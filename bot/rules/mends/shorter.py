@@ -35,7 +35,12 @@ def _named_values(node: ast.AST) -> list[tuple[str, ast.expr]]:
         return [(node.arg, node.value)]
     if isinstance(node, ast.Assign):
         return [(target.id, node.value) for target in node.targets if isinstance(target, ast.Name)]
-    if isinstance(node, ast.For) and isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Call):
-        if getattr(node.iter.func, "id", "") == "range" and len(node.iter.args) == 1:
-            return [(node.target.id, node.iter.args[0])]
+    if isinstance(node, ast.For) and isinstance(node.target, ast.Name):
+        return [(node.target.id, count) for count in _counted(node.iter)]
     return []
+
+
+def _counted(node: ast.expr) -> list[ast.expr]:
+    """The bound of `range(n)`."""
+    is_range = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "range" and len(node.args) == 1
+    return node.args if is_range and isinstance(node, ast.Call) else []

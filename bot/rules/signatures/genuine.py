@@ -1,8 +1,8 @@
 """Telling a failure of the library from words that the program utters by itself.
 
-"A run that merely prints or raises the expected words by itself does not count" (product.md). An assertion, or a guarded raise, over
-computed values is the reporter's own check and counts; a raise that nothing computed decides does not, and neither does one that
-imitates hardware or driver errors. Strings are folded over `+`, adjacent literals and f-strings first.
+"A run that merely prints or raises the expected words by itself does not count" (product.md). An assertion, or a guarded
+raise, over computed values is the reporter's own check and counts; a raise that nothing computed decides does not, and
+neither does one that imitates hardware or driver errors. Strings are folded over `+`, adjacent literals and f-strings first.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def utters(node: ast.AST, message: str) -> bool:
 
 
 def _guarded(tree: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
-    """Every statement with whether something computed decides if it runs: an `if` or `while` around it or, except for a raise (which
-    there merely replaces another error), an `except`.
+    """Every statement with whether something computed decides if it runs: an `if` or `while` around it or, except for a raise
+    (which there merely replaces another error), an `except`.
     """
     stack: list[tuple[ast.AST, bool, bool]] = [(tree, False, False)]
     while stack:

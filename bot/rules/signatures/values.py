@@ -62,8 +62,8 @@ def _same_text_number(one: str, other: str, rtol: float, atol: float) -> bool:
 
 
 def holds(chunk: Chunk, output: list[str], rtol: float, atol: float, slack: int = 3) -> tuple[int, int] | None:
-    """Where a chunk stands in an output: (first, past last) line, or None. Its lines must stand together, with at most `slack` other
-    lines between them; their order may differ, since libraries do not promise it.
+    """Where a chunk stands in an output: (first, past last) line, or None. Its lines must stand together, with at most
+    `slack` other lines between them; their order may differ, since libraries do not promise it.
     """
     size = len(chunk)
     for start in range(len(output)):

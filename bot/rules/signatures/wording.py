@@ -1,8 +1,9 @@
 """Comparing the words of two error messages: tolerant where wording varies, strict where it is the failure.
 
-Tolerated: paths, addresses, line numbers, other numbers, the class prefix that Python 3.10 puts before a method ("Net.forward()"), names
-that the program itself defines. Strict: quoted names of libraries, operand shapes and dtypes. Source of the distinctions: what varied
-between report and rerun over real issues, and the crash buckets of Issue2Test (arXiv 2503.16320).
+Tolerated: paths, addresses, line numbers, other numbers, the class prefix that Python 3.10 puts before a method
+("Net.forward()"), names that the program itself defines. Strict: quoted names of libraries, operand shapes and dtypes. Source
+of the distinctions: what varied between report and rerun over real issues, and the crash buckets of Issue2Test (arXiv
+2503.16320).
 """
 
 from __future__ import annotations
@@ -68,8 +69,8 @@ def tokens(text: str) -> list[str]:
 def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset()) -> float:
     """How much of the reported core phrase stands, in order, in the message that was seen: 0 to 1.
 
-    0 as well when a quoted library name of the reported phrase is missing from what was seen. A phrase of one or two words must be
-    equal. Reported text that was cut with an ellipsis is compared as far as it goes.
+    0 as well when a quoted library name of the reported phrase is missing from what was seen. A phrase of one or two words
+    must be equal. Reported text that was cut with an ellipsis is compared as far as it goes.
     """
     phrase = normalise(core(reported), own_names).removesuffix("...").removesuffix("\u2026").strip()
     whole = normalise(seen, own_names)

@@ -1,0 +1,152 @@
+import pytest
+
+from bot.models.attempt import Failure, Match, Script
+from bot.models.bug import Frame
+from bot.models.signature import (
+    AlternativesSignature,
+    CrashSignature,
+    HangSignature,
+    NonFiniteSignature,
+    OutputSignature,
+    WarningSignature,
+)
+from bot.pipeline.judge import judge
+from bot.pipeline.observe import Observation
+from bot.rules.signatures.values import lines
+
+SCRIPT = Script(files={"repro.py": "import lib\nlib.go()\n"})
+MESSAGE = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"
+PLACE = Frame(path="/e/site-packages/lib/linear.py", package="lib", module_path="lib/linear.py", function="forward")
+OWN = Frame(path="repro.py", function="<module>", line=2, code="lib.go()")
+
+
+def seen(*failures, output="", errors="", **fields):
+    rest = {"exit_code": 1 if failures else 0, "signal": None, "timed_out": False, "idle": False, "oom": False, "seconds": 1.0}
+    return Observation(failures=failures, output=tuple(lines(output)), errors=errors, **rest | fields)
+
+
+def crash(exception="RuntimeError", message=MESSAGE, frames=(OWN, PLACE), **fields):
+    return Failure(exception=exception, message=message, frames=frames, **fields)
+
+
+WANTED = CrashSignature(
+    exception="RuntimeError", message=MESSAGE, shapes=("14x7", "16x4"), frame="lib/linear.py", function="forward"
+)
+
+
+def test_the_reported_crash_is_met():
+    assert judge(seen(crash()), WANTED, SCRIPT).match is Match.MET
+
+
+def test_a_caught_and_printed_crash_is_met():
+    assert judge(seen(crash(swallowed=True), exit_code=0), WANTED, SCRIPT).match is Match.MET
+
+
+def test_the_cause_of_another_exception_is_met():
+    assert judge(seen(crash("LibError", "step failed", chained=(crash(),))), WANTED, SCRIPT).match is Match.MET
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        crash("ValueError"),
+        crash(message="mat1 and mat2 shapes cannot be multiplied (14x9 and 16x4)"),
+        crash(message="expected a tensor of floats and got one of halves here"),
+        crash(frames=(OWN, PLACE.model_copy(update={"package": "other", "module_path": "other/x.py", "function": "g"}))),
+    ],
+)
+def test_another_crash_is_another_failure(failure):
+    assert judge(seen(failure), WANTED, SCRIPT).match is Match.OTHER
+
+
+def test_a_program_that_raises_the_words_itself_shows_nothing():
+    script = Script(files={"repro.py": f'raise RuntimeError("{MESSAGE}")\n'})
+    own = Frame(path="repro.py", function="<module>", line=1, code=script.source.strip())
+    wanted = WANTED.model_copy(update={"frame": "", "function": ""})
+    assert judge(seen(crash(frames=(own,))), wanted, script).match is Match.OTHER
+
+
+def test_the_reporters_own_check_of_computed_values_counts():
+    script = Script(files={"repro.py": 'x = lib.go()\nassert x == x, "x is NaN"\n'})
+    own = Frame(path="repro.py", line=2, code='assert x == x, "x is NaN"')
+    failure = Failure(exception="AssertionError", message="x is NaN", frames=(own,))
+    assert judge(seen(failure), CrashSignature(exception="AssertionError", message="x is NaN"), script).match is Match.MET
+
+
+def test_a_bare_assertion_is_known_by_its_line():
+    wanted = CrashSignature(exception="AssertionError", checks=("assert a == b",))
+    right, wrong = (Frame(path="repro.py", line=1, code=code) for code in ("assert a == b", "assert c"))
+    assert judge(seen(Failure(exception="AssertionError", message="", frames=(right,))), wanted, SCRIPT).match is Match.MET
+    assert judge(seen(Failure(exception="AssertionError", message="", frames=(wrong,))), wanted, SCRIPT).match is Match.OTHER
+
+
+def test_a_clean_end_is_absent():
+    assert judge(seen(output="ok"), WANTED, SCRIPT).match is Match.ABSENT
+
+
+def test_a_failure_of_the_environment_comes_before_a_verdict():
+    found = judge(seen(crash("ModuleNotFoundError", "No module named 'captum'", frames=(OWN,))), WANTED, SCRIPT)
+    assert found.match is Match.DECOY
+    assert found.decoy is not None
+    assert found.decoy.module == "captum"
+
+
+def test_the_reported_missing_module_is_no_decoy():
+    wanted = CrashSignature(exception="ModuleNotFoundError", message="No module named 'captum'")
+    assert (
+        judge(seen(crash("ModuleNotFoundError", "No module named 'captum'", frames=(OWN,))), wanted, SCRIPT).match is Match.MET
+    )
+
+
+def test_a_module_that_the_program_only_mentions_is_found_in_its_output():
+    found = judge(seen(output="missing dep: No module named 'jax'", exit_code=2), WANTED, SCRIPT)
+    assert found.match is Match.DECOY
+
+
+OUTPUT = OutputSignature(observed=(("jax:nan",),), expected=(("jax:1.0",),))
+
+
+@pytest.mark.parametrize(
+    ("printed", "match"),
+    [("jax: nan", Match.MET), ("jax: 1.0", Match.ABSENT), ("jax: nan\njax: 1.0", Match.ABSENT), ("nothing", Match.ABSENT)],
+)
+def test_printed_values(printed, match):
+    assert judge(seen(output=printed), OUTPUT, SCRIPT).match is match
+
+
+def test_the_same_lines_with_other_numbers_decide_nothing():
+    assert judge(seen(output="loss 2.5"), OutputSignature(observed=(("loss 1.25",),)), SCRIPT).match is Match.UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("fields", "match"), [({"idle": True}, Match.MET), ({"timed_out": True}, Match.UNDECIDED), ({}, Match.ABSENT)]
+)
+def test_a_deadlock_is_idle(fields, match):
+    assert judge(seen(**fields), HangSignature(bound_s=20), SCRIPT).match is match
+
+
+def test_an_endless_loop_is_busy():
+    assert judge(seen(timed_out=True), HangSignature(bound_s=20, idle=False), SCRIPT).match is Match.MET
+
+
+def test_a_run_that_was_cut_short_decides_nothing():
+    assert judge(seen(timed_out=True, exit_code=None), WANTED, SCRIPT).match is Match.UNDECIDED
+    assert judge(seen(oom=True, exit_code=None), WANTED, SCRIPT).match is Match.UNDECIDED
+
+
+def test_non_finite_values():
+    assert judge(seen(output="loss: nan"), NonFiniteSignature(values=("nan",)), SCRIPT).match is Match.MET
+    assert judge(seen(output="banana 1.0"), NonFiniteSignature(values=("nan",)), SCRIPT).match is Match.ABSENT
+
+
+@pytest.mark.parametrize(("times", "match"), [(1, Match.ABSENT), (3, Match.MET)])
+def test_a_warning_that_should_come_once(times, match):
+    wanted = WarningSignature(category="UserWarning", message="define flops_per_batch for this model", at_least=2)
+    errors = "x.py:1: UserWarning: define flops_per_batch for this model\n" * times
+    assert judge(seen(errors=errors), wanted, SCRIPT).match is match
+
+
+def test_any_of_several_signatures_counts():
+    signature = AlternativesSignature(members=(WANTED, OUTPUT))
+    found = judge(seen(output="jax: nan"), signature, SCRIPT)
+    assert (found.match, found.member) == (Match.MET, 1)

@@ -1,0 +1,128 @@
+"""The run folder: attempts and logs as they happen, the report at the end, and never a half-written file."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from bot.errors import UserError
+from bot.models.attempt import Attempt, Script
+from bot.models.report import Report
+from sandbox.port import RunResult
+
+MARK = ".reprise"
+_OURS = ("report.json", "report.md", "environment.lock", "attempts.jsonl", "logs", "scripts")
+
+
+class Folder:
+    """A folder that belongs to one run. Opening it clears what an earlier run left; what others put there is not touched."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._mark = _claim(path)
+        self._clear()
+        (path / "logs").mkdir()
+
+    def log(self, number: int, script: Script, result: RunResult) -> str:
+        """Keep the streams of a run, and the program that made them; returns the log's name below the folder."""
+        name = f"logs/{number:03d}.log"
+        write(self.path / name, _log(script, result))
+        kept = self.path / "scripts" / script.digest[:12]
+        if not kept.exists():
+            _write_all(kept, script.files)
+        return name
+
+    def attempt(self, attempt: Attempt) -> None:
+        """Append one attempt; a line that a kill cut short is the last one and has no newline."""
+        with (self.path / "attempts.jsonl").open("ab") as file:
+            file.write(attempt.model_dump_json().encode() + b"\n")
+            _sync(file)
+
+    def finish(self, report: Report, *, json_text: str, markdown: str) -> None:
+        """Write the report. report.json comes last: where it stands, everything it names does too."""
+        scripts = dict(report.script.files) if report.script is not None else {}
+        self._mark.seek(0)
+        self._mark.truncate()
+        self._mark.write("".join(f"{name}\n" for name in sorted(scripts)))
+        _sync(self._mark)
+        _write_all(self.path, scripts)
+        if report.environment is not None and report.environment.lock:
+            write(self.path / "environment.lock", report.environment.lock)
+        write(self.path / "report.md", markdown)
+        write(self.path / "report.json", json_text)
+
+    def close(self) -> None:
+        """Let others use the folder."""
+        self._mark.close()
+
+    def _clear(self) -> None:
+        scripts = [name for name in self._mark.read().splitlines() if inside(name)]
+        for name in (*_OURS, *scripts, *(path.name for path in self.path.glob(".*.reprise-part"))):
+            path = self.path / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _claim(path: Path) -> IO[str]:
+    """The folder's mark, locked: one run a folder, and nobody's own files are overwritten."""
+    path.mkdir(parents=True, exist_ok=True)
+    if not (path / MARK).exists() and any(path.iterdir()):
+        raise UserError(f"{path} already holds other files.", "Choose an empty folder for --out, or a new name.")
+    mark = (path / MARK).open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        mark.close()
+        raise UserError(f"Another run is writing to {path}.", "Wait for it, or choose another --out.") from None
+    mark.seek(0)
+    return mark
+
+
+def inside(name: str) -> bool:
+    """Whether a name that came with a script stays below the folder it is written to."""
+    parts = PurePosixPath(name).parts
+    return bool(parts) and not name.startswith(("/", ".")) and ".." not in parts and "\0" not in name and "\\" not in name
+
+
+def write(path: Path, text: str) -> None:
+    """Write a whole file or none: to a temporary name, to disk, then renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.reprise-part")
+    try:
+        with part.open("wb") as file:
+            file.write(text.encode("utf-8", "replace"))
+            _sync(file)
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _write_all(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        if inside(name):
+            write(folder / name, text)
+
+
+def _sync(file: IO[str] | IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _log(script: Script, result: RunResult) -> str:
+    flags = [flag for flag in ("timed_out", "idle", "oom", "cancelled") if getattr(result, flag)]
+    ended = f"signal {result.signal}" if result.signal is not None else f"exit code {result.exit_code}"
+    head = f"script {script.digest[:12]} · {', '.join([ended, *flags])} · {result.seconds:.2f} s\n"
+    streams = (("stdout", result.stdout, result.stdout_truncated), ("stderr", result.stderr, result.stderr_truncated))
+    return head + "".join(f"\n--- {name}{' (truncated)' if cut else ''}\n{text}" for name, text, cut in streams)

@@ -1,0 +1,174 @@
+"""Kills the real command line at random moments and looks at what it leaves behind."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bot.errors import UserError
+from bot.models.base import Record
+
+Containers = Callable[[], tuple[str, ...]]
+
+_BECOME_SUBREAPER = 36
+_GRACE_S = 15.0
+_LONGEST_S = 300.0
+
+
+class Kill(Record):
+    """One kill, and what was left of it when the grace was over; `next_run` is the exit code of the run after it."""
+
+    sandbox: str
+    after_s: float
+    cold: bool
+    containers: tuple[str, ...] = ()
+    processes: tuple[str, ...] = ()
+    torn_report: str = ""
+    next_run: int = 0
+    gone_after_s: float = 0.0
+
+    @property
+    def clean(self) -> bool:
+        """Whether nothing was left and the next run succeeded."""
+        return not (self.containers or self.processes or self.torn_report) and self.next_run == 0
+
+
+def kill_runs(sandbox: str, times: int, containers: Containers, *, seed: int = 0) -> Iterator[Kill]:
+    """Kill `times` runs of the bundled example in this sandbox; every third one while it builds its environment anew."""
+    adopt_orphans()
+    chance = random.Random(seed)  # noqa: S311  (moments to kill at, no secret)
+    with tempfile.TemporaryDirectory(prefix="reprise-killing-") as folder:
+        home = Path(folder)
+        cold_s = _whole(sandbox, home, home / "cache")
+        warm_s = _whole(sandbox, home, home / "cache")
+        for number in range(times):
+            cold = number % 3 == 2
+            cache = home / f"cold-{number}" if cold else home / "cache"
+            yield _kill(
+                sandbox, home / f"run-{number}", cache, chance.uniform(0.05, cold_s if cold else warm_s), cold, containers
+            )
+            if cold:
+                shutil.rmtree(cache, ignore_errors=True)
+
+
+def adopt_orphans() -> None:
+    """Become the parent of whatever our killed children leave, so that nothing can hide behind init."""
+    if ctypes.CDLL(None, use_errno=True).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise UserError("This kernel cannot hand orphans over.", "Run the killing bench on Linux 3.4 or newer.")
+
+
+def descendants(root: int) -> dict[int, str]:
+    """Every living process below `root`, with its command line; the dead ones that wait to be buried do not count."""
+    parents: dict[int, int] = {}
+    words: dict[int, str] = {}
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            state, parent = (entry / "stat").read_text().rpartition(")")[2].split()[:2]
+            line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+        except (OSError, ValueError):
+            continue
+        if state not in "ZX":
+            parents[int(entry.name)] = int(parent)
+            words[int(entry.name)] = line[:160]
+    below: dict[int, str] = {}
+    ring = {root}
+    while ring:
+        ring = {child for child, parent in parents.items() if parent in ring and child not in below}
+        below |= {child: words[child] for child in ring}
+    return below
+
+
+def torn(report: Path) -> str:
+    """What is wrong with a report that a killed run left, or "": it is whole, or it is not there."""
+    if not report.exists():
+        return ""
+    try:
+        json.loads(report.read_bytes())["verdict"]["kind"]
+    except (ValueError, KeyError, TypeError) as error:
+        return f"{report.name}: {error}"
+    return ""
+
+
+def _kill(sandbox: str, out: Path, cache: Path, after_s: float, cold: bool, containers: Containers) -> Kill:
+    before, own = set(containers()), set(descendants(os.getpid()))
+    child = _start(sandbox, out, cache)
+    try:
+        child.wait(timeout=after_s)
+    except subprocess.TimeoutExpired:
+        child.send_signal(signal.SIGKILL)
+    child.wait()
+    killed_at = time.monotonic()
+    left, boxes = _left(own), tuple(set(containers()) - before)
+    while (left or boxes) and time.monotonic() - killed_at < _GRACE_S:
+        time.sleep(0.1)
+        left, boxes = _left(own), tuple(set(containers()) - before)
+    gone_after_s = time.monotonic() - killed_at
+    return Kill(
+        sandbox=sandbox,
+        after_s=round(after_s, 2),
+        cold=cold,
+        containers=boxes,
+        processes=tuple(left.values()),
+        torn_report=torn(out / "report.json"),
+        next_run=_finish(_start(sandbox, out, cache)),
+        gone_after_s=round(gone_after_s, 2),
+    )
+
+
+def _left(own: set[int]) -> dict[int, str]:
+    _bury()
+    return {pid: line for pid, line in descendants(os.getpid()).items() if pid not in own}
+
+
+def _bury() -> None:
+    """Collect adopted children that have ended; the one child that is waited for by name is always ended before this."""
+    while True:
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                return
+        except ChildProcessError:
+            return
+
+
+def _start(sandbox: str, out: Path, cache: Path) -> subprocess.Popen[bytes]:
+    """The installed command, as a person starts it; `env` passes the environment on with one variable changed."""
+    program = Path(sys.executable).with_name("reprise")
+    return subprocess.Popen(
+        ("env", f"REPRISE_CACHE_DIR={cache}", str(program), "reproduce", "example", "--sandbox", sandbox, "--out", str(out)),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def _finish(child: subprocess.Popen[bytes]) -> int:
+    try:
+        return child.wait(timeout=_LONGEST_S)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.wait()
+        return -1
+
+
+def _whole(sandbox: str, home: Path, cache: Path) -> float:
+    """Seconds of a run that nobody kills."""
+    started = time.monotonic()
+    code = _finish(_start(sandbox, home / "whole", cache))
+    if code != 0:
+        raise UserError(
+            f"The example does not reproduce in the {sandbox} sandbox (exit code {code}).",
+            f"Look at: reprise reproduce example --sandbox {sandbox}",
+        )
+    return time.monotonic() - started

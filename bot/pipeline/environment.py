@@ -1,0 +1,268 @@
+"""BugReport + the program's imports + options + date → EnvironmentSpec: what to install, each part with its rung.
+
+Pure: nothing here asks an index. What cannot be had as asked for is the builder's business, which moves down the same ladder.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+
+from packaging.requirements import InvalidRequirement
+from packaging.requirements import Requirement as Parsed
+
+from bot.errors import UserError
+from bot.models.bug import BugReport, VersionClaim
+from bot.models.environment import Claimed, Environment, EnvironmentSpec, RepoSource, Requirement, Rung
+from bot.models.issue import Issue
+from bot.models.job import Options
+from bot.rules.packages import backends, companions, imports, modules, pythons, repositories, versions
+
+Claims = dict[str, list[VersionClaim]]
+HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def specify(report: BugReport, issue: Issue, options: Options, source: str) -> EnvironmentSpec:
+    """The environment that a report describes: options, then claims, then the date, for what the program imports."""
+    claims = _claims(report)
+    wanted = _asked(options)
+    target = _under_test(report, issue, source, claims)
+    for name, reason, rung in (*target, *_imported(source, issue.created_at)):
+        wanted.setdefault(name, _pinned(name, reason, rung, claims, issue.created_at))
+    variables = backends.add(wanted, source, issue.created_at, lambda name, why: _pinned(name, why, Rung.IMPORT, claims, None))
+    repo = _repo(options, target[0][0] if target else "", claims)
+    return EnvironmentSpec(
+        python=_python(options, claims, issue.created_at),
+        requirements=tuple(wanted.values()),
+        exclude_newer=issue.created_at,
+        undated=companions.TORCH_FAMILY,
+        device=options.device,
+        repo=repo,
+        constraints=_constraints(claims, wanted),
+        variables=variables,
+        claims=_beside(claims, options),
+    )
+
+
+def add(spec: EnvironmentSpec, requirement: Requirement) -> EnvironmentSpec:
+    """The spec with one requirement more; one of the same name is replaced, keeping its extras."""
+    name = _installed_name(imports.normalise(requirement.name))
+    old = next((each for each in spec.requirements if each.name == name), None)
+    extras = tuple(sorted({*requirement.extras, *(old.extras if old else ())}))
+    specifier = requirement.specifier or (old.specifier if old else "")
+    new = requirement.model_copy(update={"name": name, "extras": extras, "specifier": specifier})
+    kept = tuple(each for each in spec.requirements if each.name != name)
+    bounds = tuple(each for each in spec.constraints if each.name != name)
+    return spec.model_copy(update={"requirements": (*kept, new), "constraints": bounds})
+
+
+def requirement_for_import(name: str, report: BugReport | None = None) -> Requirement | None:
+    """What to install for a module that a run found missing, at the version the report names; None when it cannot be had."""
+    distribution = imports.distribution(name)
+    if not distribution or name.partition(".")[0] in sys.stdlib_module_names:
+        return None
+    claims = _claims(report) if report else {}
+    pinned = _pinned(distribution, f"module {name} was missing in a run", Rung.REPAIR, claims, None)
+    return pinned.model_copy(update={"name": _installed_name(distribution)})
+
+
+def alternatives(
+    spec: EnvironmentSpec,
+    report: BugReport,
+    issue: Issue,
+    built: Environment | None = None,
+    releases: tuple[str, ...] = (),
+) -> tuple[EnvironmentSpec, ...]:
+    """At most two other environments that the report may mean, for when the first did not show the failure.
+
+    Another version that the report names; the newest release of before the report where a version was named; the release
+    before the one that was tried, and the one after it where the builder's list of releases is at hand.
+    """
+    target = _target(spec, report, issue)
+    if target is None:
+        return ()
+    tried = versions.pinned(target.specifier) or (built.version(target.name) if built else "")
+    options = _others(target, report, issue, tried, releases)
+    fresh = [each for each in options if each.specifier != target.specifier]
+    unique = {each.specifier: each for each in fresh}
+    return tuple(_replaced(spec, each) for each in list(unique.values())[:2])
+
+
+def _others(target: Requirement, report: BugReport, issue: Issue, tried: str, releases: tuple[str, ...]) -> list[Requirement]:
+    found: list[Requirement] = []
+    for claim in versions.ranked(_claims(report).get(_claim_name(target.name), [])):
+        specifier = versions.specifier(claim.version, claim.source)
+        if specifier:
+            found.append(_with(target, specifier, Rung.ISSUE, f"the report also names {claim.version} ({claim.source})"))
+    if target.specifier and issue.created_at:
+        found.append(_with(target, "", Rung.DATE, f"newest release of before {issue.created_at:%Y-%m-%d}"))
+    if tried and tried in releases:
+        at = releases.index(tried)
+        for step, word in ((1, "after"), (-1, "before")):
+            if 0 <= at + step < len(releases):
+                found.append(_with(target, f"=={releases[at + step]}", Rung.NEIGHBOUR, f"the release {word} {tried}"))
+    elif tried:
+        found.append(_with(target, f"<{tried}", Rung.NEIGHBOUR, f"the release before {tried}"))
+    return found
+
+
+def _with(target: Requirement, specifier: str, rung: Rung, reason: str) -> Requirement:
+    return target.model_copy(update={"specifier": specifier, "rung": rung, "reason": reason})
+
+
+def _replaced(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:
+    """The spec with the package under test at another version. Packages that share its version go along; bounds go."""
+    followers = {name for pair in companions.SHARED_VERSIONS if new.name in pair for name in pair if name != new.name}
+    changed = tuple(
+        new if each.name == new.name else _with(each, new.specifier, new.rung, new.reason) if each.name in followers else each
+        for each in spec.requirements
+    )
+    return spec.model_copy(update={"requirements": changed, "constraints": (), "repo": None})
+
+
+def _target(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requirement | None:
+    """The requirement for the package under test: the repository's, else the one whose frame raised, else the first named."""
+    names = [_installed_name(repositories.distribution_of(issue.repository)[0])]
+    frames = (frame for trace in report.tracebacks for frame in trace.frames[::-1] if frame.package)
+    names += [_installed_name(imports.distribution(frame.package)) for frame in frames]
+    by_name = {each.name: each for each in spec.requirements}
+    for name in names:
+        if name in by_name:
+            return by_name[name]
+    return next((each for each in spec.requirements if each.rung is Rung.ISSUE and each.name != "torch"), None)
+
+
+def _claims(report: BugReport) -> Claims:
+    found: Claims = {}
+    for claim in report.versions:
+        found.setdefault(repositories.alias(claim.name), []).append(claim)
+    for pair in companions.SHARED_VERSIONS:
+        for name, twin in (pair, pair[::-1]):
+            if twin in found and name not in found:
+                found[name] = found[twin]
+    return {name: versions.ranked(claims) for name, claims in found.items()}
+
+
+def _asked(options: Options) -> dict[str, Requirement]:
+    wanted = {}
+    for text in options.pins:
+        try:
+            parsed = Parsed(text)
+        except InvalidRequirement as error:
+            raise UserError(f"--with {text!r} is not a requirement.", "Write it like 'numpy==1.26.4'.") from error
+        if parsed.url or parsed.marker:
+            raise UserError(f"--with {text!r} is not a plain requirement.", "Give a package name and a version.")
+        name = _installed_name(repositories.alias(parsed.name))
+        wanted[name] = Requirement(
+            name=name, specifier=str(parsed.specifier), extras=tuple(sorted(parsed.extras)), rung=Rung.OPTION,
+            reason=f"--with {text}",
+        )  # fmt: skip
+    return wanted
+
+
+def _imported(source: str, at: datetime | None) -> list[tuple[str, str, Rung]]:
+    return [
+        (_installed_name(name, at), f"the program imports {module}", Rung.IMPORT)
+        for module in modules.imported(source)
+        if (name := imports.distribution(module))
+    ]
+
+
+def _under_test(report: BugReport, issue: Issue, source: str, claims: Claims) -> list[tuple[str, str, Rung]]:
+    """The repository's own distribution. One that is only guessed from the repository's name needs a second sign."""
+    name, known = repositories.distribution_of(issue.repository)
+    if not name:
+        return []
+    name = _published_as(name, source, claims)
+    seen = {imports.distribution(frame.package) for trace in report.tracebacks for frame in trace.frames if frame.package}
+    if not (known or name in claims or name in seen or not modules.imported(source)):
+        return []
+    reason = f"{issue.repository} publishes it" if known else f"named like the repository {issue.repository}"
+    return [(_installed_name(name, issue.created_at), reason, Rung.REPOSITORY)]
+
+
+def _published_as(name: str, source: str, claims: Claims) -> str:
+    """One of the names under which a project publishes: the one that the program imports, else the one claimed."""
+    for pair in companions.SHARED_VERSIONS:
+        if name == pair[0]:
+            used = {imports.distribution(module) for module in modules.imported(source)}
+            return next((each for each in pair if each in used), name)
+    return name if name else next(iter(claims), "")
+
+
+def _pinned(name: str, reason: str, rung: Rung, claims: Claims, at: datetime | None) -> Requirement:
+    """A requirement at the strongest claim's version, else whatever the date allows."""
+    for claim in claims.get(_claim_name(name), []):
+        specifier = versions.specifier(claim.version, claim.source)
+        if specifier:
+            said = f"the report says {claim.version} ({claim.source})"
+            return Requirement(name=name, specifier=specifier, extras=_extras(name, specifier), rung=Rung.ISSUE, reason=said)
+        if specifier == "":
+            reason += f"; the report says {claim.version!r}, which stands for the newest release of that day"
+            break
+    day = f"; newest of before {at:%Y-%m-%d}" if at else ""
+    return Requirement(name=name, extras=_extras(name, ""), rung=rung, reason=reason + day)
+
+
+def _extras(name: str, specifier: str) -> tuple[str, ...]:
+    return companions.EXTRAS.get(name, ()) if specifier else ()
+
+
+def _constraints(claims: Claims, wanted: dict[str, Requirement]) -> tuple[Requirement, ...]:
+    """Versions that a program printed for packages nobody asked to install: bounds, should something draw them."""
+    skip = {"python", *companions.TORCH_FAMILY, *companions.TENSORFLOW, *wanted, *map(_claim_name, wanted)}
+    found = []
+    for name, ranked in claims.items():
+        specifier = versions.specifier(ranked[0].version, ranked[0].source)
+        if name not in skip and specifier and ranked[0].source != "label" and not companions.foreign(name):
+            reason = f"the report says {ranked[0].version} ({ranked[0].source})"
+            found.append(Requirement(name=name, specifier=specifier, rung=Rung.ISSUE, reason=reason))
+    return tuple(found)
+
+
+def _python(options: Options, claims: Claims, at: datetime | None) -> str:
+    if options.python:
+        minor = versions.python_minor(options.python)
+        if not minor:
+            raise UserError(f"--python {options.python!r} is not a Python version.", "Give a minor version such as 3.11.")
+        return minor
+    named = (versions.python_minor(claim.version) for claim in claims.get("python", []))
+    return next(filter(None, named), "") or pythons.usual(at, HOST)
+
+
+def _beside(claims: Claims, options: Options) -> tuple[Claimed, ...]:
+    found = [
+        Claimed(name=name, claimed=ranked[0].version, resolved="", note=_contradiction(ranked))
+        for name, ranked in claims.items()
+    ]
+    if options.python:
+        found = [each for each in found if each.name != "python"]
+        found.append(Claimed(name="python", claimed=options.python, resolved="", note="--python"))
+    return tuple(found)
+
+
+def _contradiction(ranked: list[VersionClaim]) -> str:
+    others = dict.fromkeys(claim.version for claim in ranked if claim.version != ranked[0].version)
+    return f"the report also names {', '.join(others)}" if others else ""
+
+
+def _repo(options: Options, target: str, claims: Claims) -> RepoSource | None:
+    """The clone, when one was given and the report does not name a release that the index has."""
+    if not options.repo:
+        return None
+    named = any(versions.specifier(claim.version, claim.source) for claim in claims.get(_claim_name(target), []))
+    if named and target and not options.ref:
+        return None
+    local = "://" not in options.repo and not options.repo.startswith("git@")
+    return RepoSource(
+        url="" if local else options.repo, path=options.repo if local else "", ref=options.ref or "", commit="",
+    )  # fmt: skip
+
+
+def _installed_name(name: str, at: datetime | None = None) -> str:
+    """The build to install of a distribution that comes in several."""
+    return companions.installed_as(name, at)
+
+
+def _claim_name(name: str) -> str:
+    return "tensorflow" if name in companions.TENSORFLOW else name

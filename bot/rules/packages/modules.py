@@ -1,0 +1,53 @@
+"""The modules that a program imports, read from its syntax; damaged programs are read line by line."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from functools import lru_cache
+
+_LINE = re.compile(r"^[ \t>.]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([A-Za-z_][\w., \t]*))", re.MULTILINE)
+_LOADERS = {"import_module", "__import__", "importorskip"}
+
+
+@lru_cache(maxsize=64)
+def imported(source: str) -> tuple[str, ...]:
+    """Dotted names of what is imported from outside the standard library, in order; relative imports are left out."""
+    try:
+        names = _from_tree(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        names = _from_lines(source)
+    outside = (name for name in names if name.partition(".")[0] not in sys.stdlib_module_names and name.isascii())
+    return tuple(dict.fromkeys(outside))
+
+
+def top_level(source: str) -> tuple[str, ...]:
+    """The top-level packages that a program imports from outside the standard library."""
+    return tuple(dict.fromkeys(name.partition(".")[0] for name in imported(source)))
+
+
+def _from_tree(tree: ast.AST) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.append(node.module)
+        elif isinstance(node, ast.Call) and _loads(node):
+            names.append(ast.literal_eval(node.args[0]))
+    return [name for name in names if name]
+
+
+def _loads(node: ast.Call) -> bool:
+    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    first = node.args[0] if node.args else None
+    return name in _LOADERS and isinstance(first, ast.Constant) and isinstance(first.value, str) and first.value.isidentifier()
+
+
+def _from_lines(source: str) -> list[str]:
+    names = []
+    for source_module, plain in _LINE.findall(source):
+        found = [source_module] if source_module else [part.split()[0] for part in plain.split(",") if part.split()]
+        names += [name.strip(".") for name in found if re.fullmatch(r"[A-Za-z_][\w.]*", name)]
+    return names

@@ -92,9 +92,14 @@ def _same_place(failure: Failure, wanted: CrashSignature, alike: float) -> bool:
     here = [frame for frame in failure.frames if frame.package == package]
     if any(frame.module_path == wanted.frame for frame in here):
         return True
-    if any(frame.function == wanted.function for frame in here):
+    if any(_bare(frame.function) == _bare(wanted.function) for frame in here):
         return True
     return bool(here) and alike >= _STRICT and len(wording.tokens(wording.core(wanted.message))) >= 4
+
+
+def _bare(function: str) -> str:
+    """A function's own name: older Pythons print no class before it."""
+    return function.rsplit(".", 1)[-1]
 
 
 def _by_itself(failure: Failure, wanted: CrashSignature, script: Script) -> bool:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from typing import Any
 
 from bot.models.attempt import Failure
 from bot.models.base import Record
 from bot.models.bug import Frame, Traceback
-from bot.rules.intake import tracebacks
+from bot.rules.intake import frames, tracebacks
 from bot.rules.signatures.values import lines
 from sandbox.port import RunResult
 
 _MOST_CHAIN = 20
+_STDLIB = re.compile(r"/lib/python3\.\d+/(?!site-packages|dist-packages)|^<frozen ")
 
 
 class Observation(Record):
@@ -56,7 +58,8 @@ def observe(result: RunResult) -> Observation:
 
 
 def _parse(result: RunResult) -> tuple[Traceback, ...]:
-    return (*tracebacks.find(result.stderr), *tracebacks.find(result.stdout))
+    streams = (result.stderr, result.stdout)
+    return tuple(span.traceback for text in streams for span in tracebacks.find(text.splitlines()))
 
 
 def _traced(result: RunResult) -> list[Failure]:
@@ -75,36 +78,37 @@ def _traced(result: RunResult) -> list[Failure]:
 
 
 def _failure(row: dict[str, Any], *, swallowed: bool, depth: int = 0) -> Failure:
-    frames = [frame for frame in row.get("frames", []) if isinstance(frame, dict)]
+    shown = [frame for frame in row.get("frames", []) if isinstance(frame, dict)]
     chained = [inner for inner in row.get("chained", []) if isinstance(inner, dict)] if depth < _MOST_CHAIN else []
     return Failure(
         exception=str(row.get("exception", "")),
         message=str(row.get("message", "")),
         bases=tuple(map(str, row.get("bases", []))),
-        frames=tuple(_frame(frame) for frame in frames),
+        frames=tuple(_frame(frame) for frame in shown),
         swallowed=swallowed,
         chained=tuple(_failure(inner, swallowed=swallowed, depth=depth + 1) for inner in chained),
     )
 
 
 def _frame(row: dict[str, Any]) -> Frame:
-    path, line = str(row.get("path", "")), row.get("line")
-    package, module_path = tracebacks.locate(path)
-    return Frame(
-        path=path,
-        package=package,
-        module_path=module_path,
-        line=line if isinstance(line, int) else None,
-        function=str(row.get("function", "")).rsplit(".", 1)[-1],
-        code=str(row.get("code", "")),
-    )
+    line = row.get("line")
+    number = str(line) if isinstance(line, int) else None
+    found = frames.frame(str(row.get("path", "")), number, str(row.get("function", "")), str(row.get("code", "")))
+    return _library(found)
+
+
+def _library(frame: Frame) -> Frame:
+    """The frame with the standard library's own files marked, so that they are not taken for the program's."""
+    if not frame.package and _STDLIB.search(frame.path):
+        return frame.model_copy(update={"package": "<stdlib>"})
+    return frame
 
 
 def _printed(row: Traceback, *, swallowed: bool) -> Failure:
     return Failure(
         exception=row.exception,
         message=row.message,
-        frames=row.frames,
+        frames=tuple(_library(frame) for frame in row.frames),
         swallowed=swallowed,
         chained=tuple(_printed(inner, swallowed=swallowed) for inner in row.chained),
     )

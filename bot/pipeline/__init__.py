@@ -159,7 +159,7 @@ def _elsewhere(desk: Desk, found: _Found, verdict: AnyVerdict) -> AnyVerdict:
     assert desk.bug is not None
     here = (desk.spec, desk.environment, desk.script)
     tried = [conclude.versions(found.built)]
-    for other in environment.alternatives(found.spec, desk.bug, desk.job.issue):
+    for other in environment.alternatives(found.spec, desk.bug, desk.job.issue, found.built):
         try:
             next_found = _pursue(desk, other, found.script)
         except BuildError as error:

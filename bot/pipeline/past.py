@@ -30,7 +30,7 @@ def way(desk: Desk, spec: EnvironmentSpec, script: Script, judgement: Judgement)
     if decoy is None:
         return None
     if decoy.module or decoy.requirement:
-        return _install(spec, script, decoy.module, decoy.requirement)
+        return _install(desk, spec, script, decoy.module, decoy.requirement)
     if decoy.rewrite == "cpu":
         source, mends = cpu.to_cpu(script.source)
         return (spec, changed(script, source, mends), "on the processor instead of a GPU") if mends else None
@@ -55,8 +55,8 @@ def _shorter(desk: Desk, spec: EnvironmentSpec, script: Script) -> Step | None:
     return (spec, changed(script, source, mends), "with fewer rounds") if mends else None
 
 
-def _install(spec: EnvironmentSpec, script: Script, module: str, text: str) -> Step | None:
-    requirement = environment.requirement_for_import(module) if module else _requirement(text)
+def _install(desk: Desk, spec: EnvironmentSpec, script: Script, module: str, text: str) -> Step | None:
+    requirement = environment.requirement_for_import(module, desk.bug) if module else _requirement(text)
     if requirement is None or any(_same(requirement, known) for known in spec.requirements):
         return None
     return environment.add(spec, requirement), script, f"with {requirement.name}{requirement.specifier} installed"

@@ -49,6 +49,11 @@ def from_json(text: str, name: str) -> Issue:
     return from_object(data, name)
 
 
+def _whole(text: str) -> str:
+    """JSON can name half a character; such a text could be neither stored nor shown."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def from_object(data: Mapping[str, Any], name: str) -> Issue:
     """The same from parsed JSON; an answer of the API passes here too."""
     inner = data.get("issue")
@@ -64,8 +69,8 @@ def from_object(data: Mapping[str, Any], name: str) -> Issue:
     clone_url = _text(held.get("clone_url"))
     number = issue.get("number")
     return Issue(
-        title=title,
-        body=body or "",
+        title=_whole(title),
+        body=_whole(body or ""),
         repository=_slug(repository if isinstance(repository, str) else _text(held.get("full_name")), issue),
         number=number if isinstance(number, int) else None,
         author=_login(issue),
@@ -90,7 +95,7 @@ def _slug(stated: str, issue: Mapping[str, Any]) -> str:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return _whole(value) if isinstance(value, str) else ""
 
 
 def _login(issue: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from bot.models.verdict import NeedsHardware, NeedsInfo, NotABug
 from bot.render import words
 from bot.render.details import attempts, environment, evidence
 from bot.render.folds import LIMIT, Block, Fold, assemble
-from bot.render.sanitize import clean, code_span, fence, prose, redact, shorten_paths
+from bot.render.sanitize import clean, code_span, fence, html_text, prose, redact, shorten_paths
 
 UNFOLDED = 25
 _ROWS = 6
@@ -48,16 +48,12 @@ def _top(report: Report) -> list[str]:
     """What is seen first; every group ends with an empty line."""
     title, figures = words.headline(report)
     lines = [f"**{title}**" + (f": {prose(figures)}." if figures else "."), ""]
-    said = " ".join(filter(None, [words.standing(report), _sentence(words.reason(report))]))
+    said = " ".join(filter(None, [words.standing(report), words.reason(report)]))
     lines += [prose(shorten_paths(said)), ""] if said else []
     lines += _asked(report) + _table(report) + _changes(report)
     if report.command and report.script is not None:
         lines += [*fence(report.command[:3_000], "sh").splitlines(), ""]
     return lines
-
-
-def _sentence(text: str) -> str:
-    return text if not text or text[-1] in ".!?:" else text + "."
 
 
 def _asked(report: Report) -> list[str]:
@@ -119,7 +115,7 @@ def _footer(report: Report, run: str) -> str:
     parts = [words.provenance(report)]
     if report.signature_hash and report.attempts:
         parts.append(f"What counts was fixed before the first run: {code_span(report.signature_hash[:12])}.")
-    ends = [f"Reprise {prose(report.version)}" if report.version else "Reprise"]
+    ends = [f"Reprise {html_text(report.version)}".strip()]
     ends += [words.duration(report)] if report.seconds.get("total") else []
     ends += [f"run {code_span(run)}"] if run else []
     return f"<sub>{' '.join(parts)} {' · '.join(ends)}</sub>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from typing import Any, Literal
 
@@ -158,10 +159,8 @@ def published(report: Report) -> Published:
 
 def report_json(report: Report, *, secrets: Iterable[str] = ()) -> dict[str, Any]:
     """The published form as plain data, credentials removed. NaN and infinities are strings."""
-    data = json.loads(published(report).model_dump_json(by_alias=True))
-    redacted = _redacted(data, tuple(secrets))
-    assert isinstance(redacted, dict)
-    return redacted
+    data = published(report).model_dump(mode="json", by_alias=True)
+    return {key: _written(value, tuple(secrets)) for key, value in data.items()}
 
 
 def report_text(report: Report, *, secrets: Iterable[str] = ()) -> str:
@@ -169,14 +168,16 @@ def report_text(report: Report, *, secrets: Iterable[str] = ()) -> str:
     return json.dumps(report_json(report, secrets=secrets), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _redacted(value: Any, secrets: tuple[str, ...]) -> Any:
+def _written(value: Any, secrets: tuple[str, ...]) -> Any:
     match value:
+        case float() if not math.isfinite(value):
+            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case str():
             return redact(value, secrets).encode("utf-8", "replace").decode()
         case list():
-            return [_redacted(item, secrets) for item in value]
+            return [_written(item, secrets) for item in value]
         case dict():
-            return {key: _redacted(item, secrets) for key, item in value.items()}
+            return {key: _written(item, secrets) for key, item in value.items()}
     return value
 
 
@@ -197,8 +198,7 @@ def _verdict(report: Report) -> VerdictOut:
 def _signature(report: Report) -> SignatureOut | None:
     if report.signature is None:
         return None
-    data = json.loads(report.signature.model_dump_json())
-    return SignatureOut(**data, hash=report.signature_hash or signature_hash(report.signature))
+    return SignatureOut(**report.signature.model_dump(), hash=report.signature_hash or signature_hash(report.signature))
 
 
 def _environment(report: Report) -> EnvironmentOut | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from io import StringIO
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -35,14 +35,16 @@ def terminal(report: Report, *, run: str = "", width: int = 80, colour: bool = F
         emoji=False,
         legacy_windows=False,
     )
-    console.print(Group(*_parts(report, run)))
+    for part in _parts(report, run):
+        # A command that is broken over lines cannot be copied.
+        console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap is True)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
 
 
 def _parts(report: Report, run: str) -> list[RenderableType]:
     title, figures = words.headline(report)
     style = _COLOURS.get(report.verdict.kind, "bold yellow")
-    parts: list[RenderableType] = [Text.assemble((title, style), f": {figures}" if figures else "")]
+    parts: list[RenderableType] = [Text.assemble((title, style), f": {figures}." if figures else ".")]
     parts += [Text(line) for line in (words.standing(report), one_line(words.reason(report))) if line]
     parts += _items(report)
     if report.comparison:
@@ -66,7 +68,7 @@ def _items(report: Report) -> list[RenderableType]:
             lines = verdict.tried
         case NotABug() if verdict.sentence:
             lines = (verdict.sentence,)
-        case DifferentFailure():
+        case DifferentFailure() if not report.comparison:
             pairs = (("reported", verdict.reported), ("seen", verdict.seen))
             lines = tuple(f"{label}: {text}" for label, text in pairs if text)
     return [Padding(Text("- " + clip(one_line(line), _CELL)), (0, 0, 0, 2)) for line in lines[:12]]
@@ -92,7 +94,7 @@ def _program(report: Report) -> list[RenderableType]:
     if not report.command:
         parts = [Text(), Text.assemble((script.entry, "bold"), f" ({count} lines)")]
     if report.command:
-        parts.append(Padding(Text(one_line(report.command), style="cyan"), (0, 0, 0, 2)))
+        parts.append(Text("  " + one_line(report.command), style="cyan", no_wrap=True))
     parts += [Padding(Text(f"changed: {one_line(mend.what)}"), (0, 0, 0, 2)) for mend in script.mends[:6]]
     return parts
 

@@ -98,9 +98,9 @@ def _p(control: Control) -> str:
 
 
 def reason(report: Report) -> str:
-    """Why, unless the headline has said it."""
+    """Why, as a sentence."""
     text = report.verdict.reason.strip()
-    return text[:1].upper() + text[1:]
+    return text[:1].upper() + text[1:] + ("" if not text or text[-1] in ".!?:" else ".")
 
 
 def next_step(report: Report) -> str:
@@ -108,6 +108,8 @@ def next_step(report: Report) -> str:
     kind = report.verdict.kind
     if isinstance(report.verdict, NeedsInfo):
         return "Add what is missing to the report and run it again."
+    if isinstance(report.verdict, Reproduced) and report.verdict.control.type != "none":
+        return "Turn the script into a regression test."
     return {
         "reproduced": "Run the script against a version that should work: it becomes the control, then the regression test.",
         "not_reproduced": "Compare the versions above with the reporter's; --with 'package==version' and --python try another.",

@@ -1,0 +1,16 @@
+"""Writes the golden comments and terminal views anew: `python tests/golden/write.py`, then read the difference."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent.parent))
+
+from bot.models.report import Report  # noqa: E402
+from bot.render.comment import comment  # noqa: E402
+from bot.render.terminal import terminal  # noqa: E402
+
+for path in sorted((HERE / "reports").glob("*.json")):
+    report = Report.model_validate_json(path.read_text(encoding="utf-8"))
+    (HERE / "comment" / f"{path.stem}.md").write_text(comment(report, run="acme-pool-41"), encoding="utf-8")
+    (HERE / "terminal" / f"{path.stem}.txt").write_text(terminal(report, run="reprise-runs/acme-pool-41"), encoding="utf-8")

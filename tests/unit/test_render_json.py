@@ -1,0 +1,103 @@
+"""report.json: what is published, and that its schema says so."""
+
+import json
+import math
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError
+
+from bot import schema
+from bot.models.report import Report
+from bot.models.signature import OutputSignature, signature_hash
+from bot.render.report_json import report_json, report_text
+
+REPORTS = Path(__file__).parent.parent / "golden" / "reports"
+NAMES = sorted(path.stem for path in REPORTS.glob("*.json"))
+VALIDATOR = Draft202012Validator(json.loads(schema.text()))
+TOP = {"schema", "issue", "verdict", "signature", "environment", "script", "attempts", "claims", "bisect", "diagnosis", "patch"}
+TOP |= {"cost", "seconds", "sandbox", "versions"}
+
+
+def load(name: str) -> Report:
+    return Report.model_validate_json((REPORTS / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def test_the_shipped_schema_is_the_one_the_types_imply() -> None:
+    shipped = files("bot.schema").joinpath("report.schema.json").read_text(encoding="utf-8")
+    assert shipped == schema.generate(), "python -m bot.schema writes it anew"
+    Draft202012Validator.check_schema(json.loads(shipped))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reports_of_every_kind_validate(name: str) -> None:
+    VALIDATOR.validate(json.loads(report_text(load(name))))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_promised_field_is_there(name: str) -> None:
+    data = report_json(load(name))
+    assert set(data) >= TOP
+    assert data["schema"] == 1
+    assert set(data["issue"]) == {"repository", "number", "title", "url"}
+    assert set(data["verdict"]) >= {"kind", "runs", "failures", "interval", "determinism", "control", "reason"}
+    assert data["cost"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0, "usd": 0}
+    assert set(data["versions"]) == {"reprise", "prompts"}
+    assert data["bisect"] is data["diagnosis"] is data["patch"] is None
+
+
+def test_a_reproduced_report_in_full() -> None:
+    report = load("reproduced")
+    data = report_json(report)
+    verdict = data["verdict"]
+    assert verdict["control"] == {"type": "none", "runs": 0, "failures": 0, "p": None}
+    assert (verdict["runs"], verdict["failures"], verdict["interval"]) == (2, 2, [0.158, 1.0])
+    assert data["signature"]["hash"] == report.signature_hash
+    assert data["signature"]["exception"] == "RuntimeError"
+    assert {"name": "pool", "version": "0.3.1", "rung": "issue"} in data["environment"]["packages"]
+    assert data["script"]["path"] == "repro.py"
+    assert data["script"]["lines"] == 6
+    assert [attempt["purpose"] for attempt in data["attempts"]] == ["search", "confirm", "confirm"]
+
+
+def test_fields_that_do_not_apply_are_null() -> None:
+    data = report_json(load("needs_info"))
+    assert [data["verdict"][name] for name in ("runs", "failures", "interval", "determinism", "control")] == [None] * 5
+    assert data["signature"] is data["environment"] is data["script"] is data["sandbox"] is None
+    assert len(data["verdict"]["details"]["items"]) == 3
+
+
+def test_nan_and_infinities_survive_as_strings() -> None:
+    report = load("reproduced")
+    signature = OutputSignature(observed=(("nan",),), rtol=math.nan, atol=math.inf)
+    odd = report.model_copy(
+        update={"signature": signature, "signature_hash": signature_hash(signature), "seconds": {"total": -math.inf}}
+    )
+    text = report_text(odd)
+    data = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert (data["signature"]["rtol"], data["signature"]["atol"], data["seconds"]["total"]) == ("NaN", "Infinity", "-Infinity")
+    VALIDATOR.validate(data)
+
+
+def test_the_schema_refuses_what_is_not_a_report() -> None:
+    data = report_json(load("reproduced"))
+    wrong = [data | {"schema": 2}, data | {"verdict": data["verdict"] | {"kind": "maybe"}}, {"schema": 1}]
+    wrong.append({name: value for name, value in data.items() if name != "cost"})
+    for each in wrong:
+        with pytest.raises(ValidationError):
+            VALIDATOR.validate(each)
+
+
+def test_the_schema_lets_later_additions_pass() -> None:
+    data = report_json(load("reproduced"))
+    VALIDATOR.validate(data | {"later": 1, "verdict": data["verdict"] | {"later": 1}})
+
+
+def test_credentials_are_removed_and_lone_surrogates_do_not_break_the_file() -> None:
+    report = load("reproduced")
+    issue = report.issue.model_copy(update={"title": "token ghp_" + "a" * 36 + " and hunter22"})
+    text = report_text(report.model_copy(update={"issue": issue, "notes": ("x\ud800y",)}), secrets=("hunter22",))
+    assert "ghp_a" not in text
+    assert "hunter22" not in text
+    assert json.loads(text)["notes"] == ["x?y"]

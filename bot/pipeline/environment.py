@@ -111,13 +111,13 @@ def _with(target: Requirement, specifier: str, rung: Rung, reason: str) -> Requi
 
 
 def _replaced(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:
-    """The spec with the package under test at another version. Packages that share its version go along; bounds go."""
+    """The spec with the package under test at another version. Packages that share its version go along."""
     followers = {name for pair in companions.SHARED_VERSIONS if new.name in pair for name in pair if name != new.name}
     changed = tuple(
         new if each.name == new.name else _with(each, new.specifier, new.rung, new.reason) if each.name in followers else each
         for each in spec.requirements
     )
-    return spec.model_copy(update={"requirements": changed, "constraints": (), "repo": None})
+    return spec.model_copy(update={"requirements": changed, "repo": None})
 
 
 def _target(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requirement | None:

@@ -111,11 +111,11 @@ NOT_ON_THE_INDEX = frozenset(
 
 LOCAL = frozenset(
     """
-    args arguments common conf config configs constants core data data_loader data_utils dataloader dataset defs demo engine eval
-    evaluate helper helpers layers lib loader loaders loss losses main metric metrics misc model models modeling module modules
-    my_module mymodule nets network networks nn ops options params preprocess preprocessing repro script scripts settings solver
-    src test tests tools train trainer training util utils your_module
-    """.split()  # noqa: SIM905: a word list
+    args arguments common conf config configs constants core data data_loader data_utils dataloader dataset defs demo engine
+    eval evaluate helper helpers layers lib loader loaders loss losses main metric metrics misc model models modeling module
+    modules my_module mymodule nets network networks nn ops options params preprocess preprocessing repro script scripts
+    settings solver src test tests tools train trainer training util utils your_module
+    """.split()  # noqa: SIM905
 )
 """Names a reporter gives files of their own. Distributions under these names exist and are never what was meant."""
 

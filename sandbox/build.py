@@ -1,0 +1,97 @@
+"""Build a wheel from source inside a sandbox: the only place of the prepare phase where foreign code runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from uv import find_uv_bin
+
+from sandbox.indexes import Indexes
+from sandbox.interpreters import Snapshot
+from sandbox.port import Limits, Mount, RunResult, RunSpec, Sandbox, SandboxError
+
+_LIMITS = Limits(wall_s=900.0, memory_mb=8192, cpus=4.0, pids=1024, file_mb=1024, scratch_mb=6144, output_bytes=400_000)
+_TOOLS = "/usr/local/bin:/usr/bin:/bin"
+
+
+class BuildFailed(SandboxError):
+    """The source cannot be built here; the message is the first cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source distribution or a packed clone. `version` is what version-control plug-ins are told, as there is no history."""
+
+    archive: bytes
+    name: str = "source.tar.gz"
+    version: str = ""
+    exclude_newer: str = ""
+
+
+def wheel(
+    source: Source, python: Snapshot, sandbox: Sandbox, indexes: Indexes, into: Path, cancel: Event | None = None
+) -> Path:
+    """Build one wheel and keep it in `into`. The build sees the index and a throwaway cache, and holds no secret."""
+    tool = Path(find_uv_bin())
+    argv = [str(tool), "build", "-q", "--wheel", "--out-dir", "out", "--python", str(python.executable)]
+    argv += ["--exclude-newer", source.exclude_newer] if source.exclude_newer else []
+    spec = RunSpec(
+        argv=(*argv, source.name),
+        files={source.name: source.archive},
+        env=_environment(source, python, indexes.without_secrets()),
+        mounts=tuple(Mount(path) for path in (tool, python.root, *indexes.paths)),
+        limits=_LIMITS,
+        artifacts=("out/*.whl",),
+        network=True,
+        label="build",
+    )
+    result = sandbox.run(spec, cancel=cancel)
+    made = [(name, data) for name, data in result.artifacts.items() if name.endswith(".whl")]
+    if result.exit_code != 0 or not made:
+        raise BuildFailed(cause(result))
+    name = Path(made[0][0]).name
+    if not re.fullmatch(r"[\w.+!]+(?:-[\w.+!]+){4,5}\.whl", name):
+        raise BuildFailed("the build made a wheel with a name that no installer accepts")
+    return _keep(made[0][1], into, name)
+
+
+def _environment(source: Source, python: Snapshot, indexes: Indexes) -> dict[str, str]:
+    told = {"SETUPTOOLS_SCM_PRETEND_VERSION": source.version, "PBR_VERSION": source.version} if source.version else {}
+    return {
+        "PATH": f"{python.root}/bin:{_TOOLS}",
+        "HOME": "/tmp",  # noqa: S108: inside the sandbox, where it is empty and private
+        "LC_ALL": "C.UTF-8",
+        "UV_CACHE_DIR": ".uv-cache",
+        "UV_NO_CONFIG": "1",
+        "UV_PYTHON_DOWNLOADS": "never",
+        "UV_LINK_MODE": "copy",
+        "NO_COLOR": "1",
+        "CUDA_VISIBLE_DEVICES": "",
+        "MAX_JOBS": "2",
+        **told,
+        **indexes.variables(),
+        **python.variables,
+    }
+
+
+def _keep(data: bytes, into: Path, name: str) -> Path:
+    into.mkdir(mode=0o755, parents=True, exist_ok=True)
+    part = into / f".{name}.{os.getpid()}.{time.monotonic_ns()}"
+    part.write_bytes(data)
+    return part.replace(into / name)
+
+
+def cause(result: RunResult) -> str:
+    """The line of a failed build that says why."""
+    if result.timed_out:
+        return "the build took too long"
+    lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
+    telling = [line for line in lines if re.search(r"(?:Error|error|fatal|not found|No such file)\b.*", line)]
+    inner = [line for line in telling if not line.startswith(("error: Failed to build", "Traceback"))]
+    chosen = (inner or telling or lines or ["the build ended without a word"])[-1]
+    return chosen[:300]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -17,6 +17,7 @@ from bot.errors import UserError
 from bot.ports import Listener
 
 FIGURES = "bench.json"
+CRASH = "crash.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +78,8 @@ def run_cases(
 def _one(case: Case, run: Path, reproduce: Reproduce, hear: Callable[[Case], Listener], cancel: Event) -> None:
     if cancel.is_set():
         return
-    if run.exists():
-        shutil.rmtree(run)
-    run.mkdir(parents=True)
+    for name in (FIGURES, CRASH):
+        (run / name).unlink(missing_ok=True)
     figures = reproduce(case, run, hear(case))
     if figures:
         (run / FIGURES).write_text(json.dumps(figures))
@@ -92,6 +92,8 @@ def _ended(case: Case, future: Future[None], out: Path) -> Row | None:
         return _row(case, out / case.id) if _finished(out / case.id) else None
     key = load_key(case.bench, case.id)
     words = f"{type(error).__name__}: {error}".splitlines()[0]
+    if (out / case.id).is_dir():
+        (out / case.id / CRASH).write_text("".join(traceback.format_exception(error)))
     return Row(id=case.id, verdict=None, right=False, kind=key.kind, runnable=key.body_has_runnable_code, error=words)
 
 

@@ -99,9 +99,5 @@ def _held(printed: tuple[str, ...], patterns: tuple[str, ...]) -> Score:
 
 
 def _log(run: Path, name: str) -> str:
-    """The streams of one run: a file, or every file of a folder, or the files that share the name as a stem."""
     path = run / name
-    if path.is_file():
-        return path.read_text(errors="replace")
-    inside = sorted(path.iterdir()) if path.is_dir() else sorted(path.parent.glob(f"{path.name}.*"))
-    return "\n".join(each.read_text(errors="replace") for each in inside if each.is_file())
+    return path.read_text(errors="replace") if name and path.is_file() else ""

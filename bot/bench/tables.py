@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from bot.bench.killing import Kill
 from bot.bench.summary import Bench, Row
 
 STYLES = {"right": "green", "wrong": "red", "needs eyes": "yellow"}
@@ -54,3 +57,19 @@ def _lines(bench: Bench) -> list[str]:
     if summary.overhead is not None:
         lines.append(f"verdict seconds / (runs x bare script seconds): median {summary.overhead:.2f}")
     return lines
+
+
+def kills_table(kills: Sequence[Kill]) -> Group:
+    """One row a kill, and how many were clean."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("sandbox", "environment", "", "left behind"):
+        table.add_column(name, overflow="fold")
+    for name in ("killed after", "gone after", "next run"):
+        table.add_column(name, justify="right")
+    for kill in kills:
+        mark = Text("clean", "green") if kill.clean else Text("NOT CLEAN", "red")
+        left = "; ".join((*kill.containers, *kill.processes, *filter(None, [kill.torn_report])))
+        figures = (f"{kill.after_s:.2f} s", f"{kill.gone_after_s:.2f} s", f"exit {kill.next_run}")
+        table.add_row(kill.sandbox, "cold" if kill.cold else "warm", mark, Text(left), *figures)
+    clean = sum(kill.clean for kill in kills)
+    return Group(table, Text(), Text(f"{clean} of {len(kills)} kills left nothing behind and the next run succeeded"))

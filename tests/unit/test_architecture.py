@@ -18,7 +18,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 PROBE = ROOT / "sandbox" / "probe"
 
 # The job and HTTP boundaries come with the App.
-BROAD = {"bot/cli.py"}
+BROAD = {"bot/exits.py"}
 ENVIRONMENT_READERS = {"bot/settings.py"}
 
 

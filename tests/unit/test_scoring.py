@@ -71,12 +71,10 @@ def test_without_words_about_the_failure_the_kind_decides(tmp_path: Path) -> Non
     assert score(finished(tmp_path, "reproduced", "anything"), key("reproduced")).right is True
 
 
-def test_streams_may_be_kept_in_files_that_share_a_stem(tmp_path: Path) -> None:
-    run = finished(tmp_path, "reproduced", "")
+def test_a_log_that_is_gone_is_no_evidence(tmp_path: Path) -> None:
+    run = finished(tmp_path, "reproduced", STACK)
     (run / "logs/1.txt").unlink()
-    (run / "logs/1.txt.stdout").write_text("fine so far")
-    (run / "logs/1.txt.stderr").write_text(STACK)
-    assert score(run, key("reproduced", **CRASH)).right is True
+    assert score(run, key("reproduced", **CRASH)).false_reproduced
 
 
 def test_a_case_without_a_key_is_one_clear_sentence(tmp_path: Path) -> None:

@@ -1,0 +1,106 @@
+"""`reprise bench`: a folder of issues against their keys, what the hardening costs, and what a kill leaves behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+from sandbox.process import ProcessSandbox
+
+from bot import bootstrap
+from bot.adapters import source
+from bot.adapters.folder import Folder
+from bot.bench import overhead as costs
+from bot.bench.board import Board
+from bot.bench.killing import Kill, kill_runs
+from bot.bench.runner import Case, Reproduce, find_cases, run_cases
+from bot.bench.summary import Row, summarise
+from bot.bench.tables import issues_table, kills_table
+from bot.exits import OTHER, boundary, stoppable
+from bot.models.job import Job, Options
+from bot.models.report import Report
+from bot.ports import Listener
+from bot.settings import Settings, load
+
+app = typer.Typer(help="Measure Reprise against work whose answer is known.", no_args_is_help=True)
+
+
+_Sandbox = Annotated[Literal["auto", "docker", "bwrap", "process"], typer.Option(help="What runs the code.")]
+_Each = Annotated[Literal["each", "docker", "bwrap", "process"], typer.Option(help="One sandbox, or each that works.")]
+
+
+@app.command()
+def issues(
+    folder: Annotated[Path, typer.Argument(help="Holds cases/*.json and keys/*.json.", show_default=False)],
+    only: Annotated[str, typer.Option(help="Ids, or beginnings of ids, with commas between.", show_default=False)] = "",
+    jobs: Annotated[int, typer.Option(min=1, help="Cases at a time.")] = 1,
+    sandbox: _Sandbox = "auto",
+    out: Annotated[Path | None, typer.Option(help="Keeps a run folder a case; finished ones are not run again.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cases again.")] = False,
+    overhead: Annotated[bool, typer.Option("--overhead", help="Also run each final script bare, and compare.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
+) -> None:
+    """Run a folder of issues and hold each verdict against its key."""
+    with boundary():
+        settings, cancel = load(), Event()
+        cases = find_cases(folder, [each for each in only.split(",") if each])
+        kept = out or settings.runs_dir / "bench"
+        options = Options(sandbox=sandbox)
+        rows: list[Row] = []
+        board = Board(Console(stderr=True), len(cases))
+        with stoppable(cancel), board:
+            work = _reproducer(settings, options, cancel, overhead=overhead)
+            for row in run_cases(cases, kept, work, jobs=jobs, fresh=fresh, cancel=cancel, hear=board.listener):
+                rows.append(row)
+                board.ended(row)
+        bench = summarise(rows)
+        if as_json:
+            typer.echo(bench.model_dump_json(indent=2))
+        else:
+            Console().print(issues_table(bench))
+        if cancel.is_set():
+            raise typer.Exit(OTHER)
+
+
+def _reproducer(settings: Settings, options: Options, cancel: Event, *, overhead: bool) -> Reproduce:
+    def once(case: Case, run: Path, listener: Listener) -> Report:
+        kept = Folder(run)
+        try:
+            job = Job(issue=source.load(str(case.path), settings), options=options)
+            return bootstrap.reproduce(job, settings, kept, listener=listener, cancel=cancel)
+        finally:
+            kept.close()
+
+    def reproduce(case: Case, run: Path, listener: Listener) -> dict[str, float]:
+        report = once(case, run, listener)
+        if not overhead or not report.attempts:
+            return {}
+        if not costs.was_warm(report):
+            report = once(case, run, listener)
+        bare = costs.bare_seconds(report, ProcessSandbox(), cancel=cancel)
+        ratio = costs.overhead(report, bare) if bare else None
+        return {} if bare is None or ratio is None else {"bare_seconds": bare, "overhead": ratio}
+
+    return reproduce
+
+
+@app.command()
+def killing(
+    times: Annotated[int, typer.Option(min=1, help="Kills in each sandbox.")] = 20,
+    sandbox: _Each = "each",
+    seed: Annotated[int, typer.Option(help="Chooses the moments.")] = 0,
+) -> None:
+    """Kill the command line at random moments; nothing may be left, and the next run must succeed."""
+    with boundary():
+        console, kills = Console(stderr=True), list[Kill]()
+        for name in _working(sandbox):
+            console.print(f"{name}: warming up, then {times} kills")
+            for kill in kill_runs(name, times, _containers(name), seed=seed):
+                kills.append(kill)
+                console.print(f"  killed after {kill.after_s:.2f} s: {'clean' if kill.clean else 'NOT CLEAN'}")
+        Console().print(kills_table(kills))
+        if not all(kill.clean for kill in kills):
+            raise typer.Exit(OTHER)

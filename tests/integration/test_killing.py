@@ -1,0 +1,54 @@
+"""Killing the real command line leaves no process, no container and no half-written report."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bot.bench import killing
+from bot.bench.containers import containers_of
+
+
+def test_a_left_child_is_seen_even_when_its_parent_is_gone() -> None:
+    """The finder of leaks finds one: a grandchild whose parent has ended."""
+    killing.adopt_orphans()
+    script = "import subprocess; print(subprocess.Popen(['sleep', '30']).pid, flush=True)"
+    parent = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    orphan = int(parent.stdout)
+    try:
+        assert killing.descendants(os.getpid())[orphan] == "sleep 30"
+    finally:
+        os.kill(orphan, 9)
+    os.waitpid(orphan, 0)
+    assert orphan not in killing.descendants(os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"), [('{"verdict": {"kind": "reproduced"}}', False), ('{"verdict": {"ki', True), ("{}", True)]
+)
+def test_a_torn_report_is_told_from_a_whole_one(tmp_path: Path, text: str, wrong: bool) -> None:
+    report = tmp_path / "report.json"
+    assert killing.torn(report) == ""
+    report.write_text(text)
+    assert bool(killing.torn(report)) is wrong
+
+
+@pytest.mark.index
+@pytest.mark.parametrize(
+    "sandbox",
+    [
+        "process",
+        pytest.param("bwrap", marks=pytest.mark.bwrap),
+        pytest.param("docker", marks=pytest.mark.docker),
+    ],
+)
+def test_five_kills_leave_nothing_and_the_next_run_succeeds(sandbox: str) -> None:
+    started = time.monotonic()
+    kills = list(killing.kill_runs(sandbox, 5, containers_of(sandbox), seed=int(started)))
+    assert [kill for kill in kills if not kill.clean] == []
+    assert len(kills) == 5

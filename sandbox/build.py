@@ -64,7 +64,7 @@ def _environment(source: Source, python: Snapshot, indexes: Indexes) -> dict[str
     told = {"SETUPTOOLS_SCM_PRETEND_VERSION": source.version, "PBR_VERSION": source.version} if source.version else {}
     return {
         "PATH": f"{python.root}/bin:{_TOOLS}",
-        "HOME": "/tmp",  # noqa: S108: inside the sandbox, where it is empty and private
+        "HOME": "/tmp",  # noqa: S108
         "LC_ALL": "C.UTF-8",
         "UV_CACHE_DIR": ".uv-cache",
         "UV_NO_CONFIG": "1",

@@ -1,4 +1,4 @@
-"""The host's package index settings, from pip's configuration and from the variables of pip and uv, in the form that uv takes."""
+"""The host's package index settings, from pip's configuration and the variables of pip and uv, as uv takes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package index, asked directly: which releases there are, when each was uploaded, and in which forms (PEP 503, 691, 700)."""
+"""The package index, asked directly: releases, their upload dates and their files (PEP 503, 691, 700)."""
 
 from __future__ import annotations
 

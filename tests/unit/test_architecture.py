@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
 TOP = {"bot", "handlers", "sandbox", "prompts", "tests", "deploy", "pyproject.toml", "README.md", "CHANGELOG.md"}
@@ -112,3 +115,14 @@ def test_no_file_names_a_machine() -> None:
     kept = [ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / "README.md", *OURS, *TESTS]
     allowed = {name(Path(__file__))}
     assert [name(path) for path in kept if name(path) not in allowed and places.search(path.read_text())] == []
+
+
+def test_the_lock_names_public_hosts_only_and_every_dependency() -> None:
+    lock = (ROOT / "uv.lock").read_text()
+    assert set(re.findall(r"(?:https?|file)://[^/\"]*", lock)) == {"https://pypi.org", "https://files.pythonhosted.org"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wanted = {
+        canonicalize_name(Requirement(line).name)
+        for line in (*project["project"]["dependencies"], *project["dependency-groups"]["dev"])
+    }
+    assert wanted <= {package["name"] for package in tomllib.loads(lock)["package"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
@@ -11,12 +12,23 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from bot.rules.intake.layout import Line, straighten
+from bot.rules.intake.python import evidence, tree_of
 from bot.rules.intake.text import readable
 
 _PARSER = MarkdownIt("commonmark").disable(["reference"])
 _PARSER.core.ruler.enableOnly(["normalize", "block"])
 _INLINE_FENCE = re.compile(r"```+([^`\n]{3,4000})```+")
 _FORM_HEADING = re.compile(r"^\s{0,3}\*\*([^*\n]{2,80})\*\*:?\s*$")
+
+# Sections of issue forms stand at their own level, whatever headings the author put into the section before.
+_FORM_SECTION = re.compile(
+    r"^(?:versions?|environment|system info\b.*|what version\b.*|how to reproduce\b.*|reproduc(?:tion|ed in studio)|to reproduce"
+    r"|error messages and logs|relevant log output|more info|who can help\??|information|tasks|expected (?:behaviou?r|result)s?\??"
+    r"|(?:actual|current) (?:behaviou?r|result)s?\??|standalone code\b.*|minimal (?:reproducible )?example|steps to reproduce\b.*"
+    r"|additional (?:context|info(?:rmation)?)|installation|python version|issue type|os platform\b.*|gpu model\b.*|checklist"
+    r"|bug description|describe the bug|describe the issue|logs|screenshots|context)$",
+    re.I,
+)
 
 Form = Literal["fence", "indented", "inline", "bare"]
 
@@ -100,6 +112,9 @@ class _Reader:
             self.heading(start, end, token)
             return
         fenced = token.type == "fence"
+        if not fenced and not _worth(token.content):
+            self.text_until(end)
+            return
         first = start + 1 if fenced else start
         content = token.content.split("\n")[:-1] if token.content.endswith("\n") else token.content.split("\n")
         last = len(self.lines) - 1
@@ -124,6 +139,8 @@ class _Reader:
         if level == 0:  # setext: a paragraph that happens to stand over dashes is rarely meant as a heading
             self.text_until(end)
             return
+        if _FORM_SECTION.match(text):
+            self.path.clear()
         while self.path and self.path[-1][0] >= level:
             self.path.pop()
         self.path.append((level, text))
@@ -170,6 +187,16 @@ class _Reader:
             if prose.text.strip():
                 return prose.number <= last
         return True
+
+
+def _worth(content: str) -> bool:
+    """Whether indented text is code; most often it is a list that Markdown takes for code."""
+    if "Traceback (most recent call last)" in content or re.search(r"^\s*>>> ", content, re.M):
+        return True
+    if len(content) > 60_000:
+        return False
+    tree = tree_of(textwrap.dedent(content))
+    return tree is not None and evidence(tree) == "strong"
 
 
 def _level(line: str) -> int:

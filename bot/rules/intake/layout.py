@@ -11,7 +11,9 @@ _FENCE = re.compile(r"^(?P<lead>[\s>]{0,40}(?:[-*+]\s+|\d{1,3}[.)]\s+)?)(?P<mark
 _TAGLIKE = re.compile(r"^(?:[\w+#./-]{0,30}|\{.*\}|[\w+-]{1,20}[ ,:]\s*[\w-]+=.*)\s*$")
 _LATE = re.compile(r"^(?P<text>.*\S.*?)\s*```(?P<info>\w{0,12})\s*$")
 _CONTENT_TAGS = frozenset({"import", "from", "Traceback", "RuntimeError:", "print"})
-_TAG = re.compile(r"</?(?:details|summary|p|div|br|b|i|u|kbd|sub|sup|center|strong|em|hr|span|font|ul|ol|li|h[1-6])\b[^<>]{0,300}>", re.I)
+_TAG = re.compile(
+    r"</?(?:details|summary|p|div|br|b|i|u|kbd|sub|sup|center|strong|em|hr|span|font|ul|ol|li|h[1-6])\b[^<>]{0,300}>", re.I
+)
 _PRE = re.compile(r"<pre\b[^<>]{0,200}>(?:\s{0,20}<code\b[^<>]{0,200}>)?", re.I)
 _PRE_END = re.compile(r"(?:</code>\s{0,20})?</pre>", re.I)
 _INNER_TAG = re.compile(r"</?(?:span|code|b|i|font|a|div)\b[^<>]{0,300}>", re.I)

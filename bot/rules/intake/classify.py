@@ -1,0 +1,152 @@
+"""What a block is, judged by its content; its tag only breaks ties."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+
+from bot.models.bug import FenceKind
+from bot.rules.intake import dumps
+from bot.rules.intake.cleaning import Cleaned
+from bot.rules.intake.plain import is_prose
+from bot.rules.intake.tracebacks import Span
+
+_NOTHING = re.compile(
+    r"^\W*(?:_?no response_?|n/?a|none|no|nothing|not applicable|see above|as above|\.{2,}|-+|todo|tbd|same as above)\W*$", re.I
+)
+_TEMPLATE = re.compile(r"(?:\bhere\b|please|e\.g\.|paste|your (?:code|output|error)|insert|fill in|:\s*$|conda`, `pip`)", re.I)
+_DIFF = re.compile(r"^(?:diff --git |@@ -\d|--- (?:a/|\S+\.py)|\+\+\+ (?:b/|\S+\.py))", re.M)
+_SHELL = re.compile(
+    r"^\s*(?:[$%>!] ?|\(\w+\) ?[$%#]? ?|\w+@\w+[:~].{0,40}[$#] )?(?:[A-Z_][A-Z0-9_]*=\S+ )*(?:sudo |bash |sh |srun |mpirun )?(?:pip3?|conda|mamba|uv|python[\d.]*|torchrun|accelerate|deepspeed|git|cd|export|wget|curl|mkdir|apt(?:-get)?"
+    r"|docker|nvidia-smi|ls|rm|cp|source|make|cmake|pytest|poetry|set|echo|cat|chmod|lightning|tune|transformers-cli|CUDA_VISIBLE_DEVICES=\S+)(?:\s|$)"
+)
+_LOG = re.compile(
+    r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d[ T,]|\[?\d\d:\d\d:\d\d|[IWEF]\d{4} |(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\[(?:INFO|WARN|ERROR|rank)|Epoch\b|\[?Epoch|Step \d|step \d|.{0,60}\d{1,3}%\||\d+/\d+ \[)"
+)
+_YAML = re.compile(r"^\s*(?:- )?[\w./-]+:(?:\s.*)?$|^\s*- .+$|^\s*#.*$|^---$")
+_CODE_TAGS = frozenset({"python", "py", "python3", "ipython", "pycon", "ipython3", "jupyter", "py3"})
+_TEXT_TAGS = frozenset(
+    {
+        "text",
+        "txt",
+        "console",
+        "log",
+        "logs",
+        "plain",
+        "plaintext",
+        "output",
+        "none",
+        "yaml",
+        "yml",
+        "json",
+        "toml",
+        "diff",
+        "ini",
+        "pytb",
+        "c++",
+        "cpp",
+        "c",
+        "cuda",
+        "java",
+        "js",
+        "javascript",
+        "html",
+        "xml",
+    }
+)
+
+
+def classify(text: str, tag: str, cleaned: Cleaned, spans: list[Span]) -> FenceKind:
+    """The kind of a block."""
+    if is_empty(text):
+        return FenceKind.EMPTY
+    if (tag in {"diff", "patch"} and re.search(r"^[+-]", text, re.M)) or len(_DIFF.findall(text)) >= 2:
+        return FenceKind.DIFF
+    if is_program(tag, cleaned):
+        return FenceKind.PROGRAM
+    lines = [line for line in text.split("\n") if line.strip()]
+    if _is_traceback(lines, spans):
+        return FenceKind.TRACEBACK
+    if dumps.is_requirements(text, tag):
+        return FenceKind.REQUIREMENTS
+    if dumps.is_dump(text):
+        return FenceKind.ENVIRONMENT
+    return _config(text, tag) or _lines(lines, text, tag, spans)
+
+
+def is_program(tag: str, cleaned: Cleaned) -> bool:
+    """A program parses and does something; under a tag for other things it must do more."""
+    if not cleaned.parses or cleaned.evidence == "none":
+        return False
+    if cleaned.evidence == "strong":
+        return tag not in _TEXT_TAGS or _substantial(cleaned.text)
+    if re.search(r"^\s*\[[\w.\"-]+\]\s*$", cleaned.text, re.M):
+        return False
+    return tag in _CODE_TAGS or (tag not in _TEXT_TAGS and "=" in cleaned.text)
+
+
+def _substantial(text: str) -> bool:
+    return bool(re.search(r"^\s*(?:import |from \w[\w.]* import |def |class |with )", text, re.M))
+
+
+def is_empty(text: str) -> bool:
+    """Blank, a form's default, or a word for "nothing"."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if not lines or (len(lines) == 1 and len(text) < 60 and _NOTHING.match(lines[0])):
+        return True
+    return len(lines) < 30 and all(line.startswith(("#", "//", "<!--")) and _TEMPLATE.search(line) for line in lines)
+
+
+def _is_traceback(lines: list[str], spans: list[Span]) -> bool:
+    if not spans:
+        return False
+    if any(span.traceback.frames for span in spans):
+        return True
+    covered = sum(span.end - span.start for span in spans)
+    return covered >= 0.6 * len(lines) or spans[0].start == 0
+
+
+def _config(text: str, tag: str) -> FenceKind | None:
+    stripped = text.strip()
+    if tag in {"json", "yaml", "yml", "toml", "ini", "xml", "cfg"}:
+        return FenceKind.CONFIG
+    if stripped[:1] == "{" and len(stripped) < 200_000:
+        try:
+            value = json.loads(stripped)
+        except (ValueError, RecursionError):
+            return None
+        return FenceKind.CONFIG if isinstance(value, dict) and len(value) > 1 else None
+    if re.match(r"\[[\w.\"-]+\]\s*$", stripped.split("\n")[0]) and len(stripped) < 50_000:
+        try:
+            tomllib.loads(stripped)
+        except (ValueError, RecursionError):
+            return None
+        return FenceKind.CONFIG
+    return None
+
+
+def _lines(lines: list[str], text: str, tag: str, spans: list[Span]) -> FenceKind:
+    total = len(lines)
+    if tag in {"shell", "bash", "sh", "console", "zsh", "cmd", "powershell", ""} and _SHELL.match(lines[0]):
+        commands = sum(bool(_SHELL.match(line[:300])) for line in lines)
+        if commands >= 0.5 * total or tag in {"bash", "sh", "shell"}:
+            return FenceKind.SHELL
+    if sum(bool(_LOG.match(line[:300])) for line in lines) >= max(1, 0.4 * total):
+        return FenceKind.LOG
+    if (
+        total >= 3
+        and all(_YAML.match(line[:300]) for line in lines)
+        and any(re.match(r"^\s+\S", line) for line in lines)
+        and not spans
+    ):
+        return FenceKind.CONFIG
+    if tag in {"csv", "tsv"} or (
+        total >= 4
+        and all(line.count(",") >= 2 and line.count(",") == lines[0].count(",") for line in lines)
+        and not re.search(r"[\[(]", text)
+    ):
+        return FenceKind.DATA
+    if tag in _CODE_TAGS and _substantial(text) and sum(is_prose(line) for line in lines) < 0.5 * total:
+        return FenceKind.PROGRAM
+    return FenceKind.OUTPUT

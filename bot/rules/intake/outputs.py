@@ -1,0 +1,171 @@
+"""What the author says was printed, or should have been."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from bot.models.bug import Fence, FenceKind, Output, Role
+from bot.rules.intake.document import Prose
+from bot.rules.intake.plain import is_prose
+from bot.rules.intake.python import tree_of
+from bot.rules.intake.sentences import Sentence
+from bot.rules.intake.tracebacks import Span
+from bot.rules.intake.values import VALUE, bare, is_value
+
+Side = Literal["observed", "expected"]
+_PAIRS: tuple[tuple[re.Pattern[str], Side], ...] = (
+    (
+        re.compile(
+            rf"\b(?:returns?|returned|prints?|printed|gives?|gave|outputs?|yields?|produces?|computes?|evaluates? to|results? in|got|get|gets|is|are|be|becomes?|shows?|as)\s+(?P<a>{VALUE}),?\s+(?:instead of|rather than|(?:but|while|and) (?:it )?(?:should (?:be|return|print|give|have been)|(?:i |we )?expect(?:ed)?(?: (?:it )?to be)?|(?:the )?expected (?:value |result |output )?(?:is|was)))\s+(?P<b>{VALUE})",
+            re.I,
+        ),
+        "observed",
+    ),
+    (
+        re.compile(
+            rf"\bexpect(?:ed|s|ing)?(?: \w+){{0,3}}?\s*:?\s+(?P<a>{VALUE}),?\s+(?:but|and|while|,|;)?\s*(?:\w+ ){{0,3}}?(?:got|get|getting|is|was|received|returned|returns|found|actual(?:ly)?(?: (?:is|was|value))?|observed|prints?|saw)\s*:?\s+(?P<b>{VALUE})",
+            re.I,
+        ),
+        "expected",
+    ),
+    (
+        re.compile(
+            rf"\b(?:got|received|observed|actual)\s*:?\s+(?P<a>{VALUE})[,;]?\s+(?:but\s+|and\s+)?expected\s*:?\s+(?P<b>{VALUE})",
+            re.I,
+        ),
+        "observed",
+    ),
+    (
+        re.compile(
+            rf"\bshould (?:be|return|print|give|have been|equal)\s+(?P<a>{VALUE}),?\s+(?:but|not|and not|instead of|yet)\s+(?:\w+ ){{0,3}}?(?P<b>{VALUE})",
+            re.I,
+        ),
+        "expected",
+    ),
+)
+_LABELLED = re.compile(
+    rf"^[\s>*_#-]{{0,8}}(?P<label>actual|observed|got|current|outputs?|prints?|printed|results?|returns?|expected)(?:\s+(?:outputs?|results?|values?|behaviou?r))?[*_`\s]{{0,4}}[:=]+[*_\s]{{0,4}}(?P<value>\S.{{0,300}})$",
+    re.I,
+)
+_WISH = re.compile(r"\b(?:should|would|must|approximately|expected to)\b", re.I)
+_COMMENT = re.compile(r"(?P<code>.*?)#+\s*(?P<note>\S.*)$")
+_NOTE = re.compile(
+    r"^(?P<verb>prints?|printed|outputs?|returns?|returned|gives?|shows?|yields?|results?(?: in)?|got|actual(?:ly)?|observed|->|=>|==>|-->|>>>|expected?(?: output)?|should (?:be|print|return|give|equal))\s*(?:is|be|to be)?\s*[:=]*\s*(?P<value>\S.*)$",
+    re.I,
+)
+
+
+def from_fence(fence: Fence, spans: Sequence[Span], literals: frozenset[str]) -> Output | None:
+    """A block that shows what was or should have been printed, without the tracebacks in it."""
+    side: Side | None = {Role.OBSERVED: "observed", Role.EXPECTED: "expected"}.get(fence.role)  # type: ignore[assignment]
+    if side is None and fence.role is Role.UNSTATED and _echoes(fence.raw, literals):
+        side = "observed"
+    if side is None or fence.kind not in {
+        FenceKind.OUTPUT,
+        FenceKind.LOG,
+        FenceKind.DATA,
+        FenceKind.CONFIG,
+        FenceKind.TRACEBACK,
+    }:
+        return None
+    lines = fence.raw.split("\n")
+    covered = {i for span in spans for i in range(span.start, span.end)}
+    kept = [
+        (i, line)
+        for i, line in enumerate(lines)
+        if i not in covered and not is_prose(line) and not (side == "expected" and _WISH.search(line))
+    ]
+    while kept and not kept[0][1].strip():
+        kept.pop(0)
+    text = "\n".join(line.rstrip() for _, line in kept).rstrip()
+    if not text.strip() or (
+        fence.kind is FenceKind.TRACEBACK and (any(span.traceback.frames for span in spans) or len(kept) > 20)
+    ):
+        return None
+    return Output(text=text, role=side, fence=fence.index, line=fence.line + kept[0][0])
+
+
+def literals_of(programs: Sequence[Fence]) -> frozenset[str]:
+    """The words that the programs' print calls begin with."""
+    found: set[str] = set()
+    for program in programs:
+        tree = tree_of(program.text)
+        for node in ast.walk(tree) if tree else ():
+            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print" and node.args):
+                continue
+            first: ast.expr = node.args[0]
+            if isinstance(first, ast.JoinedStr) and first.values:
+                first = first.values[0]
+            if isinstance(first, ast.BinOp):
+                first = first.left
+            if isinstance(first, ast.Constant) and isinstance(first.value, str):
+                words = re.split(r"[{%\n]", first.value)[0].strip()
+                if len(words) >= 3:
+                    found.add(words)
+    return frozenset(found)
+
+
+def _echoes(text: str, literals: frozenset[str]) -> bool:
+    lines = [line.strip() for line in text.split("\n")[:200] if line.strip()]
+    hits = sum(any(line.startswith(literal) for literal in literals) for line in lines) if literals else 0
+    return hits > 0 and hits >= 0.5 * len(lines)
+
+
+def from_comments(fence: Fence) -> Iterator[Output]:
+    """Comments of a program that state what its lines print."""
+    for offset, line in enumerate(fence.raw.split("\n")[:3000]):
+        if "#" not in line or len(line) > 1000:
+            continue
+        match = _COMMENT.match(line)
+        if not match or match["code"].count('"') % 2 or match["code"].count("'") % 2:
+            continue
+        note, code, number = match["note"].strip(), match["code"].strip(), fence.line + offset
+        pairs = list(_pairs(note, fence.index, number))
+        if pairs:
+            yield from pairs
+            continue
+        stated = _NOTE.match(note)
+        if stated and (is_value(stated["value"]) or (not code and is_value(stated["value"].split("  ")[0]))):
+            side: Side = "expected" if re.match(r"expect|should", stated["verb"], re.I) else "observed"
+            yield Output(text=bare(stated["value"]), role=side, fence=fence.index, line=number)
+        elif is_value(note) and re.match(r"(?:print|pprint|display)\(", code):
+            yield Output(text=bare(note), role="observed", fence=fence.index, line=number)
+
+
+def from_words(words: Sequence[Sentence]) -> Iterator[Output]:
+    """Short values set against each other in a sentence."""
+    for sentence in words:
+        if len(sentence.text) < 1200:
+            yield from _pairs(sentence.text, None, sentence.line)
+
+
+def _pairs(text: str, fence: int | None, line: int) -> Iterator[Output]:
+    for pattern, first in _PAIRS:
+        match = pattern.search(text)
+        if match:
+            second: Side = "expected" if first == "observed" else "observed"
+            yield Output(text=bare(match["a"]), role=first, fence=fence, line=line)
+            yield Output(text=bare(match["b"]), role=second, fence=fence, line=line)
+            return
+
+
+def from_lines(prose: Sequence[Prose]) -> Iterator[Output]:
+    """`Expected: 3` on a line of its own, or a bare value under a heading that asks for it."""
+    for line in prose:
+        if line.heading or not line.text.strip() or len(line.text) > 400:
+            continue
+        match = _LABELLED.match(line.text)
+        if match and is_value(match["value"]):
+            side: Side = "expected" if match["label"].lower().startswith("expect") else "observed"
+            yield Output(text=bare(match["value"]), role=side, line=line.number)
+        elif line.headings and is_value(line.text) and (asked := _asks(line.headings[-1])):
+            yield Output(text=bare(line.text), role=asked, line=line.number)
+
+
+def _asks(heading: str) -> Side | None:
+    if re.match(r"\W*expected\b", heading, re.I):
+        return "expected"
+    return "observed" if re.match(r"\W*(?:actual|observed|current|output|result)", heading, re.I) else None

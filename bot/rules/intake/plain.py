@@ -1,0 +1,60 @@
+"""Telling a line of prose, of output or of a log from a line of code."""
+
+from __future__ import annotations
+
+import re
+
+from bot.rules.intake.python import tree_of
+
+_WORD = re.compile(r"[A-Za-z][A-Za-z'\u2019-]*")
+_LINK = re.compile(r"https?://\S+|`[^`]*`|\[[^\]\n]*\]\([^)\n]*\)")
+_COMMON = frozenset(
+    "a an the is are was were be been of to in on for with and or not but it this that i we you my our from as at by if when then "
+    "than here there so do does did can could should would will has have had which what how note please output error code above "
+    "below following get gives after before same works fails".split()
+)
+_STATEMENT = re.compile(
+    r"^(?:for|if|while|with|def|class|else|elif|try|except|finally|async|return|import|from|lambda|assert|raise|yield|del|global|@|match|case)\b.*[:\\,(]?$"
+)
+_LABEL = re.compile(
+    r"^(?:[#*>\s-]{0,6})(?:(?:the\s+)?(?:actual|expected|current|console|terminal|program|full|sample)?\s*(?:outputs?|results?|prints?|error|errors|logs?|gives|returns|"
+    r"yields|stdout|stderr|traceback|stack ?trace|error message|which gives|raises))\s*(?:is|are)?\s*:?\s*$",
+    re.I,
+)
+_RULE = re.compile(r"^\s*(?:[-=_*~#]\s?){4,}\s*$")
+_FILE = re.compile(r"^\s*(?:file:?\s*)?[\w./-]{1,80}\.(?:py|ipynb|sh|yaml|json)\s*:?\s*$", re.I)
+_OUTPUT = re.compile(
+    r"^\s*(?:Traceback \(most recent|File \"|(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Interrupt)\b(?::|$)|tensor\(|array\(|Array\(|torch\.Size\(|Epoch\b|\[?\d{4}-\d\d-\d\d|"
+    r"\d+%\||\[[\d., eE+naif\s-]+\]?$|-?\d[\d.,eE+-]*$|nan\b|inf\b|True$|False$|None$|<[\w.]+ .*>|<class |\(.*\)$|\{.*\}$|[\w /()%.'-]{1,40}[:=] ?\S|Segmentation fault|Killed$|Aborted"
+    r"|[\w.-]+\s+[-+]?(?:\d[\d.eE+-]*|nan|inf)$|(?:INFO|WARNING|ERROR|DEBUG)\b|.*\d+(?:it|s/it)|\.\.\.$|---+>?\s*\d*)"
+)
+
+
+def is_prose(line: str) -> bool:
+    """Plainly a sentence: several words, common ones among them, few signs, and not Python by itself."""
+    text = line.strip()
+    if not text or len(text) > 2000 or text.startswith(("#", "@", '"', "'")):
+        return False
+    if is_label(line) or _RULE.match(text) or _FILE.match(text):
+        return tree_of(text) is None
+    if _STATEMENT.match(text) and not re.search(r"[.!?]$", text):
+        return False
+    bare = _LINK.sub("", text)
+    words = _WORD.findall(bare)
+    letters = sum(map(len, words)) + bare.count(" ")
+    few = len(words) < 4 and not (len(words) >= 2 and text[0].isupper() and text.endswith((":", ".")))
+    if few or letters < 0.78 * len(bare):
+        return False
+    common = sum(word.lower() in _COMMON for word in words)
+    enough = common >= 2 or (common >= 1 and (text[0].isupper() or text.endswith((".", ":"))))
+    return enough and tree_of(text) is None
+
+
+def is_label(line: str) -> bool:
+    """A line like `Output:` that announces what was printed."""
+    return bool(line.strip()) and len(line) < 60 and bool(_LABEL.match(line))
+
+
+def is_output(line: str) -> bool:
+    """A line such as programs print: values, tracebacks, progress, logs."""
+    return len(line) < 5000 and bool(_OUTPUT.match(line[:400]))

@@ -1,0 +1,36 @@
+"""Whether a version in a sentence is said to work or to fail."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+_NOT = r"(?:not?|never|n't|n\u2019t|no longer|cannot|isn't|wasn't)"
+_GOOD = (
+    rf"{_NOT}\s+(?:\w+\s+){{0,3}}(?:reproduc\w+|a problem|problems?|an issue|issues?|happen\w*|occur\w*|fail\w*|crash\w*|affected|present|broken|error\w*|raise\w*|appear\w*|see)"
+    r"|(?:does|did|do)(?: not|n't|n\u2019t) (?:fail|crash|happen|occur|raise|reproduce|appear|exist|show)\w*|(?:no|without) (?:such )?(?:error|issue|problem|warning|crash|bug|regression)s?"
+    r"|work(?:s|ed|ing)(?: (?:fine|well|perfectly|correctly|properly|before|great|ok(?:ay)?|again|as expected))?|(?:was|is|are|were|runs?|ran|trains?|loads?) (?:perfectly |totally |all )?(?:fine|ok(?:ay)?|good|correct(?:ly)?|successful(?:ly)?)"
+    r"|pass(?:es|ed)|succeed(?:s|ed)|downgrad\w+(?: \S+){0,3}? to|revert\w*(?: back)? to|roll\w* back to|pinn\w+ (?:to|at)|fixed in|last (?:working|good)(?: version)?|prior to|earlier than|before(?= v?\d)|compared (?:to|with)|unlike|restores? the"
+)
+_BAD = (
+    rf"{_NOT}\s+(?:\w+\s+){{0,2}}(?:work\w*|pass\w*|succeed\w*|run|load|train|converge\w*|compatible|supported)|fail(?:s|ed|ing|ure)?|crash\w*|br(?:oke|oken|eaks?)|error\w*|bugs?|regress\w+|raises?|raised|throws?|OOMs?|hangs?|stuck"
+    r"|reproduc\w+|issues?|problems?|affect(?:s|ed)|since|wrong|incorrect|appears?|introduced|as of|starting (?:with|from|in)|after (?:upgrading|updating|moving)(?: \S+){0,3}? to|upgrad\w+(?: \S+){0,3}? to|updat\w+(?: \S+){0,3}? to|no longer|happens?|occurs?|seeing|using|tested (?:on|with)|nan\b"
+)
+_CUE = re.compile(rf"(?P<good>\b(?:{_GOOD})\b)|(?P<bad>\b(?:{_BAD})(?:\b|(?=\s)))", re.I)
+_CLAUSE = re.compile(r"\b(?:but|however|while|whereas|although|though|yet)\b|;|, (?:and|so) ", re.I)
+Polarity = Literal["good", "bad", ""]
+
+
+def polarity(sentence: str, start: int, end: int) -> Polarity:
+    """What the words around a version, in its own clause, say of it: the nearest before it decides, else the nearest after."""
+    begin = max((match.end() for match in _CLAUSE.finditer(sentence, 0, start)), default=0)
+    finish = next((match.start() for match in _CLAUSE.finditer(sentence, end)), len(sentence))
+    before: Polarity = ""
+    for match in _CUE.finditer(sentence, begin, start):
+        before = "good" if match["good"] else "bad"
+    if before:
+        return before
+    after = _CUE.search(sentence, end, finish)
+    if after:
+        return "good" if after["good"] else "bad"
+    return ""

@@ -1,0 +1,155 @@
+"""Blocks read one after the other, and what they show put together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from bot.models.bug import Fence, FenceKind, Output, Role, Traceback, WarningText
+from bot.models.issue import Issue
+from bot.rules.intake import classify, installs, mentions, outputs, roles, shell, warned
+from bot.rules.intake.cleaning import Cleaned, clean
+from bot.rules.intake.document import Code, Document
+from bot.rules.intake.sentences import Sentence
+from bot.rules.intake.tracebacks import Span, find
+
+_PARSED_AT_MOST = 250_000
+_PATIENCE = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fence with what was found in it: tracebacks by their lines, and where those lines stand in the body."""
+
+    fence: Fence
+    spans: tuple[Span, ...]
+    numbers: tuple[int, ...]
+    shown: tuple[tuple[int, str], ...]
+
+
+def blocks(document: Document, home: str) -> tuple[Block, ...]:
+    """Every block of the document, classed, cleaned and given its role."""
+    total = sum(len(code.text) for code in document.codes)
+    patience = max(1, min(30, _PATIENCE // (total + 1)))
+    out: list[Block] = []
+    before: FenceKind | None = None
+    spent = 0
+    for code in document.codes:
+        spent += len(code.text)
+        cleaned = clean(code.text, patience) if spent <= _PARSED_AT_MOST else Cleaned(code.text)
+        block = _block(code, cleaned, len(out), before if code.adjoining else None, home)
+        before = block.fence.kind
+        out.append(block)
+    return tuple(out)
+
+
+def _block(code: Code, cleaned: Cleaned, index: int, before: FenceKind | None, home: str) -> Block:
+    lines = code.text.split("\n")
+    embedded = shell.program(code.text) if not cleaned.parses else None
+    if embedded:
+        cleaned = Cleaned(embedded.text, embedded.mends, evidence=embedded.evidence, parses=True, installs=cleaned.installs)
+    program = classify.is_program(code.tag, cleaned)
+    spans = find(_comments(lines) if program and not cleaned.transcript and not cleaned.shown else lines, home=home)
+    kind = classify.classify(code.text, code.tag, cleaned, spans)
+    text = cleaned.text if kind is FenceKind.PROGRAM else code.text
+    wanted = cleaned.installs or tuple(name for line in lines[:2000] for name in installs.requirements_of(line) or ())
+    fence = Fence(
+        index=index,
+        tag=code.tag,
+        kind=kind,
+        role=roles.role(code, kind, text, before),
+        text=text,
+        raw=code.text,
+        line=code.line,
+        heading=code.headings[-1] if code.headings else "",
+        lead=code.lead,
+        mends=cleaned.mends if kind is FenceKind.PROGRAM else (),
+        outputs=tuple(shown for _, shown in cleaned.shown) if cleaned.transcript and kind is FenceKind.PROGRAM else (),
+        installs=tuple(dict.fromkeys(wanted)),
+    )
+    return Block(fence, tuple(spans), code.numbers, cleaned.shown if kind is FenceKind.PROGRAM else ())
+
+
+def _comments(lines: Sequence[str]) -> list[str]:
+    """Only what the comments of a program say, line by line."""
+    return [match[1] if "#" in line and len(line) < 2000 and (match := re.search(r"#\s?(.*)$", line)) else "" for line in lines]
+
+
+def tracebacks(issue: Issue, document: Document, words: Sequence[Sentence], found: Sequence[Block]) -> tuple[Traceback, ...]:
+    """Tracebacks of blocks, then those of the text that say something new, at last the title's."""
+    out: list[Traceback] = []
+    for block in found:
+        for span in block.spans:
+            line = block.numbers[min(span.start, len(block.numbers) - 1)]
+            out.append(span.traceback.model_copy(update={"fence": block.fence.index, "line": line}))
+    home = issue.repository.rsplit("/", 1)[-1].replace("-", "_").lower()
+    for candidate in [*mentions.in_lines(document.prose, home), *mentions.in_words(words)]:
+        if not any(_same(candidate, known) for known in out):
+            out.append(candidate)
+    if not out:
+        out.extend(mentions.in_title(issue, words))
+    return tuple(out)
+
+
+def _same(candidate: Traceback, known: Traceback) -> bool:
+    """Whether a last line adds nothing to a traceback already found."""
+    if candidate.frames:
+        return candidate == known
+    alike = candidate.exception.rsplit(".", 1)[-1] == known.exception.rsplit(".", 1)[-1]
+    return alike or any(_same(candidate, inner) for inner in known.chained)
+
+
+def shown(document: Document, words: Sequence[Sentence], found: Sequence[Block]) -> tuple[Output, ...]:
+    """Every output in the order of the body."""
+    programs = [block.fence for block in found if block.fence.kind is FenceKind.PROGRAM]
+    literals = outputs.literals_of(programs)
+    out: list[Output] = []
+    for block in found:
+        fence = block.fence
+        if fence.kind is FenceKind.PROGRAM:
+            out.extend(_pasted(block))
+            if fence.role in {Role.REPRODUCER, Role.UNSTATED, Role.CONTRAST}:
+                out.extend(outputs.from_comments(fence))
+            continue
+        output = outputs.from_fence(fence, block.spans, literals)
+        if output:
+            out.append(output)
+    out.extend(outputs.from_lines(document.prose))
+    out.extend(outputs.from_words(words))
+    distinct: dict[tuple[str, str], Output] = {}
+    for output in sorted(out, key=lambda one: one.line):
+        distinct.setdefault((output.text, output.role), output)
+    return tuple(distinct.values())
+
+
+def _pasted(block: Block) -> Iterator[Output]:
+    """Output that stood inside a program's block, less its tracebacks."""
+    for offset, text in block.shown:
+        lines = text.split("\n")
+        covered = {i for span in find(lines) for i in range(span.start, span.end)}
+        kept = "\n".join(line for i, line in enumerate(lines) if i not in covered).strip("\n")
+        if kept.strip():
+            number = block.numbers[min(offset, len(block.numbers) - 1)] if block.numbers else block.fence.line
+            yield Output(text=kept, role="observed", fence=block.fence.index, line=number)
+
+
+def warnings(document: Document, words: Sequence[Sentence], found: Sequence[Block]) -> tuple[WarningText, ...]:
+    """Every warning quoted, each wording once."""
+    rows: list[WarningText] = []
+    for block in found:
+        fence = block.fence
+        if fence.kind is FenceKind.PROGRAM and not block.shown and not fence.outputs:
+            continue
+        if fence.role not in {Role.FIX, Role.SOURCE, Role.EXPECTED}:
+            rows.extend(warned.find(_numbered(block)))
+    rows.extend(warned.find((line.number, line.text) for line in document.prose if not line.heading))
+    rows.extend(warned.stated(words))
+    distinct: dict[str, WarningText] = {}
+    for row in rows:
+        distinct.setdefault(row.message[:200], row)
+    return tuple(distinct.values())
+
+
+def _numbered(block: Block) -> Iterable[tuple[int, str]]:
+    return zip(block.numbers, block.fence.raw.split("\n"), strict=False)

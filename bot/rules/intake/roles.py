@@ -1,0 +1,180 @@
+"""What a block is for: the words just before it, else its headings, else what it is and stands next to."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from bot.models.bug import FenceKind, Role
+from bot.rules.intake.document import Code
+from bot.rules.intake.python import tree_of
+
+_PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
+    (
+        Role.FIX,
+        re.compile(
+            r"\b(?:(?:proposed|suggested|potential|possible|quick|simple|temporary|recommended|my|the|a|following|expected) (?:fix|solution|patch|workaround|change)(?:es|s)?\b(?! (?:does|did|is needed))"
+            r"|work-?arounds?\b|fix(?:ed)? (?:by|with|is|it|this|the)|(?:can|could|should) be (?:fixed|changed|replaced|rewritten|solved|resolved)|should (?:instead )?be(?: instead)?:?$"
+            r"|chang(?:e|ed|ing)\b.{0,80}\bto:?$|replac(?:e|ing)\b.{0,80}\b(?:with|by):?$|suggest(?:ion)?\b|solution\b|instead,? (?:use|it should)|\bto:$|patch(?:ed)?:?$|alternative(?:ly)?\b)",
+            re.I,
+        ),
+    ),
+    (
+        Role.SOURCE,
+        re.compile(
+            r"^in (?:the )?(?:file|module|function|source|method|class)?\s*[`\[(\"]?[\w./\\-]+\.(?:py|ipynb)\b|\b(?:root cause|analysis|cause)\b|\bsource code\b|\b(?:current|existing|relevant|actual) (?:implementation|code|source|logic)\b"
+            r"|\binternally\b|\bimplementation (?:of|in|is)\b|\bimplemented (?:as|in|like)\b|\bis defined (?:as|in)\b|\b(?:following|these|this|offending|problematic|culprit|relevant) (?:lines?|logic|snippet in|check|condition|function in)\b"
+            r"|\bblob/\w+|\bfrom the (?:source|library|docs|documentation)|\bbecause\b.{0,200}:$|\bthe (?:code|logic|check|function) (?:in|of|at)\b|\bline \d+\b|\bL\d+\b|(?:^|\s)#?\s*v?\d+\.\d+(?:\.[\dx]+)?\s*:?$",
+            re.I,
+        ),
+    ),
+    (
+        Role.CONTRAST,
+        re.compile(
+            r"\b(?:works? (?:fine|well|correctly|perfectly|as expected|ok|properly|without)|(?:this|it|that|following|code|version|one|loading|which|setting|call) (?:also |still |now |does )?(?:works?|passes|succeeds|runs)\b"
+            r"|works:$|working (?:example|version|code|case)|no (?:error|problem|issue|bug|crash)s? (?:when|if|with|in|on|occurs?|happens?)\b|does(?: not|n't) (?:fail|crash|raise|error|happen|occur)|(?:success|good|correct) case|runs (?:fine|without)|passes:?$|for comparison)",
+            re.I,
+        ),
+    ),
+    (
+        Role.EXPECTED,
+        re.compile(
+            r"\bexpect(?:ed|ation|s|ing)?\b(?! (?:solution|fix))|\b(?:i|we|one) would expect\b|\bdesired\b|\bshould (?:have )?(?:print|output|return|give|be|produce|show|see|yield|look)\w*|\bcorrect (?:output|result|behaviou?r|value)|\bground truth\b",
+            re.I,
+        ),
+    ),
+    (
+        Role.OBSERVED,
+        re.compile(
+            r"\b(?:actual|observed)\b|\bcurrent(?:ly)? (?:behaviou?r|output|result)|\boutputs?\b|\berrors?\b|\blogs?\b|\btraceback\b|\bstack ?trace\b|\bexceptions?\b|\b(?:i|we|you) (?:get|got|see|receive|observe|obtain|end up)\b|\bgives?\b"
+            r"|\bprints?\b|\breturns?\b|\bresults?(?: in)?\b|\braises?\b|\bthrows?\b|\bfails?(?: with)?\b|\bcrash(?:es|ed)?\b|\bproduces?\b|\byields?\b|\bmessage\b|\bwarnings?\b|\bconsole\b|\bwrong (?:output|result)",
+            re.I,
+        ),
+    ),
+    (
+        Role.REPRODUCER,
+        re.compile(
+            r"\brepro(?:duc\w*|s)?\b|\bminimal\b|\bMWE\b|\bMRE\b|\bMCVE\b|\bexamples?\b|\bsnippets?\b|\bcode\b|\bscript\b|\bsteps\b|\bsample\b|\bdemo\b|\bnotebook\b|\bcolab\b|\btest case\b|\bprogram\b|\bhow to trigger\b|\brun(?:ning)? (?:this|the following)\b"
+            r"|\bthe following\b|\bto see\b|\bwhen i (?:run|do|try|call)\b|\bI (?:run|ran|tried|try|use|used|have|do|did|am)\b",
+            re.I,
+        ),
+    ),
+)
+_PROGRAM_ROLES = frozenset({Role.FIX, Role.SOURCE, Role.CONTRAST, Role.REPRODUCER})
+_EVIDENCE_ROLES = frozenset({Role.FIX, Role.CONTRAST, Role.EXPECTED, Role.OBSERVED})
+_FAILS = re.compile(
+    r"\b(?:fail|error|crash|break|broken|does(?: not|n't) work|but|however|except|raise|wrong|nan|bug)\w*", re.I
+)
+_FIRM = re.compile(
+    r"\brepro(?:duc\w*|s)?\b|\bMWE\b|\bMRE\b|\bMCVE\b|\bminimal (?:working |reproducible |failing )?(?:example|code|script)|\bstandalone code\b",
+    re.I,
+)
+_LIBRARY_FILE = re.compile(
+    r"^#\s*(?:file:?\s*)?(?:\S*/)?(?:src|site-packages|lib)/\S+\.py|^#\s*\S+/\S+\.py(?:#L\d+|:\d+)", re.I
+)
+
+
+def role(code: Code, kind: FenceKind, text: str, before: FenceKind | None) -> Role:
+    """The role of a block. `before` is the kind of the block that it directly follows, if any."""
+    program = kind in {FenceKind.PROGRAM, FenceKind.SHELL, FenceKind.DIFF}
+    if kind is FenceKind.DIFF:
+        return Role.FIX
+    allowed = _PROGRAM_ROLES if program else _EVIDENCE_ROLES
+    found = _by_lead(code.lead, allowed, program)
+    if (
+        found in {Role.FIX, Role.SOURCE, Role.CONTRAST}
+        and kind is FenceKind.PROGRAM
+        and not _introduces(code.lead)
+        and is_whole(text)
+    ):
+        found = Role.UNSTATED
+    if found is Role.SOURCE and _by_headings(code.headings[-1:], frozenset({Role.FIX})) is Role.FIX:
+        return Role.FIX
+    if found is Role.UNSTATED and not (program and is_excerpt(text)):
+        found = _by_headings(code.headings, allowed | ({Role.EXPECTED} if program else set()))
+    elif found is Role.UNSTATED:
+        found = Role.FIX if _by_headings(code.headings, frozenset({Role.FIX})) is Role.FIX else Role.SOURCE
+    if found is Role.UNSTATED and not program and (before is FenceKind.PROGRAM or kind is FenceKind.TRACEBACK):
+        return Role.OBSERVED
+    if found is Role.REPRODUCER and program and is_excerpt(text) and not _FIRM.search(code.lead):
+        return Role.SOURCE
+    return found
+
+
+def _introduces(lead: str) -> bool:
+    """Whether a paragraph leads up to the block below it, rather than ending before it."""
+    return not lead.rstrip("*_` ").endswith((".", "?", "!"))
+
+
+def is_whole(text: str) -> bool:
+    """A program that imports what it needs and does something at its top level."""
+    tree = tree_of(text)
+    if tree is None:
+        return False
+    imports = any(isinstance(node, ast.Import | ast.ImportFrom) for node in tree.body)
+    return imports and any(
+        not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef) for node in tree.body
+    )
+
+
+def _by_lead(lead: str, allowed: frozenset[Role], program: bool) -> Role:
+    """The last sentence counts most, then the paragraph (only its firm words, for a paragraph says many things)."""
+    sentences = [part for part in re.split(r"(?<=[.!?])\s+|\n", lead.strip()) if part.strip()]
+    if not sentences:
+        return Role.UNSTATED
+    last = sentences[-1].strip()[-400:]
+    found = match(last, allowed)
+    if found is Role.CONTRAST and "because" in last and program:
+        return Role.SOURCE
+    if found is not Role.UNSTATED:
+        return found
+    rest = " ".join(sentences[-4:])[-1200:]
+    if program and _FIRM.search(rest):
+        return Role.REPRODUCER
+    found = (
+        match(rest, allowed - {Role.SOURCE, Role.OBSERVED, Role.EXPECTED})
+        if not program
+        else match(rest, frozenset({Role.FIX, Role.CONTRAST}) & allowed)
+    )
+    return found if last.endswith(":") else Role.UNSTATED
+
+
+def _by_headings(headings: tuple[str, ...], allowed: frozenset[Role] | set[Role]) -> Role:
+    for heading in reversed(headings[-3:]):
+        found = Role.REPRODUCER if Role.REPRODUCER in allowed and _FIRM.search(heading) else match(heading, allowed)
+        if found is not Role.UNSTATED:
+            return found
+    return Role.UNSTATED
+
+
+def match(text: str, allowed: frozenset[Role] | set[Role]) -> Role:
+    """The first role, in the order of their weight, whose words stand in a text."""
+    if Role.REPRODUCER in allowed and _FIRM.search(text) and not re.search(r"\bfix|workaround", text, re.I):
+        return Role.REPRODUCER
+    for candidate, pattern in _PATTERNS:
+        if candidate not in allowed:
+            continue
+        found = pattern.search(text)
+        if found and not (candidate is Role.CONTRAST and _FAILS.search(text[found.end() :])):
+            return candidate
+    return Role.UNSTATED
+
+
+def is_excerpt(text: str) -> bool:
+    """Library code quoted for reading: a method without its class, or statements about a `self` that is nowhere."""
+    if _LIBRARY_FILE.match(text):
+        return True
+    tree = tree_of(text)
+    if tree is None or not tree.body:
+        return False
+    if all(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _method(node) for node in tree.body):
+        return True
+    loose = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)]
+    uses = any(isinstance(node, ast.Name) and node.id == "self" for top in loose for node in ast.walk(top))
+    uses = uses or any(isinstance(node, ast.Return | ast.Raise) for top in loose for node in ast.walk(top))
+    binds = any(isinstance(node, ast.Import | ast.ImportFrom) for node in tree.body)
+    return uses and not binds
+
+
+def _method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return bool(node.args.args) and node.args.args[0].arg in {"self", "cls"}

@@ -1,0 +1,60 @@
+"""Running text as sentences that know their line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from bot.models.bug import Quote
+from bot.rules.intake.document import Prose
+
+_END = re.compile(
+    r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)[\"')*_]{0,3}\s+(?=[\"'(*_`A-Z\d])|(?<=[:;])\s+(?=[A-Z]\w+ )"
+)
+_ITEM = re.compile(r"^\s*(?:[-*+\u2022]|\d{1,3}[.)])\s+")
+_NEW_BLOCK = re.compile(r"^\s*(?:[-*+\u2022|>]\s|\d{1,3}[.)]\s|#|\|)")
+LONGEST = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence, the line it begins on, and the headings over it."""
+
+    text: str
+    line: int
+    headings: tuple[str, ...]
+
+    @property
+    def quote(self) -> Quote:
+        return Quote(text=self.text[:600], source="body" if self.line else "title", line=self.line)
+
+
+def sentences(prose: Sequence[Prose]) -> Iterator[Sentence]:
+    """The sentences of the prose; a list item or a table row begins a new one."""
+    paragraph: list[Prose] = []
+    for line in prose:
+        broken = paragraph and (line.number != paragraph[-1].number + 1 or _NEW_BLOCK.match(line.text) or len(paragraph) > 40)
+        if not line.text.strip() or line.heading or broken:
+            yield from _split(paragraph)
+            paragraph = []
+        if line.text.strip() and not line.heading:
+            paragraph.append(line)
+    yield from _split(paragraph)
+
+
+def _split(paragraph: list[Prose]) -> Iterator[Sentence]:
+    if not paragraph:
+        return
+    starts: list[tuple[int, int]] = []
+    text = ""
+    for line in paragraph:
+        starts.append((len(text), line.number))
+        text += _ITEM.sub("", line.text[:20_000]).strip() + " "
+    begin = 0
+    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
+        piece = text[begin:end].strip()
+        if piece:
+            number = max((n for offset, n in starts if offset <= begin), default=paragraph[0].number)
+            yield Sentence(piece[:LONGEST], number, paragraph[0].headings)
+        begin = end

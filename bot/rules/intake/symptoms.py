@@ -1,0 +1,146 @@
+"""The class of failure that is reported, with the words that say so."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bot.models.bug import Output, Quote, Symptom, Traceback, WarningText
+from bot.models.issue import Issue
+from bot.rules.intake.sentences import Sentence
+
+_MEMORY = re.compile(
+    r"OutOfMemory|\bOOM\b|out of memory|memory (?:leak|regression|grows|usage|blow)|ResourceExhausted|RESOURCE_EXHAUSTED|CUDNN_STATUS_ALLOC",
+    re.I,
+)
+_STORED = re.compile(
+    r"\b(?:checkpoint\w*|state[_ ]dict|pickl\w+|unpickl\w+|load_from_checkpoint|from_pretrained|save_pretrained|load_weights|save_weights|torch\.(?:save|load)|load_model|save_model|deserializ\w+|serializ\w+|safetensors|\.ckpt|restor(?:e|ing)|load_state|resume\w*)\b",
+    re.I,
+)
+_STORED_EXCEPTION = re.compile(
+    r"Pickl|Unpickling|SafetensorError|loading state_dict|Weights only load|older version of|HeaderTooLarge|Unable to (?:open|load)|InvalidHeader|serializ",
+    re.I,
+)
+_STORED_FRAME = re.compile(
+    r"(?:serialization|pickle|checkpoint\w*|saving\w*|safetensors)\.py$|(?:load_state_dict|load_from_checkpoint|from_pretrained|load_model|save_pretrained|load_weights)$"
+)
+_WORDS: tuple[tuple[Symptom, re.Pattern[str]], ...] = (
+    (
+        Symptom.HANG,
+        re.compile(
+            r"\b(?:hangs?\b|hanging|hung\b|deadlocks?|deadlocked|freez(?:es?|ing)|frozen\b|stuck\b|never (?:returns?|starts?|finish(?:es)?|ends?|completes?|terminates?)|(?:does|do)(?: not|n't) (?:return|terminate|finish|exit)\b|infinite(?:ly)? (?:loop|wait)\w*|0 ?% CPU|waits? forever|blocks? forever)",
+            re.I,
+        ),
+    ),
+    (Symptom.NONFINITE, re.compile(r"(?<![\w.])(?:nans?|infs?|infinit(?:y|ies)|non-?finite|-inf)\b(?!er)", re.I)),
+    (
+        Symptom.PERFORMANCE,
+        re.compile(
+            r"\b(?:OOMs?|out of memory|memory (?:leaks?|usage|regression|consumption|grows)|slow(?:er|down|s|ly)?|performance|times? (?:slower|longer)|throughput (?:drop|regress)\w*|takes? (?:too|so|very) long|speed (?:drop|regression)|leaks? memory|recompil\w+)\b",
+            re.I,
+        ),
+    ),
+    (
+        Symptom.NOT_LEARNING,
+        re.compile(
+            r"\b(?:(?:does|do|did|is|are|was)(?: not|n't|n\u2019t) (?:learn|train|converg|improv|decreas|updat)\w*|not (?:learning|training|converging|decreasing|improving|updat\w+)|loss (?:stays?|is stuck|plateaus?|remains?|stuck|does not|doesn't|never|is constant|not)|accuracy (?:stays?|stuck|does not|never|remains?|around|is (?:always|stuck))|(?:never|no) (?:converges?|learns?|improvement)|random guess\w*|(?:gradients?|grads?|weights?|parameters?) (?:is|are|stays?|remain) (?:None|zeros?|unchanged|always|not updat\w+))",
+            re.I,
+        ),
+    ),
+    (
+        Symptom.SAVE_LOAD,
+        re.compile(
+            r"\b(?:after (?:loading|reloading|saving)|(?:loading|saving|reloading|restoring|resuming|load|save|restore|resume)\b.{0,60}\b(?:checkpoints?|models?|weights?|state|optimizer|data|dataset)\b|load_from_checkpoint|state_dict|checkpoints?\b|pickl\w+|serializ\w+|round-?trip)",
+            re.I,
+        ),
+    ),
+    (Symptom.WARNING, re.compile(r"\b(?:warnings?|UserWarning|FutureWarning|DeprecationWarning|spam(?:s|ming)?)\b", re.I)),
+    (
+        Symptom.CRASH,
+        re.compile(
+            r"\b(?:crash(?:es|ed|ing)?|raises?|raised|throws?|thrown|exceptions?|segfaults?|segmentation fault|traceback|[A-Z]\w+(?:Error|Exception)|fails?|failed|failing|errors? out|gets? (?:an )?error|errors?)\b"
+        ),
+    ),
+    (
+        Symptom.WRONG_VALUE,
+        re.compile(
+            r"\b(?:wrong(?:ly)?|incorrect(?:ly)?|inconsistent|differs?|different|mismatch(?:es)?|instead of|not (?:being )?(?:used|passed|applied|respected|persistent|restored)|ignored|ignores|silently|unexpected(?:ly)?|inaccurate|should (?:be|return|have)|does(?: not|n't) (?:pass|match|respect|use|work|restore|account|equal|update|reflect)|misleading|discrepanc\w+|conflict|bias(?:ed)?|off by|miscount\w*|twice|duplicated?|missing|reappear\w*)\b",
+            re.I,
+        ),
+    ),
+)
+
+
+def symptom(
+    issue: Issue,
+    words: Sequence[Sentence],
+    tracebacks: Sequence[Traceback],
+    warnings: Sequence[WarningText],
+    outputs: Sequence[Output],
+) -> tuple[Symptom, Quote | None]:
+    """Pasted evidence decides; else the title's words; else the first telling sentence."""
+    title = Quote(text=issue.title, source="title")
+    by_title = _said(issue.title)
+    sides = {output.role: output for output in reversed(outputs) if output.fence is not None}
+    if len(sides) == 2 and not any(t.exception in {"SIGSEGV", "SIGABRT", "SIGFPE", "SIGKILL"} for t in tracebacks):
+        tracebacks = ()  # two outputs set side by side say more than a traceback beside them
+    if tracebacks:
+        return _of_exception(issue, tracebacks[0], by_title)
+    if by_title not in {None, Symptom.CRASH, Symptom.WRONG_VALUE, Symptom.SAVE_LOAD}:
+        return by_title or Symptom.UNKNOWN, title
+    observed = next(
+        (
+            output
+            for output in outputs
+            if output.role == "observed" and re.search(r"(?<!\w)-?(?:nan|inf)(?!\w)", output.text, re.I)
+        ),
+        None,
+    )
+    expected = " ".join(output.text for output in outputs if output.role == "expected")
+    if observed and not (by_title and by_title is not Symptom.WRONG_VALUE) and not re.search(r"\bnan\b", expected, re.I):
+        return Symptom.NONFINITE, Quote(text=observed.text[:300], line=observed.line)
+    if by_title is Symptom.CRASH and len(sides) == 2:
+        by_title = None
+    elif by_title:
+        return by_title, title
+    if len(sides) == 2:
+        return Symptom.WRONG_VALUE, Quote(text=sides["observed"].text.split("\n")[0][:300], line=sides["observed"].line)
+    if warnings:
+        return Symptom.WARNING, warnings[0].quote
+    for sentence in words[:60]:
+        said = _said(sentence.text)
+        if said:
+            return said, sentence.quote
+    if any(output.role == "observed" for output in outputs):
+        first = next(output for output in outputs if output.role == "observed")
+        return Symptom.WRONG_VALUE, Quote(text=first.text.split("\n")[0][:300], line=first.line)
+    return Symptom.UNKNOWN, None
+
+
+def _said(text: str) -> Symptom | None:
+    return next((symptom for symptom, pattern in _WORDS if pattern.search(text[:2000])), None)
+
+
+def _of_exception(issue: Issue, traceback: Traceback, by_title: Symptom | None) -> tuple[Symptom, Quote]:
+    first = traceback.message.split("\n")[0]
+    quote = Quote(
+        text=f"{traceback.exception}: {first}"[:400] if first else traceback.exception,
+        line=traceback.line,
+        source="body" if traceback.line else "title",
+    )
+    everything = f"{traceback.exception} {traceback.message[:2000]}"
+    if _MEMORY.search(everything) or (traceback.exception == "SIGKILL" and _MEMORY.search(issue.title)):
+        return Symptom.PERFORMANCE, quote
+    if traceback.exception == "AssertionError" and by_title is Symptom.NONFINITE:
+        return Symptom.NONFINITE, Quote(text=issue.title, source="title")
+    stored = _STORED_EXCEPTION.search(everything) or any(
+        _STORED_FRAME.search(f"{frame.module_path} {frame.function}") for frame in traceback.frames
+    )
+    if stored or (
+        _STORED.search(issue.title)
+        and re.search(r"\b(?:load|save|restor|resum|unpickl|pickl|checkpoint|serializ)", issue.title, re.I)
+    ):
+        return Symptom.SAVE_LOAD, quote
+    if by_title is Symptom.HANG:
+        return Symptom.HANG, Quote(text=issue.title, source="title")
+    return Symptom.CRASH, quote

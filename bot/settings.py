@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -62,3 +63,8 @@ def load() -> Settings:
         first = error.errors()[0]
         name = "REPRISE_" + "_".join(str(part) for part in first["loc"]).upper()
         raise UserError(f"{name} is not usable: {first['msg']}.", f"Correct or unset {name}.") from None
+
+
+def host() -> dict[str, str]:
+    """The host's own variables, for what other tools are configured by: pip, uv, proxies, the search path."""
+    return dict(os.environ)

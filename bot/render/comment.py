@@ -10,7 +10,7 @@ from bot.models.verdict import NeedsHardware, NeedsInfo, NotABug
 from bot.render import words
 from bot.render.details import attempts, environment, evidence
 from bot.render.folds import LIMIT, Block, Fold, assemble
-from bot.render.sanitize import clean, code_span, fence, html_text, prose, redact, shorten_paths
+from bot.render.sanitize import bullets, clean, code_span, fence, html_text, prose, redact, shorten_paths
 
 UNFOLDED = 25
 _ROWS = 6
@@ -60,9 +60,9 @@ def _asked(report: Report) -> list[str]:
     verdict = report.verdict
     match verdict:
         case NeedsInfo() if verdict.items:
-            return ["Please add:", *(f"- {prose(item)}" for item in verdict.items), ""]
+            return ["Please add:", *bullets(verdict.items, limit=600), ""]
         case NeedsHardware() if verdict.needs:
-            return [*(f"- {prose(item)}" for item in verdict.needs[:4]), ""]
+            return [*bullets(verdict.needs[:4], limit=600), ""]
         case NotABug() if verdict.sentence:
             return [f"> {prose(verdict.sentence, limit=300)}", ""]
     return []

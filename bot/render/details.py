@@ -10,7 +10,7 @@ from bot.models.report import Report
 from bot.models.verdict import DifferentFailure, NotReproduced, SetupFailed
 from bot.render import words
 from bot.render.folds import Block, Fold
-from bot.render.sanitize import code_span, prose, shorten_paths
+from bot.render.sanitize import bullets, code_span, prose, shorten_paths
 
 _GROUPS = 30
 _MATCHES = {
@@ -28,15 +28,19 @@ def environment(report: Report) -> Fold | None:
     built = report.environment
     if built is None:
         if isinstance(report.verdict, SetupFailed) and report.verdict.tried:
-            return Fold("What was tried", (Block("\n".join(f"- {_say(step)}" for step in report.verdict.tried)),))
+            return Fold("What was tried", _tried(report.verdict))
         return None
     decided = [package for package in built.packages if package.rung is not Rung.DEPENDENCY]
     named = ", ".join(f"{package.name} {package.version}" for package in decided[:3])
     summary = ", ".join(filter(None, [f"Environment: Python {built.python}", named, f"{len(built.packages)} packages"]))
     blocks = [*_claims(built), *_pins(report, decided), *_steps(built)]
     if isinstance(report.verdict, SetupFailed) and report.verdict.tried:
-        blocks.append(Block("\n".join(f"- {_say(step)}" for step in report.verdict.tried)))
+        blocks += _tried(report.verdict)
     return Fold(summary, tuple(blocks)) if blocks else None
+
+
+def _tried(verdict: SetupFailed) -> tuple[Block, ...]:
+    return (Block("\n".join(bullets(map(shorten_paths, verdict.tried)))),)
 
 
 def _claims(built: Environment) -> list[Block]:
@@ -100,19 +104,19 @@ def telling(report: Report) -> Attempt | None:
 
 
 def _learned(report: Report) -> list[Block]:
-    verdict, script = report.verdict, report.script
+    verdict, mends = report.verdict, report.script.mends if report.script else ()
     lists: list[tuple[str, list[str]]] = [
-        ("What the report says:", [f"{_say(c.text)}: {_HOLDS[c.holds]}. {_say(c.evidence)}".strip() for c in report.claims]),
-        (
-            "Changes to the reporter's program:",
-            [f"{_say(mend.what)} ({_say(mend.why)})" for mend in (script.mends if script else ())],
-        ),
-        ("Notes:", [_say(note) for note in report.notes]),
+        ("What the report says:", [f"{c.text}: {_HOLDS[c.holds]}. {c.evidence}" for c in report.claims]),
+        ("Changes to the reporter's program:", [f"{mend.what} ({mend.why})" for mend in mends]),
+        ("Notes:", list(report.notes)),
     ]
     if isinstance(verdict, NotReproduced):
-        lists += [("Checked:", [_say(text) for text in verdict.checked])]
-        lists += [("Versions tried:", [_say(text) for text in verdict.versions_tried])]
-    return [Block("\n".join([label, "", *(f"- {item}" for item in items)])) for label, items in lists if items]
+        lists += [("Checked:", list(verdict.checked)), ("Versions tried:", list(verdict.versions_tried))]
+    return [_titled(label, bullets(map(shorten_paths, items))) for label, items in lists if any(map(str.strip, items))]
+
+
+def _titled(label: str, lines: list[str]) -> Block:
+    return Block("\n".join([label, "", *lines]))
 
 
 def attempts(report: Report) -> Fold | None:

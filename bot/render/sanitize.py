@@ -123,6 +123,11 @@ def prose(text: str, *, limit: int = 600, cell: bool = False) -> str:
     return _LINE_START.sub(_escaped_start, joined)
 
 
+def bullets(texts: Iterable[str], *, limit: int = 300) -> list[str]:
+    """A list with one inert line for each text that has any words; an empty item would turn the line above into a heading."""
+    return [f"- {line}" for line in (prose(text, limit=limit) for text in texts) if line]
+
+
 def _escaped_start(match: re.Match[str]) -> str:
     return match.group() + "\\" if match.group()[0].isdigit() else "\\" + match.group()
 

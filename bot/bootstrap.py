@@ -1,0 +1,75 @@
+"""Settings and options → Ports: the one place that says which adapter stands behind which port."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from re import sub
+from threading import Event
+from time import monotonic
+
+from bot import pipeline
+from bot.adapters.builder import UvBuilder
+from bot.adapters.folder import Folder
+from bot.models.issue import Issue
+from bot.models.job import Job, Options
+from bot.models.report import Report
+from bot.ports import Listener, Ports, Recorder
+from bot.render.comment import comment
+from bot.render.report_json import report_text
+from bot.settings import Settings
+from sandbox.port import Sandbox
+from sandbox.select import select
+
+
+def ports(
+    options: Options,
+    settings: Settings,
+    *,
+    recorder: Recorder,
+    listener: Listener,
+    cancel: Event | None = None,
+    sandbox: Sandbox | None = None,
+) -> Ports:
+    """The world for one job. Raises SandboxUnavailable when the sandbox that was asked for does not work here."""
+    chosen = sandbox or select(options.sandbox)
+    return Ports(
+        sandbox=chosen,
+        builder=UvBuilder(settings.cache_dir),
+        recorder=recorder,
+        clock=monotonic,
+        listener=listener,
+        cancel=cancel or Event(),
+    )
+
+
+def reproduce(
+    job: Job,
+    settings: Settings,
+    folder: Folder,
+    *,
+    listener: Listener,
+    cancel: Event | None = None,
+    sandbox: Sandbox | None = None,
+    run: Callable[[Job, Ports], Report] = pipeline.run,
+) -> Report:
+    """Reproduce one issue into a run folder; what every door that has no database does."""
+    world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox)
+    world.sandbox.sweep()
+    report = run(job, world)
+    folder.finish(
+        report,
+        json_text=report_text(report, secrets=settings.secrets),
+        markdown=comment(report, run=folder.path.name, secrets=settings.secrets),
+    )
+    return report
+
+
+def run_folder(issue: Issue, runs: Path, now: datetime) -> Path:
+    """A new place for a run: which issue, and when."""
+    name = f"{issue.repository}-{issue.number}" if issue.repository and issue.number else issue.title
+    slug = sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:48].rstrip("-") or "issue"
+    first = runs / f"{slug}-{now:%Y%m%d-%H%M%S}"
+    others = (first.with_name(f"{first.name}-{number}") for number in range(2, 1000))
+    return next(path for path in (first, *others) if not path.exists())

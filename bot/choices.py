@@ -1,0 +1,60 @@
+"""The options of a command line → Options, each mistake answered with one sentence and the next step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from bot.errors import UserError
+
+_PYTHON = re.compile(r"^3\.(\d{1,2})(\.\d{1,3})?$", re.ASCII)
+_REF = re.compile(r"^\w[\w./@+-]{0,200}$", re.ASCII)
+_URL = re.compile(r"^(?:https?|ssh|file)://[^\s]+$|^[\w.-]+@[\w.-]+:[\w./~-]+$", re.ASCII)
+OLDEST = 6
+
+
+def python(value: str | None) -> str | None:
+    """A version such as 3.11 or 3.11.4."""
+    if value is None:
+        return None
+    match = _PYTHON.match(value)
+    if match is None:
+        raise UserError(f"--python {value} is not a version of Python 3.", "Give one such as --python 3.11.")
+    if int(match.group(1)) < OLDEST:
+        raise UserError(f"Python {value} is not supported.", f"The oldest that can be used is 3.{OLDEST}.")
+    return value
+
+
+def pins(values: Sequence[str]) -> tuple[str, ...]:
+    """Requirements such as torch==2.1.0; no addresses, no markers."""
+    for value in values:
+        try:
+            parsed = Requirement(value)
+        except InvalidRequirement:
+            raise UserError(f"--with {value} is not a requirement.", "Write it as --with 'torch==2.1.0'.") from None
+        if parsed.url or parsed.marker:
+            what = "an address" if parsed.url else "a condition"
+            raise UserError(f"--with {value} holds {what}.", "Give a name and a version; --repo takes a clone.")
+    return tuple(values)
+
+
+def repo(value: str | None) -> str | None:
+    """A folder that exists, made absolute, or the address of a clone."""
+    if value is None or _URL.match(value):
+        return value
+    path = Path(value).expanduser()
+    if not path.is_dir():
+        raise UserError(
+            f"--repo {value} is neither a folder nor an address.", "Give a clone's folder or https://host/owner/name."
+        )
+    return str(path.resolve())
+
+
+def ref(value: str | None) -> str | None:
+    """A branch, a tag or a commit."""
+    if value is not None and (not _REF.match(value) or ".." in value):
+        raise UserError(f"--ref {value} is not a branch, a tag or a commit.", "Give one such as --ref v1.2.0.")
+    return value

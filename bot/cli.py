@@ -1,0 +1,178 @@
+"""The command line: `reprise reproduce SOURCE` and its neighbours."""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+from importlib import metadata
+from pathlib import Path
+from threading import Event
+from typing import Annotated, Literal
+
+import typer
+from rich.console import Console
+
+from bot import bootstrap, choices, exits
+from bot import doctor as checkup
+from bot import schema as published
+from bot.adapters import source as sources
+from bot.adapters.folder import Folder
+from bot.bench.cli import app as bench
+from bot.errors import UserError
+from bot.models.job import Job, Options
+from bot.models.report import Report
+from bot.progress import shown_on
+from bot.render.report_json import report_text
+from bot.render.terminal import terminal
+from bot.settings import Settings
+from bot.settings import load as load_settings
+from sandbox.port import Sandbox, SandboxUnavailable
+from sandbox.select import select
+
+app = typer.Typer(
+    name="reprise",
+    help="Reproduces deep-learning bug reports by running them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+app.add_typer(bench, name="bench")
+
+_Out = Annotated[Path | None, typer.Option(help="Where the run is kept; default reprise-runs/<issue>-<time>.", metavar="DIR")]
+_Sandbox = Annotated[
+    Literal["auto", "docker", "bwrap", "process"],
+    typer.Option(help="What runs the code; auto takes the strongest that works and never process, which isolates nothing."),
+]
+_Device = Annotated[Literal["cpu", "gpu"], typer.Option(help="What the code runs on.")]
+_Python = Annotated[str | None, typer.Option(help="Python version, such as 3.11.", metavar="V")]
+_With = Annotated[
+    list[str] | None, typer.Option("--with", help="A requirement, such as 'torch==2.1.0'; repeatable.", metavar="REQ")
+]
+_Repo = Annotated[str | None, typer.Option(help="Clone of the repository under test.", metavar="PATH|URL")]
+_Ref = Annotated[str | None, typer.Option(help="Branch, tag or commit of it.", metavar="REF")]
+_Timeout = Annotated[float, typer.Option(help="Seconds one run may take.", min=1, max=86_400, metavar="S")]
+_MaxRuns = Annotated[int, typer.Option(help="Most confirming runs.", min=1, max=1000, metavar="N")]
+_Seed = Annotated[int, typer.Option(help="First random seed.", min=0, max=2**31, metavar="N")]
+_Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON, and nothing else, on standard output.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"reprise {metadata.version('reprise')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    _version: Annotated[bool, typer.Option("--version", help="Show the version.", callback=_version, is_eager=True)] = False,
+) -> None:
+    """Reproduces deep-learning bug reports by running them: a verdict with numbers, the script and the logs."""
+
+
+@app.command()
+def reproduce(
+    source: Annotated[str, typer.Argument(help="An issue's address, owner/repo#12, a Markdown or JSON file, -, or example.")],
+    out: _Out = None,
+    sandbox: _Sandbox = "auto",
+    device: _Device = "cpu",
+    python: _Python = None,
+    pins: _With = None,
+    repo: _Repo = None,
+    ref: _Ref = None,
+    timeout: _Timeout = 120,
+    max_runs: _MaxRuns = 40,
+    seed: _Seed = 0,
+    as_json: _Json = False,
+) -> None:
+    """Run a bug report: exit 0 when it is reproduced, 3 for any other verdict, 2 for a mistake, 1 for a defect of ours."""
+    with exits.boundary(secrets=_secrets):
+        options = Options(
+            python=choices.python(python),
+            pins=choices.pins(pins or ()),
+            repo=choices.repo(repo),
+            ref=choices.ref(ref),
+            device=device,
+            sandbox=sandbox,
+            timeout_s=timeout,
+            max_runs=max_runs,
+            seed=seed,
+        )
+        raise typer.Exit(_reproduce(source, options, out, as_json=as_json))
+
+
+@app.command()
+def example(out: _Out = None, sandbox: _Sandbox = "auto", as_json: _Json = False) -> None:
+    """Reproduce the issue that ships with Reprise."""
+    with exits.boundary(secrets=_secrets):
+        raise typer.Exit(_reproduce(sources.EXAMPLE, Options(sandbox=sandbox), out, as_json=as_json))
+
+
+@app.command()
+def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False) -> None:
+    """Say what works here (sandboxes, Python versions, package index, devices), each with the fix when it does not."""
+    with exits.boundary(secrets=_secrets):
+        findings = checkup.examine(load_settings())
+        typer.echo(checkup.as_json(findings) if as_json else checkup.as_text(findings, Console().width), nl=False)
+        raise typer.Exit(0 if checkup.ready(findings) else exits.USER)
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of report.json."""
+    typer.echo(published.text(), nl=False)
+
+
+def _secrets() -> tuple[str, ...]:
+    try:
+        return load_settings().secrets
+    except UserError:
+        return ()
+
+
+def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool) -> int:
+    settings = load_settings()
+    issue = sources.load(source, settings)
+    bundled = source == sources.EXAMPLE
+    sandbox = _chosen(options, bundled=bundled)
+    folder = Folder(out or bootstrap.run_folder(issue, settings.runs_dir, datetime.now().astimezone()))
+    cancel = Event()
+    with exits.boundary(lambda: folder.path, lambda: settings.secrets), exits.stoppable(cancel):
+        with shown_on(Console(stderr=True)) as listener:
+            report = bootstrap.reproduce(
+                Job(issue=issue, options=options), settings, folder, listener=listener, cancel=cancel, sandbox=sandbox
+            )
+        _show(report, settings, folder, as_json=as_json)
+        return exits.code(report)
+
+
+def _chosen(options: Options, *, bundled: bool) -> Sandbox:
+    """The sandbox; the bundled issue is ours, so it may run unprotected where nothing else works."""
+    try:
+        chosen = select(options.sandbox)
+    except SandboxUnavailable:
+        if not bundled or options.sandbox != "auto":
+            raise
+        exits.say("No isolating sandbox works here (see reprise doctor); the bundled issue runs as a plain process.")
+        chosen = select("process")
+    if chosen.name == "process":
+        exposed = chosen.check().exposes
+        exits.say(
+            "A plain process does not protect: " + "; ".join(exposed) + "." if exposed else "A plain process protects nothing."
+        )
+    return chosen
+
+
+def _show(report: Report, settings: Settings, folder: Folder, *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.write(report_text(report, secrets=settings.secrets))
+    else:
+        console = Console()
+        colour = console.is_terminal and not console.no_color and console.color_system is not None
+        sys.stdout.write(terminal(report, run=str(folder.path), width=console.width, colour=colour, secrets=settings.secrets))
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """The console script."""
+    app()

@@ -1,0 +1,25 @@
+"""Which sandboxes work here, and what each of them does and does not contain."""
+
+from __future__ import annotations
+
+from bot.doctor.finding import Finding
+from sandbox.select import all_sandboxes
+
+
+def check() -> tuple[Finding, ...]:
+    """Try each one for real. None of them alone is needed: any that isolates will do."""
+    found = []
+    for sandbox in all_sandboxes():
+        health = sandbox.check()
+        found.append(
+            Finding(
+                area="sandbox",
+                name=sandbox.name,
+                ok=health.works,
+                detail=health.detail,
+                fix="" if health.works else health.fix,
+                protects=health.protects if health.works else (),
+                exposes=health.exposes if health.works else (),
+            )
+        )
+    return tuple(found)

@@ -1,0 +1,116 @@
+"""Bubblewrap: namespaces without a daemon; nothing of the host is visible but its programs and libraries, read-only."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from threading import Event
+
+from sandbox import hosted, layout, process, seccomp
+from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, SandboxError, SandboxUnavailable
+
+SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+ESSENTIALS = (
+    "/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types",
+    "/etc/nsswitch.conf", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/timezone", "/usr/share/zoneinfo",
+)  # fmt: skip
+FOR_NETWORK = ("/etc/resolv.conf", "/etc/ca-certificates", "/etc/pki", "/etc/protocols", "/etc/services")
+PROTECTS = (
+    "the host's files but its programs and libraries, its network, processes, environment variables and privileges",
+    "memory, processors, number of processes, disk, wall and idle time",
+    "processes left running after the end",
+)
+EXPOSES = (
+    "the kernel's interface behind a list of refused system calls",
+    "the names and versions of what is installed under /usr",
+    "in the prepare phase the network of this host, its loopback included",
+)
+FIX = "install bubblewrap (apt-get install bubblewrap) and allow user namespaces (sysctl user.max_user_namespaces, AppArmor)"
+
+
+class BwrapSandbox:
+    """Runs a program in namespaces of its own."""
+
+    name = "bwrap"
+
+    def check(self) -> Health:
+        """Run nothing for real."""
+        try:
+            done = self.run(RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=20, scratch_mb=16)))
+        except SandboxError as error:
+            return Health(works=False, detail=str(error), fix=FIX)
+        filtered = "a seccomp filter" if seccomp.program() else "no seccomp filter for this machine"
+        return Health(done.exit_code == 7, f"{process.holder()}; {filtered}", protects=PROTECTS, exposes=EXPOSES)
+
+    def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:
+        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program, failed."""
+        program = shutil.which("bwrap")
+        if program is None:
+            raise SandboxUnavailable(f"bubblewrap is not installed: {FIX}")
+        job = layout.job(spec, self.name)
+        user = layout.writer(spec)
+        extra = {
+            "bwrap": program,
+            "options": options(spec),
+            "data": [["/etc/passwd", passwd()], ["/etc/group", f"{layout.USER}:x:{layout.RUN_UID}:\n"], ["/etc/hosts", hosts()]],
+            "seccomp": seccomp.program().hex(),
+            "user": user,
+        }
+        return hosted.run({**job, **extra}, spec, cancel, on_output)
+
+    def sweep(self) -> int:
+        """Remove what killed runs of dead processes left behind; returns how many things were removed."""
+        return hosted.sweep()
+
+
+def passwd() -> str:
+    """The only account inside."""
+    return f"{layout.USER}:x:{layout.RUN_UID}:{layout.RUN_UID}::{layout.HOME}:/bin/sh\n"
+
+
+def hosts() -> str:
+    """Names that resolve without a network, the sandbox's own among them."""
+    return f"127.0.0.1 localhost {layout.HOSTNAME}\n::1 localhost\n"
+
+
+def options(spec: RunSpec) -> list[str]:
+    """Bubblewrap's command line for a run, without the program."""
+    scratch = str(spec.limits.scratch_mb << 20)
+    uid = str(layout.RUN_UID)
+    built = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"]
+    built += ["--new-session", "--uid", uid, "--gid", uid, "--hostname", layout.HOSTNAME, "--cap-drop", "ALL"]
+    built += [] if spec.network else ["--unshare-net"]
+    built += ["--ro-bind", "/usr", "/usr"]
+    for path in SYSTEM:
+        if Path(path).is_symlink():
+            built += ["--symlink", os.readlink(path), path]
+        elif Path(path).is_dir():
+            built += ["--ro-bind", path, path]
+    built += ["--dir", "/etc", "--dir", "/sys"]
+    for path in (*ESSENTIALS, *(FOR_NETWORK if spec.network else ())):
+        built += ["--ro-bind-try", path, path]
+    built += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
+    built += ["--size", str(layout.shm_mb(spec) << 20), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
+    built += devices(spec) + ["--remount-ro", "/dev", "--ro-bind-try", "/sys/devices/system", "/sys/devices/system"]
+    built += ["--size", scratch, "--perms", "1777", "--tmpfs", "/tmp", "--dir", layout.HOME]  # noqa: S108
+    for mount in spec.mounts:
+        built += ["--bind" if mount.writable else "--ro-bind", str(mount.source), mount.inside]
+    built += ["--size", scratch, "--perms", "0755", "--tmpfs", layout.WORKDIR, "--chdir", layout.WORKDIR, "--clearenv"]
+    inside = {"HOME": layout.HOME, "TMPDIR": "/tmp", **layout.environment(spec)}  # noqa: S108
+    for name, value in inside.items():
+        built += ["--setenv", name, value]
+    return built
+
+
+def devices(spec: RunSpec) -> list[str]:
+    """The NVIDIA devices of this host, when the run asks for a GPU."""
+    if spec.device == "cpu":
+        return []
+    found = sorted(str(path) for path in Path("/dev").glob("nvidia*"))
+    if not found:
+        raise SandboxUnavailable("no NVIDIA device on this host: run with --device cpu, or on a machine whose /dev holds nvidia0")
+    built = []
+    for path in found:
+        built += ["--dev-bind", path, path]
+    return [*built, "--ro-bind-try", "/sys/module/nvidia", "/sys/module/nvidia", "--ro-bind-try", "/sys/bus/pci", "/sys/bus/pci"]

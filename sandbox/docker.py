@@ -1,0 +1,264 @@
+"""Docker: one hardened container a run, whose first process is our guard and whose life hangs on this process's connection."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Mapping
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+from sandbox import janitor, layout, owner, session
+from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, SandboxError, SandboxUnavailable
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+BASE_IMAGE = "reprise-base:trixie-b74f55fedd37"
+GUARD_PYTHON = "/usr/libexec/reprise-python"
+OWNER, DEADLINE = "reprise.owner", "reprise.deadline"
+END_S = 15.0
+OWN_PIDS = 4
+PROTECTS = (
+    "the host's files, network, processes, environment variables and privileges",
+    "memory, processors, number of processes, disk, wall and idle time",
+    "processes left running after the end",
+)
+EXPOSES = ("the kernel's interface behind Docker's default seccomp profile", "in the prepare phase the network given to it")
+FIX_DAEMON = "start the Docker daemon and give this user access to its socket"
+FIX_IMAGE = "build the base image: deploy/base/build.sh, or docker build deploy/base"
+
+
+class Attached:
+    """The attached streams of a container: our bytes in, its multiplexed output out."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.socket: socket.socket = getattr(connection, "_sock", connection)
+        self.socket.settimeout(None)
+        self.buffer = bytearray()
+        self.complaint = bytearray()
+
+    def send(self, data: bytes) -> None:
+        """Send all of it."""
+        self.socket.sendall(data)
+
+    def receive(self) -> bytes:
+        """What the guard sent on its standard output; its standard error is kept as its complaint."""
+        while True:
+            data = self.socket.recv(1 << 18)
+            if not data:
+                return b""
+            self.buffer += data
+            found = self._split()
+            if found:
+                return found
+
+    def _split(self) -> bytes:
+        said = b""
+        while len(self.buffer) >= 8:
+            size = int.from_bytes(self.buffer[4:8], "big")
+            if len(self.buffer) < 8 + size:
+                break
+            payload = bytes(self.buffer[8 : 8 + size])
+            if self.buffer[0] == 2:
+                self.complaint = (self.complaint + payload)[-4000:]
+            else:
+                said += payload
+            del self.buffer[: 8 + size]
+        return said
+
+    def close(self) -> None:
+        """End the connection, and with it the container."""
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.connection.close()
+        self.socket.close()
+
+
+class DockerSandbox:
+    """Runs a program in a container of the base image."""
+
+    name = "docker"
+
+    def __init__(self, image: str = BASE_IMAGE, *, runtime: str = "", prepare_network: str = "") -> None:
+        self.image, self.runtime, self.prepare_network = image, runtime, prepare_network
+        self._client: DockerClient | None = None
+        self._info: dict[str, Any] = {}
+
+    def client(self) -> DockerClient:
+        """The connection to the daemon, made once."""
+        if self._client is None:
+            import docker  # takes 0.2 s, and most commands never need it
+
+            try:
+                client = docker.from_env(timeout=60)
+                self._info = client.info()
+            except (docker.errors.DockerException, OSError) as error:
+                raise SandboxUnavailable(f"no Docker daemon answers ({error}): {FIX_DAEMON}") from error
+            self._client = client
+        return self._client
+
+    def check(self) -> Health:
+        """Run nothing for real."""
+        try:
+            done = self.run(RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=30, scratch_mb=16)))
+        except SandboxError as error:
+            fix = FIX_IMAGE if self._client is not None else FIX_DAEMON
+            return Health(works=False, detail=str(error), fix=fix)
+        detail = f"image {self.image}, runtime {self._runtime()}, cgroup v{self._info.get('CgroupVersion', '?')}"
+        return Health(done.exit_code == 7, detail, protects=PROTECTS, exposes=EXPOSES)
+
+    def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:
+        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program, failed."""
+        import docker
+        import requests
+
+        job = layout.job(spec, self.name)
+        client = self.client()
+        self._keep_janitor(client)
+        try:
+            return self._run(client, job, spec, cancel, on_output)
+        except docker.errors.ImageNotFound as error:
+            raise SandboxUnavailable(f"the image {self.image} is missing: {FIX_IMAGE}") from error
+        except (docker.errors.DockerException, requests.RequestException) as error:
+            raise SandboxError(f"the Docker daemon failed: {error}") from error
+
+    def _run(
+        self, client: DockerClient, job: Mapping[str, object], spec: RunSpec, cancel: Event | None, on_output: OnOutput | None
+    ) -> RunResult:
+        api = client.api
+        began = time.time()
+        container = api.create_container(**self._settings(spec), host_config=self._host(client, spec))["Id"]
+        attached = None
+        try:
+            attached = Attached(api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}))
+            api.start(container)
+            outcome = session.follow(attached, job, spec, cancel, on_output)
+            if outcome.result is None:
+                return self._without_guard(client, container, began, outcome, attached)
+            return outcome.built()
+        finally:
+            if attached is not None:
+                attached.close()
+            self._remove(client, container)
+
+    def _without_guard(
+        self, client: DockerClient, container: str, began: float, outcome: session.Outcome, attached: Attached
+    ) -> RunResult:
+        """The guard is PID 1, out of the program's reach: only the kernel, for memory, or someone outside can have ended it."""
+        said = bytes(attached.complaint).decode(errors="replace").strip()
+        query = {"container": container, "event": "oom"}
+        oom = any(True for _ in client.events(since=int(began) - 1, until=int(time.time()) + 1, filters=query, decode=True))
+        if not (oom and outcome.started) or said:
+            raise SandboxError(f"the container ended without a result{': ' + said[-600:] if said else ''}")
+        outcome.result = {"exit_code": None, "signal": 9, "oom": True, "dropped": {"stdout": 0, "stderr": 0}}
+        return outcome.built()
+
+    def _settings(self, spec: RunSpec) -> dict[str, Any]:
+        user = layout.writer(spec) or (layout.RUN_UID, layout.RUN_UID)
+        return {
+            "image": self.image,
+            "command": [GUARD_PYTHON, "-I", "-S", "-c", session.BOOT],
+            "user": f"{user[0]}:{user[1]}",
+            "stdin_open": True,  # with stdin_once: when our connection ends, the guard reads the end of its input
+            "working_dir": layout.WORKDIR,
+            "hostname": layout.HOSTNAME,
+            "labels": {OWNER: owner.me(), DEADLINE: str(int(time.time() + spec.limits.wall_s + 2 * session.GRACE_S)), "reprise.label": spec.label},
+        }
+
+    def _host(self, client: DockerClient, spec: RunSpec) -> Any:
+        from docker.types import LogConfig, Mount
+
+        limits = spec.limits
+        user = layout.writer(spec) or (layout.RUN_UID, layout.RUN_UID)
+        tmpfs = f"rw,exec,nosuid,nodev,size={limits.scratch_mb}m,uid={user[0]},gid={user[1]}"
+        return client.api.create_host_config(
+            network_mode=self._network(client) if spec.network else "none",
+            read_only=True,
+            tmpfs={layout.WORKDIR: f"{tmpfs},mode=0755", "/tmp": f"{tmpfs},mode=1777"},  # noqa: S108
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges:true"],
+            mem_limit=limits.memory_mb << 20,
+            memswap_limit=limits.memory_mb << 20,
+            nano_cpus=int(min(limits.cpus, self._info.get("NCPU", limits.cpus)) * 1_000_000_000),
+            pids_limit=layout.pids(spec) + OWN_PIDS,
+            shm_size=layout.shm_mb(spec) << 20,
+            ipc_mode="private",
+            extra_hosts={layout.HOSTNAME: "127.0.0.1"},
+            auto_remove=True,
+            log_config=LogConfig(type="none"),
+            mounts=[Mount(one.inside, str(one.source), "bind", read_only=not one.writable) for one in spec.mounts],
+            runtime=self._runtime(),
+            device_requests=self._devices(spec),
+        )
+
+    def _runtime(self) -> str | None:
+        if self.runtime:
+            return self.runtime
+        return "runsc" if "runsc" in self._info.get("Runtimes", {}) else None
+
+    def _network(self, client: DockerClient) -> str:
+        """For the prepare phase: what was configured, else the bridge, else (a daemon without one) the host's."""
+        return self.prepare_network or ("bridge" if client.networks.list(names=["bridge"]) else "host")
+
+    def _devices(self, spec: RunSpec) -> list[Any] | None:
+        from docker.types import DeviceRequest
+
+        if spec.device == "cpu":
+            return None
+        if self._info.get("CDISpecDirs") and any("nvidia.com/gpu" in str(one) for one in self._info.get("DiscoveredDevices") or ()):
+            return [DeviceRequest(driver="cdi", device_ids=["nvidia.com/gpu=all"])]
+        if "nvidia" in self._info.get("Runtimes", {}):
+            return [DeviceRequest(count=-1, capabilities=[["gpu"]])]
+        raise SandboxUnavailable("this Docker daemon has no NVIDIA runtime and no CDI device: install nvidia-container-toolkit")
+
+    def _keep_janitor(self, client: DockerClient) -> None:
+        address = client.api.base_url
+        path = getattr(client.api.get_adapter(address), "socket_path", "") if address.startswith("http+docker") else ""
+        if path:
+            janitor.keep(path, owner.me())
+
+    def _remove(self, client: DockerClient, container: str) -> None:
+        """The daemon removes it once the guard has gone; this waits for that, and removes by force what did not."""
+        import docker
+        import requests
+
+        try:
+            client.api.remove_container(container, force=True, v=True)
+        except docker.errors.NotFound:
+            return
+        except (docker.errors.APIError, requests.RequestException):
+            self._await_removal(client, container)
+
+    def _await_removal(self, client: DockerClient, container: str) -> None:
+        import docker
+
+        end = time.monotonic() + END_S
+        while time.monotonic() < end:
+            try:
+                client.api.inspect_container(container)
+            except docker.errors.NotFound:
+                return
+            time.sleep(0.02)
+
+    def sweep(self) -> int:
+        """Remove what killed runs of dead processes left behind; returns how many things were removed."""
+        import docker
+
+        try:
+            client = self.client()
+            found = client.api.containers(all=True, filters={"label": OWNER})
+        except (SandboxUnavailable, docker.errors.DockerException):
+            return 0
+        removed = 0
+        for container in found:
+            labels = container["Labels"]
+            alive = owner.alive(labels[OWNER])
+            overdue = time.time() > float(labels.get(DEADLINE, "0"))
+            if alive is False or (alive is None and overdue):
+                self._remove(client, container["Id"])
+                removed += 1
+        return removed

@@ -1,0 +1,186 @@
+"""A sandbox in memory: programs are functions that return a result, or the steps a program would take, under the same limits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from threading import Event
+
+from sandbox import layout, session
+from sandbox.guard import files, wire
+from sandbox.port import Health, OnOutput, RunResult, RunSpec, SandboxError, Stream
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Write to a stream."""
+
+    data: bytes
+    stream: Stream = "stdout"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Let time pass, computing (`busy`) or not."""
+
+    seconds: float
+    busy: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Take:
+    """Use so much memory from now on."""
+
+    megabytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Save:
+    """Write a file into the working directory."""
+
+    path: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """End with a code."""
+
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Die:
+    """End by a signal."""
+
+    signal: int
+
+
+Step = Say | Wait | Take | Save | Exit | Die
+Program = Callable[[RunSpec], RunResult | Iterable[Step]]
+
+
+class _Ended(Exception):  # noqa: N818
+    def __init__(self, **fields: object) -> None:
+        super().__init__()
+        self.fields = fields
+
+
+@dataclass
+class _Run:
+    """One run of steps."""
+
+    spec: RunSpec
+    cancel: Event
+    outcome: session.Outcome
+    folder: dict[str, bytes]
+    began: float = field(default_factory=time.monotonic)
+    peak: float = 10.0
+    cpu: float = 0.0
+    active: float = 0.0
+    kept: dict[Stream, bytearray] = field(default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()})
+
+    def take(self, step: Step) -> None:
+        """Do one step; raises _Ended when it is the last."""
+        match step:
+            case Say(data, stream):
+                self.active = time.monotonic()
+                self.kept[stream] += data
+                self.outcome.output(wire.LIVE[stream], data)
+            case Wait(seconds, busy):
+                self.wait(seconds, busy=busy)
+            case Take(megabytes):
+                self.peak = max(self.peak, megabytes)
+                if megabytes > self.spec.limits.memory_mb:
+                    raise _Ended(signal=9, oom=True)
+            case Save(path, data):
+                if sum(map(len, self.folder.values())) + len(data) > self.spec.limits.scratch_mb << 20:
+                    raise _Ended(exit_code=1)
+                self.folder[path] = data
+            case Exit(code):
+                raise _Ended(exit_code=code)
+            case Die(number):
+                raise _Ended(signal=number)
+
+    def wait(self, seconds: float, *, busy: bool) -> None:
+        """Real time passes, in small pieces, so that cancelling and limits behave as they do elsewhere."""
+        limits = self.spec.limits
+        end = time.monotonic() + seconds
+        while (now := time.monotonic()) < end:
+            if now - self.began > limits.wall_s:
+                raise _Ended(timed_out=True)
+            if not busy and limits.idle_s is not None and now - self.active >= limits.idle_s:
+                raise _Ended(idle=True)
+            piece = min(0.02, end - now)
+            self.cpu += piece if busy else 0.0
+            self.active = now if busy else self.active
+            if self.cancel.wait(piece):
+                raise _Ended(cancelled=True)
+
+    def streams(self) -> dict[str, int]:
+        """Keep head and tail of each stream, as the guard does; returns what was dropped."""
+        limit, dropped = self.spec.limits.output_bytes, {}
+        for name, data in self.kept.items():
+            tail = limit // 2
+            dropped[str(name)] = max(0, len(data) - limit)
+            self.outcome.heads[name] += data[: limit - tail]
+            self.outcome.tails[name] = bytes(data[limit - tail :][-tail:]) if tail else b""
+        return dropped
+
+
+class FakeSandbox:
+    """Runs `programs` instead of real ones: one function for all runs, or one for each entry of argv[0]."""
+
+    name = "fake"
+
+    def __init__(self, program: Program | Mapping[str, Program]) -> None:
+        self.program = program
+        self.specs: list[RunSpec] = []
+
+    def check(self) -> Health:
+        """Always works."""
+        return Health(works=True, detail="in memory", protects=("everything: nothing is run",))
+
+    def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:
+        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program, failed."""
+        layout.job(spec, self.name)
+        self.specs.append(spec)
+        done = self._chosen(spec)(spec)
+        if isinstance(done, RunResult):
+            if on_output is not None:
+                for name, text in (("stdout", done.stdout), ("stderr", done.stderr)):
+                    for line in text.splitlines():
+                        on_output(name, line)
+            return replace(done, cancelled=True, exit_code=None, signal=None) if cancel is not None and cancel.is_set() else done
+        return self._play(_Run(spec, cancel or Event(), session.Outcome(spec, on_output), dict(spec.files)), done)
+
+    def _chosen(self, spec: RunSpec) -> Program:
+        if callable(self.program):
+            return self.program
+        if spec.argv[0] not in self.program:
+            raise SandboxError(f"the program cannot be started: {spec.argv[0]}: not found")
+        return self.program[spec.argv[0]]
+
+    def _play(self, run: _Run, steps: Iterable[Step]) -> RunResult:
+        run.active = run.began
+        ended: dict[str, object] = {"exit_code": 0}
+        try:
+            for step in steps:
+                run.take(step)
+        except _Ended as end:
+            ended = {"exit_code": None, **end.fields}
+        patterns = [files.pattern(glob) for glob in run.spec.artifacts]
+        budget = run.spec.limits.file_mb << 20
+        for path, data in sorted(run.folder.items()):
+            if len(data) <= budget and any(one.match(path) for one in patterns):
+                budget -= len(data)
+                run.outcome.artifacts[path] = data
+        seconds = time.monotonic() - run.began
+        measured = {"seconds": seconds, "cpu_seconds": run.cpu, "peak_memory_mb": run.peak}
+        run.outcome.result = {**ended, **measured, "dropped": run.streams()}
+        return run.outcome.built()
+
+    def sweep(self) -> int:
+        """Nothing is ever left."""
+        return 0

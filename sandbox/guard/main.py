@@ -1,0 +1,187 @@
+"""The guard's one loop: pass output on, hold the limits, kill everything when the run is over or the caller is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import select
+import struct
+import time
+
+from sandbox.guard import files, places, spawn, tree, wire
+
+LIFE, OUT = 0, 1
+TICK_S = 0.2
+BUSY_SHARE = 0.02
+
+
+class Watch:
+    """One run under way."""
+
+    def __init__(self, place: places.Place, wake: int, caller: int) -> None:
+        self.place, self.wake, self.caller = place, wake, caller
+        self.limits = place.limits
+        self.ending = ""
+        self.status: int | None = None
+        self.peak = self.cpu = self.cpu_mark = 0.0
+        self.mark = self.refilled = time.monotonic()
+        self.open: dict[int, wire.Capped] = {}
+        self.streams: list[wire.Capped] = []
+
+    def run(self) -> None:
+        """Until the program ends, a limit is met, or the caller leaves."""
+        self.start()
+        wire.send(OUT, wire.STARTED)
+        self.mark = time.monotonic()
+        tick = 0.0
+        while self.status is None and not self.ending:
+            self.poll([LIFE, self.wake, *self.open], TICK_S)
+            self.status = tree.reap().get(self.place.main)
+            now = time.monotonic()
+            if self.status is None and not self.ending and now >= tick:
+                tick = now + TICK_S
+                self.check(now)
+        self.seconds = time.monotonic() - self.place.began
+
+    def start(self) -> None:
+        """Start the program on two pipes; what the sandbox's own start says on them belongs to its failure."""
+        ends = []
+        for name in ("stdout", "stderr"):
+            reader, writer = os.pipe()
+            self.streams.append(wire.Capped(name, OUT, self.limits["output_bytes"]))
+            self.open[reader] = self.streams[-1]
+            ends.append(writer)
+        try:
+            self.place.start(*ends)
+        except places.Failed as error:
+            os.set_blocking(reader, False)
+            self.place.kill()
+            said = os.read(reader, 4000).decode(errors="replace").strip() if select.select([reader], [], [], 0)[0] else ""
+            raise places.Failed(f"{error}: {said}" if said else str(error)) from error
+        finally:
+            for writer in ends:
+                os.close(writer)
+
+    def poll(self, descriptors: list[int], wait: float) -> None:
+        """Wait for something to happen and take it."""
+        for fd in select.select(descriptors, [], [], wait)[0]:
+            if fd == LIFE:
+                self.ending = "cancelled" if os.read(LIFE, 64) else "abandoned"
+            elif fd == self.wake:
+                os.read(self.wake, 4096)
+            else:
+                self.take(fd)
+
+    def take(self, fd: int) -> None:
+        """Pass on what the program wrote; at the end of the stream, forget it."""
+        data = os.read(fd, 131072)
+        if data:
+            self.open[fd].feed(data)
+            self.mark, self.cpu_mark = time.monotonic(), self.cpu
+        else:
+            del self.open[fd]
+            os.close(fd)
+
+    def check(self, now: float) -> None:
+        """Hold the limits that nothing else holds."""
+        pids = self.place.pids()
+        self.cpu = max(self.cpu, tree.cpu_seconds(pids))
+        if tree.resident_mb(pids) > self.peak:
+            self.peak = max(self.peak, tree.proportional_mb(pids))
+        if self.caller and os.getppid() != self.caller:
+            self.ending = "abandoned"
+        elif now - self.place.began > self.limits["wall_s"]:
+            self.ending = "timed_out"
+        elif self.place.watches_memory() and tree.used_mb(pids, self.limits["memory_mb"]) > self.limits["memory_mb"]:
+            self.ending = "oom"
+        elif self.is_idle(now):
+            self.ending = "idle"
+        if now - self.refilled > 1:
+            self.refilled = now
+            for stream in self.streams:
+                stream.refill()
+            if self.place.over_scratch():
+                self.ending = self.ending or "scratch"
+
+    def is_idle(self, now: float) -> bool:
+        """Whether the tree neither printed nor computed for as long as it may."""
+        bound = self.limits["idle_s"]
+        if bound is None:
+            return False
+        if self.cpu - self.cpu_mark > BUSY_SHARE * bound:
+            self.mark, self.cpu_mark = now, self.cpu
+        return bool(now - self.mark >= bound)
+
+    def finish(self) -> None:
+        """End whatever is left, read the rest of the output and the artifacts, and say how it went."""
+        if not self.place.kill():
+            raise places.Failed("some processes of the run could not be killed")
+        end = time.monotonic() + 5
+        while self.open and time.monotonic() < end:
+            for fd in select.select(list(self.open), [], [], 1)[0]:
+                self.take(fd)
+        if self.ending == "abandoned":
+            return
+        if self.ending == "scratch":
+            note = f"\n[killed: more than {self.limits['scratch_mb']} MiB on disk]\n"
+            self.streams[1].feed(note.encode())
+        outcome = self.outcome()
+        with spawn.As(self.place.user):
+            for path, data in files.collect(self.place.folder, self.place.job["artifacts"], self.limits["file_mb"] * tree.MIB):
+                name = path.encode(errors="surrogateescape")
+                wire.send(OUT, wire.ARTIFACT, struct.pack(">H", len(name)) + name + data)
+        outcome["dropped"] = {stream.name: stream.finish() for stream in self.streams}
+        wire.send(OUT, wire.RESULT, json.dumps(outcome).encode())
+
+    def outcome(self) -> dict[str, object]:
+        """The result, less its streams."""
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        code: int | None = None
+        number: int | None = None
+        if self.status is not None:
+            code, number = self.place.outcome(self.status)
+        elif self.ending in ("oom", "scratch"):
+            number = 9
+        oom = self.ending == "oom" or (self.place.oom_kills() > 0 and code != 0 and not self.ending)
+        return {
+            "exit_code": code,
+            "signal": number,
+            "oom": oom,
+            **{name: self.ending == name for name in ("timed_out", "idle", "cancelled")},
+            "seconds": self.seconds,
+            "cpu_seconds": max(self.cpu, used.ru_utime + used.ru_stime),
+            "peak_memory_mb": max(self.peak, used.ru_maxrss / 1024),
+        }
+
+
+def read_job() -> places.Job:
+    """The header and the files, as the caller sent them."""
+    (size,) = struct.unpack(">I", wire.read_exactly(LIFE, 4))
+    job: places.Job = json.loads(wire.read_exactly(LIFE, size))
+    job["contents"] = [(name, wire.read_exactly(LIFE, length)) for name, length in job["files"]]
+    return job
+
+
+def main() -> None:
+    """Guard one run."""
+    place = None
+    try:
+        job = read_job()
+        spawn.prctl(spawn.DUMPABLE, 0)
+        spawn.prctl(spawn.SUBREAPER, 1)
+        wake = spawn.quiet_signals()
+        place = places.PLACES[job["mode"]](job)
+        watch = Watch(place, wake, os.getppid())
+        watch.run()
+        watch.finish()
+    except (EOFError, BrokenPipeError, ConnectionError):
+        pass  # the caller is gone; what remains is to leave nothing behind
+    except (places.Failed, OSError, ValueError) as error:
+        if place is not None:
+            place.kill()
+        wire.send(OUT, wire.FAILED, str(error).encode())
+    finally:
+        if place is not None:
+            place.kill()
+            place.clean()

@@ -1,0 +1,83 @@
+"""How the guard and its caller talk: a header line and file contents in, length-prefixed frames out."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections import deque
+
+HEAD = struct.Struct(">cI")
+LIVE_BUDGET = 262_144
+
+# Frame kinds. Output beyond the kept head travels as LIVE (shown, not kept) within a budget a second; its last part comes as TAIL.
+STARTED, RESULT, FAILED, ARTIFACT = b"S", b"R", b"F", b"A"
+KEPT = {"stdout": b"O", "stderr": b"E"}
+LIVE = {"stdout": b"o", "stderr": b"e"}
+TAIL = {"stdout": b"T", "stderr": b"t"}
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write everything, however many calls it takes."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def read_exactly(fd: int, size: int) -> bytes:
+    """Read so many bytes or raise EOFError."""
+    parts = []
+    while size:
+        part = os.read(fd, min(size, 1 << 20))
+        if not part:
+            raise EOFError("the caller went away")
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def send(fd: int, kind: bytes, payload: bytes = b"") -> None:
+    """Send one frame."""
+    write_all(fd, HEAD.pack(kind, len(payload)) + payload)
+
+
+class Capped:
+    """One output stream of the program: sends the head as it comes, keeps the tail, counts the rest."""
+
+    def __init__(self, name: str, out: int, limit: int) -> None:
+        self.name, self.out = name, out
+        self.head_left, self.tail_size = limit - limit // 2, limit // 2
+        self.tail: deque[bytes] = deque()
+        self.held = self.beyond = self.total = 0
+        self.live_left = LIVE_BUDGET
+
+    def feed(self, data: bytes) -> None:
+        """Take what the program wrote."""
+        self.total += len(data)
+        kept, rest = data[: self.head_left], data[self.head_left :]
+        if kept:
+            self.head_left -= len(kept)
+            send(self.out, KEPT[self.name], kept)
+        if rest:
+            self._hold(rest)
+
+    def _hold(self, rest: bytes) -> None:
+        self.beyond += len(rest)
+        if self.live_left >= len(rest):
+            self.live_left -= len(rest)
+            send(self.out, LIVE[self.name], rest)
+        self.tail.append(rest)
+        self.held += len(rest)
+        while self.held - len(self.tail[0]) >= self.tail_size and len(self.tail) > 1:
+            self.held -= len(self.tail.popleft())
+
+    def refill(self) -> None:
+        """Allow more live output; called about once a second."""
+        self.live_left = LIVE_BUDGET
+
+    def finish(self) -> int:
+        """Send the kept tail; returns how many bytes between head and tail were dropped."""
+        held = b"".join(self.tail)
+        tail = held[-self.tail_size :] if self.tail_size else b""
+        if tail:
+            send(self.out, TAIL[self.name], tail)
+        return self.beyond - len(tail)

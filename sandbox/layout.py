@@ -1,0 +1,83 @@
+"""What every sandbox looks like from inside, and what a run gets when its environment does not say otherwise."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from pathlib import Path, PurePosixPath
+
+from sandbox.port import RunSpec, SandboxError
+
+WORKDIR = "/repro"
+HOME = "/tmp/home"  # noqa: S108  inside, where /tmp is the run's own
+USER = "repro"
+HOSTNAME = "repro"
+RUN_UID = 65534
+SHM_MB = 256
+PATH = "/usr/local/bin:/usr/bin:/bin"
+
+
+def shm_mb(spec: RunSpec) -> int:
+    """Room for what data-loader workers share: a quarter of the memory, at least 256 MiB."""
+    return max(SHM_MB, spec.limits.memory_mb // 4)
+
+
+def pids(spec: RunSpec) -> int:
+    """How many processes and threads: under 256, torch dies in a way that looks like a crash."""
+    return max(256, spec.limits.pids)
+
+
+def environment(spec: RunSpec) -> dict[str, str]:
+    """The program's whole environment. Threads follow the processors granted, not those of the host."""
+    threads = str(max(1, math.floor(spec.limits.cpus)))
+    return {"PATH": PATH, "LANG": "C.UTF-8", "USER": USER, "LOGNAME": USER, "OMP_NUM_THREADS": threads, **spec.env}
+
+
+def token() -> str:
+    """A name for one run."""
+    return secrets.token_hex(8)
+
+
+def job(spec: RunSpec, mode: str) -> dict[str, object]:
+    """What the guard is told, in every kind of sandbox."""
+    if not spec.argv:
+        raise SandboxError("nothing to run: the argument vector is empty")
+    for name in spec.files:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or not path.parts or str(path) != name:
+            raise SandboxError(f"a file of the run must have a plain relative path, not {name!r}")
+    for mount in spec.mounts:
+        if not mount.source.exists():
+            raise SandboxError(f"the mount {mount.source} does not exist")
+    limits = spec.limits
+    return {
+        "mode": mode,
+        "token": token(),
+        "argv": list(spec.argv),
+        "env": environment(spec),
+        "home": HOME,
+        "workdir": WORKDIR,
+        "files": [[name, len(data)] for name, data in spec.files.items()],
+        "artifacts": list(spec.artifacts),
+        "limits": {
+            "wall_s": limits.wall_s,
+            "idle_s": limits.idle_s,
+            "memory_mb": limits.memory_mb,
+            "cpus": limits.cpus,
+            "pids": pids(spec),
+            "file_mb": limits.file_mb,
+            "scratch_mb": limits.scratch_mb,
+            "output_bytes": limits.output_bytes,
+        },
+    }
+
+
+def writer(spec: RunSpec) -> tuple[int, int] | None:
+    """The user that must run a prepare phase which writes to the host: the owner of what it writes to, never root."""
+    for mount in spec.mounts:
+        if mount.writable:
+            about = Path(mount.source).stat()
+            if about.st_uid == 0:
+                raise SandboxError(f"{mount.source} belongs to root; a writable mount must belong to another user, such as {RUN_UID}")
+            return about.st_uid, about.st_gid
+    return None

@@ -1,0 +1,64 @@
+"""The plain process: the same guard and limits without walls, for code that is trusted, and honest about what it does not contain."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from threading import Event
+
+from sandbox import hosted, layout
+from sandbox.guard import cgroup
+from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, SandboxError
+
+PROTECTS = (
+    "wall time, idle time, memory, number of processes, size of files",
+    "the host's environment variables",
+    "processes left running after the end",
+)
+EXPOSES = (
+    "the network of this host",
+    "every file that the run's user may read, and write where that user may",
+    "the list of this host's processes and their command lines",
+    "the kernel's whole interface",
+)
+
+
+def holder() -> str:
+    """What holds the memory limit of a run on this host."""
+    group = cgroup.Group(layout.token())
+    try:
+        if group.make(256, 256, 1.0):
+            return f"memory and processes held by cgroup {'v2' if group.v2 else 'v1'}"
+    finally:
+        group.remove(0.2)
+    return "memory held by the guard's polling, processes by RLIMIT_NPROC"
+
+
+class ProcessSandbox:
+    """Runs a program as a child of this machine, guarded but not walled in."""
+
+    name = "process"
+
+    def check(self) -> Health:
+        """Run nothing for real."""
+        try:
+            done = self.run(RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=20)))
+        except SandboxError as error:
+            return Health(works=False, detail=str(error), fix="look for a full or read-only temporary directory", exposes=EXPOSES)
+        user = "as a user of its own" if os.geteuid() == 0 else "as the user who started it, whose files and processes it may harm"
+        return Health(done.exit_code == 7, f"{user}; {holder()}", protects=PROTECTS, exposes=EXPOSES)
+
+    def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:
+        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program, failed."""
+        for mount in spec.mounts:
+            if mount.inside != str(mount.source):
+                raise SandboxError(f"a plain process cannot see {mount.source} as {mount.target}; mount it at its own path")
+        job = layout.job(spec, self.name)
+        token = str(job["token"])
+        marked = replace(spec, env={**spec.env, "REPRISE_RUN": token})
+        extra = {"env": layout.environment(marked), "user": layout.writer(spec), "scratch": str(hosted.scratch(token))}
+        return hosted.run({**job, **extra}, spec, cancel, on_output)
+
+    def sweep(self) -> int:
+        """Remove what killed runs of dead processes left behind; returns how many things were removed."""
+        return hosted.sweep()

@@ -1,0 +1,35 @@
+"""Chooses a sandbox: `auto` takes the strongest that works here, and never the plain process."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from sandbox.bwrap import BwrapSandbox
+from sandbox.docker import DockerSandbox
+from sandbox.port import Health, Sandbox, SandboxUnavailable
+from sandbox.process import ProcessSandbox
+
+Kind = Literal["auto", "docker", "bwrap", "process"]
+
+
+def kinds() -> tuple[Sandbox, ...]:
+    """One of each real kind, the strongest first."""
+    return (DockerSandbox(), BwrapSandbox(), ProcessSandbox())
+
+
+def survey() -> dict[str, Health]:
+    """How each real kind fares on this machine."""
+    return {one.name: one.check() for one in kinds()}
+
+
+def choose(kind: Kind = "auto") -> Sandbox:
+    """A sandbox that works. Raises SandboxUnavailable with what would mend it."""
+    reasons = []
+    for one in kinds():
+        if kind not in ("auto", one.name) or (kind == "auto" and one.name == "process"):
+            continue
+        health = one.check()
+        if health.works:
+            return one
+        reasons.append(f"{one.name}: {health.detail}" + (f" ({health.fix})" if health.fix and health.fix not in health.detail else ""))
+    raise SandboxUnavailable("no sandbox works here; " + "; ".join(reasons))

@@ -18,11 +18,15 @@ _NOTHING = re.compile(
 _TEMPLATE = re.compile(r"(?:\bhere\b|please|e\.g\.|paste|your (?:code|output|error)|insert|fill in|:\s*$|conda`, `pip`)", re.I)
 _DIFF = re.compile(r"^(?:diff --git |@@ -\d|--- (?:a/|\S+\.py)|\+\+\+ (?:b/|\S+\.py))", re.M)
 _SHELL = re.compile(
-    r"^\s*(?:[$%>!] ?|\(\w+\) ?[$%#]? ?|\w+@\w+[:~].{0,40}[$#] )?(?:[A-Z_][A-Z0-9_]*=\S+ )*(?:sudo |bash |sh |srun |mpirun )?(?:pip3?|conda|mamba|uv|python[\d.]*|torchrun|accelerate|deepspeed|git|cd|export|wget|curl|mkdir|apt(?:-get)?"
-    r"|docker|nvidia-smi|ls|rm|cp|source|make|cmake|pytest|poetry|set|echo|cat|chmod|lightning|tune|transformers-cli|CUDA_VISIBLE_DEVICES=\S+)(?:\s|$)"
+    r"^\s*(?:[$%>!] ?|\(\w+\) ?[$%#]? ?|\w+@\w+[:~].{0,40}[$#] )?(?:[A-Z_][A-Z0-9_]*=\S+ )*(?:sudo |bash |sh |srun "
+    r"|mpirun )?(?:pip3?|conda|mamba|uv|python[\d.]*|torchrun|accelerate|deepspeed|git|cd|export|wget|curl|mkdir"
+    r"|apt(?:-get)?"
+    r"|docker|nvidia-smi|ls|rm|cp|source|make|cmake|pytest|poetry|set|echo|cat|chmod|lightning|tune|transformers-cli"
+    r"|CUDA_VISIBLE_DEVICES=\S+)(?:\s|$)"
 )
 _LOG = re.compile(
-    r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d[ T,]|\[?\d\d:\d\d:\d\d|[IWEF]\d{4} |(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b|\[(?:INFO|WARN|ERROR|rank)|Epoch\b|\[?Epoch|Step \d|step \d|.{0,60}\d{1,3}%\||\d+/\d+ \[)"
+    r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d[ T,]|\[?\d\d:\d\d:\d\d|[IWEF]\d{4} |(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b"
+    r"|\[(?:INFO|WARN|ERROR|rank)|Epoch\b|\[?Epoch|Step \d|step \d|.{0,60}\d{1,3}%\||\d+/\d+ \[)"
 )
 _YAML = re.compile(r"^\s*(?:- )?[\w./-]+:(?:\s.*)?$|^\s*- .+$|^\s*#.*$|^---$")
 _CODE_TAGS = frozenset({"python", "py", "python3", "ipython", "pycon", "ipython3", "jupyter", "py3"})

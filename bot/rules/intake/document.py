@@ -22,9 +22,12 @@ _FORM_HEADING = re.compile(r"^\s{0,3}\*\*([^*\n]{2,80})\*\*:?\s*$")
 
 # Sections of issue forms stand at their own level, whatever headings the author put into the section before.
 _FORM_SECTION = re.compile(
-    r"^(?:versions?|environment|system info\b.*|what version\b.*|how to reproduce\b.*|reproduc(?:tion|ed in studio)|to reproduce"
-    r"|error messages and logs|relevant log output|more info|who can help\??|information|tasks|expected (?:behaviou?r|result)s?\??"
-    r"|(?:actual|current) (?:behaviou?r|result)s?\??|standalone code\b.*|minimal (?:reproducible )?example|steps to reproduce\b.*"
+    r"^(?:versions?|environment|system info\b.*|what version\b.*|how to reproduce\b.*|reproduc(?:tion|ed in studio)"
+    r"|to reproduce"
+    r"|error messages and logs|relevant log output|more info|who can help\??|information|tasks|expected (?:behaviou?r"
+    r"|result)s?\??"
+    r"|(?:actual|current) (?:behaviou?r|result)s?\??|standalone code\b.*|minimal (?:reproducible )?example"
+    r"|steps to reproduce\b.*"
     r"|additional (?:context|info(?:rmation)?)|installation|python version|issue type|os platform\b.*|gpu model\b.*|checklist"
     r"|bug description|describe the bug|describe the issue|logs|screenshots|context)$",
     re.I,

@@ -12,12 +12,14 @@ VERSION = (
     r"\d{1,4}(?:\.(?:\d{1,8}|[xX*](?![A-Za-z])))+(?:[-._]?(?:alpha|beta|a|b|c|rc|pre|post|dev)[-.]?\d{0,9})*(?:\+[\w.]{1,40})?"
 )
 _PINNED = re.compile(
-    rf"^\s*(?:\[(?:pip3?|conda)\]\s+|[-*]\s+|\d+\.\s+)?[`\"']?(?P<name>[A-Za-z][\w.-]{{0,60}})(?:\[[\w,-]*\])?\s?={{2,3}}\s?(?P<version>{VERSION}|\d{{1,4}})"
+    r"^\s*(?:\[(?:pip3?|conda)\]\s+|[-*]\s+"
+    rf"|\d+\.\s+)?[`\"']?(?P<name>[A-Za-z][\w.-]{{0,60}})(?:\[[\w,-]*\])?\s?={{2,3}}\s?(?P<version>{VERSION}|\d{{1,4}})"
 )
 _CONDA = re.compile(rf"^\s*(?:\[conda\]\s+)(?P<name>[A-Za-z][\w.-]{{0,60}})\s+(?P<version>{VERSION})\s")
 _KEYED = re.compile(
-    rf"^[\s>#|*•-]{{0,30}}[`*_\"']{{0,3}}(?P<key>[A-Za-z][\w .\-/]{{0,40}}?)[`*_\"']{{0,3}}(?:\s+version)?(?:\s?\((?:gpu|cpu|tpu|[A-Za-z?/]{{1,20}})\??\))?"
-    rf"[`*_\"']{{0,3}}\s*(?:[:=|]{{1,2}}[`*_\"']{{0,3}}|\s-\s)\s*[`*_\"'<>=v~]{{0,4}}\s*(?P<rest>\S.{{0,80}})",
+    r"^[\s>#|*•-]{0,30}[`*_\"']{0,3}(?P<key>[A-Za-z][\w .\-/]{0,40}?)[`*_\"']{0,3}(?:\s+version)?(?:\s?\((?:gpu|cpu|tpu"
+    r"|[A-Za-z?/]{1,20})\??\))?"
+    r"[`*_\"']{0,3}\s*(?:[:=|]{1,2}[`*_\"']{0,3}|\s-\s)\s*[`*_\"'<>=v~]{0,4}\s*(?P<rest>\S.{0,80})",
     re.I,
 )
 _AT = re.compile(rf"^v?(?P<version>{VERSION})(?![\w/])")
@@ -26,14 +28,17 @@ _PIP_SHOW = re.compile(r"^\s*Name: (?P<name>[A-Za-z][\w.-]{0,60})\s*$")
 _PIP_VERSION = re.compile(rf"^\s*Version: (?P<version>{VERSION})\s*$")
 _TABLE_HEAD = re.compile(r"^\s*#?\s*(?:package|name)\s+version\b", re.I)
 _SECTION = re.compile(
-    r"^\s*[*#-]?\s*(?P<name>packages|lightning|versions? of relevant libraries|dependencies|libraries|relevant libraries)\s*:\s*$",
+    r"^\s*[*#-]?\s*(?P<name>packages|lightning|versions? of relevant libraries|dependencies|libraries"
+    r"|relevant libraries)\s*:\s*$",
     re.I,
 )
 _OTHER_SECTION = re.compile(r"^\s{0,3}[*#]\s*[A-Z]\w*:\s*$")
-_BANNER = re.compile(rf"^\s*(?:Python (?P<python>3\.\d+(?:\.\d+)?)(?: \(| \||$)|.{{0,40}}\bPython (?P<other>3\.\d+\.\d+) \()")
-_NOT_PACKAGES = frozenset(
-    "version release python-platform os cuda cudnn gcc clang cmake libc glibc driver nvidia-driver kernel platform processor architecture machine conda".split()
-)
+_BANNER = re.compile(r"^\s*(?:Python (?P<python>3\.\d+(?:\.\d+)?)(?: \(| \||$)|.{0,40}\bPython (?P<other>3\.\d+\.\d+) \()")
+_NOT_PACKAGES_WORDS = """
+version release python-platform os cuda cudnn gcc clang cmake libc glibc driver nvidia-driver kernel platform
+processor architecture machine conda
+"""
+_NOT_PACKAGES = frozenset(_NOT_PACKAGES_WORDS.split())
 
 
 def claims(lines: Iterable[tuple[int, str]], *, inside: bool) -> Iterator[tuple[str, str, int, str]]:
@@ -80,8 +85,10 @@ def _claim(line: str, *, inside: bool, listing: bool) -> tuple[str, str] | None:
 
 
 _MARKS = re.compile(
-    r"^(?:Collecting environment information|PyTorch version:|Is debug build:|CUDA used to build|OS: |\[pip3?\] |\[conda\] |Python platform:|- Platform: |Libc version|GPU models and|\* CUDA:"
-    r"|\* (?:Packages|System|Lightning):|#\s*(?:packages in environment|Name\s+Version)|Package\s+Version|.{0,4}`?\w+`? version(?: \([^)]*\))?:|TensorFlow version|#- \w+)",
+    r"^(?:Collecting environment information|PyTorch version:|Is debug build:|CUDA used to build|OS: |\[pip3?\] "
+    r"|\[conda\] |Python platform:|- Platform: |Libc version|GPU models and|\* CUDA:"
+    r"|\* (?:Packages|System|Lightning):|#\s*(?:packages in environment|Name\s+Version)|Package\s+Version"
+    r"|.{0,4}`?\w+`? version(?: \([^)]*\))?:|TensorFlow version|#- \w+)",
     re.I | re.M,
 )
 

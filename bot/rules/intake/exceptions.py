@@ -7,19 +7,23 @@ from collections.abc import Sequence
 
 _DOTTED = r"(?:[A-Za-z_]\w{0,60}\.){0,8}"
 _KNOWN = (
-    r"[A-Za-z_]\w{0,80}?(?:Error|Exception|KeyboardInterrupt|Fault|Failed|Unsupported|StackTrace)|KeyboardInterrupt|SystemExit|StopIteration|StopAsyncIteration|Unsupported"
+    r"[A-Za-z_]\w{0,80}?(?:Error|Exception|KeyboardInterrupt|Fault|Failed|Unsupported|StackTrace)|KeyboardInterrupt"
+    r"|SystemExit|StopIteration|StopAsyncIteration|Unsupported"
     r"|(?:Base)?ExceptionGroup|ConstraintViolation\w*|BackendCompilerFailed|Timeout"
 )
 LONE = re.compile(rf"^(?P<exc>{_DOTTED}(?:{_KNOWN}))(?::(?:\s(?P<msg>.*)|$)|\s*$)")
 NAMED = re.compile(rf"^(?P<exc>{_DOTTED}[A-Za-z_]\w{{0,80}})(?::(?:\s?(?P<msg>.*)|$)|\s*$)")
 INLINE = re.compile(rf"(?<![\w./`'\"])(?P<exc>{_DOTTED}[A-Z]\w{{0,60}}(?:Error|Exception)): (?P<msg>[^\s].{{0,2000}})")
 LINK = re.compile(
-    r"During handling of the above exception|The above exception was|The preceding is the original exception|direct cause of the following"
+    r"During handling of the above exception|The above exception was|The preceding is the original exception"
+    r"|direct cause of the following"
 )
 _STOP = re.compile(
-    r"^\s*(?:-{10,}|={10,}|\*{10,}|_{10,})\s*$|^For simplicity, JAX has removed|^The stack trace below excludes|^Traceback \(most recent|^Original Traceback \(most recent"
+    r"^\s*(?:-{10,}|={10,}|\*{10,}|_{10,})\s*$|^For simplicity, JAX has removed|^The stack trace below excludes"
+    r"|^Traceback \(most recent|^Original Traceback \(most recent"
     r"|^(?:>>> |In ?\[\d*\]:|\$ )|^Process finished with exit code|^Exception ignored in|^Set the environment variable HYDRA"
-    r"|^\[\w+\d*\]:\[[WIE]\d|^\d{4}-\d\d-\d\d[ T]\d\d:\d\d|^[WIE]\d{4} \d\d:|^(?:INFO|DEBUG|WARNING):|^#{1,6} \w|^NOTE: If your import|^You can suppress this exception"
+    r"|^\[\w+\d*\]:\[[WIE]\d|^\d{4}-\d\d-\d\d[ T]\d\d:\d\d|^[WIE]\d{4} \d\d:|^(?:INFO|DEBUG|WARNING):|^#{1,6} \w"
+    r"|^NOTE: If your import|^You can suppress this exception"
     r"|^wandb:|^\+-{5,}|^  warnings\.warn\("
 )
 
@@ -39,9 +43,7 @@ def message(lines: Sequence[str], start: int, first: str, prefix: str = "", tigh
             following = next((without(prefix, text) for text in lines[at + 1 : at + 4] if text.strip()), "")
             if tight or not following[:1].isspace() or following.lstrip().startswith(("File ", "at ")):
                 break
-        elif tight and not line[:1].isspace():
-            break
-        elif LONE.match(line) and at > start + 1 and not kept[-1].strip().endswith(":"):
+        elif (tight and not line[:1].isspace()) or (LONE.match(line) and at > start + 1 and not kept[-1].strip().endswith(":")):
             break
         kept.append(line)
         at += 1

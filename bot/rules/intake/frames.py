@@ -23,7 +23,8 @@ PYTEST = re.compile(
 )
 _SITE = re.compile(r".*(?:site|dist)-packages/(?P<module>[^/]+.*)$")
 _HOMES = (
-    "torch_geometric|torch|torchvision|torchaudio|transformers|lightning|lightning_fabric|pytorch_lightning|keras|tensorflow|jax|jaxlib|flax|optax|equinox|diffusers|accelerate"
+    "torch_geometric|torch|torchvision|torchaudio|transformers|lightning|lightning_fabric|pytorch_lightning|keras"
+    "|tensorflow|jax|jaxlib|flax|optax|equinox|diffusers|accelerate"
     "|peft|timm|torchmetrics|deepchem|datasets|numpy|scipy|haiku|dgl|monai|kornia|trl|deepspeed|ignite"
 )
 _CHECKOUT = re.compile(rf".*/(?P<module>(?:{_HOMES})/(?!examples/|tests?/|benchmarks?/|scripts/|docs/|src/)[\w/]+\.py)$")

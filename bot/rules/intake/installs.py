@@ -8,7 +8,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 _PIP = re.compile(r"^\s*(?:[!%$>]\s?)?(?:sudo )?(?:(?:python[\d.]*|py) -m )?(?:uv )?pip[\d.]* install\s+(?P<rest>.+?)\s*\\?$")
 _MAGIC = re.compile(
-    r"^\s*(?:%%?[a-zA-Z_]\w*(?:\s.*)?|![A-Za-z./$({~].*|(?:\$|PS>|C:\\>) ?\S.*|(?:mamba|conda) (?:install|create|activate)\s.*|apt(?:-get)? install\s.*)$"
+    r"^\s*(?:%%?[a-zA-Z_]\w*(?:\s.*)?|![A-Za-z./$({~].*|(?:\$|PS>|C:\\>) ?\S.*|(?:mamba|conda) (?:install|create"
+    r"|activate)\s.*|apt(?:-get)? install\s.*)$"
 )
 _VALUED = frozenset(
     {

@@ -10,18 +10,26 @@ from bot.models.issue import Issue
 from bot.rules.intake.sentences import Sentence
 
 _FEATURE = re.compile(
-    r"\b(?:it (?:would|will|might) be (?:very |really |super |quite )?(?:great|nice|good|helpful|useful|cool|awesome|convenient|beneficial|amazing)|would (?:love|like) to (?:see|have|request|propose|be able)|feature request|feature proposal"
-    r"|(?:please|could you|can you|can we|could we) (?:please )?(?:add|support|implement|provide|expose|consider adding)|(?:add|adding) (?:support|an? (?:option|argument|parameter|flag|method|way))|support for\b|propos(?:e|al) to add|i(?:'d| would) (?:like to )?(?:propose|suggest)"
+    r"\b(?:it (?:would|will|might) be (?:very |really |super |quite )?(?:great|nice|good|helpful|useful|cool|awesome"
+    r"|convenient|beneficial|amazing)|would (?:love|like) to (?:see|have|request|propose|be able)|feature request"
+    r"|feature proposal"
+    r"|(?:please|could you|can you|can we|could we) (?:please )?(?:add|support|implement|provide|expose|consider adding)"
+    r"|(?:add|adding) (?:support|an? (?:option|argument|parameter|flag|method|way))|support for\b|propos(?:e|al) to add"
+    r"|i(?:'d| would) (?:like to )?(?:propose|suggest)"
     r"|is there (?:any |a )?plans?\b|new feature|enhancement|wish ?list|(?:lacks?|missing) (?:support|a way|an option))",
     re.I,
 )
 _FEATURE_TITLE = re.compile(
-    r"^\W*(?:\[?(?:feature(?: request)?|feat|enhancement|rfc|proposal|request|suggestion)\]?\b|add(?:ing)?\b|support(?:ing)?\b|implement\b|allow\b|expose\b|introduce\b|provide\b|enable\b)",
+    r"^\W*(?:\[?(?:feature(?: request)?|feat|enhancement|rfc|proposal|request|suggestion)\]?\b|add(?:ing)?\b"
+    r"|support(?:ing)?\b|implement\b|allow\b|expose\b|introduce\b|provide\b|enable\b)",
     re.I,
 )
 _QUESTION = re.compile(
-    r"^(?:\W*(?:hi|hello|hey|dear)\b[^.!?]{0,40}[,.!]\s*)?\W*(?:how (?:do|can|to|should|would|does)\b|what (?:is|are|does|would|should)\b|is (?:it|there|this)\b|can (?:i|we|you|someone|anyone)\b|could (?:you|someone|anyone)\b|why (?:is|are|does|do)\b"
-    r"|does (?:anyone|somebody|it|this)\b|which\b|where\b|should (?:i|we)\b|any (?:idea|advice|suggestion)s?\b|i(?: am|'m)? (?:wonder(?:ing)?|want to know|would like to know|have a question))",
+    r"^(?:\W*(?:hi|hello|hey|dear)\b[^.!?]{0,40}[,.!]\s*)?\W*(?:how (?:do|can|to|should|would|does)\b|what (?:is|are|does"
+    r"|would|should)\b|is (?:it|there|this)\b|can (?:i|we|you|someone|anyone)\b|could (?:you|someone|anyone)\b|why (?:is"
+    r"|are|does|do)\b"
+    r"|does (?:anyone|somebody|it|this)\b|which\b|where\b|should (?:i|we)\b|any (?:idea|advice|suggestion)s?\b|i(?: am"
+    r"|'m)? (?:wonder(?:ing)?|want to know|would like to know|have a question))",
     re.I,
 )
 _DOCS = re.compile(r"\b(?:doc(?:s|umentation|string)s?\b|typos?\b|broken link|readme\b|tutorial text|spelling)", re.I)
@@ -30,8 +38,11 @@ _FEATURE_LABEL = re.compile(r"enhancement|feature|proposal|rfc", re.I)
 _QUESTION_LABEL = re.compile(r"question|usage|support|how-to|discussion", re.I)
 _BUG_LABEL = re.compile(r"\bbug\b|regression|defect|crash", re.I)
 _BUG_WORDS = re.compile(
-    r"\b(?:bugs?|errors?|fails?|failed|failing|failure|crash(?:es|ed|ing)?|broken|breaks?|incorrect(?:ly)?|wrong(?:ly)?|unexpected(?:ly)?|exceptions?|raises?|raised|throws?|nan|does(?: not|n't) work|not working|regression|traceback|segfaults?|hangs?|stuck"
-    r"|deadlocks?|leaks?|inconsistent|unable to|conflicts?|not being used|isn't used|ignored|ignores|silently|does(?: not|n't) (?:update|pass|restore|match|respect|use)|instead of|mismatch(?:es)?|oom|not learning)\b",
+    r"\b(?:bugs?|errors?|fails?|failed|failing|failure|crash(?:es|ed|ing)?|broken|breaks?|incorrect(?:ly)?|wrong(?:ly)?"
+    r"|unexpected(?:ly)?|exceptions?|raises?|raised|throws?|nan|does(?: not|n't) work|not working|regression|traceback"
+    r"|segfaults?|hangs?|stuck"
+    r"|deadlocks?|leaks?|inconsistent|unable to|conflicts?|not being used|isn't used|ignored|ignores|silently|does(?: not"
+    r"|n't) (?:update|pass|restore|match|respect|use)|instead of|mismatch(?:es)?|oom|not learning)\b",
     re.I,
 )
 

@@ -15,7 +15,8 @@ from bot.rules.intake.signals import WORDS
 
 _TICKED = re.compile(r"`{1,3}\s*([^`\n]{4,2000}?)\s*`{1,3}")
 _RAISED = re.compile(
-    r"\b(?:rais(?:es|ed|ing)|throws?|thrown|fails? with|failed with|failing with|crash(?:es|ed)? with|gets?|got|results? in|leads? to|gives?|causes?|produces?)\s+(?:an?\s+|the\s+)?(?:\w+\s+){0,3}?"
+    r"\b(?:rais(?:es|ed|ing)|throws?|thrown|fails? with|failed with|failing with|crash(?:es|ed)? with|gets?|got"
+    r"|results? in|leads? to|gives?|causes?|produces?)\s+(?:an?\s+|the\s+)?(?:\w+\s+){0,3}?"
     r"`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b`?",
 )
 

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import re
 
-_SAME = (
-    "torch torchvision torchaudio torchtext torchmetrics torchdata torchao torchtune torchrl tensordict functorch captum gpytorch botorch pytorch-lightning lightning "
-    "lightning-utilities tensorflow keras keras-cv keras-hub keras-nlp keras-core keras-tuner autokeras tensorboard tensorflow-probability tensorflow-datasets tensorflow-text "
-    "jax jaxlib flax optax equinox diffrax chex numpyro distrax transformers diffusers accelerate peft timm trl datasets tokenizers safetensors huggingface-hub bitsandbytes xformers "
-    "triton deepspeed vllm onnx onnxruntime einops x-transformers dgl monai kornia albumentations fastai ultralytics detectron2 mmcv mmengine mmdet sentence-transformers spacy "
-    "catalyst omegaconf jsonargparse pydantic protobuf h5py wandb mlflow optuna numpy scipy pandas scikit-learn matplotlib pillow networkx torch-scatter torch-sparse torch-cluster "
-    "torch-spline-conv pyg-lib deepchem rdkit stable-baselines3 gymnasium gym ray xgboost lightgbm open-clip-torch segmentation-models-pytorch pytorch-metric-learning "
-    "pytorch-forecasting neuralforecast darts gluonts allennlp flair speechbrain nemo-toolkit espnet librosa soundfile torchio skorch litgpt litdata fairscale apex mxnet paddlepaddle "
-    "cupy numba sympy tqdm setuptools pip statsmodels evaluate optimum adapters nncf openvino coremltools opacus foolbox torchattacks python pyro-ppl ml-dtypes orbax-checkpoint"
-).split()
+_SAME_NAMES = """
+torch torchvision torchaudio torchtext torchmetrics torchdata torchao torchtune torchrl tensordict functorch captum
+gpytorch botorch pytorch-lightning lightning lightning-utilities tensorflow keras keras-cv keras-hub keras-nlp
+keras-core keras-tuner autokeras tensorboard tensorflow-probability tensorflow-datasets tensorflow-text jax jaxlib
+flax optax equinox diffrax chex numpyro distrax transformers diffusers accelerate peft timm trl datasets tokenizers
+safetensors huggingface-hub bitsandbytes xformers triton deepspeed vllm onnx onnxruntime einops x-transformers dgl
+monai kornia albumentations fastai ultralytics detectron2 mmcv mmengine mmdet sentence-transformers spacy catalyst
+omegaconf jsonargparse pydantic protobuf h5py wandb mlflow optuna numpy scipy pandas scikit-learn matplotlib pillow
+networkx torch-scatter torch-sparse torch-cluster torch-spline-conv pyg-lib deepchem rdkit stable-baselines3
+gymnasium gym ray xgboost lightgbm open-clip-torch segmentation-models-pytorch pytorch-metric-learning
+pytorch-forecasting neuralforecast darts gluonts allennlp flair speechbrain nemo-toolkit espnet librosa soundfile
+torchio skorch litgpt litdata fairscale apex mxnet paddlepaddle cupy numba sympy tqdm setuptools pip statsmodels
+evaluate optimum adapters nncf openvino coremltools opacus foolbox torchattacks python pyro-ppl ml-dtypes
+orbax-checkpoint
+"""
+_SAME = _SAME_NAMES.split()
 _OTHER = {
     "pytorch": "torch",
     "py torch": "torch",

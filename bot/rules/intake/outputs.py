@@ -19,41 +19,52 @@ Side = Literal["observed", "expected"]
 _PAIRS: tuple[tuple[re.Pattern[str], Side], ...] = (
     (
         re.compile(
-            rf"\b(?:returns?|returned|prints?|printed|gives?|gave|outputs?|yields?|produces?|computes?|evaluates? to|results? in|got|get|gets|is|are|be|becomes?|shows?|as)\s+(?P<a>{VALUE}),?\s+(?:instead of|rather than|(?:but|while|and) (?:it )?(?:should (?:be|return|print|give|have been)|(?:i |we )?expect(?:ed)?(?: (?:it )?to be)?|(?:the )?expected (?:value |result |output )?(?:is|was)))\s+(?P<b>{VALUE})",
+            r"\b(?:returns?|returned|prints?|printed|gives?|gave|outputs?|yields?|produces?|computes?|evaluates? to"
+            rf"|results? in|got|get|gets|is|are|be|becomes?|shows?|as)\s+(?P<a>{VALUE}),?\s+(?:instead of|rather than"
+            r"|(?:but|while|and) (?:it )?(?:should (?:be|return|print|give|have been)|(?:i "
+            r"|we )?expect(?:ed)?(?: (?:it )?to be)?|(?:the )?expected (?:value |result |output )?(?:is"
+            rf"|was)))\s+(?P<b>{VALUE})",
             re.I,
         ),
         "observed",
     ),
     (
         re.compile(
-            rf"\bexpect(?:ed|s|ing)?(?: \w+){{0,3}}?\s*:?\s+(?P<a>{VALUE}),?\s+(?:but|and|while|,|;)?\s*(?:\w+ ){{0,3}}?(?:got|get|getting|is|was|received|returned|returns|found|actual(?:ly)?(?: (?:is|was|value))?|observed|prints?|saw)\s*:?\s+(?P<b>{VALUE})",
+            rf"\bexpect(?:ed|s|ing)?(?: \w+){{0,3}}?\s*:?\s+(?P<a>{VALUE}),?\s+(?:but|and|while|,"
+            rf"|;)?\s*(?:\w+ ){{0,3}}?(?:got|get|getting|is|was|received|returned|returns|found|actual(?:ly)?(?: (?:is|was"
+            rf"|value))?|observed|prints?|saw)\s*:?\s+(?P<b>{VALUE})",
             re.I,
         ),
         "expected",
     ),
     (
         re.compile(
-            rf"\b(?:got|received|observed|actual)\s*:?\s+(?P<a>{VALUE})[,;]?\s+(?:but\s+|and\s+)?expected\s*:?\s+(?P<b>{VALUE})",
+            rf"\b(?:got|received|observed|actual)\s*:?\s+(?P<a>{VALUE})[,;]?\s+(?:but\s+"
+            rf"|and\s+)?expected\s*:?\s+(?P<b>{VALUE})",
             re.I,
         ),
         "observed",
     ),
     (
         re.compile(
-            rf"\bshould (?:be|return|print|give|have been|equal)\s+(?P<a>{VALUE}),?\s+(?:but|not|and not|instead of|yet)\s+(?:\w+ ){{0,3}}?(?P<b>{VALUE})",
+            rf"\bshould (?:be|return|print|give|have been|equal)\s+(?P<a>{VALUE}),?\s+(?:but|not|and not|instead of"
+            rf"|yet)\s+(?:\w+ ){{0,3}}?(?P<b>{VALUE})",
             re.I,
         ),
         "expected",
     ),
 )
 _LABELLED = re.compile(
-    rf"^[\s>*_#-]{{0,8}}(?P<label>actual|observed|got|current|outputs?|prints?|printed|results?|returns?|expected)(?:\s+(?:outputs?|results?|values?|behaviou?r))?[*_`\s]{{0,4}}[:=]+[*_\s]{{0,4}}(?P<value>\S.{{0,300}})$",
+    r"^[\s>*_#-]{0,8}(?P<label>actual|observed|got|current|outputs?|prints?|printed|results?|returns?"
+    r"|expected)(?:\s+(?:outputs?|results?|values?|behaviou?r))?[*_`\s]{0,4}[:=]+[*_\s]{0,4}(?P<value>\S.{0,300})$",
     re.I,
 )
 _WISH = re.compile(r"\b(?:should|would|must|approximately|expected to)\b", re.I)
 _COMMENT = re.compile(r"(?P<code>.*?)#+\s*(?P<note>\S.*)$")
 _NOTE = re.compile(
-    r"^(?P<verb>prints?|printed|outputs?|returns?|returned|gives?|shows?|yields?|results?(?: in)?|got|actual(?:ly)?|observed|->|=>|==>|-->|>>>|expected?(?: output)?|should (?:be|print|return|give|equal))\s*(?:is|be|to be)?\s*[:=]*\s*(?P<value>\S.*)$",
+    r"^(?P<verb>prints?|printed|outputs?|returns?|returned|gives?|shows?|yields?|results?(?: in)?|got|actual(?:ly)?"
+    r"|observed|->|=>|==>|-->|>>>|expected?(?: output)?|should (?:be|print|return|give|equal))\s*(?:is|be"
+    r"|to be)?\s*[:=]*\s*(?P<value>\S.*)$",
     re.I,
 )
 

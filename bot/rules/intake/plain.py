@@ -8,24 +8,29 @@ from bot.rules.intake.python import tree_of
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'\u2019-]*")
 _LINK = re.compile(r"https?://\S+|`[^`]*`|\[[^\]\n]*\]\([^)\n]*\)")
-_COMMON = frozenset(
-    "a an the is are was were be been of to in on for with and or not but it this that i we you my our from as at by if when then "
-    "than here there so do does did can could should would will has have had which what how note please output error code above "
-    "below following get gives after before same works fails".split()
-)
+_COMMON_WORDS = """
+a an the is are was were be been of to in on for with and or not but it this that i we you my our from as at
+by if when then than here there so do does did can could should would will has have had which what how note
+please output error code above below following get gives after before same works fails
+"""
+_COMMON = frozenset(_COMMON_WORDS.split())
 _STATEMENT = re.compile(
-    r"^(?:for|if|while|with|def|class|else|elif|try|except|finally|async|return|import|from|lambda|assert|raise|yield|del|global|@|match|case)\b.*[:\\,(]?$"
+    r"^(?:for|if|while|with|def|class|else|elif|try|except|finally|async|return|import|from|lambda|assert|raise|yield|del"
+    r"|global|@|match|case)\b.*[:\\,(]?$"
 )
 _LABEL = re.compile(
-    r"^(?:[#*>\s-]{0,6})(?:(?:the\s+)?(?:actual|expected|current|console|terminal|program|full|sample)?\s*(?:outputs?|results?|prints?|error|errors|logs?|gives|returns|"
+    r"^(?:[#*>\s-]{0,6})(?:(?:the\s+)?(?:actual|expected|current|console|terminal|program|full|sample)?\s*(?:outputs?"
+    r"|results?|prints?|error|errors|logs?|gives|returns|"
     r"yields|stdout|stderr|traceback|stack ?trace|error message|which gives|raises))\s*(?:is|are)?\s*:?\s*$",
     re.I,
 )
 _RULE = re.compile(r"^\s*(?:[-=_*~#]\s?){4,}\s*$")
 _FILE = re.compile(r"^\s*(?:file:?\s*)?[\w./-]{1,80}\.(?:py|ipynb|sh|yaml|json)\s*:?\s*$", re.I)
 _OUTPUT = re.compile(
-    r"^\s*(?:Traceback \(most recent|File \"|(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Interrupt)\b(?::|$)|tensor\(|array\(|Array\(|torch\.Size\(|Epoch\b|\[?\d{4}-\d\d-\d\d|"
-    r"\d+%\||\[[\d., eE+naif\s-]+\]?$|-?\d[\d.,eE+-]*$|nan\b|inf\b|True$|False$|None$|<[\w.]+ .*>|<class |\(.*\)$|\{.*\}$|[\w /()%.'-]{1,40}[:=] ?\S|Segmentation fault|Killed$|Aborted"
+    r"^\s*(?:Traceback \(most recent|File \"|(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Interrupt)\b(?::|$)|tensor\("
+    r"|array\(|Array\(|torch\.Size\(|Epoch\b|\[?\d{4}-\d\d-\d\d|"
+    r"\d+%\||\[[\d., eE+naif\s-]+\]?$|-?\d[\d.,eE+-]*$|nan\b|inf\b|True$|False$|None$|<[\w.]+ .*>|<class |\(.*\)$|\{.*\}$"
+    r"|[\w /()%.'-]{1,40}[:=] ?\S|Segmentation fault|Killed$|Aborted"
     r"|[\w.-]+\s+[-+]?(?:\d[\d.eE+-]*|nan|inf)$|(?:INFO|WARNING|ERROR|DEBUG)\b|.*\d+(?:it|s/it)|\.\.\.$|---+>?\s*\d*)"
 )
 

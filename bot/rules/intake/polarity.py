@@ -7,14 +7,23 @@ from typing import Literal
 
 _NOT = r"(?:not?|never|n't|n\u2019t|no longer|cannot|isn't|wasn't)"
 _GOOD = (
-    rf"{_NOT}\s+(?:\w+\s+){{0,3}}(?:reproduc\w+|a problem|problems?|an issue|issues?|happen\w*|occur\w*|fail\w*|crash\w*|affected|present|broken|error\w*|raise\w*|appear\w*|see)"
-    r"|(?:does|did|do)(?: not|n't|n\u2019t) (?:fail|crash|happen|occur|raise|reproduce|appear|exist|show)\w*|(?:no|without) (?:such )?(?:error|issue|problem|warning|crash|bug|regression)s?"
-    r"|work(?:s|ed|ing)(?: (?:fine|well|perfectly|correctly|properly|before|great|ok(?:ay)?|again|as expected))?|(?:was|is|are|were|runs?|ran|trains?|loads?) (?:perfectly |totally |all )?(?:fine|ok(?:ay)?|good|correct(?:ly)?|successful(?:ly)?)"
-    r"|pass(?:es|ed)|succeed(?:s|ed)|downgrad\w+(?: \S+){0,3}? to|revert\w*(?: back)? to|roll\w* back to|pinn\w+ (?:to|at)|fixed in|last (?:working|good)(?: version)?|prior to|earlier than|before(?= v?\d)|compared (?:to|with)|unlike|restores? the"
+    rf"{_NOT}\s+(?:\w+\s+){{0,3}}(?:reproduc\w+|a problem|problems?|an issue|issues?|happen\w*|occur\w*|fail\w*|crash\w*"
+    r"|affected|present|broken|error\w*|raise\w*|appear\w*|see)"
+    r"|(?:does|did|do)(?: not|n't|n\u2019t) (?:fail|crash|happen|occur|raise|reproduce|appear|exist|show)\w*|(?:no"
+    r"|without) (?:such )?(?:error|issue|problem|warning|crash|bug|regression)s?"
+    r"|work(?:s|ed|ing)(?: (?:fine|well|perfectly|correctly|properly|before|great|ok(?:ay)?|again|as expected))?|(?:was|is"
+    r"|are|were|runs?|ran|trains?|loads?) (?:perfectly |totally |all )?(?:fine|ok(?:ay)?|good|correct(?:ly)?"
+    r"|successful(?:ly)?)"
+    r"|pass(?:es|ed)|succeed(?:s|ed)|downgrad\w+(?: \S+){0,3}? to|revert\w*(?: back)? to|roll\w* back to|pinn\w+ (?:to|at)"
+    r"|fixed in|last (?:working|good)(?: version)?|prior to|earlier than|before(?= v?\d)|compared (?:to|with)|unlike"
+    r"|restores? the"
 )
 _BAD = (
-    rf"{_NOT}\s+(?:\w+\s+){{0,2}}(?:work\w*|pass\w*|succeed\w*|run|load|train|converge\w*|compatible|supported)|fail(?:s|ed|ing|ure)?|crash\w*|br(?:oke|oken|eaks?)|error\w*|bugs?|regress\w+|raises?|raised|throws?|OOMs?|hangs?|stuck"
-    r"|reproduc\w+|issues?|problems?|affect(?:s|ed)|since|wrong|incorrect|appears?|introduced|as of|starting (?:with|from|in)|after (?:upgrading|updating|moving)(?: \S+){0,3}? to|upgrad\w+(?: \S+){0,3}? to|updat\w+(?: \S+){0,3}? to|no longer|happens?|occurs?|seeing|using|tested (?:on|with)|nan\b"
+    rf"{_NOT}\s+(?:\w+\s+){{0,2}}(?:work\w*|pass\w*|succeed\w*|run|load|train|converge\w*|compatible|supported)|fail(?:s"
+    r"|ed|ing|ure)?|crash\w*|br(?:oke|oken|eaks?)|error\w*|bugs?|regress\w+|raises?|raised|throws?|OOMs?|hangs?|stuck"
+    r"|reproduc\w+|issues?|problems?|affect(?:s|ed)|since|wrong|incorrect|appears?|introduced|as of|starting (?:with|from"
+    r"|in)|after (?:upgrading|updating|moving)(?: \S+){0,3}? to|upgrad\w+(?: \S+){0,3}? to|updat\w+(?: \S+){0,3}? to"
+    r"|no longer|happens?|occurs?|seeing|using|tested (?:on|with)|nan\b"
 )
 _CUE = re.compile(rf"(?P<good>\b(?:{_GOOD})\b)|(?P<bad>\b(?:{_BAD})(?:\b|(?=\s)))", re.I)
 _CLAUSE = re.compile(r"\b(?:but|however|while|whereas|although|though|yet)\b|;|, (?:and|so) ", re.I)

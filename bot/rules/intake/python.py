@@ -11,10 +11,12 @@ Evidence = Literal["none", "weak", "strong"]
 
 LONGEST = 120_000
 _REPR = re.compile(
-    r"^(?:tensor|array|Array|DeviceArray|Parameter|TensorShape|KerasTensor|ShapeDtypeStruct|Size|dtype|device|OrderedDict|defaultdict)$"
+    r"^(?:tensor|array|Array|DeviceArray|Parameter|TensorShape|KerasTensor|ShapeDtypeStruct|Size|dtype|device|OrderedDict"
+    r"|defaultdict)$"
 )
 _MARKS = re.compile(
-    r"^\s*(?:>>> |import [a-zA-Z_]|from [\w.]+ import |def \w+\(|class \w+[(:]|@\w|async def |with .+:|for .+ in .+:|[\w.\[\], ]+ ?[-+*/@|&]?= ?\S|"
+    r"^\s*(?:>>> |import [a-zA-Z_]|from [\w.]+ import |def \w+\(|class \w+[(:]|@\w|async def |with .+:|for .+ in .+:"
+    r"|[\w.\[\], ]+ ?[-+*/@|&]?= ?\S|"
     r"[\w.]+\(.*|assert |try:|if .+:)",
     re.M,
 )

@@ -13,48 +13,66 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
     (
         Role.FIX,
         re.compile(
-            r"\b(?:(?:proposed|suggested|potential|possible|quick|simple|temporary|recommended|my|the|a|following|expected) (?:fix|solution|patch|workaround|change)(?:es|s)?\b(?! (?:does|did|is needed))"
-            r"|work-?arounds?\b|fix(?:ed)? (?:by|with|is|it|this|the)|(?:can|could|should) be (?:fixed|changed|replaced|rewritten|solved|resolved)|should (?:instead )?be(?: instead)?:?$"
-            r"|chang(?:e|ed|ing)\b.{0,80}\bto:?$|replac(?:e|ing)\b.{0,80}\b(?:with|by):?$|suggest(?:ion)?\b|solution\b|instead,? (?:use|it should)|\bto:$|patch(?:ed)?:?$|alternative(?:ly)?\b)",
+            r"\b(?:(?:proposed|suggested|potential|possible|quick|simple|temporary|recommended|my|the|a|following"
+            r"|expected) (?:fix|solution|patch|workaround|change)(?:es|s)?\b(?! (?:does|did|is needed))"
+            r"|work-?arounds?\b|fix(?:ed)? (?:by|with|is|it|this|the)|(?:can|could|should) be (?:fixed|changed|replaced"
+            r"|rewritten|solved|resolved)|should (?:instead )?be(?: instead)?:?$"
+            r"|chang(?:e|ed|ing)\b.{0,80}\bto:?$|replac(?:e|ing)\b.{0,80}\b(?:with|by):?$|suggest(?:ion)?\b|solution\b"
+            r"|instead,? (?:use|it should)|\bto:$|patch(?:ed)?:?$|alternative(?:ly)?\b)",
             re.I,
         ),
     ),
     (
         Role.SOURCE,
         re.compile(
-            r"^in (?:the )?(?:file|module|function|source|method|class)?\s*[`\[(\"]?[\w./\\-]+\.(?:py|ipynb)\b|\b(?:root cause|analysis|cause)\b|\bsource code\b|\b(?:current|existing|relevant|actual) (?:implementation|code|source|logic)\b"
-            r"|\binternally\b|\bimplementation (?:of|in|is)\b|\bimplemented (?:as|in|like)\b|\bis defined (?:as|in)\b|\b(?:following|these|this|offending|problematic|culprit|relevant) (?:lines?|logic|snippet in|check|condition|function in)\b"
-            r"|\bblob/\w+|\bfrom the (?:source|library|docs|documentation)|\bbecause\b.{0,200}:$|\bthe (?:code|logic|check|function) (?:in|of|at)\b|\bline \d+\b|\bL\d+\b|(?:^|\s)#?\s*v?\d+\.\d+(?:\.[\dx]+)?\s*:?$",
+            r"^in (?:the )?(?:file|module|function|source|method|class)?\s*[`\[(\"]?[\w./\\-]+\.(?:py|ipynb)\b"
+            r"|\b(?:root cause|analysis|cause)\b|\bsource code\b|\b(?:current|existing|relevant|actual) (?:implementation"
+            r"|code|source|logic)\b"
+            r"|\binternally\b|\bimplementation (?:of|in|is)\b|\bimplemented (?:as|in|like)\b|\bis defined (?:as|in)\b"
+            r"|\b(?:following|these|this|offending|problematic|culprit|relevant) (?:lines?|logic|snippet in|check"
+            r"|condition|function in)\b"
+            r"|\bblob/\w+|\bfrom the (?:source|library|docs|documentation)|\bbecause\b.{0,200}:$|\bthe (?:code|logic|check"
+            r"|function) (?:in|of|at)\b|\bline \d+\b|\bL\d+\b|(?:^|\s)#?\s*v?\d+\.\d+(?:\.[\dx]+)?\s*:?$",
             re.I,
         ),
     ),
     (
         Role.CONTRAST,
         re.compile(
-            r"\b(?:works? (?:fine|well|correctly|perfectly|as expected|ok|properly|without)|(?:this|it|that|following|code|version|one|loading|which|setting|call) (?:also |still |now |does )?(?:works?|passes|succeeds|runs)\b"
-            r"|works:$|working (?:example|version|code|case)|no (?:error|problem|issue|bug|crash)s? (?:when|if|with|in|on|occurs?|happens?)\b|does(?: not|n't) (?:fail|crash|raise|error|happen|occur)|(?:success|good|correct) case|runs (?:fine|without)|passes:?$|for comparison)",
+            r"\b(?:works? (?:fine|well|correctly|perfectly|as expected|ok|properly|without)|(?:this|it|that|following|code"
+            r"|version|one|loading|which|setting|call) (?:also |still |now |does )?(?:works?|passes|succeeds|runs)\b"
+            r"|works:$|working (?:example|version|code|case)|no (?:error|problem|issue|bug|crash)s? (?:when|if|with|in|on"
+            r"|occurs?|happens?)\b|does(?: not|n't) (?:fail|crash|raise|error|happen|occur)|(?:success|good|correct) case"
+            r"|runs (?:fine|without)|passes:?$|for comparison)",
             re.I,
         ),
     ),
     (
         Role.EXPECTED,
         re.compile(
-            r"\bexpect(?:ed|ation|s|ing)?\b(?! (?:solution|fix))|\b(?:i|we|one) would expect\b|\bdesired\b|\bshould (?:have )?(?:print|output|return|give|be|produce|show|see|yield|look)\w*|\bcorrect (?:output|result|behaviou?r|value)|\bground truth\b",
+            r"\bexpect(?:ed|ation|s|ing)?\b(?! (?:solution|fix))|\b(?:i|we|one) would expect\b|\bdesired\b"
+            r"|\bshould (?:have )?(?:print|output|return|give|be|produce|show|see|yield|look)\w*|\bcorrect (?:output"
+            r"|result|behaviou?r|value)|\bground truth\b",
             re.I,
         ),
     ),
     (
         Role.OBSERVED,
         re.compile(
-            r"\b(?:actual|observed)\b|\bcurrent(?:ly)? (?:behaviou?r|output|result)|\boutputs?\b|\berrors?\b|\blogs?\b|\btraceback\b|\bstack ?trace\b|\bexceptions?\b|\b(?:i|we|you) (?:get|got|see|receive|observe|obtain|end up)\b|\bgives?\b"
-            r"|\bprints?\b|\breturns?\b|\bresults?(?: in)?\b|\braises?\b|\bthrows?\b|\bfails?(?: with)?\b|\bcrash(?:es|ed)?\b|\bproduces?\b|\byields?\b|\bmessage\b|\bwarnings?\b|\bconsole\b|\bwrong (?:output|result)",
+            r"\b(?:actual|observed)\b|\bcurrent(?:ly)? (?:behaviou?r|output|result)|\boutputs?\b|\berrors?\b|\blogs?\b"
+            r"|\btraceback\b|\bstack ?trace\b|\bexceptions?\b|\b(?:i|we|you) (?:get|got|see|receive|observe|obtain"
+            r"|end up)\b|\bgives?\b"
+            r"|\bprints?\b|\breturns?\b|\bresults?(?: in)?\b|\braises?\b|\bthrows?\b|\bfails?(?: with)?\b|\bcrash(?:es"
+            r"|ed)?\b|\bproduces?\b|\byields?\b|\bmessage\b|\bwarnings?\b|\bconsole\b|\bwrong (?:output|result)",
             re.I,
         ),
     ),
     (
         Role.REPRODUCER,
         re.compile(
-            r"\brepro(?:duc\w*|s)?\b|\bminimal\b|\bMWE\b|\bMRE\b|\bMCVE\b|\bexamples?\b|\bsnippets?\b|\bcode\b|\bscript\b|\bsteps\b|\bsample\b|\bdemo\b|\bnotebook\b|\bcolab\b|\btest case\b|\bprogram\b|\bhow to trigger\b|\brun(?:ning)? (?:this|the following)\b"
+            r"\brepro(?:duc\w*|s)?\b|\bminimal\b|\bMWE\b|\bMRE\b|\bMCVE\b|\bexamples?\b|\bsnippets?\b|\bcode\b|\bscript\b"
+            r"|\bsteps\b|\bsample\b|\bdemo\b|\bnotebook\b|\bcolab\b|\btest case\b|\bprogram\b|\bhow to trigger\b"
+            r"|\brun(?:ning)? (?:this|the following)\b"
             r"|\bthe following\b|\bto see\b|\bwhen i (?:run|do|try|call)\b|\bI (?:run|ran|tried|try|use|used|have|do|did|am)\b",
             re.I,
         ),
@@ -66,7 +84,8 @@ _FAILS = re.compile(
     r"\b(?:fail|error|crash|break|broken|does(?: not|n't) work|but|however|except|raise|wrong|nan|bug)\w*", re.I
 )
 _FIRM = re.compile(
-    r"\brepro(?:duc\w*|s)?\b|\bMWE\b|\bMRE\b|\bMCVE\b|\bminimal (?:working |reproducible |failing )?(?:example|code|script)|\bstandalone code\b",
+    r"\brepro(?:duc\w*|s)?\b|\bMWE\b|\bMRE\b|\bMCVE\b|\bminimal (?:working |reproducible |failing )?(?:example|code"
+    r"|script)|\bstandalone code\b",
     re.I,
 )
 _LIBRARY_FILE = re.compile(

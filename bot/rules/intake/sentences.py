@@ -27,6 +27,7 @@ class Sentence:
 
     @property
     def quote(self) -> Quote:
+        """The sentence as a quotation."""
         return Quote(text=self.text[:600], source="body" if self.line else "title", line=self.line)
 
 

@@ -46,7 +46,7 @@ def _of_flag(text: str) -> str:
 
 def _of_document(text: str) -> str:
     match = _HERE.search(text)
-    if not match or "python" not in text and ".py" not in text:
+    if not match or ("python" not in text and ".py" not in text):
         return ""
     lines = text[match.end() :].split("\n")
     end = next((i for i, line in enumerate(lines) if line.strip() == match["end"]), len(lines))

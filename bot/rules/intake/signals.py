@@ -17,7 +17,8 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "SIGABRT",
         re.compile(
-            r"^Aborted\b|\bSIGABRT\b|exit code:? -?(?:134|6)\b|terminate called|Fatal Python error: Aborted|^(?:free|malloc|corrupted|double free|munmap_chunk|realloc)\b.{0,20}(?:\(\)|corruption|unsorted)"
+            r"^Aborted\b|\bSIGABRT\b|exit code:? -?(?:134|6)\b|terminate called|Fatal Python error: Aborted|^(?:free"
+            r"|malloc|corrupted|double free|munmap_chunk|realloc)\b.{0,20}(?:\(\)|corruption|unsorted)"
         ),
     ),
 )

@@ -13,7 +13,8 @@ from bot.rules.intake.sentences import Sentence
 
 Device = Literal["cpu", "gpu", "tpu", "mps", ""]
 _CODE_GPU = re.compile(
-    r"\.cuda\(|[\"']cuda(?::\d+)?[\"']|accelerator\s*=\s*[\"'](?:gpu|cuda)[\"']|device_type\s*=\s*[\"']cuda|torch\.cuda\.(?!is_available|manual_seed|empty_cache|amp)\w+|/(?:device:)?GPU:\d|[\"']gpu[\"']"
+    r"\.cuda\(|[\"']cuda(?::\d+)?[\"']|accelerator\s*=\s*[\"'](?:gpu|cuda)[\"']|device_type\s*=\s*[\"']cuda"
+    r"|torch\.cuda\.(?!is_available|manual_seed|empty_cache|amp)\w+|/(?:device:)?GPU:\d|[\"']gpu[\"']"
 )
 _CODE_TPU = re.compile(r"TPUStrategy|torch_xla|accelerator\s*=\s*[\"']tpu[\"']|[\"']tpu[\"']")
 _CODE_MPS = re.compile(r"[\"']mps(?::\d+)?[\"']|torch\.mps\.")
@@ -22,7 +23,8 @@ _TEXT: tuple[tuple[Device, re.Pattern[str]], ...] = (
     (
         "cpu",
         re.compile(
-            r"\b(?:on|with|using|only|the) (?:the )?CPU\b|\bCPU[- ]only\b|\bCPU backend\b|\bdevice(?: info)?[=:] ?[\"']?cpu\b|\bbackend: ?cpu\b|\bJAX_PLATFORMS=cpu|^torch [\w.+]+ CPU$",
+            r"\b(?:on|with|using|only|the) (?:the )?CPU\b|\bCPU[- ]only\b|\bCPU backend\b"
+            r"|\bdevice(?: info)?[=:] ?[\"']?cpu\b|\bbackend: ?cpu\b|\bJAX_PLATFORMS=cpu|^torch [\w.+]+ CPU$",
             re.I,
         ),
     ),
@@ -31,31 +33,37 @@ _TEXT: tuple[tuple[Device, re.Pattern[str]], ...] = (
     (
         "gpu",
         re.compile(
-            r"\b(?:CUDA (?:error|out of memory)|on (?:a |an |the |my )?(?:single |multi-?|\d+ ?x? ?)?(?:GPUs?|A100|H100|V100|T4|RTX|CUDA)\b|(?:A100|H100|V100|RTX ?\w?\d{4}|GTX ?\d{4}|L40S?)\b|\bNCCL\b|multi-?GPU)",
+            r"\b(?:CUDA (?:error|out of memory)|on (?:a |an |the |my )?(?:single |multi-?|\d+ ?x? ?)?(?:GPUs?|A100|H100"
+            r"|V100|T4|RTX|CUDA)\b|(?:A100|H100|V100|RTX ?\w?\d{4}|GTX ?\d{4}|L40S?)\b|\bNCCL\b|multi-?GPU)",
             re.I,
         ),
     ),
 )
 _OS_FIELD = re.compile(
-    r"^[\s#*|-]{0,20}(?:OS(?: Platform(?: and Distribution)?)?|Operating System|Platform|Python platform|System)(?: \([^)]{0,40}\))?[`*]{0,3}\s*[:|]\s*[`*]{0,3}(?P<os>[A-Za-z][^\n|]{1,80})",
+    r"^[\s#*|-]{0,20}(?:OS(?: Platform(?: and Distribution)?)?|Operating System|Platform|Python platform"
+    r"|System)(?: \([^)]{0,40}\))?[`*]{0,3}\s*[:|]\s*[`*]{0,3}(?P<os>[A-Za-z][^\n|]{1,80})",
     re.I,
 )
 _OS_WORD = re.compile(
-    r"\b(?P<os>Ubuntu(?: \d\d\.\d\d(?:\.\d)?)?|Debian(?: \d+)?|CentOS(?: \d)?|Windows(?: (?:10|11|Server \d+))?|mac ?OS(?: [\d.]+| \w+)?|OS X|WSL2?|Linux|Red Hat|Fedora(?: \d+)?|Arch Linux|Rocky Linux)\b",
+    r"\b(?P<os>Ubuntu(?: \d\d\.\d\d(?:\.\d)?)?|Debian(?: \d+)?|CentOS(?: \d)?|Windows(?: (?:10|11|Server \d+))?"
+    r"|mac ?OS(?: [\d.]+| \w+)?|OS X|WSL2?|Linux|Red Hat|Fedora(?: \d+)?|Arch Linux|Rocky Linux)\b",
     re.I,
 )
 _CODE_WORD = re.compile(r"`([^`\n]{2,80})`")
 _DOTTED = re.compile(r"(?<![\w./@`-])((?:[A-Za-z_]\w{0,50}\.){1,7}[A-Za-z_]\w{0,60})(?:\(\))?(?![\w/]|\.\w)")
 _NAME = re.compile(r"^@?(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*$")
 _NOT_API = re.compile(
-    r"^(?:e\.g|i\.e|etc|github\.com|.*\.(?:py|ipynb|json|yaml|yml|md|txt|csv|pt|pth|ckpt|pkl|com|org|io|ai|html|sh|cpp|cu|h|zip|gz|png|log|toml|cfg|lmdb)|none|true|false|nan|inf|cpu|gpu|cuda|main|master|self|python|pip|conda|null|error|and|or|not|if|for|in|is|the|with|import|return|def|class|dtype)$",
+    r"^(?:e\.g|i\.e|etc|github\.com|.*\.(?:py|ipynb|json|yaml|yml|md|txt|csv|pt|pth|ckpt|pkl|com|org|io|ai|html|sh|cpp|cu"
+    r"|h|zip|gz|png|log|toml|cfg|lmdb)|none|true|false|nan|inf|cpu|gpu|cuda|main|master|self|python|pip|conda|null|error"
+    r"|and|or|not|if|for|in|is|the|with|import|return|def|class|dtype)$",
     re.I,
 )
 _LINKS: tuple[tuple[Literal["attachment", "screenshot", "gist", "notebook", "link", "data"], re.Pattern[str]], ...] = (
     (
         "screenshot",
         re.compile(
-            r"!\[[^\]\n]{0,200}\]\([^)\s]{4,500}\)|<img\s[^>\n]{0,600}>|https?://(?:user-images\.githubusercontent\.com|github\.com/(?:user-attachments/assets|[\w.-]+/[\w.-]+/assets))/\S{4,300}",
+            r"!\[[^\]\n]{0,200}\]\([^)\s]{4,500}\)|<img\s[^>\n]{0,600}>|https?://(?:user-images\.githubusercontent\.com"
+            r"|github\.com/(?:user-attachments/assets|[\w.-]+/[\w.-]+/assets))/\S{4,300}",
             re.I,
         ),
     ),
@@ -72,20 +80,24 @@ _LINKS: tuple[tuple[Literal["attachment", "screenshot", "gist", "notebook", "lin
     (
         "notebook",
         re.compile(
-            r"https?://(?:colab\.research\.google\.com|(?:www\.)?kaggle\.com|nbviewer\.org|colab\.to)/[^\s)>\]]{1,300}|https?://[^\s)>\]]{4,300}\.ipynb\b"
+            r"https?://(?:colab\.research\.google\.com|(?:www\.)?kaggle\.com|nbviewer\.org|colab\.to)/[^\s)>\]]{1,300}"
+            r"|https?://[^\s)>\]]{4,300}\.ipynb\b"
         ),
     ),
     (
         "data",
         re.compile(
-            r"https?://(?:drive\.google\.com|(?:www\.)?dropbox\.com|1drv\.ms|zenodo\.org|figshare\.com|huggingface\.co/datasets|mega\.nz|we\.tl)/[^\s)>\]]{1,300}|\b(?:my|our|the) (?:own |private |internal |proprietary |custom )(?:data(?:set)?s?|corpus)\b",
+            r"https?://(?:drive\.google\.com|(?:www\.)?dropbox\.com|1drv\.ms|zenodo\.org|figshare\.com"
+            r"|huggingface\.co/datasets|mega\.nz|we\.tl)/[^\s)>\]]{1,300}|\b(?:my|our|the) (?:own |private |internal "
+            r"|proprietary |custom )(?:data(?:set)?s?|corpus)\b",
             re.I,
         ),
     ),
     (
         "link",
         re.compile(
-            r"https?://(?:github\.com/[\w.-]+/[\w.-]+/?(?=[\s)>\]]|$)|github\.com/[\w.-]+/[\w.-]+/(?:tree|blob)/[^\s)>\]]{2,300}|huggingface\.co/(?!docs|blog)[^\s)>\]]{3,200})"
+            r"https?://(?:github\.com/[\w.-]+/[\w.-]+/?(?=[\s)>\]]|$)|github\.com/[\w.-]+/[\w.-]+/(?:tree"
+            r"|blob)/[^\s)>\]]{2,300}|huggingface\.co/(?!docs|blog)[^\s)>\]]{3,200})"
         ),
     ),
 )

@@ -10,25 +10,32 @@ from bot.models.issue import Issue
 from bot.rules.intake.sentences import Sentence
 
 _MEMORY = re.compile(
-    r"OutOfMemory|\bOOM\b|out of memory|memory (?:leak|regression|grows|usage|blow)|ResourceExhausted|RESOURCE_EXHAUSTED|CUDNN_STATUS_ALLOC",
+    r"OutOfMemory|\bOOM\b|out of memory|memory (?:leak|regression|grows|usage|blow)|ResourceExhausted|RESOURCE_EXHAUSTED"
+    r"|CUDNN_STATUS_ALLOC",
     re.I,
 )
 _STORED = re.compile(
-    r"\b(?:checkpoint\w*|state[_ ]dict|pickl\w+|unpickl\w+|load_from_checkpoint|from_pretrained|save_pretrained|load_weights|save_weights|torch\.(?:save|load)|load_model|save_model|deserializ\w+|serializ\w+|safetensors|\.ckpt|restor(?:e|ing)|load_state|resume\w*)\b",
+    r"\b(?:checkpoint\w*|state[_ ]dict|pickl\w+|unpickl\w+|load_from_checkpoint|from_pretrained|save_pretrained"
+    r"|load_weights|save_weights|torch\.(?:save|load)|load_model|save_model|deserializ\w+|serializ\w+|safetensors|\.ckpt"
+    r"|restor(?:e|ing)|load_state|resume\w*)\b",
     re.I,
 )
 _STORED_EXCEPTION = re.compile(
-    r"Pickl|Unpickling|SafetensorError|loading state_dict|Weights only load|older version of|HeaderTooLarge|Unable to (?:open|load)|InvalidHeader|serializ",
+    r"Pickl|Unpickling|SafetensorError|loading state_dict|Weights only load|older version of|HeaderTooLarge"
+    r"|Unable to (?:open|load)|InvalidHeader|serializ",
     re.I,
 )
 _STORED_FRAME = re.compile(
-    r"(?:serialization|pickle|checkpoint\w*|saving\w*|safetensors)\.py$|(?:load_state_dict|load_from_checkpoint|from_pretrained|load_model|save_pretrained|load_weights)$"
+    r"(?:serialization|pickle|checkpoint\w*|saving\w*|safetensors)\.py$|(?:load_state_dict|load_from_checkpoint"
+    r"|from_pretrained|load_model|save_pretrained|load_weights)$"
 )
 _WORDS: tuple[tuple[Symptom, re.Pattern[str]], ...] = (
     (
         Symptom.HANG,
         re.compile(
-            r"\b(?:hangs?\b|hanging|hung\b|deadlocks?|deadlocked|freez(?:es?|ing)|frozen\b|stuck\b|never (?:returns?|starts?|finish(?:es)?|ends?|completes?|terminates?)|(?:does|do)(?: not|n't) (?:return|terminate|finish|exit)\b|infinite(?:ly)? (?:loop|wait)\w*|0 ?% CPU|waits? forever|blocks? forever)",
+            r"\b(?:hangs?\b|hanging|hung\b|deadlocks?|deadlocked|freez(?:es?|ing)|frozen\b|stuck\b|never (?:returns?"
+            r"|starts?|finish(?:es)?|ends?|completes?|terminates?)|(?:does|do)(?: not|n't) (?:return|terminate|finish"
+            r"|exit)\b|infinite(?:ly)? (?:loop|wait)\w*|0 ?% CPU|waits? forever|blocks? forever)",
             re.I,
         ),
     ),
@@ -36,21 +43,29 @@ _WORDS: tuple[tuple[Symptom, re.Pattern[str]], ...] = (
     (
         Symptom.PERFORMANCE,
         re.compile(
-            r"\b(?:OOMs?|out of memory|memory (?:leaks?|usage|regression|consumption|grows)|slow(?:er|down|s|ly)?|performance|times? (?:slower|longer)|throughput (?:drop|regress)\w*|takes? (?:too|so|very) long|speed (?:drop|regression)|leaks? memory|recompil\w+)\b",
+            r"\b(?:OOMs?|out of memory|memory (?:leaks?|usage|regression|consumption|grows)|slow(?:er|down|s|ly)?"
+            r"|performance|times? (?:slower|longer)|throughput (?:drop|regress)\w*|takes? (?:too|so|very) long"
+            r"|speed (?:drop|regression)|leaks? memory|recompil\w+)\b",
             re.I,
         ),
     ),
     (
         Symptom.NOT_LEARNING,
         re.compile(
-            r"\b(?:(?:does|do|did|is|are|was)(?: not|n't|n\u2019t) (?:learn|train|converg|improv|decreas|updat)\w*|not (?:learning|training|converging|decreasing|improving|updat\w+)|loss (?:stays?|is stuck|plateaus?|remains?|stuck|does not|doesn't|never|is constant|not)|accuracy (?:stays?|stuck|does not|never|remains?|around|is (?:always|stuck))|(?:never|no) (?:converges?|learns?|improvement)|random guess\w*|(?:gradients?|grads?|weights?|parameters?) (?:is|are|stays?|remain) (?:None|zeros?|unchanged|always|not updat\w+))",
+            r"\b(?:(?:does|do|did|is|are|was)(?: not|n't|n\u2019t) (?:learn|train|converg|improv|decreas|updat)\w*"
+            r"|not (?:learning|training|converging|decreasing|improving|updat\w+)|loss (?:stays?|is stuck|plateaus?"
+            r"|remains?|stuck|does not|doesn't|never|is constant|not)|accuracy (?:stays?|stuck|does not|never|remains?"
+            r"|around|is (?:always|stuck))|(?:never|no) (?:converges?|learns?|improvement)|random guess\w*|(?:gradients?"
+            r"|grads?|weights?|parameters?) (?:is|are|stays?|remain) (?:None|zeros?|unchanged|always|not updat\w+))",
             re.I,
         ),
     ),
     (
         Symptom.SAVE_LOAD,
         re.compile(
-            r"\b(?:after (?:loading|reloading|saving)|(?:loading|saving|reloading|restoring|resuming|load|save|restore|resume)\b.{0,60}\b(?:checkpoints?|models?|weights?|state|optimizer|data|dataset)\b|load_from_checkpoint|state_dict|checkpoints?\b|pickl\w+|serializ\w+|round-?trip)",
+            r"\b(?:after (?:loading|reloading|saving)|(?:loading|saving|reloading|restoring|resuming|load|save|restore"
+            r"|resume)\b.{0,60}\b(?:checkpoints?|models?|weights?|state|optimizer|data|dataset)\b|load_from_checkpoint"
+            r"|state_dict|checkpoints?\b|pickl\w+|serializ\w+|round-?trip)",
             re.I,
         ),
     ),
@@ -58,13 +73,18 @@ _WORDS: tuple[tuple[Symptom, re.Pattern[str]], ...] = (
     (
         Symptom.CRASH,
         re.compile(
-            r"\b(?:crash(?:es|ed|ing)?|raises?|raised|throws?|thrown|exceptions?|segfaults?|segmentation fault|traceback|[A-Z]\w+(?:Error|Exception)|fails?|failed|failing|errors? out|gets? (?:an )?error|errors?)\b"
+            r"\b(?:crash(?:es|ed|ing)?|raises?|raised|throws?|thrown|exceptions?|segfaults?|segmentation fault|traceback"
+            r"|[A-Z]\w+(?:Error|Exception)|fails?|failed|failing|errors? out|gets? (?:an )?error|errors?)\b"
         ),
     ),
     (
         Symptom.WRONG_VALUE,
         re.compile(
-            r"\b(?:wrong(?:ly)?|incorrect(?:ly)?|inconsistent|differs?|different|mismatch(?:es)?|instead of|not (?:being )?(?:used|passed|applied|respected|persistent|restored)|ignored|ignores|silently|unexpected(?:ly)?|inaccurate|should (?:be|return|have)|does(?: not|n't) (?:pass|match|respect|use|work|restore|account|equal|update|reflect)|misleading|discrepanc\w+|conflict|bias(?:ed)?|off by|miscount\w*|twice|duplicated?|missing|reappear\w*)\b",
+            r"\b(?:wrong(?:ly)?|incorrect(?:ly)?|inconsistent|differs?|different|mismatch(?:es)?|instead of"
+            r"|not (?:being )?(?:used|passed|applied|respected|persistent|restored)|ignored|ignores|silently"
+            r"|unexpected(?:ly)?|inaccurate|should (?:be|return|have)|does(?: not|n't) (?:pass|match|respect|use|work"
+            r"|restore|account|equal|update|reflect)|misleading|discrepanc\w+|conflict|bias(?:ed)?|off by|miscount\w*"
+            r"|twice|duplicated?|missing|reappear\w*)\b",
             re.I,
         ),
     ),

@@ -31,7 +31,8 @@ class Span:
 def find(lines: Sequence[str], *, home: str = "", tight: bool = False) -> list[Span]:
     """Every traceback in these lines, in order; a cause or context is put into the exception that came of it.
 
-    `tight` is for running text, where a message ends with its line."""
+    `tight` is for running text, where a message ends with its line.
+    """
     found: list[Span] = []
     at = 0
     while at < len(lines):
@@ -92,9 +93,7 @@ def _cpython(lines: Sequence[str], start: int, at: int, prefix: str, home: str) 
             or text.startswith("[Previous line repeated")
             or text == "..."
             or _CARETS.match(text)
-            or line[:1] in " \t"
-            and found
-            and at - start < 3000
+            or (line[:1] in " \t" and found and at - start < 3000)
         ):
             if not text and not found:
                 return None

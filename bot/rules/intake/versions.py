@@ -18,7 +18,8 @@ from bot.rules.intake.sentences import Sentence
 _BARE = re.compile(rf"(?<![\w.=/#:-])v?(?P<version>{dumps.VERSION})(?![\w/%-])")
 _MOVING = re.compile(r"\b(?P<version>master|main|nightly|latest|HEAD|trunk)(?: branch| version| release| commit)?\b", re.I)
 _ON_MOVING = re.compile(
-    r"\b(?:on|from|in|with|using|at)\s+(?:the\s+)?(?:current\s+|latest\s+)?[`'\"]?(?P<version>master|main|nightly|HEAD)[`'\"]?\b(?! (?:issue|problem|thread|process|loop|idea|goal|menu))",
+    r"\b(?:on|from|in|with|using|at)\s+(?:the\s+)?(?:current\s+|latest\s+)?[`'\"]?(?P<version>master|main|nightly"
+    r"|HEAD)[`'\"]?\b(?! (?:issue|problem|thread|process|loop|idea|goal|menu))",
     re.I,
 )
 _SITE_PYTHON = re.compile(r"[/\\](?:python|Python)(?P<a>3)\.?(?P<b>\d{1,2})[/\\]")
@@ -29,7 +30,8 @@ _EXACT = re.compile(
 _RANGED = re.compile(r"(?:>=?|\u2265|<=?|\u2264|~=|!=)\s*v?$|\b(?:at least|requires?|needs?|minimum)\s+\S{0,30}\s*$", re.I)
 _BUILT = re.compile(r"\bto build\s*$", re.I)
 _BEFORE_NOISE = re.compile(
-    r"(?:cuda|cudnn|ubuntu|debian|centos|windows|macos|os x|rocm|driver|glibc|gcc|llama|gpt|qwen|http|ipv4|arxiv|section|figure|table|fedora|nvidia|mistral|gemma|yolov?|phi|resnet|opset|rhel|android|ios)[\s:=v/-]*$",
+    r"(?:cuda|cudnn|ubuntu|debian|centos|windows|macos|os x|rocm|driver|glibc|gcc|llama|gpt|qwen|http|ipv4|arxiv|section"
+    r"|figure|table|fedora|nvidia|mistral|gemma|yolov?|phi|resnet|opset|rhel|android|ios)[\s:=v/-]*$",
     re.I,
 )
 
@@ -45,7 +47,8 @@ class Found:
 @lru_cache(maxsize=64)
 def _named(extra: str) -> re.Pattern[str]:
     return re.compile(
-        rf"(?<![\w./@-])(?P<name>{names.in_prose(extra)})[`*\"']{{0,3}},?\s{{0,3}}(?:\(\s?)?(?:(?:versions?|ver\.?|release)\b\s?)?(?:is\s|was\s|at\s)?"
+        rf"(?<![\w./@-])(?P<name>{names.in_prose(extra)})[`*\"']{{0,3}},?\s{{0,3}}(?:\(\s?)?(?:(?:versions?|ver\.?"
+        r"|release)\b\s?)?(?:is\s|was\s|at\s)?"
         rf"[`*\"']{{0,3}}(?:===?|[:=@|-])?\s?[`*\"']{{0,3}}v?(?P<version>{dumps.VERSION})(?![\w%]|/\d)",
         re.I,
     )

@@ -9,7 +9,8 @@ from bot.models.bug import Quote, WarningText
 from bot.rules.intake.sentences import Sentence
 
 _PRINTED = re.compile(
-    r"(?:^|[\s(`\[])(?:(?P<path>[^\s`:]{1,300}\.py):(?P<line>\d{1,6}): ?)?(?P<category>(?:[a-z_]\w*\.){0,5}[A-Z]\w{0,40}Warning): ?(?P<message>[^\n]{3,2000})"
+    r"(?:^|[\s(`\[])(?:(?P<path>[^\s`:]{1,300}\.py):(?P<line>\d{1,6}): "
+    r"?)?(?P<category>(?:[a-z_]\w*\.){0,5}[A-Z]\w{0,40}Warning): ?(?P<message>[^\n]{3,2000})"
 )
 _QUOTED = re.compile(r"(?<!\w)(?:`(?P<a>[^`\n]{12,400})`|\"(?P<b>[^\"\n]{12,400})\"|\u201c(?P<c>[^\u201d\n]{12,400})\u201d)")
 

@@ -42,7 +42,7 @@ _NOT_PACKAGES = frozenset(_NOT_PACKAGES_WORDS.split())
 
 
 def claims(lines: Iterable[tuple[int, str]], *, inside: bool) -> Iterator[tuple[str, str, int, str]]:
-    """Distribution, version, line number and line for each version named. `inside` a dump any name counts, else only known ones."""
+    """Distribution, version, line number and line of each version. `inside` a dump any name counts, else only known ones."""
     listing = False
     named = ""
     for number, line in lines:

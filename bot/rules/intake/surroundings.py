@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Literal
 
-from bot.models.bug import Fence, FenceKind, Missing, Quote
+from bot.models.bug import Fence, FenceKind, Missing, Quote, Role
 from bot.models.issue import Issue
 from bot.rules.intake.document import Document
 from bot.rules.intake.sentences import Sentence
@@ -104,30 +105,38 @@ _LINKS: tuple[tuple[Literal["attachment", "screenshot", "gist", "notebook", "lin
 
 
 def device(issue: Issue, words: Sequence[Sentence], fences: Sequence[Fence], document: Document) -> tuple[Device, Quote | None]:
-    """What the programs ask for, else what the words say."""
+    """What the programs ask for, else what the words say, else what was printed."""
+    return next(chain(_asked(fences, document), _spoken(issue, words), _printed(fences, document)), ("", None))
+
+
+def _asked(fences: Sequence[Fence], document: Document) -> Iterator[tuple[Device, Quote]]:
+    wanted: tuple[tuple[Device, re.Pattern[str]], ...] = (("tpu", _CODE_TPU), ("mps", _CODE_MPS), ("gpu", _CODE_GPU))
     for fence in fences:
-        if (
-            fence.kind is not FenceKind.PROGRAM
-            or _GUARDED.search(fence.text)
-            or fence.role.value in {"fix", "source", "contrast"}
-        ):
+        unmeant = fence.role in {Role.FIX, Role.SOURCE, Role.CONTRAST}
+        if fence.kind is not FenceKind.PROGRAM or unmeant or _GUARDED.search(fence.text):
             continue
-        for name, pattern in (("tpu", _CODE_TPU), ("mps", _CODE_MPS), ("gpu", _CODE_GPU)):
+        for name, pattern in wanted:
             for offset, line in enumerate(fence.raw.split("\n")):
-                if pattern.search(line) and not line.lstrip().startswith("#"):
-                    return name, Quote(text=line.strip()[:300], line=_within(fence.line + offset, document))  # type: ignore[return-value]
+                if pattern.search(line[:2000]) and not line.lstrip().startswith("#"):
+                    yield name, Quote(text=line.strip()[:300], line=_within(fence.line + offset, document))
+
+
+def _spoken(issue: Issue, words: Sequence[Sentence]) -> Iterator[tuple[Device, Quote]]:
     title = Quote(text=issue.title, source="title")
     for text, quote, machine in [(issue.title, title, False), *((s.text, s.quote, _is_inventory(s)) for s in words)]:
-        for spoken, pattern in _TEXT:
-            if pattern.search(text[:2000]) and (spoken == "cpu" or not machine):
-                return spoken, quote
+        for name, pattern in _TEXT:
+            if pattern.search(text[:2000]) and (name == "cpu" or not machine):
+                yield name, quote
+
+
+def _printed(fences: Sequence[Fence], document: Document) -> Iterator[tuple[Device, Quote]]:
     for fence in fences:
-        if fence.kind in {FenceKind.ENVIRONMENT, FenceKind.TRACEBACK, FenceKind.OUTPUT}:
-            for offset, line in enumerate(fence.raw.split("\n")[:2000]):
-                found = next((spoken for spoken, pattern in (_TEXT[0], _TEXT[3]) if pattern.search(line[:2000])), None)
-                if found and (fence.kind is not FenceKind.ENVIRONMENT or found == "cpu"):
-                    return found, Quote(text=line.strip()[:300], line=_within(fence.line + offset, document))
-    return "", None
+        if fence.kind not in {FenceKind.ENVIRONMENT, FenceKind.TRACEBACK, FenceKind.OUTPUT}:
+            continue
+        for offset, line in enumerate(fence.raw.split("\n")[:2000]):
+            found = next((name for name, pattern in (_TEXT[0], _TEXT[3]) if pattern.search(line[:2000])), None)
+            if found and (fence.kind is not FenceKind.ENVIRONMENT or found == "cpu"):
+                yield found, Quote(text=line.strip()[:300], line=_within(fence.line + offset, document))
 
 
 def _is_inventory(sentence: Sentence) -> bool:

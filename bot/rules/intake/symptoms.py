@@ -9,6 +9,7 @@ from bot.models.bug import Output, Quote, Symptom, Traceback, WarningText
 from bot.models.issue import Issue
 from bot.rules.intake.sentences import Sentence
 
+_NONFINITE = re.compile(r"(?<!\w)-?(?:nan|inf)(?!\w)", re.I)
 _MEMORY = re.compile(
     r"OutOfMemory|\bOOM\b|out of memory|memory (?:leak|regression|grows|usage|blow)|ResourceExhausted|RESOURCE_EXHAUSTED"
     r"|CUDNN_STATUS_ALLOC",
@@ -99,42 +100,33 @@ def symptom(
     outputs: Sequence[Output],
 ) -> tuple[Symptom, Quote | None]:
     """Pasted evidence decides; else the title's words; else the first telling sentence."""
-    title = Quote(text=issue.title, source="title")
     by_title = _said(issue.title)
     sides = {output.role: output for output in reversed(outputs) if output.fence is not None}
-    if len(sides) == 2 and not any(t.exception in {"SIGSEGV", "SIGABRT", "SIGFPE", "SIGKILL"} for t in tracebacks):
-        tracebacks = ()  # two outputs set side by side say more than a traceback beside them
-    if tracebacks:
+    compared = len(sides) == 2 and not any(t.exception.startswith("SIG") for t in tracebacks)
+    if tracebacks and not compared:  # two outputs set side by side say more than a traceback beside them
         return _of_exception(issue, tracebacks[0], by_title)
-    if by_title not in {None, Symptom.CRASH, Symptom.WRONG_VALUE, Symptom.SAVE_LOAD}:
-        return by_title or Symptom.UNKNOWN, title
-    observed = next(
-        (
-            output
-            for output in outputs
-            if output.role == "observed" and re.search(r"(?<!\w)-?(?:nan|inf)(?!\w)", output.text, re.I)
-        ),
-        None,
-    )
-    expected = " ".join(output.text for output in outputs if output.role == "expected")
-    if observed and not (by_title and by_title is not Symptom.WRONG_VALUE) and not re.search(r"\bnan\b", expected, re.I):
-        return Symptom.NONFINITE, Quote(text=observed.text[:300], line=observed.line)
-    if by_title is Symptom.CRASH and len(sides) == 2:
-        by_title = None
-    elif by_title:
-        return by_title, title
-    if len(sides) == 2:
-        return Symptom.WRONG_VALUE, Quote(text=sides["observed"].text.split("\n")[0][:300], line=sides["observed"].line)
+    by_output = _of_outputs(outputs) if by_title in {None, Symptom.WRONG_VALUE, Symptom.SAVE_LOAD, Symptom.CRASH} else None
+    if by_output and by_output[0] is Symptom.NONFINITE and by_title in {None, Symptom.WRONG_VALUE}:
+        return by_output
+    if by_title and not (by_title is Symptom.CRASH and compared):
+        return by_title, Quote(text=issue.title, source="title")
+    if by_output and compared:
+        return by_output
     if warnings:
         return Symptom.WARNING, warnings[0].quote
-    for sentence in words[:60]:
-        said = _said(sentence.text)
-        if said:
-            return said, sentence.quote
-    if any(output.role == "observed" for output in outputs):
-        first = next(output for output in outputs if output.role == "observed")
-        return Symptom.WRONG_VALUE, Quote(text=first.text.split("\n")[0][:300], line=first.line)
-    return Symptom.UNKNOWN, None
+    said = next(((found, sentence.quote) for sentence in words[:60] if (found := _said(sentence.text))), None)
+    return said or by_output or (Symptom.UNKNOWN, None)
+
+
+def _of_outputs(outputs: Sequence[Output]) -> tuple[Symptom, Quote] | None:
+    observed = [output for output in outputs if output.role == "observed"]
+    if not observed:
+        return None
+    expected = " ".join(output.text for output in outputs if output.role == "expected")
+    odd = next((output for output in observed if _NONFINITE.search(output.text)), None)
+    if odd and not re.search(r"\bnan\b", expected, re.I):
+        return Symptom.NONFINITE, Quote(text=odd.text[:300], line=odd.line)
+    return Symptom.WRONG_VALUE, Quote(text=observed[0].text.split("\n")[0][:300], line=observed[0].line)
 
 
 def _said(text: str) -> Symptom | None:

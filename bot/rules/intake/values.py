@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 NUMBER = r"[-+]?(?:\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf|Inf|infinity)"
-VALUE = rf"(?:`[^`\n]{{1,120}}`|(?:tensor|array|Array|torch\.Size|TensorShape)\([^\n]{{1,200}}?\)+|\[[^\]\n]{{1,160}}\]+|\((?:\d+,? ?){{1,6}}\)|\"[^\"\n]{{1,80}}\"|'[^'\n]{{1,80}}'|True|False|None|{NUMBER}(?![\w/]|\.\d))"
+VALUE = (
+    r"(?:`[^`\n]{1,120}`|(?:tensor|array|Array|torch\.Size|TensorShape)\([^\n]{1,200}?\)+|\[[^\]\n]{1,160}\]+"
+    rf"|\((?:\d+,? ?){{1,6}}\)|\"[^\"\n]{{1,80}}\"|'[^'\n]{{1,80}}'|True|False|None|{NUMBER}(?![\w/]|\.\d))"
+)
 _WHOLE = re.compile(rf"^(?:{VALUE}|<class '[\w.]+'>)$")
 
 

@@ -116,7 +116,9 @@ def _from_fences(fences: Sequence[Fence]) -> Iterator[VersionClaim]:
 def _from_prose_dumps(document: Document) -> Iterator[VersionClaim]:
     lines = ((line.number, line.text) for line in document.prose if not line.heading)
     for name, version, number, text in dumps.claims(lines, inside=False):
-        written = "text" if version.lower().endswith(("x", "*")) else "dump"  # no machine prints a wildcard
+        written: Literal["text", "dump"] = (
+            "text" if version.lower().endswith(("x", "*")) else "dump"
+        )  # no machine prints a wildcard
         yield _claim(name, version, written, Quote(text=text[:300], line=number))
 
 
@@ -179,23 +181,21 @@ def _from_sentence(sentence: Sentence, package: str) -> Iterator[tuple[VersionCl
         yield _claim(package, moving["version"].lower(), "text", sentence.quote), verdict
 
 
+_BEFORE_VERSION = re.compile(
+    r"\b(?:versions?|releases?|up to|since|in|on|to|from|until|before|after|downgrad\w+|upgrad\w+|and)\s+[`\"']*$", re.I
+)
+_OF_VERSIONS = re.compile(r"\bversion|\brelease|up to|since|downgrad|upgrad|works? (?:in|on|with)|worked (?:in|on|with)", re.I)
+
+
 def _versionlike(text: str, match: re.Match[str]) -> bool:
-    """A bare number counts as a version when it has three parts or a wildcard, a v before it, or words that only versions follow."""
+    """A bare number is a version when it has three parts, a wildcard or a v, or follows words that only versions follow."""
     version = match["version"]
     if version.count(".") >= 3 and "dev" not in version:
         return False
     if version.count(".") >= 2 or version.endswith(("x", "*", "X")) or match[0].startswith("v"):
         return True
     before = text[max(0, match.start() - 40) : match.start()]
-    return bool(
-        re.search(
-            r"\b(?:versions?|releases?|up to|since|in|on|to|from|until|before|after|downgrad\w+|upgrad\w+|and)\s+[`\"']*$",
-            before,
-            re.I,
-        )
-    ) and bool(
-        re.search(r"\bversion|\brelease|up to|since|downgrad|upgrad|works? (?:in|on|with)|worked (?:in|on|with)", before, re.I)
-    )
+    return bool(_BEFORE_VERSION.search(before) and _OF_VERSIONS.search(before))
 
 
 def _nearest_name(text: str, start: int, package: str) -> str:

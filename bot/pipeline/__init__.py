@@ -46,10 +46,14 @@ def _decide(desk: Desk) -> AnyVerdict:
         return unasked
     with desk.stage("signature", "fixing what will count as the failure"):
         signature = desk.signature = signatures.freeze(bug)
-    if (early := triage.unanswerable(bug, signature, options)) is not None or signature is None:
-        return early or NeedsInfo(reason="nothing to hold a run against", items=())
-    with desk.stage("candidates", "choosing the program"):
-        scripts = candidates.propose(bug, signature)
+    scripts: tuple[Script, ...] = ()
+    if signature is not None:
+        with desk.stage("candidates", "choosing the program"):
+            scripts, own_line = candidates.genuine_ones(candidates.propose(bug, signature), signature)
+        if own_line:
+            return triage.self_made(own_line)
+    if (early := triage.unanswerable(bug, signature, options)) is not None:
+        return early
     if not scripts:
         return NeedsInfo(reason="none of the report's programs shows the failure", items=(triage.PROGRAM,))
     spec = environment.specify(bug, issue, options, "\n\n".join(script.source for script in scripts))

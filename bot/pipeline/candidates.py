@@ -10,7 +10,7 @@ from bot.models.bug import BugReport, Fence, Mend, Role
 from bot.models.signature import AnySignature, CrashSignature
 from bot.pipeline.signature import members_of
 from bot.rules.mends import calls, imports
-from bot.rules.signatures import values
+from bot.rules.signatures import genuine, values
 
 MOST = 4
 _ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
@@ -29,7 +29,7 @@ def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
     """At most four scripts: single blocks completed by the earlier ones that define what they use, and all blocks in order
     (as in a notebook). Blocks that show a fix, a contrast or the library's own source are left out.
     """
-    usable = [fence for fence in bug.programs if fence.role not in _ASIDE and fence.text.strip()]
+    usable = _usable(bug)
     drafts = [_complete(bug, signature, usable, index) for index in range(len(usable))]
     if len(usable) > 1:
         drafts.append(_join(bug, signature, usable, penalty=1.5))
@@ -37,6 +37,31 @@ def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
     for draft in sorted(drafts, key=lambda draft: -draft.score):
         unique.setdefault("\n".join(values.lines(draft.text)), draft)
     return tuple(_script(draft) for draft in list(unique.values())[:MOST])
+
+
+def _usable(bug: BugReport) -> list[Fence]:
+    """The blocks that may be run, each text once; failing those, what looked like quoted source but imports and acts."""
+    texts: dict[str, Fence] = {}
+    for fence in bug.programs:
+        if fence.role not in _ASIDE and fence.text.strip():
+            texts.setdefault("\n".join(values.lines(fence.text)), fence)
+    rest = [fence for fence in bug.programs if fence.role is Role.SOURCE and "import " in fence.text and _acts(fence.text)]
+    return list(texts.values()) or rest
+
+
+def genuine_ones(scripts: tuple[Script, ...], signature: AnySignature) -> tuple[tuple[Script, ...], str]:
+    """The scripts that do not utter the reported failure by themselves, and, when none is left, the line that does."""
+    crashes = [member for member in members_of(signature) if isinstance(member, CrashSignature)]
+    if len(crashes) < len(members_of(signature)):
+        return scripts, ""
+    kept, line = list[Script](), ""
+    for script in scripts:
+        found = [genuine.self_made(script.source, member.exception, member.message) for member in crashes]
+        if all(found):
+            line = line or found[0]
+        else:
+            kept.append(script)
+    return tuple(kept), "" if kept else line
 
 
 def _script(draft: _Draft) -> Script:

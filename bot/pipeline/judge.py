@@ -38,7 +38,7 @@ def _member(seen: Observation, member: Member, script: Script) -> Judgement:
     if isinstance(member, OutputSignature):
         return _output(seen, member)
     if isinstance(member, NonFiniteSignature):
-        return _nonfinite(seen, member)
+        return _nonfinite(seen, member, script)
     if isinstance(member, WarningSignature):
         return _warning(seen, member)
     return _hang(seen, member)
@@ -109,7 +109,7 @@ def _by_itself(failure: Failure, wanted: CrashSignature, script: Script) -> bool
         guarded = last.line in genuine.guarded_lines(script.source)
         if wanted.frame or genuine.raised_by_itself(last.code, message, guarded=guarded):
             return True
-    return bool(genuine.self_raised(script.source, message))
+    return bool(genuine.self_made(script.source, wanted.exception, message))
 
 
 def _output(seen: Observation, wanted: OutputSignature) -> Judgement:
@@ -155,10 +155,11 @@ def _skeleton(printed: list[str], wanted: OutputSignature) -> bool:
     return _chunks(printed, wanted.observed, loose) is not None
 
 
-def _nonfinite(seen: Observation, wanted: NonFiniteSignature) -> Judgement:
+def _nonfinite(seen: Observation, wanted: NonFiniteSignature, script: Script) -> Judgement:
+    constant = {values.clean(line) for line in genuine.constant_lines(script.source)}
     pattern = re.compile(rf"(?<![\w.])-?(?:{'|'.join(wanted.values)})(?:inity)?(?!\w)", re.IGNORECASE)
     for line in seen.output:
-        if pattern.search(line):
+        if pattern.search(line) and line not in constant:
             return _met("a non-finite value was printed", line)
     return Judgement(
         match=Match.ABSENT, reason="every printed value was finite", evidence="\n".join(seen.output[-5:])[:_EVIDENCE]

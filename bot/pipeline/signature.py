@@ -25,6 +25,7 @@ _BUSY = re.compile(r"infinite loop|100 ?% (?:of )?(?:one )?cpu|cpu (?:usage )?(?
 _REPEATED = re.compile(
     r"\bspam|every (?:step|batch|update|call|iteration|time)|repeated|multiple times|floods?\b|again and again", re.I
 )
+_VALUES = {Symptom.WRONG_VALUE, Symptom.NONFINITE, Symptom.NOT_LEARNING, Symptom.SAVE_LOAD}
 _ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
 
 
@@ -32,7 +33,10 @@ def freeze(bug: BugReport) -> AnySignature | None:
     """The signature of a report: its tracebacks, contrasted outputs and warnings; else the checks of its own program; else a
     hang or non-finite values. None when the report shows nothing that a run could be held against.
     """
-    members: list[Member] = [*_crashes(bug), *_outputs(bug), *_warnings(bug)]
+    outputs = _outputs(bug)
+    members: list[Member] = [*_crashes(bug), *outputs, *_warnings(bug)]
+    if bug.symptom in _VALUES and any(output.expected for output in outputs):
+        members = [*outputs]  # wrong and right values side by side say more than an exception logged on the way
     if bug.symptom is Symptom.HANG and not any(isinstance(member, CrashSignature) for member in members):
         members = [_hang(bug)]
     if not members:
@@ -56,7 +60,7 @@ def _crashes(bug: BugReport) -> list[CrashSignature]:
         key = (crash.exception.rsplit(".", 1)[-1], wording.normalise(wording.core(crash.message)).lower())
         if any(key[0] == known[0] and _covers(known[1], key[1]) for known in found):
             continue
-        if crash.message or crash.frame or crash.checks:
+        if crash.message or crash.frame or crash.checks or crash.exception.startswith("SIG"):
             found[key] = crash
     return list(found.values())
 
@@ -70,6 +74,8 @@ def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
     own = [frame for frame in row.frames if not frame.package and frame.code]
     fault = third_party[-1] if third_party else Frame(path="")
     checks: tuple[str, ...] = ()
+    if row.exception.startswith("SIG"):  # the words are the shell's, not the program's
+        return CrashSignature(exception=row.exception)
     if row.exception.rsplit(".", 1)[-1] == "AssertionError" and not row.message and not third_party:
         checks = (own[-1].code,) if own else _asserts(bug)
     return CrashSignature(
@@ -140,11 +146,13 @@ def _checks(bug: BugReport) -> list[CrashSignature]:
 
 
 def _asserts(bug: BugReport) -> tuple[str, ...]:
-    """The assertions of the report's programs; only those about the reported API when some are."""
+    """The assertions of the report's programs; when some are about a reported API, only those about the first such."""
     rows = [(line, about) for fence in bug.programs if fence.role not in _ASIDE for line, about in _program_asserts(fence)]
-    names = [name.rsplit(".", 1)[-1].rstrip("()") for name in bug.api]
-    telling = [line for line, about in rows if any(name and re.search(rf"\b{re.escape(name)}\b", about) for name in names)]
-    return tuple(dict.fromkeys(telling or [line for line, _ in rows]))
+    for name in (name.rsplit(".", 1)[-1].rstrip("()") for name in bug.api):
+        telling = [line for line, about in rows if name and re.search(rf"\b{re.escape(name)}\b", about)]
+        if telling:
+            return tuple(dict.fromkeys(telling))
+    return tuple(dict.fromkeys(line for line, _ in rows))
 
 
 def _program_asserts(fence: Fence) -> list[tuple[str, str]]:

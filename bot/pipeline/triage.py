@@ -8,7 +8,6 @@ from bot.models.signature import AnySignature, CrashSignature
 from bot.models.verdict import AnyVerdict, NeedsHardware, NeedsInfo, NotABug
 from bot.pipeline.signature import members_of
 from bot.rules import hardware
-from bot.rules.signatures import genuine
 
 PROGRAM = "a program, as short as you can make it, that fails when it is run"
 _ERROR = "the full error text or the values that are printed, and what you expected instead"
@@ -47,17 +46,16 @@ def _hardware(bug: BugReport, signature: AnySignature, options: Options) -> AnyV
     found = [rule for rule in rules if rule is not None]
     if options.device == "gpu" or not found or len(found) < len(members):
         return None
-    for member in members:
-        if not isinstance(member, CrashSignature):
-            continue
-        own = [line for fence in bug.programs if (line := genuine.self_raised(fence.text, member.message))]
-        if own:
-            return NeedsInfo(
-                reason=f"the report's program raises the error by itself (`{own[0]}`), so running it would show nothing",
-                items=("a program in which the library raises the error, not the program itself",),
-            )
     return NeedsHardware(
         reason="this error cannot arise without the hardware it names", needs=tuple({rule.needs for rule in found})
+    )
+
+
+def self_made(line: str) -> NeedsInfo:
+    """The verdict on a program that brings about the reported failure by itself."""
+    return NeedsInfo(
+        reason=f"the report's program brings about the failure by itself (`{line.splitlines()[0][:120]}`); running it would show nothing",
+        items=("a program in which the library fails, not the program itself",),
     )
 
 

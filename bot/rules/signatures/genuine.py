@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from bot.rules.signatures import wording
 
 _HARDWARE = re.compile(r"cuda|cudnn|cublas|nccl|device-side|hip error|rocm|out of memory|segmentation fault", re.IGNORECASE)
+_SENDS = re.compile(r"\b(?:os\.kill|os\.abort|os\.killpg|raise_signal|_sigsegv|_sigabrt|_sigfpe|pthread_kill)\b")
 _PRINTERS = {"print", "write", "writelines", "warn", "warning", "error", "info", "debug", "critical", "exception", "log"}
 
 
@@ -70,6 +71,14 @@ def self_raised(source: str, message: str) -> str:
         if _is_own_utterance(statement, message) and (imitates or not guarded):
             return ast.get_source_segment(source, statement) or ast.unparse(statement)
     return ""
+
+
+def self_made(source: str, exception: str, message: str) -> str:
+    """The line with which a program brings about a reported failure by itself (words, or the sending of a signal), or ""."""
+    if exception.startswith("SIG"):
+        found = _SENDS.search(source)
+        return found[0] if found else ""
+    return self_raised(source, message)
 
 
 def _is_own_utterance(statement: ast.stmt, message: str) -> bool:

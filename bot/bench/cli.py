@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
-from sandbox.process import ProcessSandbox
 
 from bot import bootstrap
 from bot.adapters import source
 from bot.adapters.folder import Folder
 from bot.bench import overhead as costs
 from bot.bench.board import Board
+from bot.bench.containers import containers_of
 from bot.bench.killing import Kill, kill_runs
 from bot.bench.runner import Case, Reproduce, find_cases, run_cases
 from bot.bench.summary import Row, summarise
@@ -24,6 +24,10 @@ from bot.models.job import Job, Options
 from bot.models.report import Report
 from bot.ports import Listener
 from bot.settings import Settings, load
+from sandbox import overhead as starts
+from sandbox.port import Sandbox, SandboxUnavailable
+from sandbox.process import ProcessSandbox
+from sandbox.select import choose, survey
 
 app = typer.Typer(help="Measure Reprise against work whose answer is known.", no_args_is_help=True)
 
@@ -52,7 +56,7 @@ def issues(
         rows: list[Row] = []
         board = Board(Console(stderr=True), len(cases))
         with stoppable(cancel), board:
-            work = _reproducer(settings, options, cancel, overhead=overhead)
+            work = _reproducer(settings, options, choose(sandbox), cancel, overhead=overhead)
             for row in run_cases(cases, kept, work, jobs=jobs, fresh=fresh, cancel=cancel, hear=board.listener):
                 rows.append(row)
                 board.ended(row)
@@ -65,12 +69,12 @@ def issues(
             raise typer.Exit(OTHER)
 
 
-def _reproducer(settings: Settings, options: Options, cancel: Event, *, overhead: bool) -> Reproduce:
+def _reproducer(settings: Settings, options: Options, sandbox: Sandbox, cancel: Event, *, overhead: bool) -> Reproduce:
     def once(case: Case, run: Path, listener: Listener) -> Report:
         kept = Folder(run)
         try:
             job = Job(issue=source.load(str(case.path), settings), options=options)
-            return bootstrap.reproduce(job, settings, kept, listener=listener, cancel=cancel)
+            return bootstrap.reproduce(job, settings, kept, listener=listener, cancel=cancel, sandbox=sandbox)
         finally:
             kept.close()
 
@@ -87,6 +91,16 @@ def _reproducer(settings: Settings, options: Options, cancel: Event, *, overhead
     return reproduce
 
 
+@app.command("sandbox")
+def sandbox_starts(
+    runs: Annotated[int, typer.Option(min=1, help="Starts of each kind.")] = 15,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
+) -> None:
+    """Compare the start of a hardened container with a plain one, and with bubblewrap."""
+    with boundary():
+        raise typer.Exit(starts.main(["--runs", str(runs), *(["--json"] if as_json else [])]))
+
+
 @app.command()
 def killing(
     times: Annotated[int, typer.Option(min=1, help="Kills in each sandbox.")] = 20,
@@ -96,11 +110,18 @@ def killing(
     """Kill the command line at random moments; nothing may be left, and the next run must succeed."""
     with boundary():
         console, kills = Console(stderr=True), list[Kill]()
-        for name in _working(sandbox):
+        for name in _working() if sandbox == "each" else (sandbox,):
             console.print(f"{name}: warming up, then {times} kills")
-            for kill in kill_runs(name, times, _containers(name), seed=seed):
+            for kill in kill_runs(name, times, containers_of(name), seed=seed):
                 kills.append(kill)
                 console.print(f"  killed after {kill.after_s:.2f} s: {'clean' if kill.clean else 'NOT CLEAN'}")
         Console().print(kills_table(kills))
         if not all(kill.clean for kill in kills):
             raise typer.Exit(OTHER)
+
+
+def _working() -> tuple[str, ...]:
+    names = tuple(name for name, health in survey().items() if health.works)
+    if not names:
+        raise SandboxUnavailable("no sandbox works here")
+    return names

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import docker
-from sandbox.docker import LABEL
 
 from bot.bench.killing import Containers
+from sandbox.janitor import OWNER
 
 
 def containers_of(sandbox: str) -> Containers:
@@ -13,4 +13,4 @@ def containers_of(sandbox: str) -> Containers:
     if sandbox != "docker":
         return tuple
     client = docker.from_env()
-    return lambda: tuple(str(each.id)[:12] for each in client.containers.list(all=True, filters={"label": LABEL}))
+    return lambda: tuple(str(each.id)[:12] for each in client.containers.list(all=True, filters={"label": OWNER}))

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bot.errors import UserError
@@ -45,9 +46,8 @@ class Kill(Record):
 
 def kill_runs(sandbox: str, times: int, containers: Containers, *, seed: int = 0) -> Iterator[Kill]:
     """Kill `times` runs of the bundled example in this sandbox; every third one while it builds its environment anew."""
-    adopt_orphans()
-    chance = random.Random(seed)  # noqa: S311  (moments to kill at, no secret)
-    with tempfile.TemporaryDirectory(prefix="reprise-killing-") as folder:
+    chance = random.Random(seed)  # noqa: S311 - moments to kill at, no secret
+    with adopted_orphans(), tempfile.TemporaryDirectory(prefix="reprise-killing-") as folder:
         home = Path(folder)
         cold_s = _whole(sandbox, home, home / "cache")
         warm_s = _whole(sandbox, home, home / "cache")
@@ -61,10 +61,16 @@ def kill_runs(sandbox: str, times: int, containers: Containers, *, seed: int = 0
                 shutil.rmtree(cache, ignore_errors=True)
 
 
-def adopt_orphans() -> None:
-    """Become the parent of whatever our killed children leave, so that nothing can hide behind init."""
-    if ctypes.CDLL(None, use_errno=True).prctl(_BECOME_SUBREAPER, 1, 0, 0, 0) != 0:
+@contextmanager
+def adopted_orphans() -> Iterator[None]:
+    """Be the parent of whatever our killed children leave, so that nothing can hide behind init."""
+    control = ctypes.CDLL(None, use_errno=True).prctl
+    if control(_BECOME_SUBREAPER, 1, 0, 0, 0) != 0:
         raise UserError("This kernel cannot hand orphans over.", "Run the killing bench on Linux 3.4 or newer.")
+    try:
+        yield
+    finally:
+        control(_BECOME_SUBREAPER, 0, 0, 0, 0)
 
 
 def descendants(root: int) -> dict[int, str]:

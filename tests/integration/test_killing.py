@@ -16,16 +16,16 @@ from bot.bench.containers import containers_of
 
 def test_a_left_child_is_seen_even_when_its_parent_is_gone() -> None:
     """The finder of leaks finds one: a grandchild whose parent has ended."""
-    killing.adopt_orphans()
-    script = "import subprocess; print(subprocess.Popen(['sleep', '30']).pid, flush=True)"
-    parent = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    orphan = int(parent.stdout)
-    try:
-        assert killing.descendants(os.getpid())[orphan] == "sleep 30"
-    finally:
-        os.kill(orphan, 9)
-    os.waitpid(orphan, 0)
-    assert orphan not in killing.descendants(os.getpid())
+    script = "import subprocess; print(subprocess.Popen(['sleep', '30'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid, flush=True)"
+    with killing.adopted_orphans():
+        parent = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        orphan = int(parent.stdout)
+        try:
+            assert killing.descendants(os.getpid())[orphan] == "sleep 30"
+        finally:
+            os.kill(orphan, 9)
+        os.waitpid(orphan, 0)
+        assert orphan not in killing.descendants(os.getpid())
 
 
 @pytest.mark.parametrize(

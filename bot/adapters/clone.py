@@ -1,0 +1,192 @@
+"""The repository under test from git: one commit, checked out without running anything that the repository asks for."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import shutil
+import tarfile
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from bot.errors import TransientError, UserError
+from bot.models.environment import RepoSource
+from sandbox import child
+from sandbox.cache import Cache
+from sandbox.child import Completed
+
+_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]{0,199}")
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_MOST_BYTES = 2 * 1024**3
+# Hooks, filters, LFS, attributes' programs and submodules are off; only the transports that a clone needs are on.
+_SAFE = (
+    "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.symlinks=false", "-c", "core.autocrlf=false",
+    "-c", "filter.lfs.smudge=", "-c", "filter.lfs.process=", "-c", "filter.lfs.required=false", "-c", "submodule.recurse=false",
+    "-c", "fetch.recurseSubmodules=false", "-c", "protocol.allow=never", "-c", "protocol.https.allow=always", "-c", "gc.auto=0",
+    "-c", "credential.helper=", "-c", "uploadpack.packObjectsHook=", "-c", "core.attributesFile=/dev/null",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A commit as files. `tree` is read-only by agreement and stays in the cache."""
+
+    tree: Path
+    commit: str
+    described: str = ""
+
+    @property
+    def installable(self) -> bool:
+        """Whether a build front end can make something of it."""
+        return any((self.tree / name).is_file() for name in ("setup.py", "setup.cfg")) or _builds(self.tree / "pyproject.toml")
+
+    def archive(self) -> bytes:
+        """The tree as a source distribution's archive, links left out."""
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as pack:
+            for path in sorted(self.tree.rglob("*")):
+                if path.is_file() and not path.is_symlink():
+                    pack.add(path, arcname=f"source/{path.relative_to(self.tree)}", recursive=False)
+        return buffer.getvalue()
+
+
+@dataclass
+class Git:
+    """Clones into one cache."""
+
+    cache: Cache
+    environ: dict[str, str]
+    timeout_s: float = 600.0
+
+    def checkout(self, source: RepoSource, before: datetime | None) -> Checkout:
+        """The asked commit, else the newest of before a day. Raises UserError when there is none."""
+        place, local = _place(source)
+        if (source.ref and not _REF.fullmatch(source.ref)) or ".." in source.ref:
+            raise UserError(f"{source.ref!r} is not a git reference.", "Give a branch, a tag or a commit.")
+        store = self.cache.folder("repos") / hashlib.sha256(place.encode()).hexdigest()[:16]
+        with self.cache.guarded(f"repo-{store.name}"):
+            self._fetch(place, store, source.ref, local)
+            commit = source.commit or self._commit(store, source.ref, before)
+            return Checkout(self._tree(store, commit), commit, self._described(store, commit))
+
+    def _fetch(self, place: str, store: Path, ref: str, local: bool) -> None:
+        if not (store / "HEAD").exists():
+            shutil.rmtree(store, ignore_errors=True)
+            self._git(None, "init", "-q", "--bare", "--template=", "--", str(store))
+        allow = (
+            ("-c", "protocol.file.allow=always", "-c", f"safe.directory={place}", "-c", f"safe.directory={place}/.git")
+            if local
+            else ()
+        )
+        if _COMMIT.fullmatch(ref) and self._git(store, "cat-file", "-e", f"{ref}^{{commit}}", check=False).code == 0:
+            return
+        wanted = ("+HEAD:refs/heads/reported", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+        shallow = bool(ref) and not local
+        if (
+            shallow
+            and self._git(
+                store, "fetch", "-q", "--depth=1", "--no-tags", "--", place, f"+{ref}:refs/heads/asked", check=False
+            ).code
+            == 0
+        ):
+            return
+        done = self._git(store, *allow, "fetch", "-q", "--no-tags", "--force", "--", place, *wanted, check=False)
+        if done.code:
+            raise _unfetched(place, done.err, local)
+        if sum(path.stat().st_size for path in store.rglob("*.pack")) > _MOST_BYTES:
+            shutil.rmtree(store, ignore_errors=True)
+            raise UserError(
+                f"The repository {place} is larger than {_MOST_BYTES >> 30} GiB.", "Give a clone with less history."
+            )
+
+    def _commit(self, store: Path, ref: str, before: datetime | None) -> str:
+        names = [f"refs/heads/{ref}", f"refs/tags/{ref}", "refs/heads/asked", ref] if ref else ["refs/heads/reported"]
+        start = next((found for name in names if (found := self._resolved(store, name))), "")
+        if not start:
+            raise UserError(f"The repository has no {ref or 'commit'}.", "Look up the branch, tag or commit.")
+        if ref or before is None:
+            return start
+        done = self._git(store, "rev-list", "-1", "--first-parent", f"--before={before.isoformat()}", start)
+        return done.out.strip() or self._none_before(before)
+
+    @staticmethod
+    def _none_before(before: datetime) -> str:
+        raise UserError(f"The repository has no commit of before {before:%Y-%m-%d}.", "Give one with --ref.")
+
+    def _resolved(self, store: Path, name: str) -> str:
+        done = self._git(store, "rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}", check=False)
+        return done.out.strip() if done.code == 0 else ""
+
+    def _tree(self, store: Path, commit: str) -> Path:
+        tree = self.cache.folder("trees") / f"{store.name}-{commit[:16]}"
+        marker = tree.with_suffix(".complete")
+        if not marker.exists():
+            shutil.rmtree(tree, ignore_errors=True)
+            tree.mkdir(mode=0o755)
+            self._git(store, f"--work-tree={tree}", "checkout", "-q", "--force", "--no-recurse-submodules", commit, "--", ".")
+            (store / "index").unlink(missing_ok=True)
+            marker.touch()
+        return tree
+
+    def _described(self, store: Path, commit: str) -> str:
+        done = self._git(store, "describe", "--tags", "--abbrev=0", commit, check=False)
+        found = re.search(r"\d+(?:\.\d+)+", done.out)
+        return found[0] if done.code == 0 and found else ""
+
+    def _git(self, store: Path | None, *argv: str, check: bool = True) -> Completed:
+        program = shutil.which("git", path=self.environ.get("PATH", "/usr/bin:/bin"))
+        if program is None:
+            raise UserError("git is not installed.", "Install git, or leave out --repo.")
+        where = [f"--git-dir={store}"] if store is not None else []
+        done = child.run(
+            [program, *_SAFE, *where, *argv], env=self._environment(), cancel=self.cache.cancel, timeout_s=self.timeout_s
+        )
+        if check and done.code:
+            raise TransientError(f"git could not prepare the repository: {_last(done.err)}")
+        return done
+
+    def _environment(self) -> dict[str, str]:
+        kept = {
+            name: text for name, text in self.environ.items() if name.lower().endswith("_proxy") or name in {"GIT_SSL_CAINFO"}
+        }
+        return {
+            **kept, "PATH": "/usr/bin:/bin", "HOME": str(self.cache.folder("home")), "LC_ALL": "C.UTF-8",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_LFS_SKIP_SMUDGE": "1", "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_ASKPASS": "/bin/false", "GIT_OPTIONAL_LOCKS": "0",
+        }  # fmt: skip
+
+
+def _place(source: RepoSource) -> tuple[str, bool]:
+    if source.path:
+        path = Path(source.path).expanduser().resolve()
+        if not path.is_dir():
+            raise UserError(f"There is no folder {source.path}.", "Give the path of a clone, or its https address.")
+        return str(path), True
+    if not re.fullmatch(r"https://[\w.-]+(?::\d+)?/[\w./~+-]+", source.url):
+        raise UserError(
+            f"{source.url!r} is not an https address of a repository.", "Give one like https://host/owner/name.git."
+        )
+    return source.url, False
+
+
+def _unfetched(place: str, text: str, local: bool) -> UserError | TransientError:
+    if local:
+        return UserError(f"{place} is not a git repository.", "Give the path of a clone.")
+    return TransientError(f"The repository {place} cannot be fetched: {_last(text)}", "Check the address and the network.")
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "no reason given"
+
+
+def _builds(pyproject: Path) -> bool:
+    try:
+        text = pyproject.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return re.search(r"^\[(?:project|build-system|tool\.poetry)\]", text, re.MULTILINE) is not None

@@ -8,7 +8,7 @@ ARGS  ?=
 BIN   := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt bench docs clean
+.PHONY: help run test lint fmt bench docs base base-version clean
 
 help:  ## show the verbs
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
@@ -49,6 +49,12 @@ docs: $(VENV)/.dev  ## write the command-line help into the README
 
 bench: $(VENV)/.dev  ## run a folder of real issues against their keys (BENCH=folder OUT=folder ARGS=...)
 	@$(BIN)/reprise bench issues $(BENCH) --out $(OUT) $(ARGS)
+
+base:  ## build the image that the Docker sandbox runs in (root, debootstrap, a Docker daemon)
+	sh deploy/base/build.sh
+
+base-version:
+	@echo "trixie-$$(cat deploy/base/packages.txt deploy/base/finish.sh | sha256sum | cut -c1-12)"
 
 clean:  ## remove what the verbs made here
 	rm -rf $(VENV) dist build reprise-runs .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage coverage.xml

@@ -24,7 +24,7 @@ def unasked(bug: BugReport) -> NotABug | None:
 
 def unanswerable(bug: BugReport, signature: AnySignature | None, options: Options) -> AnyVerdict | None:
     """The verdict on a report that no run here could decide, or None."""
-    if signature is not None and (lacking := _hardware(bug, signature, options)):
+    if signature is not None and (lacking := _hardware(signature, options)):
         return lacking
     if (
         signature is None
@@ -40,7 +40,7 @@ def unanswerable(bug: BugReport, signature: AnySignature | None, options: Option
     return None
 
 
-def _hardware(bug: BugReport, signature: AnySignature, options: Options) -> AnyVerdict | None:
+def _hardware(signature: AnySignature, options: Options) -> AnyVerdict | None:
     members = members_of(signature)
     rules = [hardware.demanded(member.exception, member.message) for member in members if isinstance(member, CrashSignature)]
     found = [rule for rule in rules if rule is not None]
@@ -54,7 +54,7 @@ def _hardware(bug: BugReport, signature: AnySignature, options: Options) -> AnyV
 def self_made(line: str) -> NeedsInfo:
     """The verdict on a program that brings about the reported failure by itself."""
     return NeedsInfo(
-        reason=f"the report's program brings about the failure by itself (`{line.splitlines()[0][:120]}`); running it would show nothing",
+        reason=f"the report's program brings the failure about by itself (`{line.splitlines()[0][:120]}`): a run shows nothing",
         items=("a program in which the library fails, not the program itself",),
     )
 

@@ -1,0 +1,194 @@
+"""The whole pipeline on fakes: what a report and the runs of its program lead to."""
+
+from datetime import UTC, datetime
+from threading import Event
+
+import pytest
+
+from bot.models.issue import Issue
+from bot.models.job import Job, Options
+from bot.pipeline import run
+from bot.ports import Ports
+from bot.testing import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
+from sandbox.fake import FakeSandbox
+from sandbox.port import RunResult
+
+PROGRAM = "import lib\nlib.fit()\n"
+MESSAGE = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"
+
+
+def issue(body, title="fit fails", labels=()):
+    return Issue(title=title, body=body, repository="acme/lib", labels=labels, created_at=datetime(2026, 1, 1, tzinfo=UTC))
+
+
+def report(program=PROGRAM, error=f"RuntimeError: {MESSAGE}"):
+    return issue(f"It fails:\n\n```python\n{program}```\n\nError:\n\n```\n{error}\n```\n")
+
+
+def traceback(exception="RuntimeError", message=MESSAGE):
+    return (
+        'Traceback (most recent call last):\n  File "repro.py", line 2, in <module>\n    lib.fit()\n'
+        f'  File "/e/lib/python3.11/site-packages/lib/core.py", line 9, in fit\n    return f()\n{exception}: {message}\n'
+    )
+
+
+def fails(exception="RuntimeError", message=MESSAGE):
+    return RunResult(exit_code=1, stderr=traceback(exception, message), seconds=1.0)
+
+
+OK = RunResult(exit_code=0, stdout="done\n", seconds=1.0)
+
+
+def world(program, builder=None, cancel=None):
+    return Ports(
+        sandbox=FakeSandbox(program),
+        builder=builder or FakeBuilder(),
+        recorder=MemoryRecorder(),
+        clock=FrozenClock(step=0.1),
+        listener=ListListener(),
+        cancel=cancel or Event(),
+    )
+
+
+def decide(subject, program, builder=None, **options):
+    return run(Job(issue=subject, options=Options(**options)), world(program, builder))
+
+
+def by_turns(*results):
+    """A program whose n-th run ends as the n-th result, the last one for ever."""
+    left = list(results)
+    return lambda spec: left.pop(0) if len(left) > 1 else left[0]
+
+
+def test_a_failure_at_every_run_is_reproduced_in_two_fresh_runs():
+    found = decide(report(), lambda spec: fails())
+    assert (found.verdict.kind, found.verdict.runs, found.verdict.failures) == ("reproduced", 2, 2)
+    assert found.verdict.determinism == "deterministic"
+    assert [attempt.purpose for attempt in found.attempts] == ["search", "confirm", "confirm"]
+    assert len({attempt.execution.seed for attempt in found.attempts}) == 3
+    assert len(found.signature_hash) == 64
+
+
+def test_a_program_that_never_fails_is_not_reproduced_after_nine_runs():
+    found = decide(report(), lambda spec: OK)
+    assert (found.verdict.kind, found.verdict.runs, found.verdict.failures) == ("not_reproduced", 9, 0)
+
+
+def test_a_failure_that_comes_and_goes_is_told_from_one_that_hangs_on_the_seed():
+    at_random = decide(report(), by_turns(OK, fails(), OK, fails(), OK, fails()))
+    assert at_random.verdict.kind == "reproduced"
+    assert at_random.verdict.determinism == "nondeterministic"
+    by_seed = decide(report(), lambda spec: fails() if int(spec.env["REPRISE_SEED"]) % 2 else OK)
+    assert by_seed.verdict.kind == "reproduced"
+    assert by_seed.verdict.determinism == "seed-dependent"
+    assert by_seed.verdict.failures < by_seed.verdict.runs
+
+
+def test_another_error_is_a_different_failure():
+    found = decide(report(), lambda spec: fails("ValueError", "expected a float and got a string"))
+    assert found.verdict.kind == "different_failure"
+    assert "14x7" in found.verdict.reported
+    assert "expected a float" in found.verdict.seen
+
+
+def test_a_missing_module_is_installed_before_the_verdict():
+    builder = FakeBuilder()
+
+    def program(spec):
+        installed = any(each.name == "captum" for each in builder.built[-1].requirements)
+        return fails() if installed else fails("ModuleNotFoundError", "No module named 'captum'")
+
+    found = decide(report(), program, builder)
+    assert found.verdict.kind == "reproduced"
+    assert found.environment.version("captum")
+
+
+def test_a_program_for_a_gpu_runs_on_the_processor_when_the_failure_allows_it():
+    def program(spec):
+        code = spec.files["repro.py"].decode()
+        return fails("AssertionError", "Torch not compiled with CUDA enabled") if "cuda" in code else fails()
+
+    found = decide(report('import lib\nlib.fit(device="cuda")\n'), program)
+    assert found.verdict.kind == "reproduced"
+    assert 'device="cpu"' in found.script.source
+    assert any("cpu" in mend.what for mend in found.script.mends)
+
+
+def test_a_failure_of_the_driver_is_not_looked_for_without_one():
+    ports = world(lambda spec: pytest.fail("nothing should run"))
+    found = run(
+        Job(issue=report('import lib\nlib.fit(device="cuda")\n', "RuntimeError: CUDA error: device-side assert triggered")),
+        ports,
+    )
+    assert found.verdict.kind == "needs_hardware"
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f'import lib\nraise RuntimeError("{MESSAGE}")\n',
+        f'import lib\nprint("RuntimeError: {MESSAGE}")\nraise SystemExit(1)\n',
+    ],
+)
+def test_a_program_that_utters_the_error_itself_is_never_reproduced(program):
+    found = decide(report(program), lambda spec: fails())
+    assert found.verdict.kind == "needs_info"
+    assert not found.attempts
+
+
+def test_a_download_cannot_be_had():
+    found = decide(report(), lambda spec: fails("OSError", "We couldn't connect to 'https://hub.example' to load the files"))
+    assert found.verdict.kind == "needs_info"
+    assert "synthetic data" in found.verdict.items[0]
+
+
+def test_an_environment_that_cannot_be_built_says_why():
+    found = decide(
+        report("import numpy\nimport lib\nlib.fit()\n"),
+        lambda spec: fails(),
+        FakeBuilder(failing={"numpy": "no matching distribution"}),
+    )
+    assert found.verdict.kind == "setup_failed"
+    assert "no matching distribution" in found.verdict.reason
+
+
+def test_a_feature_request_is_not_run():
+    ports = world(lambda spec: pytest.fail("nothing should run"))
+    found = run(
+        Job(issue=issue("It would be great if `fit` had a callback argument.", "Add callbacks", ("enhancement",))), ports
+    )
+    assert found.verdict.kind == "not_a_bug"
+
+
+def test_nothing_to_go_on():
+    found = decide(issue("My loss is wrong since the last update, please fix.", "Loss is wrong"), lambda spec: OK)
+    assert found.verdict.kind == "needs_info"
+    assert 1 <= len(found.verdict.items) <= 4
+
+
+def test_a_run_that_takes_too_long_decides_nothing():
+    late = RunResult(exit_code=None, timed_out=True, seconds=120.0)
+    found = decide(report(), lambda spec: late)
+    assert found.verdict.kind == "inconclusive"
+
+
+def test_being_stopped_leaves_a_report_of_what_was_done():
+    cancel = Event()
+
+    runs = iter(range(9))
+
+    def program(spec):
+        if next(runs) == 1:
+            cancel.set()
+        return fails()
+
+    found = run(Job(issue=report()), world(program, cancel=cancel))
+    assert found.verdict.kind == "cancelled"
+    assert len(found.attempts) == 1
+
+
+def test_the_cap_on_runs_is_kept():
+    found = decide(report(), by_turns(OK, fails(), OK), max_runs=6)
+    confirming = [attempt for attempt in found.attempts if attempt.purpose == "confirm"]
+    assert len(confirming) == 6
+    assert found.verdict.kind == "inconclusive"

@@ -20,7 +20,7 @@ from bot.render.comment import comment
 from bot.render.report_json import report_text
 from bot.settings import Settings
 from sandbox.port import Sandbox
-from sandbox.select import select
+from sandbox.select import choose
 
 
 def ports(
@@ -33,10 +33,10 @@ def ports(
     sandbox: Sandbox | None = None,
 ) -> Ports:
     """The world for one job. Raises SandboxUnavailable when the sandbox that was asked for does not work here."""
-    chosen = sandbox or select(options.sandbox)
+    chosen = sandbox or choose(options.sandbox)
     return Ports(
         sandbox=chosen,
-        builder=UvBuilder(settings.cache_dir),
+        builder=UvBuilder(settings.cache_dir, sandbox=chosen),
         recorder=recorder,
         clock=monotonic,
         listener=listener,

@@ -27,7 +27,7 @@ from bot.render.terminal import terminal
 from bot.settings import Settings
 from bot.settings import load as load_settings
 from sandbox.port import Sandbox, SandboxUnavailable
-from sandbox.select import select
+from sandbox.select import choose
 
 app = typer.Typer(
     name="reprise",
@@ -149,12 +149,12 @@ def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool
 def _chosen(options: Options, *, bundled: bool) -> Sandbox:
     """The sandbox; the bundled issue is ours, so it may run unprotected where nothing else works."""
     try:
-        chosen = select(options.sandbox)
+        chosen = choose(options.sandbox)
     except SandboxUnavailable:
         if not bundled or options.sandbox != "auto":
             raise
         exits.say("No isolating sandbox works here (see reprise doctor); the bundled issue runs as a plain process.")
-        chosen = select("process")
+        chosen = choose("process")
     if chosen.name == "process":
         exposed = chosen.check().exposes
         exits.say(

@@ -13,6 +13,11 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from bot.errors import UserError
 
 
+def _cache() -> Path:
+    """As root a place that the unprivileged user of a sandbox can reach; root's home is closed to it."""
+    return Path("/var/cache/reprise") if os.geteuid() == 0 else user_cache_path("reprise")
+
+
 class Settings(BaseSettings):
     """Every field can be set as REPRISE_<NAME>; none has to be."""
 
@@ -28,9 +33,7 @@ class Settings(BaseSettings):
         None, description="Optional: reads private issues and lifts the rate limit. Sent to the REST API's host only."
     )
     network_timeout_s: float = Field(20.0, gt=0, description="How long one request to GitHub may take.")
-    cache_dir: Path = Field(
-        default_factory=lambda: user_cache_path("reprise"), description="Where environments and clones are kept between runs."
-    )
+    cache_dir: Path = Field(default_factory=_cache, description="Where environments and clones are kept between runs.")
     runs_dir: Path = Field(Path("reprise-runs"), description="Where run folders go when --out does not say.")
 
     @field_validator("github_url", "github_api_url")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bot.doctor.finding import Finding
-from sandbox.select import all_sandboxes
+from sandbox.select import kinds
 
 
 def check() -> tuple[Finding, ...]:
     """Try each one for real. None of them alone is needed: any that isolates will do."""
     found = []
-    for sandbox in all_sandboxes():
+    for sandbox in kinds():
         health = sandbox.check()
         found.append(
             Finding(

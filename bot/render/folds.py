@@ -57,7 +57,7 @@ def assemble(head: str, folds: tuple[Fold, ...], foot: str, limit: int = LIMIT) 
 
 def size(text: str) -> int:
     """Length as GitHub counts it: characters beyond the basic plane are two."""
-    return len(text) + sum(char > "\uffff" for char in text)
+    return len(text.encode("utf-16-le", "replace")) // 2
 
 
 def _first_lines(text: str, room: int) -> str:

@@ -37,14 +37,16 @@ _SECRETS = tuple(
         r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
         r"pypi-[A-Za-z0-9_-]{32,}",
         r"npm_[A-Za-z0-9]{30,}",
-        r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
+        r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
         r"(?<=://)[^\s/@:]+:[^\s/@]+(?=@)",
     )
 )
 _AUTHORIZATION = re.compile(r"(?i)\b(bearer|basic|token)(\s+)(?=\S*\d)[A-Za-z0-9._~+/=-]{16,}")
 
-_INSTALLED = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\"`:|<>(),;]+)*[/\\](site-packages|dist-packages)(?=[/\\])")
-_STDLIB = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][^\s/\\'\"`:|<>(),;]+)+[/\\](python3?\.\d+)(?=[/\\])")
+# A path is looked for only where one can begin, and is of bounded depth: hostile text must not cost quadratic time.
+_FOLDERS = r"(?<![\w./\\-])(?:[A-Za-z]:)?(?:[/\\]+[^\s/\\'\"`:|<>(),;]{1,120}){0,40}?[/\\]+"
+_INSTALLED = re.compile(_FOLDERS + r"(site-packages|dist-packages)(?=[/\\])")
+_STDLIB = re.compile(_FOLDERS + r"(python3?\.\d+)(?=[/\\])")
 _HOME = re.compile(r"(?<![\w.])(?:(?:[A-Za-z]:)?[/\\](?:home|Users)[/\\][^\s/\\'\"`:|<>(),;]+|/root)(?=[/\\])")
 
 _INLINE_CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")

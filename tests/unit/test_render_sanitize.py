@@ -1,6 +1,7 @@
 """What strangers wrote can be read in a comment and do nothing there."""
 
 import re
+import time
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
@@ -36,15 +37,17 @@ class Texts(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.code = 0
+        self.code = self.folds = 0
         self.text = ""
         self.tags: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
+        self.folds += tag == "details"
         self.code += tag in {"code", "pre"}
 
     def handle_endtag(self, tag: str) -> None:
+        self.folds -= tag == "details"
         self.code -= tag in {"code", "pre"}
 
     def handle_data(self, data: str) -> None:
@@ -88,7 +91,7 @@ def inert(markdown: str) -> Texts:
     found.close()
     assert found.tags <= OURS
     assert not LIVE.search(found.text)
-    assert found.code == 0
+    assert found.code == found.folds == 0
     return found
 
 
@@ -179,7 +182,7 @@ def poisoned(text: str) -> list[Report]:
     return [full.model_copy(update={"verdict": verdict}) for verdict in verdicts]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(NASTY)
 @example("@octocat fixes #12 https://evil.example ```` </details> <script>x</script> | \u202e")
 def test_a_whole_comment_is_inert(text: str) -> None:
@@ -187,16 +190,15 @@ def test_a_whole_comment_is_inert(text: str) -> None:
         inert(comment(each, run=text))
 
 
-@settings(max_examples=25, deadline=None)
-@given(st.one_of(NASTY.filter(bool), st.sampled_from(["`", "\n", "x", "😀", "a\n```\n"])), st.integers(1, 60_000))
+@settings(max_examples=5, deadline=None)
+@given(st.one_of(NASTY.filter(bool), st.sampled_from(["`", "\n", "x", "😀", "a\n```\n"])), st.sampled_from([100, 20_000]))
 @example("`", 60_000)
 @example("😀", 60_000)
 def test_any_size_fits_and_every_mark_stays_balanced(piece: str, length: int) -> None:
     text = (piece * (length // len(piece) + 1))[:length]
-    for each in poisoned(text)[:2]:
+    for each in poisoned(text)[:1]:
         body = comment(each)
         assert size(body) <= LIMIT
-        assert body.count("<details>") == body.count("</details>")
         assert body.rstrip().endswith("</sub>")
         found = inert(body)
         assert {"details", "summary", "sub"} <= found.tags
@@ -273,3 +275,12 @@ def test_clean_keeps_words_of_every_script_and_drops_what_is_not_seen() -> None:
     assert clean("naïve 模型 привет 😀\ta\r\nb\rc") == "naïve 模型 привет 😀\ta\nb\nc"
     assert clean("\x1b[1;31mred\x1b[0m \x1b]0;title\x07x\u202ey\u2066z\ufeff\u00ad\U000e0041\x00\x08") == "red xyz"
     assert clean("a\u2028b\u00a0c\u3164d") == "a\nb cd"
+
+
+@pytest.mark.parametrize("piece", ["/a", "eyJ", "/python3.1", "\x1b]", "://a:", "`", "bearer ", "-----BEGIN PRIVATE KEY-----"])
+def test_hostile_repetition_costs_no_quadratic_time(piece: str) -> None:
+    started = time.process_time()
+    text = piece * (40_000 // len(piece))
+    shorten_paths(redact(clean(text)))
+    prose(text)
+    assert time.process_time() - started < 2

@@ -1,0 +1,127 @@
+"""The run folder: whole files or none, and nobody else's."""
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from bot.adapters.folder import Folder, inside, write
+from bot.errors import UserError
+from bot.models.attempt import Script
+from bot.models.report import Report
+from bot.render.report_json import report_text
+from sandbox.port import RunResult
+
+REPORT = Report.model_validate_json(
+    (Path(__file__).parent.parent / "golden" / "reports" / "reproduced.json").read_text(encoding="utf-8")
+)
+
+
+def finished(path: Path, report: Report = REPORT) -> Folder:
+    folder = Folder(path)
+    assert report.script is not None
+    folder.log(1, report.script, RunResult(exit_code=1, stdout="out\n", stderr="err\n", seconds=0.5))
+    for attempt in report.attempts:
+        folder.attempt(attempt)
+    folder.finish(report, json_text=report_text(report), markdown="# report\n")
+    folder.close()
+    return folder
+
+
+def test_a_finished_run_holds_everything(tmp_path: Path) -> None:
+    finished(tmp_path / "run")
+    names = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    kept = f"scripts/{REPORT.script.digest[:12]}/repro.py" if REPORT.script else ""
+    assert names == {
+        ".reprise", "report.json", "report.md", "repro.py", "environment.lock", "attempts.jsonl", "logs/001.log", kept
+    }  # fmt: skip
+    assert json.loads((tmp_path / "run/report.json").read_text())["verdict"]["kind"] == "reproduced"
+    assert len((tmp_path / "run/attempts.jsonl").read_text().splitlines()) == 3
+    log = (tmp_path / "run/logs/001.log").read_text()
+    assert "exit code 1" in log
+    assert "--- stdout\nout\n" in log
+    assert "--- stderr\nerr\n" in log
+
+
+def test_the_log_is_named_as_the_report_refers_to_it(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    name = folder.log(7, Script(files={"repro.py": "x"}), RunResult(exit_code=None, signal=9, oom=True))
+    assert (tmp_path / name).read_text().startswith("script ")
+    assert "signal 9, oom" in (tmp_path / name).read_text()
+    folder.close()
+
+
+def test_a_second_run_starts_from_nothing_and_leaves_the_strangers_file(tmp_path: Path) -> None:
+    finished(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / ".report.json.reprise-part").write_text("half")
+    folder = Folder(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {".reprise", "logs", "notes.txt"}
+    folder.close()
+
+
+def test_a_folder_with_other_files_is_refused_and_untouched(tmp_path: Path) -> None:
+    (tmp_path / "report.json").write_text("mine")
+    with pytest.raises(UserError, match="already holds other files"):
+        Folder(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
+
+
+def test_two_runs_cannot_share_a_folder(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    with pytest.raises(UserError, match="Another run"):
+        Folder(tmp_path)
+    folder.close()
+    Folder(tmp_path).close()
+
+
+@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "", ".", ".reprise", "a\\b", "a\0b"])
+def test_names_that_leave_the_folder(name: str) -> None:
+    assert not inside(name)
+
+
+def test_a_script_cannot_write_elsewhere(tmp_path: Path) -> None:
+    hostile = Script(files={"repro.py": "1", "../escaped.py": "2"})
+    finished(tmp_path / "run", REPORT.model_copy(update={"script": hostile}))
+    assert not (tmp_path / "escaped.py").exists()
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "a", "old")
+
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write(tmp_path / "a", "new")
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a": "old"}
+
+
+LOOP = """
+import sys
+from pathlib import Path
+from bot.adapters.folder import write
+for index in range(10**6):
+    write(Path(sys.argv[1]), '{"n": "' + str(index) * 20000 + '"}')
+"""
+
+
+def test_a_killed_writer_never_leaves_half_a_file(tmp_path: Path) -> None:
+    for delay in (0.05, 0.11, 0.17):
+        process = subprocess.Popen([sys.executable, "-c", LOOP, tmp_path / "report.json"], cwd=Path(__file__).parents[2])
+        try:
+            while not (tmp_path / "report.json").exists() and process.poll() is None:
+                time.sleep(0.01)
+            time.sleep(delay)
+        finally:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+        json.loads((tmp_path / "report.json").read_text())
+        (tmp_path / "report.json").unlink()

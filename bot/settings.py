@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import os
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,13 +16,6 @@ from bot.errors import UserError
 def _cache() -> Path:
     """As root a place that the unprivileged user of a sandbox can reach; root's home is closed to it."""
     return Path("/var/cache/reprise") if os.geteuid() == 0 else user_cache_path("reprise")
-
-
-def cache_place(own: Path, *, root: bool) -> Path:
-    """The user's cache folder. Runs started by root are given to another user, who cannot look into a closed home."""
-    above = [folder for folder in own.parents if folder.exists()]
-    closed = any(not folder.stat().st_mode & 0o001 for folder in above)
-    return Path("/var/cache/reprise") if root and closed else own
 
 
 class Settings(BaseSettings):

@@ -91,7 +91,8 @@ def cause(result: RunResult) -> str:
     if result.timed_out:
         return "the build took too long"
     lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
-    telling = [line for line in lines if re.search(r"(?:Error|error|fatal|not found|No such file)\b.*", line)]
-    inner = [line for line in telling if not line.startswith(("error: Failed to build", "Traceback"))]
-    chosen = (inner or telling or lines or ["the build ended without a word"])[-1]
+    raised = [line for line in lines if re.match(r"(?:\w+\.)*\w*(?:Error|Exception): \S", line)]
+    compiler = [line for line in lines if re.search(r"\b(?:fatal )?error: (?!Failed to build|command)|command not found", line)]
+    causes = [line.removeprefix("cause: ") for line in lines if line.startswith("cause: ")]
+    chosen = (compiler or raised or causes or lines or ["the build ended without a word"])[-1]
     return chosen[:300]

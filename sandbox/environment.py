@@ -108,7 +108,7 @@ class Installer:
             if not self.cache.complete("envs", key):
                 shutil.rmtree(root, ignore_errors=True)
                 self._fill(built, wishes)
-                (root / ".complete").touch()
+                (root / ".complete").write_text("\n".join(pins), encoding="utf-8")
         return built
 
     def _fill(self, built: Built, wishes: Wishes) -> None:
@@ -131,7 +131,19 @@ class Installer:
                 self._checked(argv, built.python, self._links(wishes))
         site = built.root / f"lib/python{built.python.minor}/site-packages"
         # The environment's own Python would run the `.pth` files it was just given; the bare one with -S does not look there.
-        self._run([bare, "-I", "-S", "-c", _COMPILE, str(site)], built.python)
+        self._run([bare, "-I", "-S", "-c", _COMPILE, str(site), *self._donors(built, site)], built.python)
+
+    def _donors(self, built: Built, site: Path) -> list[str]:
+        """Environments of the same Python that hold the same releases: their byte code can be shared, as the files are."""
+        missing, donors = set(built.pins), []
+        markers = sorted(self.cache.folder("envs").glob("*/.complete"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for marker in markers[:50]:
+            other = marker.parent / site.relative_to(built.root)
+            shared = missing & set(marker.read_text(encoding="utf-8").splitlines()) if other.is_dir() else set()
+            if shared:
+                missing -= shared
+                donors.append(str(other))
+        return donors
 
     def _compiling(self, python: Snapshot, *more: str) -> list[str]:
         argv = [self._uv, "pip", "compile", "-q", "--no-header", "--no-annotate", "--only-binary", ":all:"]
@@ -187,7 +199,22 @@ def _failure(text: str) -> SandboxError:
 
 _COMPILE = """
 import compileall, os, sys
-files = [os.path.join(f, n) for f, _, names in os.walk(sys.argv[1]) for n in names if n.endswith('.py')]
+from importlib.util import cache_from_source
+def shared(name):
+    for donor in donors:
+        twin = os.path.join(donor, os.path.relpath(name, site))
+        try:
+            if os.path.samefile(name, twin):
+                target = cache_from_source(name)
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                os.link(cache_from_source(twin), target)
+                return True
+        except OSError:
+            pass
+    return False
+site, donors = sys.argv[1], sys.argv[2:]
+files = [os.path.join(f, n) for f, _, names in os.walk(site) for n in names if n.endswith('.py')]
+files = [name for name in files if not shared(name)]
 count = min(os.cpu_count() or 1, 8, 1 + len(files) // 50)
 children = []
 for k in range(count - 1):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement
@@ -17,6 +17,7 @@ from bot.adapters.clone import Checkout
 from bot.adapters.index import PackageIndex, Release
 from bot.adapters.ladder import Draft
 from bot.models.environment import Requirement, Rung
+from bot.rules.packages import pythons
 from sandbox.build import Source, wheel
 from sandbox.cache import Cache
 from sandbox.indexes import Indexes
@@ -31,10 +32,10 @@ def release(name: str, draft: Draft, index: PackageIndex, python: Snapshot, sand
     if chosen is None or chosen.source is None:
         return None
     file = chosen.source
-    day = _day(chosen.uploaded or draft.exclude_newer)
+    day = _tools(draft)
     key = hashlib.sha256(f"{file.url}\0{file.sha256}\0{python.root.name}".encode()).hexdigest()[:16]
-    return _once(cache, key, lambda into: wheel(
-        Source(index.download(file), file.name, str(chosen.version), day), python, sandbox, index.indexes, into, cache.cancel))  # fmt: skip
+    source = Source(index.download(file), file.name, str(chosen.version), day)
+    return _once(cache, key, lambda into: wheel(source, python, sandbox, index.indexes, into, cache.cancel))
 
 
 def _newest(releases: tuple[Release, ...], wanted: SpecifierSet, draft: Draft, name: str) -> Release | None:
@@ -52,9 +53,9 @@ def repository(
     """A wheel of the clone."""
     key = hashlib.sha256(f"{checkout.tree}\0{python.root.name}".encode()).hexdigest()[:16]
     version = checkout.described or "0.0.0"
-    day = _day(draft.exclude_newer)
-    return _once(cache, key, lambda into: wheel(
-        Source(checkout.archive(), version=version, exclude_newer=day), python, sandbox, indexes, into, cache.cancel))  # fmt: skip
+    day = _tools(draft)
+    source = Source(checkout.archive(), version=version, exclude_newer=day)
+    return _once(cache, key, lambda into: wheel(source, python, sandbox, indexes, into, cache.cancel))
 
 
 def added(draft: Draft, checkout: Checkout, made: Path | None) -> Draft:
@@ -98,5 +99,9 @@ def _once(cache: Cache, key: str, build: Callable[[Path], Path]) -> Path:
         return made if made is not None else build(into)
 
 
-def _day(day: datetime | None) -> str:
-    return day.strftime("%Y-%m-%dT%H:%M:%SZ") if day is not None else ""
+def _tools(draft: Draft) -> str:
+    """The day whose build tools are used: the report's, but none from before they could build for this Python."""
+    if draft.exclude_newer is None:
+        return ""
+    oldest = datetime(2023, 12, 1, tzinfo=UTC) if pythons.order(draft.minor) >= (3, 12) else datetime(2021, 7, 1, tzinfo=UTC)
+    return max(draft.exclude_newer, oldest).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

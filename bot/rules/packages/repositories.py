@@ -129,7 +129,7 @@ ALIASES: dict[str, str] = {
 
 def alias(name: str) -> str:
     """The distribution meant by a name as it stands in prose or in a dump."""
-    plain = normalise(name.strip())
+    plain = normalise("-".join(name.split()))
     return ALIASES.get(plain, plain)
 
 

@@ -74,16 +74,25 @@ def ranked(claims: Iterable[VersionClaim]) -> list[VersionClaim]:
 
 
 def neighbours(wanted: str, offered: Iterable[str]) -> list[str]:
-    """The releases nearest to one that is gone, best first: same minor by distance of the patch, then the rest by distance."""
+    """The releases nearest to one that is gone, best first: same minor by patch, then same major, then the rest by rank."""
     target = Version(wanted)
     known = [version for version in map(_version, offered) if version is not None and version != target]
-    stable = [version for version in known if not version.is_prerelease] or known
+    stable = sorted([version for version in known if not version.is_prerelease] or known)
+    place = sum(version < target for version in stable)
 
-    def distance(version: Version) -> tuple[bool, bool, int, int, int, bool]:
-        major, minor, patch = (abs(a - b) for a, b in zip(_three(version), _three(target), strict=True))
-        return major > 0, major + minor > 0, major, minor, patch, version > target
+    def distance(item: tuple[int, Version]) -> tuple[bool, bool, int, bool]:
+        rank, version = item
+        other_major, other_minor = version.major != target.major, version.minor != target.minor
+        away = (
+            abs(version.micro - target.micro)
+            if not (other_major or other_minor)
+            else place - rank
+            if rank < place
+            else rank - place + 1
+        )
+        return other_major, other_minor, away, version > target
 
-    return [str(version) for version in sorted(stable, key=distance)]
+    return [str(version) for _, version in sorted(enumerate(stable), key=distance)]
 
 
 def _version(text: str) -> Version | None:
@@ -91,12 +100,3 @@ def _version(text: str) -> Version | None:
         return Version(text)
     except InvalidVersion:
         return None
-
-
-def _three(version: Version) -> tuple[int, int, int]:
-    return version.major, version.minor, version.micro
-
-
-def specific(text: str) -> bool:
-    """Whether a specifier names one release or one line of releases."""
-    return text.startswith("==")

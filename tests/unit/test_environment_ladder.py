@@ -1,0 +1,238 @@
+"""What a report asks to install: which claims are believed, what prose means, and what is left out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.errors import UserError
+from bot.models.bug import BugReport, Frame, Quote, ReportKind, Traceback, VersionClaim
+from bot.models.environment import Environment, EnvironmentSpec, Package, Requirement, Rung
+from bot.models.issue import Issue
+from bot.models.job import Options
+from bot.pipeline import environment
+from bot.rules.packages import modules, pythons, repositories, versions
+
+DAY = datetime(2024, 12, 1, tzinfo=UTC)
+
+
+def claim(name: str, version: str, source: str = "dump") -> VersionClaim:
+    return VersionClaim.model_validate({"name": name, "version": version, "source": source, "quote": Quote(text=version)})
+
+
+def report(*claims: VersionClaim, frames: tuple[str, ...] = ()) -> BugReport:
+    trace = Traceback(exception="ValueError", message="x", frames=tuple(Frame(path="p", package=name) for name in frames))
+    return BugReport(kind=ReportKind.BUG, versions=claims, tracebacks=(trace,) if frames else ())
+
+
+def issue(repository: str = "", at: datetime | None = DAY) -> Issue:
+    return Issue(title="t", body="b", repository=repository, created_at=at)
+
+
+def spec(
+    source: str, *claims: VersionClaim, repository: str = "", options: Options | None = None, at: datetime = DAY
+) -> EnvironmentSpec:
+    return environment.specify(report(*claims), issue(repository, at), options or Options(), source)
+
+
+def named(found: EnvironmentSpec, name: str) -> Requirement:
+    return next(each for each in found.requirements if each.name == name)
+
+
+def names(found: EnvironmentSpec) -> set[str]:
+    return {each.name for each in found.requirements}
+
+
+@pytest.mark.parametrize(
+    ("written", "source", "meant"),
+    [
+        ("2.12.0+cu126", "dump", "==2.12.0"),
+        ("2.4.x", "text", "==2.4.*"),
+        ("2.4.*", "requirements", "==2.4.*"),
+        ("v1.3.1", "text", "==1.3.1"),
+        ("2.4", "text", "==2.4.*"),
+        ("2.4", "dump", "==2.4"),
+        ("==1.26.4", "requirements", "==1.26.4"),
+        (">=2.0, <3", "requirements", "<3,>=2.0"),
+        ("2.6.0rc1", "text", "==2.6.0rc1"),
+        ("2.3.0a0+6ddf5cf85e.nv24.4", "dump", "==2.3.*"),
+        ("2.6.0.dev20250101", "dump", ""),
+        ("master", "text", ""),
+        ("main branch", "text", ""),
+        ("latest", "text", ""),
+        ("?", "text", None),
+    ],
+)
+def test_a_version_as_written_means_one_specifier(written: str, source: str, meant: str | None) -> None:
+    assert versions.specifier(written, source) == meant
+
+
+def test_what_a_program_printed_beats_what_a_person_typed() -> None:
+    found = spec("import torch", claim("torch", "2.1.0", "text"), claim("torch", "2.3.1", "dump"))
+    assert named(found, "torch").specifier == "==2.3.1"
+    assert named(found, "torch").rung is Rung.ISSUE
+    assert "2.1.0" in next(each for each in found.claims if each.name == "torch").note
+
+
+def test_an_option_beats_every_claim() -> None:
+    found = spec("import einops", claim("einops", "0.6.0"), options=Options(pins=("einops==0.7.0",), python="3.9"))
+    assert (named(found, "einops").specifier, named(found, "einops").rung) == ("==0.7.0", Rung.OPTION)
+    assert found.python == "3.9"
+
+
+@pytest.mark.parametrize("pin", ["einops=0.7", "x @ https://example.invalid/x.whl", "-r other.txt", "a; os_name=='nt'"])
+def test_a_pin_that_is_not_a_plain_requirement_is_the_users_error(pin: str) -> None:
+    with pytest.raises(UserError):
+        spec("", options=Options(pins=(pin,)))
+
+
+def test_only_what_is_imported_or_under_test_is_installed() -> None:
+    dump = [claim(name, "1.0.0") for name in ("pandas", "scipy", "requests", "nvidia-cublas-cu12", "pip")]
+    found = spec("import torch\nimport os, sys\nfrom .mine import x\nfrom utils import y", *dump)
+    assert names(found) == {"torch"}
+    assert {each.name for each in found.constraints} == {"pandas", "scipy", "requests"}
+
+
+def test_the_package_under_test_comes_from_the_repository() -> None:
+    found = spec("import torch", repository="Lightning-AI/pytorch-lightning")
+    assert named(found, "lightning").rung is Rung.REPOSITORY
+    imported = spec("import pytorch_lightning as pl", claim("lightning", "2.5.0"), repository="Lightning-AI/pytorch-lightning")
+    assert named(imported, "pytorch-lightning").specifier == "==2.5.0"
+    assert "lightning" not in names(imported)
+
+
+def test_a_guess_from_the_repositorys_name_needs_a_second_sign() -> None:
+    assert "example-dl" not in names(spec("import torch", repository="example-org/example-dl"))
+    assert "example-dl" in names(spec("import torch", claim("example-dl", "1.0"), repository="example-org/example-dl"))
+    traced = environment.specify(report(frames=("example_dl",)), issue("example-org/example-dl"), Options(), "import torch")
+    assert "example-dl" in names(traced)
+
+
+@pytest.mark.parametrize(
+    ("source", "distribution"),
+    [
+        ("import cv2", "opencv-python-headless"),
+        ("from sklearn.svm import SVC", "scikit-learn"),
+        ("from PIL import Image", "pillow"),
+        ("import torch_geometric.nn as g", "torch-geometric"),
+        ("import tensorflow as tf", "tensorflow-cpu"),
+        ("from google.protobuf import text_format", "protobuf"),
+        ("m = __import__('einops')", "einops"),
+    ],
+)
+def test_import_names_become_distributions(source: str, distribution: str) -> None:
+    assert distribution in names(spec(source))
+
+
+def test_a_damaged_program_still_shows_its_imports() -> None:
+    assert modules.top_level("import torch, numpy as np\n>>> from einops import rearrange\nprint 'x'\nimport os") == (
+        "torch",
+        "numpy",
+        "einops",
+    )
+
+
+def test_aliases_in_prose_are_the_same_package() -> None:
+    assert [repositories.alias(name) for name in ("PyTorch", "PyG", "HF transformers", "TF", "tensorflow_gpu")] == [
+        "torch",
+        "torch-geometric",
+        "transformers",
+        "tensorflow",
+        "tensorflow",
+    ]
+
+
+def test_keras_3_gets_the_backend_that_the_program_chooses() -> None:
+    chosen = spec("import os\nos.environ['KERAS_BACKEND'] = 'jax'\nimport keras")
+    assert chosen.variables == {"KERAS_BACKEND": "jax"}
+    assert "jax" in names(chosen)
+    assert spec("import keras").variables == {"KERAS_BACKEND": "tensorflow"}
+    assert "tensorflow-cpu" in names(spec("import keras"))
+
+
+def test_keras_2_brings_the_tensorflow_it_was_released_with() -> None:
+    found = spec("import keras", claim("keras", "2.14.0"))
+    assert named(found, "tensorflow-cpu").specifier == "==2.14.*"
+    assert found.variables == {}
+    early = spec("import keras", at=datetime(2023, 6, 1, tzinfo=UTC))
+    assert early.variables == {}
+
+
+def test_a_library_that_leaves_its_framework_to_the_user_gets_one() -> None:
+    assert {"transformers", "torch"} <= names(spec("import transformers"))
+    assert "torch" not in names(spec("import transformers, jax"))
+
+
+def test_the_date_is_the_cut_off_and_torch_is_exempt() -> None:
+    found = spec("import torch")
+    assert found.exclude_newer == DAY
+    assert "torch" in found.undated
+    assert "2024-12-01" in named(found, "torch").reason
+
+
+def test_master_means_the_newest_release_of_that_day() -> None:
+    found = spec("import einops", claim("einops", "master", "text"))
+    assert named(found, "einops").specifier == ""
+    assert "master" in named(found, "einops").reason
+
+
+@pytest.mark.parametrize(
+    ("year", "minor"),
+    [(2017, "3.6"), (2020, "3.8"), (2021, "3.9"), (2022, "3.10"), (2024, "3.11"), (2026, "3.11"), (2029, "3.14")],
+)
+def test_the_usual_python_of_a_day(year: int, minor: str) -> None:
+    assert pythons.usual(datetime(year, 12, 31, tzinfo=UTC), "3.11") == minor
+
+
+def test_the_python_that_the_report_names_is_asked_for() -> None:
+    assert spec("import six", claim("python", "3.12.2(?)", "text")).python == "3.12"
+
+
+def test_a_clone_is_used_for_what_is_not_released() -> None:
+    where = Options(repo="https://example.invalid/a/einops.git")
+    assert spec("import einops", claim("einops", "0.7.0"), repository="arogozhnikov/einops", options=where).repo is None
+    unreleased = spec("import einops", claim("einops", "main", "text"), repository="arogozhnikov/einops", options=where)
+    assert unreleased.repo is not None
+    assert unreleased.repo.url == "https://example.invalid/a/einops.git"
+    forced = Options(repo="./clone", ref="v1")
+    local = spec("import einops", claim("einops", "0.7.0"), repository="arogozhnikov/einops", options=forced).repo
+    assert local is not None
+    assert (local.path, local.ref, local.url) == ("./clone", "v1", "")
+
+
+def test_a_missing_module_becomes_one_more_requirement() -> None:
+    wanted = environment.requirement_for_import("yaml")
+    assert wanted is not None
+    assert (wanted.name, wanted.rung) == ("pyyaml", Rung.REPAIR)
+    assert environment.requirement_for_import("utils") is None
+    assert environment.requirement_for_import("json") is None
+    grown = environment.add(spec("import torch"), wanted)
+    assert "pyyaml" in names(grown)
+    assert named(environment.add(grown, wanted.model_copy(update={"specifier": "<6"})), "pyyaml").specifier == "<6"
+    assert len(environment.add(grown, wanted).requirements) == len(grown.requirements)
+
+
+def test_alternatives_are_the_other_claim_and_the_newest_of_that_day() -> None:
+    said = report(claim("einops", "0.7.0"), claim("einops", "0.6.1", "text"))
+    where = issue("arogozhnikov/einops")
+    first = environment.specify(said, where, Options(), "import einops")
+    others = environment.alternatives(first, said, where)
+    assert [named(each, "einops").specifier for each in others] == ["==0.6.1", ""]
+
+
+def test_alternatives_without_a_claim_are_the_neighbours_of_what_was_built() -> None:
+    where = issue("arogozhnikov/einops")
+    first = environment.specify(report(), where, Options(), "import einops")
+    built = Environment(
+        id="x", python="3.11.7", interpreter="p", packages=(Package(name="einops", version="0.7.0", rung=Rung.DATE),)
+    )
+    others = environment.alternatives(first, report(), where, built, ("0.6.1", "0.7.0", "0.8.0"))
+    assert [named(each, "einops").specifier for each in others] == ["==0.8.0", "==0.6.1"]
+    assert environment.alternatives(first, report(), where) == ()
+
+
+def test_the_neighbour_of_a_release_that_is_gone() -> None:
+    offered = ("1.9.5", "2.5.6", "2.6.0", "2.6.1", "2.6.4", "2.7.0", "2.6.2.dev1")
+    assert versions.neighbours("2.6.2", offered)[:3] == ["2.6.1", "2.6.0", "2.6.4"]
+    assert versions.neighbours("3.0.0", offered)[0] == "2.7.0"

@@ -38,11 +38,15 @@ _Each = Annotated[Literal["each", "docker", "bwrap", "process"], typer.Option(he
 
 @app.command()
 def issues(
-    folder: Annotated[Path, typer.Argument(help="Holds cases/*.json and keys/*.json.", show_default=False)],
-    only: Annotated[str, typer.Option(help="Ids, or beginnings of ids, with commas between.", show_default=False)] = "",
-    jobs: Annotated[int, typer.Option(min=1, help="Cases at a time.")] = 1,
+    folder: Annotated[Path, typer.Argument(help="Holds cases/*.json and keys/*.json.", metavar="DIR", show_default=False)],
+    only: Annotated[
+        str, typer.Option(help="Ids, or beginnings of ids, with commas between.", metavar="ID,...", show_default=False)
+    ] = "",
+    jobs: Annotated[int, typer.Option(min=1, help="Cases at a time.", metavar="N")] = 1,
     sandbox: _Sandbox = "auto",
-    out: Annotated[Path | None, typer.Option(help="Keeps a run folder a case; finished ones are not run again.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Keeps a run folder a case; finished ones are not run again.", metavar="DIR")
+    ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cases again.")] = False,
     overhead: Annotated[bool, typer.Option("--overhead", help="Also run each final script bare, and compare.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
@@ -93,7 +97,7 @@ def _reproducer(settings: Settings, options: Options, sandbox: Sandbox, cancel: 
 
 @app.command("sandbox")
 def sandbox_starts(
-    runs: Annotated[int, typer.Option(min=1, help="Starts of each kind.")] = 15,
+    runs: Annotated[int, typer.Option(min=1, help="Starts of each kind.", metavar="N")] = 15,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
 ) -> None:
     """Compare the start of a hardened container with a plain one, and with bubblewrap."""
@@ -103,9 +107,9 @@ def sandbox_starts(
 
 @app.command()
 def killing(
-    times: Annotated[int, typer.Option(min=1, help="Kills in each sandbox.")] = 20,
+    times: Annotated[int, typer.Option(min=1, help="Kills in each sandbox.", metavar="N")] = 20,
     sandbox: _Each = "each",
-    seed: Annotated[int, typer.Option(help="Chooses the moments.")] = 0,
+    seed: Annotated[int, typer.Option(help="Chooses the moments.", metavar="N")] = 0,
 ) -> None:
     """Kill the command line at random moments; nothing may be left, and the next run must succeed."""
     with boundary():

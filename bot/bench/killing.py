@@ -49,6 +49,7 @@ def kill_runs(sandbox: str, times: int, containers: Containers, *, seed: int = 0
     chance = random.Random(seed)  # noqa: S311 - moments to kill at, no secret
     with adopted_orphans(), tempfile.TemporaryDirectory(prefix="reprise-killing-") as folder:
         home = Path(folder)
+        home.chmod(0o755)  # root's runs are given to another user, who must reach the cache in it
         cold_s = _whole(sandbox, home, home / "cache")
         warm_s = _whole(sandbox, home, home / "cache")
         for number in range(times):

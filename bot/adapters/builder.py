@@ -29,21 +29,26 @@ from sandbox.port import Sandbox, SandboxError
 
 _TRIES = 12
 _FRESH_S = 86_400.0
+_PROBE_S = 3_600.0
 _TORCH_DEPENDENCIES = ("setuptools",)
 
 
 @dataclass
 class UvBuilder:
-    """The Builder of this machine. `cache` is where environments live; `sandbox` is where source distributions are built."""
+    """The Builder of this machine. `cache` is where environments live, `sandbox` where source distributions are built.
+
+    `default_torch` allows the usual build of torch where no CPU build can be had; `torch_index` says whether the index of
+    CPU builds answers, None when that is to be found out.
+    """
 
     cache: Path
     sandbox: Sandbox | None = None
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     default_torch: bool = False
+    torch_index: bool | None = None
     _index: PackageIndex = field(init=False)
     _settings: indexes.Indexes = field(init=False)
-    _backend: dict[str, bool] = field(default_factory=dict)
-    _probing: Lock = field(default_factory=Lock)
+    _probing: Lock = field(default_factory=Lock, init=False)
 
     def __post_init__(self) -> None:
         self._settings = indexes.read(self.environ)
@@ -84,14 +89,20 @@ class UvBuilder:
         if noted is None or (spec.exclude_newer is None and time.time() - noted.get("at", 0) > _FRESH_S):
             return None
         known = Environment.model_validate(noted["environment"])
-        return known if cache.complete("envs", known.id) else None
+        whole = cache.complete("envs", known.id) and all(Path(mount).exists() for mount in known.mounts)
+        return known if whole else None
 
     def reachable(self, installer: Installer, python: Snapshot) -> bool:
-        """Whether the index of CPU builds of torch answers; asked once for the life of the process."""
+        """Whether the index of CPU builds of torch answers; asked once an hour at most, as the answer may take seconds."""
         with self._probing:
-            if "cpu" not in self._backend:
-                self._backend["cpu"] = installer.reachable("cpu", python)
-            return self._backend["cpu"]
+            if self.torch_index is None:
+                noted = installer.cache.recall("torch-index") or {}
+                if time.time() - noted.get("at", 0) < _PROBE_S:
+                    self.torch_index = bool(noted.get("answers"))
+                else:
+                    self.torch_index = installer.reachable("cpu", python)
+                    installer.cache.note("torch-index", {"at": time.time(), "answers": self.torch_index})
+            return self.torch_index
 
 
 class _Job:

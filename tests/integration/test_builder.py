@@ -1,0 +1,368 @@
+"""The builder against a package index made of files: dates, neighbours, clones, builds from source, the cache and its locks."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import threading
+import time
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bot.adapters.builder import UvBuilder
+from bot.adapters.clone import Git
+from bot.errors import BuildError, IndexUnreachable, Stopped, UserError
+from bot.models.environment import Claimed, Environment, EnvironmentSpec, RepoSource, Requirement, Rung
+from sandbox.cache import Cache
+from sandbox.port import RunSpec
+from sandbox.process import ProcessSandbox
+
+HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
+SPRING, SUMMER = datetime(2024, 3, 1, tzinfo=UTC), datetime(2024, 6, 1, tzinfo=UTC)
+
+
+class Index:
+    """A simple index of files with upload dates."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.links: dict[str, list[str]] = {}
+
+    def wheel(self, name: str, version: str, day: str, requires: tuple[str, ...] = (), tag: str = "py3-none-any") -> None:
+        plain = name.replace("-", "_")
+        info = f"{plain}-{version}.dist-info"
+        meta = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {r}\n" for r in requires)
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as pack:
+            pack.writestr(f"{plain}/__init__.py", f"version = {version!r}\n")
+            pack.writestr(f"{info}/METADATA", meta)
+            pack.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n")
+            pack.writestr(f"{info}/RECORD", "")
+        self._add(name, f"{plain}-{version}-{tag}.whl", buffer.getvalue(), day)
+
+    def source(self, name: str, version: str, day: str) -> None:
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz") as pack:
+            for file, text in project(name, version).items():
+                entry = tarfile.TarInfo(f"{name}-{version}/{file}")
+                entry.size = len(text.encode())
+                pack.addfile(entry, io.BytesIO(text.encode()))
+        self._add(name, f"{name}-{version}.tar.gz", buffer.getvalue(), day)
+
+    def _add(self, name: str, file: str, data: bytes, day: str) -> None:
+        folder = self.root / "simple" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(data)
+        digest = hashlib.sha256(data).hexdigest()
+        link = f'<a href="{file}#sha256={digest}" data-upload-time="{day}T00:00:00Z">{file}</a>'
+        self.links.setdefault(name, []).append(link)
+        page = "<!DOCTYPE html><html><body>" + "".join(self.links[name]) + "</body></html>"
+        (folder / "index.html").write_text(page, encoding="utf-8")
+
+
+def project(name: str, version: str) -> dict[str, str]:
+    """A project that builds itself, with a back end of its own: nothing has to be fetched."""
+    backend = f"""
+import os, zipfile
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    name = "{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(directory, name), "w") as pack:
+        pack.writestr("{name}/__init__.py", "secret = " + repr(os.environ.get("REPRISE_TEST_SECRET")) + "\\n")
+        pack.writestr("{name}-{version}.dist-info/METADATA", "Metadata-Version: 2.1\\nName: {name}\\nVersion: {version}\\n")
+        pack.writestr("{name}-{version}.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        pack.writestr("{name}-{version}.dist-info/RECORD", "")
+    return name
+def get_requires_for_build_wheel(config_settings=None):
+    return []
+"""
+    pyproject = f'[project]\nname = "{name}"\nversion = "{version}"\n[build-system]\nrequires = []\nbuild-backend = "back"\nbackend-path = ["."]\n'
+    return {
+        "pyproject.toml": pyproject,
+        "back.py": backend,
+        f"{name}/__init__.py": "",
+        "PKG-INFO": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
+    }
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Index, Path]:
+    """One index and one cache for all tests; the sandbox's own user must be able to look inside."""
+    root = tmp_path_factory.mktemp("builder")
+    for folder in (root, *root.parents[:2]):
+        folder.chmod(0o755)
+    index = Index(root)
+    for version, day in (("1.0.0", "2024-01-01"), ("1.0.1", "2024-02-01"), ("1.1.0", "2024-05-01"), ("2.0.0", "2025-01-01")):
+        index.wheel("alpha", version, day, requires=("beta",))
+    index.wheel("beta", "0.1", "2024-01-01")
+    index.wheel("beta", "0.2", "2024-04-01")
+    index.wheel("needs-new", "1.0", "2024-01-01", requires=("newer>=2",))
+    index.wheel("newer", "2.0", "2025-01-01")
+    index.wheel("elsewhere", "1.0", "2024-01-01", tag="cp399-none-any")
+    index.source("gamma", "3.1", "2024-01-01")
+    index.wheel("setuptools", "80.0", "2025-01-01")
+    return index, root / "cache"
+
+
+@pytest.fixture
+def builder(places: tuple[Index, Path]) -> UvBuilder:
+    return fresh_builder(places)
+
+
+def fresh_builder(places: tuple[Index, Path], **environ: str) -> UvBuilder:
+    index, cache = places
+    own = {"PIP_INDEX_URL": (index.root / "simple").as_uri(), "PIP_CONFIG_FILE": "/dev/null", "HOME": str(index.root)}
+    return UvBuilder(cache, ProcessSandbox(), environ={"PATH": os.environ["PATH"], **own, **environ}, torch_index=False)
+
+
+def wanted(name: str, specifier: str = "", rung: Rung = Rung.IMPORT) -> Requirement:
+    return Requirement(name=name, specifier=specifier, rung=rung, reason="test")
+
+
+def spec(*requirements: Requirement, at: datetime | None = SPRING, **more: object) -> EnvironmentSpec:
+    return EnvironmentSpec.model_validate({"python": HOST, "requirements": requirements, "exclude_newer": at, **more})
+
+
+def says(environment: Environment, code: str) -> str:
+    """What a program prints in the environment, seen by the sandbox."""
+    run = RunSpec((environment.interpreter, "-c", code), env=environment.variables)
+    result = ProcessSandbox().run(run)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout.strip()
+
+
+def test_the_date_decides_and_a_claim_beats_it(builder: UvBuilder) -> None:
+    dated = builder.build(spec(wanted("alpha")))
+    assert (dated.version("alpha"), dated.version("beta")) == ("1.0.1", "0.1")
+    assert {each.name: each.rung for each in dated.packages}["alpha"] is Rung.DATE
+    assert {each.name: each.rung for each in dated.packages}["beta"] is Rung.DEPENDENCY
+    claimed = builder.build(spec(wanted("alpha", "==2.0.0", Rung.ISSUE)))
+    assert (claimed.version("alpha"), claimed.version("beta")) == ("2.0.0", "0.1")
+    assert says(dated, "import alpha, beta; print(alpha.version, beta.version)") == "1.0.1 0.1"
+
+
+def test_the_second_time_it_is_warm_and_fast(places: tuple[Index, Path], builder: UvBuilder) -> None:
+    first = builder.build(spec(wanted("beta")))
+    again = fresh_builder(places).build(spec(wanted("beta")))
+    assert again.warm
+    assert again.seconds < 1.0
+    assert (again.id, again.packages, again.lock) == (first.id, first.packages, first.lock)
+
+
+def test_a_release_that_is_gone_gives_way_to_its_neighbour(builder: UvBuilder) -> None:
+    claims = (Claimed(name="alpha", claimed="1.0.2", resolved=""),)
+    built = builder.build(spec(wanted("alpha", "==1.0.2", Rung.ISSUE), claims=claims))
+    alpha = next(each for each in built.packages if each.name == "alpha")
+    assert (alpha.version, alpha.rung) == ("1.0.1", Rung.NEIGHBOUR)
+    assert (built.claims[0].claimed, built.claims[0].resolved) == ("1.0.2", "1.0.1")
+    assert built.steps[0].error
+    assert not built.steps[-1].error
+
+
+def test_bounds_go_before_requirements(builder: UvBuilder) -> None:
+    bound = Requirement(name="beta", specifier="==9.9", rung=Rung.ISSUE, reason="claimed")
+    built = builder.build(
+        spec(wanted("alpha"), constraints=(bound,), claims=(Claimed(name="beta", claimed="9.9", resolved=""),))
+    )
+    assert built.version("beta") == "0.1"
+    assert "left to the resolver" in built.claims[0].note
+    kept = builder.build(spec(wanted("alpha"), at=SUMMER, constraints=(bound.model_copy(update={"specifier": "==0.1"}),)))
+    assert (kept.version("alpha"), kept.version("beta")) == ("1.1.0", "0.1")
+
+
+def test_a_guessed_name_that_no_index_has_is_left_out(builder: UvBuilder) -> None:
+    built = builder.build(spec(wanted("beta"), wanted("no-such-thing")))
+    assert built.version("beta") == "0.1"
+    assert any("no-such-thing" in each.name for each in built.claims)
+    with pytest.raises(BuildError, match="no-such-thing") as failure:
+        builder.build(spec(wanted("no-such-thing", "==1", Rung.OPTION)))
+    assert failure.value.steps
+
+
+def test_a_dependency_newer_than_the_report_is_let_in(builder: UvBuilder) -> None:
+    built = builder.build(spec(wanted("needs-new")))
+    assert built.version("newer") == "2.0"
+    assert any(each.name == "newer" for each in built.claims)
+
+
+def test_what_comes_as_source_is_built_in_the_sandbox_without_secrets(places: tuple[Index, Path]) -> None:
+    built = fresh_builder(places, REPRISE_TEST_SECRET="s3cret").build(spec(wanted("gamma")))
+    assert built.version("gamma") == "3.1"
+    assert says(built, "import gamma; print(gamma.secret)") == "None"
+
+
+def test_without_a_sandbox_nothing_is_built_from_source(places: tuple[Index, Path], tmp_path: Path) -> None:
+    builder = fresh_builder(places)
+    builder.sandbox, builder.cache = None, tmp_path
+    with pytest.raises(BuildError) as failure:
+        builder.build(spec(wanted("gamma")))
+    assert any("no sandbox" in step.error for step in failure.value.steps)
+
+
+def test_wheels_for_another_python_only_end_in_a_reason(builder: UvBuilder) -> None:
+    with pytest.raises(BuildError, match="elsewhere"):
+        builder.build(spec(wanted("elsewhere", "==1.0", Rung.OPTION)))
+
+
+def test_no_answer_from_the_index_is_not_the_reports_fault(places: tuple[Index, Path]) -> None:
+    builder = fresh_builder(places, PIP_INDEX_URL="http://127.0.0.1:9/simple")
+    with pytest.raises(IndexUnreachable):
+        builder.build(spec(wanted("beta"), at=SUMMER))
+
+
+def test_builders_at_once_make_one_environment(places: tuple[Index, Path]) -> None:
+    asked = spec(wanted("alpha"), wanted("beta"), at=SUMMER)
+    with ThreadPoolExecutor(4) as pool:
+        built = list(pool.map(lambda _: fresh_builder(places).build(asked), range(4)))
+    assert len({each.id for each in built}) == 1
+    assert says(built[0], "import alpha; print(alpha.version)") == "1.1.0"
+
+
+def test_an_unfinished_environment_is_built_again_and_swept(places: tuple[Index, Path], builder: UvBuilder) -> None:
+    built = builder.build(spec(wanted("alpha", "==1.0.0", Rung.ISSUE)))
+    root = places[1] / "envs" / built.id
+    (root / ".complete").unlink()
+    shutil.rmtree(root / "lib")
+    again = builder.build(spec(wanted("alpha", "==1.0.0", Rung.ISSUE)))
+    assert not again.warm
+    assert says(again, "import alpha; print(alpha.version)") == "1.0.0"
+    (places[1] / "envs" / "half").mkdir()
+    assert Cache(places[1]).sweep() >= 1
+    assert not (places[1] / "envs" / "half").exists()
+    assert root.exists()
+
+
+def test_the_cache_is_readable_by_others_and_byte_code_is_there(places: tuple[Index, Path], builder: UvBuilder) -> None:
+    built = builder.build(spec(wanted("beta")))
+    package = Path(built.interpreter).parent.parent / f"lib/python{HOST}/site-packages/beta"
+    assert list((package / "__pycache__").glob("*.pyc"))
+    for path in (places[1], package, package / "__init__.py", *map(Path, built.mounts)):
+        assert path.stat().st_mode & 0o004
+
+
+def test_a_request_to_stop_stops(builder: UvBuilder) -> None:
+    stop = threading.Event()
+    stop.set()
+    with pytest.raises(Stopped):
+        builder.build(spec(wanted("alpha", "==1.1.0", Rung.ISSUE)), cancel=stop)
+
+
+def test_a_helper_dies_with_whoever_started_it() -> None:
+    code = "from sandbox import child; print('up', flush=True); child.run(['/bin/sleep', '313.7'], env={})"
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
+    assert parent.stdout is not None
+    parent.stdout.readline()
+    until(lambda: len(sleepers()) == 1)
+    parent.send_signal(signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    until(lambda: not sleepers())
+
+
+def sleepers() -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes()
+        except OSError:
+            continue
+        if line.startswith(b"/bin/sleep\x00313.7"):
+            found.append(path.parent.name)
+    return found
+
+
+def until(holds: object) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def git(where: Path, *argv: str, day: str = "2024-01-10T00:00:00Z") -> str:
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(where),
+        "GIT_AUTHOR_DATE": day,
+        "GIT_COMMITTER_DATE": day,
+        "GIT_CONFIG_NOSYSTEM": "1",
+    }
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false")
+    return subprocess.run(
+        ["git", *identity, *argv], cwd=where, env=env, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Two commits, a tag, a hook and a link that points outside."""
+    where = tmp_path / "repo"
+    where.mkdir()
+    git(where, "init", "-q", "-b", "main")
+    for name, text in project("delta", "1.0").items():
+        (where / name).parent.mkdir(exist_ok=True)
+        (where / name).write_text(text, encoding="utf-8")
+    (where / "outside").symlink_to("/etc/passwd")
+    git(where, "add", ".")
+    git(where, "commit", "-qm", "one")
+    git(where, "tag", "v1.0")
+    (where / "pyproject.toml").write_text(project("delta", "1.1")["pyproject.toml"], encoding="utf-8")
+    (where / "back.py").write_text(project("delta", "1.1")["back.py"], encoding="utf-8")
+    git(where, "commit", "-qam", "two", day="2024-05-10T00:00:00Z")
+    hook = where / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n", encoding="utf-8")
+    hook.chmod(0o755)
+    return where
+
+
+def test_a_clone_is_built_at_the_newest_commit_of_that_day(builder: UvBuilder, repository: Path) -> None:
+    asked = spec(wanted("delta"), wanted("beta"), repo=RepoSource(url="", path=str(repository)))
+    built = builder.build(asked)
+    assert built.commit == git(repository, "rev-parse", "v1.0")
+    assert {each.name: (each.version, each.rung) for each in built.packages}["delta"] == ("1.0", Rung.REPOSITORY)
+    assert says(built, "import delta, beta; print(delta.secret)") == "None"
+    later = builder.build(spec(wanted("delta"), at=SUMMER, repo=RepoSource(url="", path=str(repository))))
+    assert later.version("delta") == "1.1"
+    tagged = builder.build(spec(wanted("delta"), at=SUMMER, repo=RepoSource(url="", path=str(repository), ref="v1.0")))
+    assert tagged.version("delta") == "1.0"
+
+
+def test_a_clone_that_is_no_package_goes_on_the_path_with_its_requirements(builder: UvBuilder, tmp_path: Path) -> None:
+    where = tmp_path / "research"
+    where.mkdir()
+    git(where, "init", "-q", "-b", "main")
+    (where / "net.py").write_text("import beta\nanswer = 42\n", encoding="utf-8")
+    (where / "requirements.txt").write_text("beta  # needed\n--extra-index-url x\n-e .\n", encoding="utf-8")
+    git(where, "add", ".")
+    git(where, "commit", "-qm", "one")
+    built = builder.build(spec(repo=RepoSource(url="", path=str(where))))
+    assert says(built, "import net; print(net.answer)") == "42"
+    assert any(Path(mount, "net.py").exists() for mount in built.mounts)
+
+
+def test_a_checkout_runs_and_follows_nothing(repository: Path, tmp_path: Path) -> None:
+    checkout = Git(Cache(tmp_path / "cache"), dict(os.environ)).checkout(RepoSource(url="", path=str(repository)), None)
+    assert not (tmp_path / "ran").exists()
+    assert not (checkout.tree / "outside").is_symlink()
+    assert "root:" not in (checkout.tree / "outside").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("ref", ["--upload-pack=touch x", "-x", "a..b", "main; id", "no-such-branch", "HEAD~1"])
+def test_a_reference_cannot_be_an_option_or_missing(repository: Path, tmp_path: Path, ref: str) -> None:
+    with pytest.raises(UserError):
+        Git(Cache(tmp_path / "cache"), dict(os.environ)).checkout(RepoSource(url="", path=str(repository), ref=ref), None)
+
+
+@pytest.mark.parametrize("url", ["ext::sh -c id", "--upload-pack=id", "file:///etc", "ssh://host/x", "https://host/$(id)"])
+def test_only_https_addresses_are_cloned(tmp_path: Path, url: str) -> None:
+    with pytest.raises(UserError):
+        Git(Cache(tmp_path / "cache"), dict(os.environ)).checkout(RepoSource(url=url), None)

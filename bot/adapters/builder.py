@@ -136,8 +136,9 @@ class _Job:
         return self._installed(draft, pins)
 
     def _first(self) -> Draft:
-        wanted = self._python()
+        wanted, why = self._python()
         requirements, notes = self._requirements()
+        notes += (("python", why),) if why else ()
         draft = Draft(
             what=f"as the report says, Python {wanted}", minor=wanted, requirements=requirements,
             constraints=self.spec.constraints, exclude_newer=self.spec.exclude_newer, notes=notes,
@@ -147,17 +148,21 @@ class _Job:
             draft = self._with_repository(draft)
         return _with_bounds(draft, ladder.bounds(draft, self._oldest(draft)))
 
-    def _python(self) -> str:
+    def _python(self) -> tuple[str, str]:
+        """The Python to begin with, and why it is not the one that was asked for."""
+        asked = self.spec.python
         if any(each.name == "torch" for each in self.spec.requirements):
             if not self.torch.possible:
                 raise BuildError(torch.NONE_TO_BE_HAD)
             if self.torch.minor and not self._fixed():
-                return self.torch.minor
-        if self.spec.python in self.found:
-            return self.spec.python
+                why = f"{self.torch.minor}, for which there is a CPU build of torch"
+                return self.torch.minor, why if self.torch.minor != asked else ""
+        if asked in self.found:
+            return asked, ""
         if self._fixed():
-            raise BuildError(f"Python {self.spec.python} is not on this machine; there is {', '.join(self.found)}.")
-        return pythons.by_distance(self.spec.python, tuple(self.found))[0]
+            raise BuildError(f"Python {asked} is not on this machine; there is {', '.join(self.found)}.")
+        near = pythons.by_distance(asked, tuple(self.found))[0]
+        return near, f"{near}, the nearest on this machine"
 
     def _requirements(self) -> tuple[tuple[Requirement, ...], tuple[tuple[str, str], ...]]:
         """What to install, with torch as it can be had; packages that load only beside another torch are left out."""

@@ -17,7 +17,8 @@ _GUESSES = {Rung.IMPORT, Rung.REPOSITORY, Rung.REPAIR}
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """One way to put the environment together. `what` says how it differs from the one before; `notes` go beside the claims."""
+    """One way to put the environment together. `what` says how it differs from the one before; `notes` go beside the claims,
+    `passed` are the Pythons that did not do."""
 
     what: str
     minor: str
@@ -27,6 +28,7 @@ class Draft:
     undated: tuple[str, ...] = ()
     wheels: tuple[Path, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
+    passed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def next_draft(draft: Draft, text: str, world: World, tried: Iterable[Draft]) ->
 
 
 def _essence(draft: Draft) -> Draft:
-    return replace(draft, what="", notes=())
+    return replace(draft, what="", notes=(), passed=())
 
 
 def _forget_unknown(draft: Draft, text: str, _: World) -> Draft | None:
@@ -104,17 +106,17 @@ def _python_with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
 
 
 def _any_python(draft: Draft, _text: str, world: World) -> Draft | None:
-    others = [minor for minor in pythons.by_distance(draft.minor, world.minors) if minor != draft.minor]
-    return _other_python(draft, world, set(others[:1]))
+    return _other_python(draft, world, set(world.minors))
 
 
 def _other_python(draft: Draft, world: World, fitting: set[str]) -> Draft | None:
-    others = tuple(fitting - {draft.minor})
+    others = tuple(fitting - {draft.minor, *draft.passed})
     if world.fixed_python or not others:
         return None
     minor = pythons.by_distance(draft.minor, others)[0]
     note = ("python", f"{minor}, because no solution was found for {draft.minor}")
-    return replace(draft, what=f"with Python {minor}", minor=minor, notes=(*draft.notes, note))
+    passed = (*draft.passed, draft.minor)
+    return replace(draft, what=f"with Python {minor}", minor=minor, notes=(*draft.notes, note), passed=passed)
 
 
 def _meets(minor: str, bound: str) -> bool:

@@ -1,0 +1,173 @@
+"""Index settings from pip and uv, the choice of torch, and what the resolver's words lead to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bot.adapters import ladder, torch
+from bot.adapters.index import PackageIndex
+from bot.adapters.ladder import Draft, World
+from bot.models.environment import EnvironmentSpec, Requirement, Rung
+from bot.rules.packages import complaints
+from sandbox import indexes
+
+DAY = datetime(2024, 3, 1, tzinfo=UTC)
+
+
+def wanted(name: str, specifier: str = "", rung: Rung = Rung.ISSUE) -> Requirement:
+    return Requirement(name=name, specifier=specifier, rung=rung, reason="test")
+
+
+def draft(*requirements: Requirement, **more: object) -> Draft:
+    return replace(Draft(what="first", minor="3.12", requirements=requirements, exclude_newer=DAY), **more)  # type: ignore[arg-type]
+
+
+def world(*offered: str, minors: tuple[str, ...] = ("3.10", "3.11", "3.12"), fixed: bool = False) -> World:
+    return World(lambda _: offered, minors, lambda _name, _draft: Path("/w/x-1-py3-none-any.whl"), fixed)
+
+
+def test_pips_settings_become_uvs(tmp_path: Path) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/pip.conf").write_text(
+        "[global]\nindex-url = https://a.invalid/simple\nfind-links =\n  /w1\n  /w2\n", encoding="utf-8"
+    )
+    (tmp_path / ".config/pip").mkdir(parents=True)
+    (tmp_path / ".config/pip/pip.conf").write_text(
+        "[install]\nextra-index-url = https://b.invalid/simple https://c.invalid/simple\ncert = /c.pem\n", encoding="utf-8"
+    )
+    found = indexes.read({"PIP_TRUSTED_HOST": "a.invalid", "HTTPS_PROXY": "http://p:1"}, tmp_path, tmp_path / "etc")
+    assert found.variables() == {
+        "UV_DEFAULT_INDEX": "https://a.invalid/simple",
+        "UV_INDEX": "https://b.invalid/simple https://c.invalid/simple",
+        "UV_INDEX_STRATEGY": "unsafe-best-match",
+        "UV_FIND_LINKS": "/w1,/w2",
+        "SSL_CERT_FILE": "/c.pem",
+        "UV_INSECURE_HOST": "a.invalid",
+        "HTTPS_PROXY": "http://p:1",
+    }
+
+
+def test_variables_beat_files_and_uv_beats_pip(tmp_path: Path) -> None:
+    (tmp_path / "pip.conf").write_text("[global]\nindex-url = https://file.invalid/simple\n", encoding="utf-8")
+    assert indexes.read({}, tmp_path, tmp_path).index == "https://file.invalid/simple"
+    assert indexes.read({"PIP_INDEX_URL": "https://env.invalid/s"}, tmp_path, tmp_path).index == "https://env.invalid/s"
+    both = {"PIP_INDEX_URL": "https://env.invalid/s", "UV_INDEX_URL": "https://uv.invalid/s"}
+    assert indexes.read(both, tmp_path, tmp_path).index == "https://uv.invalid/s"
+    assert indexes.read({"PIP_CONFIG_FILE": "/dev/null"}, tmp_path, tmp_path).index == indexes.DEFAULT
+
+
+def test_no_password_reaches_foreign_code(tmp_path: Path) -> None:
+    environ = {"PIP_INDEX_URL": "https://me:s3cret@a.invalid/simple", "PIP_FIND_LINKS": "https://u:s3cret@w.invalid/"}
+    clean = indexes.read(environ, tmp_path, tmp_path).without_secrets()
+    assert "s3cret" not in repr(clean)
+    assert clean.index == "https://a.invalid/simple"
+
+
+def test_releases_are_read_from_a_page_of_links(tmp_path: Path) -> None:
+    page = tmp_path / "simple/x-y/index.html"
+    page.parent.mkdir(parents=True)
+    page.write_text(
+        '<a href="x_y-1.0-py3-none-any.whl#sha256=00" data-upload-time="2024-01-01T00:00:00Z">x</a>'
+        '<a href="x_y-1.10.tar.gz">x</a><a href="x_y-1.9.tar.gz" data-yanked="bad">x</a><a href="notes.txt">n</a>',
+        encoding="utf-8",
+    )
+    found = PackageIndex(indexes.Indexes(index=(tmp_path / "simple").as_uri())).releases("x-y")
+    assert [str(each.version) for each in found] == ["1.0", "1.9", "1.10"]
+    assert found[0].uploaded == datetime(2024, 1, 1, tzinfo=UTC)
+    assert (found[0].has_wheel, found[1].yanked, found[2].has_wheel) == (True, True, False)
+    assert PackageIndex(indexes.Indexes(index=(tmp_path / "simple").as_uri())).releases("nothing") == ()
+
+
+def spec(specifier: str = "", python: str = "3.12", device: str = "cpu") -> EnvironmentSpec:
+    return EnvironmentSpec.model_validate({"python": python, "requirements": (wanted("torch", specifier),), "device": device})
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Path:
+    for version, tag in (("2.5.1+cpu", "cp311"), ("2.13.0+cpu", "cp311"), ("2.13.0+cpu", "cp310"), ("2.14.0", "cp312")):
+        (tmp_path / f"torch-{version}-{tag}-{tag}-linux_x86_64.whl").touch()
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("claimed", "pin", "minor"),
+    [("==2.0.1", "torch==2.5.1+cpu", "3.11"), ("==2.13.0", "torch==2.13.0+cpu", "3.11"), ("", "torch==2.13.0+cpu", "3.11")],
+)
+def test_the_nearest_local_cpu_build_of_torch(wheels: Path, claimed: str, pin: str, minor: str) -> None:
+    found = torch.choose(spec(claimed), (wheels,), ("3.10", "3.11", "3.12"), lambda: False, default=False)
+    assert (found.pin, found.minor) == (pin, minor)
+
+
+def test_the_cpu_index_comes_first_and_a_gpu_needs_neither(wheels: Path, tmp_path: Path) -> None:
+    assert torch.choose(spec(), (wheels,), ("3.11",), lambda: True, default=False).backend == "cpu"
+    assert torch.choose(spec(device="gpu"), (wheels,), ("3.11",), lambda: False, default=False).anything
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert not torch.choose(spec(), (empty,), ("3.11",), lambda: False, default=False).possible
+    assert torch.choose(spec(), (empty,), ("3.11",), lambda: False, default=True).anything
+
+
+def test_the_resolvers_words_are_understood() -> None:
+    tags = "hint: You require CPython 3.13 (`cp313`), but we only found wheels for `a` (v1) with the following Python ABI tags: `cp39`, `cp310`"
+    assert complaints.pythons_with_wheels(tags) == {"3.9", "3.10"}
+    assert complaints.unknown("Because a-b was not found in the package registry and you require a-b") == ["a-b"]
+    assert complaints.hidden_by_date("hint: `a` was filtered by `exclude-newer` to only") == ["a"]
+    assert complaints.without_wheel(
+        "Because all versions of docopt have no usable wheels\nhint: Wheels are required for `docopt` because"
+    ) == ["docopt"]
+    assert complaints.named("numpy==1.2 and x", "numpy")
+    assert not complaints.named("numpy-quaternion==1.2", "numpy")
+    bound = "Because the current Python version (3.8.18) does not satisfy Python>=3.9 and a==1 depends on Python>=3.9"
+    assert complaints.python_bounds(bound) == [">=3.9"]
+
+
+def test_the_ladder_lets_the_weakest_go_first() -> None:
+    first = draft(wanted("a", "==1.0"), wanted("b", "==2.0"), constraints=(wanted("c", "==3"), wanted("d", "==4")))
+    text = "Because a==1.0 depends on c>=4 and you require c==3, b==2.0 is out"
+    seen, now = [first], first
+    while (following := ladder.next_draft(now, text, world("1.0", "2.0"), seen)) is not None and len(seen) < 20:
+        seen.append(following)
+        now = following
+    assert [each.what for each in seen[1:]] == [
+        "without the bound on c",
+        "without the bound on d",
+        "with any b",
+        "without the date cut-off",
+        "with Python 3.11",
+        "with Python 3.10",
+    ]
+    assert now.requirements[0].specifier == "==1.0"
+
+
+def test_the_first_requirement_keeps_its_release_unless_it_is_gone() -> None:
+    gone = ladder.next_draft(draft(wanted("a", "==1.0.2")), "no version of a==1.0.2", world("1.0.0", "1.0.1", "1.1.0"), ())
+    assert gone is not None
+    assert (gone.requirements[0].specifier, gone.requirements[0].rung) == ("==1.0.1", Rung.NEIGHBOUR)
+
+
+def test_another_python_is_taken_where_the_wheels_are_unless_one_was_asked_for() -> None:
+    tags = "you require a==1\nhint: You require x, but we only found wheels for `a` (v1) with the following Python ABI tag: `cp310`"
+    moved = ladder.next_draft(draft(wanted("a", "==1")), tags, world("1"), ())
+    assert moved is not None
+    assert moved.minor == "3.10"
+    kept = ladder.next_draft(draft(wanted("a", "==1")), tags, world("1", fixed=True), ())
+    assert kept is not None
+    assert kept.minor == "3.12"
+
+
+def test_the_cpu_build_of_tensorflow_gives_way_where_it_never_was() -> None:
+    found = ladder.next_draft(draft(wanted("tensorflow-cpu", "==2.1.9")), "no version of tensorflow-cpu==2.1.9", world(), ())
+    assert found is not None
+    assert (found.requirements[0].name, found.requirements[0].specifier) == ("tensorflow", "==2.1.9")
+
+
+def test_old_releases_bring_old_bounds() -> None:
+    names = {each.name for each in ladder.bounds(draft(), datetime(2023, 1, 1, tzinfo=UTC))}
+    assert names == {"setuptools", "numpy"}
+    assert {each.name for each in ladder.bounds(draft(), None)} == {"setuptools"}
+    claimed = draft(constraints=(wanted("numpy", "==2.1"),))
+    assert "numpy" not in {each.name for each in ladder.bounds(claimed, datetime(2023, 1, 1, tzinfo=UTC))}

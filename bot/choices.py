@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -13,18 +13,19 @@ from bot.errors import UserError
 _PYTHON = re.compile(r"^3\.(\d{1,2})(\.\d{1,3})?$", re.ASCII)
 _REF = re.compile(r"^\w[\w./@+-]{0,200}$", re.ASCII)
 _URL = re.compile(r"^(?:https?|ssh|file)://[^\s]+$|^[\w.-]+@[\w.-]+:[\w./~-]+$", re.ASCII)
-OLDEST = 6
 
 
-def python(value: str | None) -> str | None:
-    """A version such as 3.11 or 3.11.4."""
+def python(value: str | None, here: Callable[[], Sequence[str]]) -> str | None:
+    """A version such as 3.11 or 3.11.4, of a Python that is here (`here` names the minor versions)."""
     if value is None:
         return None
     match = _PYTHON.match(value)
     if match is None:
         raise UserError(f"--python {value} is not a version of Python 3.", "Give one such as --python 3.11.")
-    if int(match.group(1)) < OLDEST:
-        raise UserError(f"Python {value} is not supported.", f"The oldest that can be used is 3.{OLDEST}.")
+    minors = here()
+    if f"3.{match.group(1)}" not in minors:
+        known = ", ".join(minors) or "none"
+        raise UserError(f"Python {value} is not on this machine ({known}).", f"Install it with: uv python install {value}")
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from datetime import datetime
 from importlib import metadata
 from pathlib import Path
@@ -24,8 +25,9 @@ from bot.models.report import Report
 from bot.progress import shown_on
 from bot.render.report_json import report_text
 from bot.render.terminal import terminal
-from bot.settings import Settings
+from bot.settings import Settings, host
 from bot.settings import load as load_settings
+from sandbox.interpreters import discover
 from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.select import choose
 
@@ -72,7 +74,9 @@ def _main(
 
 @app.command()
 def reproduce(
-    source: Annotated[str, typer.Argument(help="An issue's address, owner/repo#12, a Markdown or JSON file, -, or example.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help="An issue's address, owner/repo#12, a Markdown or JSON file, -, or example.")
+    ],
     out: _Out = None,
     sandbox: _Sandbox = "auto",
     device: _Device = "cpu",
@@ -88,7 +92,7 @@ def reproduce(
     """Run a bug report: exit 0 when it is reproduced, 3 for any other verdict, 2 for a mistake, 1 for a defect of ours."""
     with exits.boundary(secrets=_secrets):
         options = Options(
-            python=choices.python(python),
+            python=choices.python(python, _pythons),
             pins=choices.pins(pins or ()),
             repo=choices.repo(repo),
             ref=choices.ref(ref),
@@ -114,13 +118,17 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findi
     with exits.boundary(secrets=_secrets):
         findings = checkup.examine(load_settings())
         typer.echo(checkup.as_json(findings) if as_json else checkup.as_text(findings, Console().width), nl=False)
-        raise typer.Exit(0 if checkup.ready(findings) else exits.USER)
+        raise typer.Exit(0 if findings.ready else exits.USER)
 
 
 @app.command()
 def schema() -> None:
     """Print the JSON Schema of report.json."""
     typer.echo(published.text(), nl=False)
+
+
+def _pythons() -> list[str]:
+    return [each.minor for each in discover(host())]
 
 
 def _secrets() -> tuple[str, ...]:
@@ -135,9 +143,9 @@ def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool
     issue = sources.load(source, settings)
     bundled = source == sources.EXAMPLE
     sandbox = _chosen(options, bundled=bundled)
-    folder = Folder(out or bootstrap.run_folder(issue, settings.runs_dir, datetime.now().astimezone()))
+    folder = exits.opened(out or bootstrap.run_folder(issue, settings.runs_dir, datetime.now().astimezone()))
     cancel = Event()
-    with exits.boundary(lambda: folder.path, lambda: settings.secrets), exits.stoppable(cancel):
+    with closing(folder), exits.boundary(lambda: folder.path, lambda: settings.secrets), exits.stoppable(cancel):
         with shown_on(Console(stderr=True)) as listener:
             report = bootstrap.reproduce(
                 Job(issue=issue, options=options), settings, folder, listener=listener, cancel=cancel, sandbox=sandbox

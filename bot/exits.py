@@ -16,6 +16,7 @@ from types import FrameType
 
 import typer
 
+from bot.adapters.folder import Folder
 from bot.errors import BuildError, Stopped, TransientError, UserError
 from bot.models.report import Report
 from bot.render.sanitize import clip, one_line, redact
@@ -40,6 +41,18 @@ def say(text: str) -> None:
         sys.stderr.flush()
     except (OSError, ValueError):
         return
+
+
+def opened(path: Path) -> Folder:
+    """The run folder, or a sentence on why it cannot be one."""
+    try:
+        return Folder(path)
+    except OSError as error:
+        message, fix = _of_the_disk(error) or (
+            f"{path} cannot be used as a folder ({error.strerror}).",
+            "Choose another --out.",
+        )
+        raise UserError(message, fix) from None
 
 
 @contextmanager

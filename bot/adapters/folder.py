@@ -56,8 +56,10 @@ class Folder:
         write(self.path / "report.json", json_text)
 
     def close(self) -> None:
-        """Let others use the folder."""
+        """Let others use the folder; one in which nothing happened goes."""
         self._mark.close()
+        if {path.name for path in self.path.iterdir()} <= {MARK, "logs"} and not any((self.path / "logs").iterdir()):
+            shutil.rmtree(self.path)
 
     def _clear(self) -> None:
         scripts = [name for name in self._mark.read().splitlines() if inside(name)]

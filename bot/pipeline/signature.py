@@ -19,7 +19,7 @@ from bot.models.signature import (
 from bot.rules.signatures import genuine, values, wording
 
 IDLE_BOUND_S = 20.0
-BUSY_BOUND_S = 90.0
+BUSY_BOUND_S = 60.0
 _MOST_MEMBERS = 6
 _BUSY = re.compile(r"infinite loop|100 ?% (?:of )?(?:one )?cpu|cpu (?:usage )?(?:at|is) 100|spins?\b|busy", re.IGNORECASE)
 _REPEATED = re.compile(

@@ -68,7 +68,8 @@ def issues(
         if as_json:
             typer.echo(bench.model_dump_json(indent=2))
         else:
-            Console().print(issues_table(bench))
+            console = Console()
+            Console(width=None if console.is_terminal else 160).print(issues_table(bench))
         if cancel.is_set():
             raise typer.Exit(OTHER)
 

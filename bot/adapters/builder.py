@@ -173,7 +173,7 @@ class _Job:
                 self.steps.append(BuildStep(what=f"leave out {each.name}", error=notes[-1][1]))
             elif self.torch.pin and each.name == "torch":
                 kept.append(_local_torch(each, self.torch.pin))
-                notes.append(("torch", kept[-1].reason))
+                notes += [("torch", kept[-1].reason)] if kept[-1].rung is Rung.NEIGHBOUR else []
             else:
                 kept.append(each)
         return tuple(kept), tuple(notes)
@@ -302,5 +302,6 @@ def _unwanted(pins: tuple[str, ...]) -> str:
 
 def _with_bounds(draft: Draft, bounds: tuple[Requirement, ...]) -> Draft:
     """Known bounds as constraints; setuptools itself is installed, because old packages import it without saying so."""
-    needed = tuple(each for each in bounds if each.name == "setuptools" and draft.requirements)
+    known = {each.name for each in draft.requirements}
+    needed = tuple(each for each in bounds if each.name == "setuptools" and known and "setuptools" not in known)
     return replace(draft, requirements=(*draft.requirements, *needed), constraints=(*draft.constraints, *bounds))

@@ -18,7 +18,8 @@ _GUESSES = {Rung.IMPORT, Rung.REPOSITORY, Rung.REPAIR}
 @dataclass(frozen=True, slots=True)
 class Draft:
     """One way to put the environment together. `what` says how it differs from the one before; `notes` go beside the claims,
-    `passed` are the Pythons that did not do."""
+    `passed` are the Pythons that did not do.
+    """
 
     what: str
     minor: str
@@ -71,19 +72,21 @@ def _forget_unknown(draft: Draft, text: str, _: World) -> Draft | None:
 
 
 def _drop_named_constraints(draft: Draft, text: str, _: World) -> Draft | None:
-    """Claims about dependencies go first, those in the way before the others."""
-    gone = {each.name for each in draft.constraints if complaints.named(text, each.name)}
-    return _without_constraints(draft, gone) if gone else None
+    """Bounds on dependencies go first, those in the way before the others, claimed ones before known ones."""
+    named = [each for each in draft.constraints if complaints.named(text, each.name)]
+    claimed = tuple(each for each in named if each.rung is Rung.ISSUE)
+    return _without(draft, claimed or tuple(named)) if named else None
 
 
 def _drop_all_constraints(draft: Draft, _text: str, _: World) -> Draft | None:
-    return _without_constraints(draft, {each.name for each in draft.constraints}) if draft.constraints else None
+    return _without(draft, draft.constraints) if draft.constraints else None
 
 
-def _without_constraints(draft: Draft, gone: set[str]) -> Draft:
-    kept = tuple(each for each in draft.constraints if each.name not in gone)
-    notes = tuple((name, "does not go with the rest; left to the resolver") for name in sorted(gone))
-    return replace(draft, what=f"without the bound on {', '.join(sorted(gone))}", constraints=kept, notes=draft.notes + notes)
+def _without(draft: Draft, gone: tuple[Requirement, ...]) -> Draft:
+    kept = tuple(each for each in draft.constraints if each not in gone)
+    names = sorted({each.name for each in gone})
+    notes = tuple((name, "does not go with the rest; left to the resolver") for name in names)
+    return replace(draft, what=f"without the bound on {', '.join(names)}", constraints=kept, notes=draft.notes + notes)
 
 
 def _show_hidden(draft: Draft, text: str, _: World) -> Draft | None:
@@ -165,6 +168,18 @@ def _from_source(draft: Draft, text: str, world: World) -> Draft | None:
     return None
 
 
+def _leave_out(draft: Draft, text: str, _: World) -> Draft | None:
+    """A package that the program merely imports, and that can be neither had nor built, is left out."""
+    gone = set(complaints.without_wheel(text)) & {each.name for each in draft.requirements[1:] if each.rung in _GUESSES}
+    kept = tuple(each for each in draft.requirements if each.name not in gone)
+    notes = tuple((name, "comes without a wheel and cannot be built here; left out") for name in sorted(gone))
+    return (
+        replace(draft, what=f"without {', '.join(sorted(gone))}", requirements=kept, notes=draft.notes + notes)
+        if gone
+        else None
+    )
+
+
 def _undated(draft: Draft, _text: str, _: World) -> Draft | None:
     if draft.exclude_newer is None:
         return None
@@ -193,6 +208,7 @@ MOVES: tuple[Move, ...] = (
     _from_source,
     _drop_all_constraints,
     _loosen,
+    _leave_out,
     _undated,
     _any_python,
 )
@@ -212,10 +228,19 @@ def _swap(draft: Draft, old: Requirement, new: Requirement) -> tuple[Requirement
 
 
 def bounds(draft: Draft, oldest: datetime | None) -> tuple[Requirement, ...]:
-    """The known bounds that hold for an environment whose oldest pinned release is of that day."""
-    taken = {each.name for each in (*draft.requirements, *draft.constraints)}
+    """The known bounds that hold for an environment whose oldest pinned release is of that day, and contradict no claim."""
+    rules = [rule for rule in companions.BOUNDS if rule.until is None or (oldest is not None and oldest < rule.until)]
     return tuple(
         Requirement(name=rule.name, specifier=rule.specifier, rung=Rung.REPAIR, reason=rule.why)
-        for rule in companions.BOUNDS
-        if rule.name not in taken and (rule.until is None or (oldest is not None and oldest < rule.until))
+        for rule in rules
+        if all(
+            _agree(each.specifier, rule.specifier)
+            for each in (*draft.requirements, *draft.constraints)
+            if each.name == rule.name
+        )
     )
+
+
+def _agree(specifier: str, bound: str) -> bool:
+    exact = versions.pinned(specifier)
+    return not specifier or (bool(exact) and SpecifierSet(bound).contains(exact))

@@ -63,7 +63,8 @@ def _claims(spec: EnvironmentSpec, draft: Draft, packages: tuple[Package, ...], 
     for claim in spec.claims:
         version = resolved.get(claim.name, "")
         if version or claim.name in notes:
-            words = [claim.note, notes.pop(claim.name, ""), "" if _agrees(claim.claimed, version) else "differs"]
+            same = versions.python_minor(claim.claimed) == versions.python_minor(version) if claim.name == "python" else False
+            words = [claim.note, notes.pop(claim.name, ""), "" if same or _agrees(claim.claimed, version) else "differs"]
             found.append(claim.model_copy(update={"resolved": version, "note": _joined(words)}))
     extra = [Claimed(name=name, claimed="", resolved=resolved.get(name, ""), note=note) for name, note in notes.items()]
     return (*found, *extra)

@@ -90,4 +90,4 @@ def installed_as(name: str, at: datetime | None = None) -> str:
 
 def foreign(name: str) -> bool:
     """Whether a package belongs to another machine: drivers, other systems, other package managers."""
-    return name.startswith(_FOREIGN) or name in {"pip", "wheel"}
+    return name.startswith(_FOREIGN) or name in {"pip", "wheel", "setuptools"}

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from itertools import pairwise
 
 from bot.models.bug import FenceKind
 from bot.rules.intake import dumps
 from bot.rules.intake.cleaning import Cleaned
 from bot.rules.intake.plain import is_prose
+from bot.rules.intake.text import indent_of
 from bot.rules.intake.tracebacks import Span
 
 _NOTHING = re.compile(
@@ -130,6 +132,14 @@ def _config(text: str, tag: str) -> FenceKind | None:
     return None
 
 
+def _nested(lines: list[str]) -> bool:
+    """YAML with depth: whatever is indented stands under a key that has no value of its own."""
+    if not all(_YAML.match(line[:300]) for line in lines):
+        return False
+    deeper = [(a, b) for a, b in pairwise(lines) if indent_of(b) > indent_of(a)]
+    return bool(deeper) and all(a.rstrip().endswith(":") or a.lstrip().startswith("- ") for a, _ in deeper)
+
+
 def _lines(lines: list[str], text: str, tag: str, spans: list[Span]) -> FenceKind:
     total = len(lines)
     if tag in {"shell", "bash", "sh", "console", "zsh", "cmd", "powershell", ""} and _SHELL.match(lines[0]):
@@ -138,12 +148,7 @@ def _lines(lines: list[str], text: str, tag: str, spans: list[Span]) -> FenceKin
             return FenceKind.SHELL
     if sum(bool(_LOG.match(line[:300])) for line in lines) >= max(1, 0.4 * total):
         return FenceKind.LOG
-    if (
-        total >= 3
-        and all(_YAML.match(line[:300]) for line in lines)
-        and any(re.match(r"^\s+\S", line) for line in lines)
-        and not spans
-    ):
+    if total >= 3 and not spans and _nested(lines):
         return FenceKind.CONFIG
     if tag in {"csv", "tsv"} or (
         total >= 4

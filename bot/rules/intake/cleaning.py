@@ -14,6 +14,7 @@ from bot.rules.intake.text import plain_typography
 _TYPOGRAPHIC = re.compile(
     "[\u2018\u2019\u201a\u201c\u201d\u201e\u00a0\u202f\u2007\u3000\u2013\u2212\u2026\uff08\uff09\uff0c\uff1a]"
 )
+_PYTEST = re.compile(r"^E {3,}\S", re.M)
 _NUMBERED = re.compile(r"^\s{0,6}(\d{1,4})(?:[:|.)]|\s|$)\s?(.*)$")
 
 
@@ -32,6 +33,8 @@ class Cleaned:
 
 def clean(raw: str, patience: int = 30) -> Cleaned:
     """Mend what is plainly damage from pasting. A text that is no program comes back without evidence."""
+    if _PYTEST.search(raw):
+        return Cleaned(raw)
     if not raw.strip() or len(raw) > LONGEST or not (looks_like(raw) or "In [" in raw or "In[" in raw):
         return Cleaned(raw)
     session = prompts.read(raw)
@@ -78,7 +81,7 @@ def _take_commands(state: Cleaned) -> Cleaned:
 
 def _continues(lines: list[str], at: int) -> bool:
     """Whether a line that begins with % goes on with the expression before it."""
-    return lines[at].lstrip().startswith("%") and at > 0 and lines[at - 1].rstrip().endswith(("(", ",", "\\", '"', "'"))
+    return lines[at].lstrip().startswith("%") and at > 0 and lines[at - 1].rstrip().endswith(("(", ",", "\\"))
 
 
 def _dedent(state: Cleaned) -> Cleaned:
@@ -132,13 +135,21 @@ def _repair(state: Cleaned, patience: int) -> Cleaned:
     for _ in range(patience):
         error = attempt(current.text)
         if not isinstance(error, SyntaxError):
-            return current if error is not None else state
+            return current if error is not None and _mostly_code(current.text, state.text) else state
         fix = repairs.next_repair(current.text, error)
         if fix is None or fix.text in seen:
             return state
         seen.add(fix.text)
         current = _merge(current, fix)
     return state
+
+
+def _mostly_code(after: str, before: str) -> bool:
+    """Whether more was kept than commented out: a text of which sentences are the larger part is no program."""
+    said = {line.strip() for line in before.split("\n")}
+    lines = [line.strip() for line in after.split("\n") if line.strip()]
+    silenced = sum(line.startswith("#") and line not in said for line in lines)
+    return 2 * silenced <= len(lines)
 
 
 def _merge(state: Cleaned, fix: repairs.Repair) -> Cleaned:

@@ -46,8 +46,9 @@ def claims(lines: Iterable[tuple[int, str]], *, inside: bool) -> Iterator[tuple[
     listing = False
     named = ""
     for number, line in lines:
-        if len(line) > 600:
+        if len(line) > 600 or not line.strip():
             continue
+        line = line if line[:5].strip() else "    " + line.lstrip()
         if _TABLE_HEAD.match(line) or _SECTION.match(line):
             listing = True
         elif _OTHER_SECTION.match(line):

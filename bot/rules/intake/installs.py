@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -37,7 +38,7 @@ def requirements_of(line: str) -> tuple[str, ...] | None:
         return None
     found: list[str] = []
     skip = False
-    for word in re.split(r"\s+", match["rest"].split(" #")[0].split("&&")[0].split(";")[0]):
+    for word in _words(match["rest"].split(" #")[0].split("&&")[0].split(" ; ")[0]):
         if skip or word.startswith("-"):
             skip = not skip and word in _VALUED
             continue
@@ -45,6 +46,13 @@ def requirements_of(line: str) -> tuple[str, ...] | None:
         if requirement:
             found.append(requirement)
     return tuple(found)
+
+
+def _words(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return text.split()
 
 
 def valid(word: str) -> str:

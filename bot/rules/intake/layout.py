@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 _FENCE = re.compile(r"^(?P<lead>[\s>]{0,40}(?:[-*+]\s+|\d{1,3}[.)]\s+)?)(?P<mark>`{3,}|~{3,})\s*(?P<info>[^`]*)$")
 _TAGLIKE = re.compile(r"^(?:[\w+#./-]{0,30}|\{.*\}|[\w+-]{1,20}[ ,:]\s*[\w-]+=.*)\s*$")
-_LATE = re.compile(r"^(?P<text>.*\S.*?)\s*```(?P<info>\w{0,12})\s*$")
+_LATE = re.compile(r"^(?P<text>[^`]*[^`\s][^`]*)```(?P<info>[^`]*)$")
 _CONTENT_TAGS = frozenset({"import", "from", "Traceback", "RuntimeError:", "print"})
 _TAG = re.compile(
     r"</?(?:details|summary|p|div|br|b|i|u|kbd|sub|sup|center|strong|em|hr|span|font|ul|ol|li|h[1-6])\b[^<>]{0,300}>", re.I

@@ -54,6 +54,13 @@ _PAIRS: tuple[tuple[re.Pattern[str], Side], ...] = (
         "expected",
     ),
 )
+_WISHED = re.compile(
+    r"\b(?:(?:i|we|one)(?: would|'d)? expect(?:ed)?(?: (?:it |this |the (?:result|output|value|shape) )?to (?:be|get|see"
+    r"|return))?"
+    r"|(?:result|output|value|it|this) should (?:be|return|print|equal)|expected (?:result|output|value|shape)(?: is| was"
+    rf"|:)?) (?P<value>{VALUE})",
+    re.I,
+)
 _LABELLED = re.compile(
     r"^[\s>*_#-]{0,8}(?P<label>actual|observed|got|current|outputs?|prints?|printed|results?|returns?"
     r"|expected)(?:\s+(?:outputs?|results?|values?|behaviou?r))?[*_`\s]{0,4}[:=]+[*_\s]{0,4}(?P<value>\S.{0,300})$",
@@ -161,6 +168,9 @@ def _pairs(text: str, fence: int | None, line: int) -> Iterator[Output]:
             yield Output(text=bare(match["a"]), role=first, fence=fence, line=line)
             yield Output(text=bare(match["b"]), role=second, fence=fence, line=line)
             return
+    wished = _WISHED.search(text)
+    if wished and is_value(bare(wished["value"])):
+        yield Output(text=bare(wished["value"]), role="expected", fence=fence, line=line)
 
 
 def from_lines(prose: Sequence[Prose]) -> Iterator[Output]:

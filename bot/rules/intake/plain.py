@@ -18,6 +18,7 @@ _STATEMENT = re.compile(
     r"^(?:for|if|while|with|def|class|else|elif|try|except|finally|async|return|import|from|lambda|assert|raise|yield|del"
     r"|global|@|match|case)\b.*[:\\,(]?$"
 )
+_MACHINE = re.compile(r"\.py:\d+|\b\w+(?:Warning|Error|Exception): |^\[?\d{4}-\d\d-\d\d|\d%\|")
 _LABEL = re.compile(
     r"^(?:[#*>\s-]{0,6})(?:(?:the\s+)?(?:actual|expected|current|console|terminal|program|full|sample)?\s*(?:outputs?"
     r"|results?|prints?|error|errors|logs?|gives|returns|"
@@ -39,6 +40,8 @@ def is_prose(line: str) -> bool:
     """Plainly a sentence: several words, common ones among them, few signs, and not Python by itself."""
     text = line.strip()
     if not text or len(text) > 2000 or text.startswith(("#", "@", '"', "'")):
+        return False
+    if _MACHINE.search(text):
         return False
     if is_label(line) or _RULE.match(text) or _FILE.match(text):
         return tree_of(text) is None

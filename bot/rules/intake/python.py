@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from functools import lru_cache
 from typing import Literal
 
 Evidence = Literal["none", "weak", "strong"]
@@ -28,6 +29,7 @@ def tree_of(text: str) -> ast.Module | None:
     return tree if isinstance(tree, ast.Module) else None
 
 
+@lru_cache(maxsize=64)
 def attempt(text: str) -> ast.Module | SyntaxError | None:
     """The tree, or the complaint of the parser; None for what no parser should be asked to read."""
     if len(text) > LONGEST:
@@ -37,7 +39,7 @@ def attempt(text: str) -> ast.Module | SyntaxError | None:
         try:
             return ast.parse(text)
         except SyntaxError as error:
-            return error
+            return error.with_traceback(None)
         except (ValueError, MemoryError, RecursionError):
             return None
 

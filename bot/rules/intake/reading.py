@@ -15,6 +15,7 @@ from bot.rules.intake.sentences import Sentence
 from bot.rules.intake.tracebacks import Span, find
 
 _PARSED_AT_MOST = 250_000
+_FENCES_PARSED = 300
 _PATIENCE = 500_000
 
 
@@ -37,7 +38,8 @@ def blocks(document: Document, home: str) -> tuple[Block, ...]:
     spent = 0
     for code in document.codes:
         spent += len(code.text)
-        cleaned = clean(code.text, patience) if spent <= _PARSED_AT_MOST else Cleaned(code.text)
+        sane = spent <= _PARSED_AT_MOST and len(out) < _FENCES_PARSED
+        cleaned = clean(code.text, patience) if sane else Cleaned(code.text)
         block = _block(code, cleaned, len(out), before if code.adjoining else None, home)
         before = block.fence.kind
         out.append(block)
@@ -50,7 +52,8 @@ def _block(code: Code, cleaned: Cleaned, index: int, before: FenceKind | None, h
     if embedded:
         cleaned = Cleaned(embedded.text, embedded.mends, evidence=embedded.evidence, parses=True, installs=cleaned.installs)
     program = classify.is_program(code.tag, cleaned)
-    spans = find(_comments(lines) if program and not cleaned.transcript and not cleaned.shown else lines, home=home)
+    whole = embedded or cleaned.transcript or cleaned.shown or not program
+    spans = find(lines if whole else _comments(lines), home=home)
     kind = classify.classify(code.text, code.tag, cleaned, spans)
     text = cleaned.text if kind is FenceKind.PROGRAM else code.text
     wanted = cleaned.installs or tuple(name for line in lines[:2000] for name in installs.requirements_of(line) or ())

@@ -156,9 +156,16 @@ def echoes(text: str, tree: ast.Module) -> tuple[str, tuple[tuple[int, str], ...
             continue
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
         shown.append((first, "\n".join(lines[first : last + 1])))
+        before = tree.body[i - 1]
+        if isinstance(before, ast.Expr) and before.lineno == before.end_lineno and not _is_print(before.value):
+            lines[before.lineno - 1] = f"print(repr({lines[before.lineno - 1].strip()}))"
         for k in range(first, last + 1):
             lines[k] = "# " + lines[k]
     return "\n".join(lines), tuple(shown)
+
+
+def _is_print(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
 
 
 def _echo(node: ast.expr, known: frozenset[str]) -> bool:

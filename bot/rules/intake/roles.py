@@ -32,7 +32,7 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
             r"|\b(?:following|these|this|offending|problematic|culprit|relevant) (?:lines?|logic|snippet in|check"
             r"|condition|function in)\b"
             r"|\bblob/\w+|\bfrom the (?:source|library|docs|documentation)|\bbecause\b.{0,200}:$|\bthe (?:code|logic|check"
-            r"|function) (?:in|of|at)\b|\bline \d+\b|\bL\d+\b|(?:^|\s)#?\s*v?\d+\.\d+(?:\.[\dx]+)?\s*:?$",
+            r"|function) (?:in|of|at)\b|\bline \d+\b|\bL\d+\b|^\s*#?\s*v?\d+\.\d+(?:\.[\dx]+)?\s*:?$",
             re.I,
         ),
     ),
@@ -59,7 +59,8 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
     (
         Role.OBSERVED,
         re.compile(
-            r"\b(?:actual|observed)\b|\bcurrent(?:ly)? (?:behaviou?r|output|result)|\boutputs?\b|\berrors?\b|\blogs?\b"
+            r"\b(?:actual|observed)\b|^\W*(?:got|get)\b|\bcurrent(?:ly)? (?:behaviou?r|output|result)|\boutputs?\b"
+            r"|\berrors?\b|\blogs?\b"
             r"|\btraceback\b|\bstack ?trace\b|\bexceptions?\b|\b(?:i|we|you) (?:get|got|see|receive|observe|obtain"
             r"|end up)\b|\bgives?\b"
             r"|\bprints?\b|\breturns?\b|\bresults?(?: in)?\b|\braises?\b|\bthrows?\b|\bfails?(?: with)?\b|\bcrash(?:es"
@@ -70,7 +71,9 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
     (
         Role.REPRODUCER,
         re.compile(
-            r"\brepro(?:duc\w*|s)?\b|\bminimal\b|\bMWE\b|\bMRE\b|\bMCVE\b|\bexamples?\b|\bsnippets?\b|\bcode\b|\bscript\b"
+            r"\brepro(?:duc\w*|s)?\b|\bminimal\b|(?:fails?|crash(?:es)?|breaks?|errors?)\b[^:]{0,40}:?$|(?:this|following"
+            r"|code|it) (?:\w+ )?(?:fails|crashes|breaks|raises|hangs)\b|\bMWE\b|\bMRE\b"
+            r"|\bMCVE\b|\bexamples?\b|\bsnippets?\b|\bcode\b|\bscript\b"
             r"|\bsteps\b|\bsample\b|\bdemo\b|\bnotebook\b|\bcolab\b|\btest case\b|\bprogram\b|\bhow to trigger\b"
             r"|\brun(?:ning)? (?:this|the following)\b"
             r"|\bthe following\b|\bto see\b|\bwhen i (?:run|do|try|call)\b|\bI (?:run|ran|tried|try|use|used|have|do|did|am)\b",

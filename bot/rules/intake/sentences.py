@@ -54,6 +54,8 @@ def _split(paragraph: list[Prose]) -> Iterator[Sentence]:
         text += _ITEM.sub("", line.text[:20_000]).strip() + " "
     begin = 0
     for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
+        if end < len(text) and text.count("`", begin, end) % 2:
+            continue  # not in the middle of a piece of code
         piece = text[begin:end].strip()
         if piece:
             number = max((n for offset, n in starts if offset <= begin), default=paragraph[0].number)

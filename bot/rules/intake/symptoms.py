@@ -34,7 +34,8 @@ _WORDS: tuple[tuple[Symptom, re.Pattern[str]], ...] = (
     (
         Symptom.HANG,
         re.compile(
-            r"\b(?:hangs?\b|hanging|hung\b|deadlocks?|deadlocked|freez(?:es?|ing)|frozen\b|stuck\b|never (?:returns?"
+            r"\b(?:hangs?\b|hanging|hung\b|deadlocks?|deadlocked|freezes\b(?! the)|froze\b"
+            r"|(?<!loss )(?<!loss is )(?<!accuracy )(?<!accuracy is )stuck\b|never (?:returns?"
             r"|starts?|finish(?:es)?|ends?|completes?|terminates?)|(?:does|do)(?: not|n't) (?:return|terminate|finish"
             r"|exit)\b|infinite(?:ly)? (?:loop|wait)\w*|0 ?% CPU|waits? forever|blocks? forever)",
             re.I,

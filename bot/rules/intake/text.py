@@ -36,9 +36,17 @@ _TYPOGRAPHY = str.maketrans(
 )
 
 
+# GitHub allows 65,536 characters; what stands far beyond that is not read, so that no text takes long.
+_LONGEST_BODY = 300_000
+_MOST_LINES = 12_000
+
+
 def readable(body: str) -> str:
     """The body with one kind of newline and nothing that cannot be seen. Lines keep their numbers."""
-    return _COLOUR.sub("", body.replace("\r\n", "\n")).translate(_REMOVE)
+    text = _COLOUR.sub("", body[:_LONGEST_BODY].replace("\r\n", "\n")).translate(_REMOVE)
+    if text.count("\n") < _MOST_LINES:
+        return text
+    return "\n".join(text.split("\n", _MOST_LINES)[:_MOST_LINES])
 
 
 def plain_typography(text: str) -> str:

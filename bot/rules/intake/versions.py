@@ -63,9 +63,10 @@ def find(
     used.sort(key=lambda claim: claim.source == "text")
     used.extend(_from_forms(document, package))
     good: list[VersionClaim] = []
+    printed = {claim.version: claim.name for claim in reversed(used) if claim.source == "dump"}
     dumped = {claim.quote.line for claim in used if claim.source == "dump"}
     for sentence in words:
-        for claim, verdict in _from_sentence(sentence, package):
+        for claim, verdict in _from_sentence(sentence, package, printed):
             if verdict == "good":
                 good.append(claim)
             elif claim.quote.line not in dumped:
@@ -150,29 +151,28 @@ def _heading_name(heading: str) -> str:
     return ""
 
 
-def _from_sentence(sentence: Sentence, package: str) -> Iterator[tuple[VersionClaim, str]]:
+def _from_sentence(sentence: Sentence, package: str, printed: dict[str, str]) -> Iterator[tuple[VersionClaim, str]]:
     text = sentence.text
     if not any(character.isdigit() for character in text) and not _ON_MOVING.search(text):
         return
     spent: list[tuple[int, int]] = []
-    last = ""
     for match in _named(package).finditer(text):
         spent.append(match.span())
         if _BUILT.search(text[max(0, match.start() - 20) : match.start()]):
             continue
-        last = names.distribution(match["name"])
+        name = names.distribution(match["name"])
         if _RANGED.search(text[max(0, match.start("version") - 40) : match.start("version")]) or text[
             match.end() : match.end() + 1
         ] in {"'", "\u2019"}:
             continue
-        yield _claim(last, match["version"], "text", sentence.quote), polarity(text, match.start(), match.end())
+        yield _claim(name, match["version"], "text", sentence.quote), polarity(text, match.start(), match.end())
     for match in _BARE.finditer(text):
         if any(start <= match.start() < end for start, end in spent) or _BEFORE_NOISE.search(
             text[max(0, match.start() - 20) : match.start()]
         ):
             continue
         verdict = polarity(text, match.start(), match.end())
-        nearest = _nearest_name(text, match.start(), package) or last or package
+        nearest = printed.get(match["version"]) or _nearest_name(text, match.start(), package) or package
         if verdict and nearest and _versionlike(text, match):
             yield _claim(nearest, match["version"], "text", sentence.quote), verdict
     moving = _ON_MOVING.search(text)

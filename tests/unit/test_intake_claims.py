@@ -1,0 +1,221 @@
+"""Versions, outputs, kinds, symptoms and surroundings, each with the words they came from."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.models.bug import BugReport, ReportKind, Symptom
+from bot.models.issue import Issue
+from bot.pipeline.intake import read
+
+
+def report(body: str, title: str = "Layer", repository: str = "acme/acme-nets", labels: tuple[str, ...] = ()) -> BugReport:
+    return read(Issue(title=title, body=body, repository=repository, labels=labels))
+
+
+def used(found: BugReport) -> set[tuple[str, str]]:
+    return {(claim.name, claim.version) for claim in found.versions}
+
+
+def good(found: BugReport) -> set[tuple[str, str]]:
+    return {(claim.name, claim.version) for claim in found.works_in}
+
+
+@pytest.mark.parametrize(
+    ("body", "claims"),
+    [
+        ("torch 2.13.0 CPU", {("torch", "2.13.0")}),
+        ("PyTorch 2.11, Python 3.10 and keras==2.14.0", {("torch", "2.11"), ("python", "3.10"), ("keras", "2.14.0")}),
+        ("- PyTorch: 2.12.x\n- Lightning: 2.4.x", {("torch", "2.12.x"), ("lightning", "2.4.x")}),
+        ("Pytorch Lightning 1.9.5 and PyG v2.3.1", {("pytorch-lightning", "1.9.5"), ("torch-geometric", "2.3.1")}),
+        ("Python version: 3.9.18 (main, Sep 11 2023, 13:41:44)  [GCC 11.2.0]", {("python", "3.9.18")}),
+        (
+            "- `transformers` version: 4.38.2\n- PyTorch version (GPU?): 2.1.0+cu121 (True)\n- Accelerate version: not installed",
+            {("transformers", "4.38.2"), ("torch", "2.1.0+cu121")},
+        ),
+        (
+            "[pip3] torch-geometric==2.3.1\n[conda] pytorch                   2.0.1           py3.9_cuda11.7    pytorch",
+            {("torch-geometric", "2.3.1"), ("torch", "2.0.1")},
+        ),
+        ("### Keras Version\n\nKeras 2.14.0\n\n### Python version\n\n3.10", {("keras", "2.14.0"), ("python", "3.10")}),
+        ("### What version are you seeing the problem on?\n\nv2.5, master", {("acme-nets", "2.5"), ("acme-nets", "master")}),
+        ("| package | version |\n|---|---|\n| torch | 2.1.1 |\n| Python | 3.8 |", {("torch", "2.1.1"), ("python", "3.8")}),
+        ("```\nName: jax\nVersion: 0.4.14\n```", {("jax", "0.4.14")}),
+        (
+            "```\n# Name                    Version                   Build  Channel\npyg                       2.3.0           py310    pyg\npython                    3.10.9          h_cpython    conda-forge\n```",
+            {("torch-geometric", "2.3.0"), ("python", "3.10.9")},
+        ),
+        (
+            "* Packages:\n\t- Jinja2:            3.1.6\n\t- torch:             2.12.0+cu126\n* System:\n\t- python:            3.11.15\n\t- release:           10\n\t- version: 10.0.26200",
+            {("jinja2", "3.1.6"), ("torch", "2.12.0+cu126"), ("python", "3.11.15")},
+        ),
+        ("It happens on the main branch.", {("acme-nets", "main")}),
+        ("Since 0.7.2 it is broken", {("acme-nets", "0.7.2")}),
+        ("happens with torch nightly 2.3.0.dev20240105+cpu", {("torch", "2.3.0.dev20240105+cpu")}),
+        (
+            "Address 192.168.1.10, GPT-2, Ubuntu 22.04, CUDA 12.4, 3-D input, 2024-01-05, see #123, driver 550.54.15, cuDNN 8.9.2",
+            set(),
+        ),
+        ("Since PyTorch >= 2.6 the default changed", set()),
+        ("CUDA used to build PyTorch: 11.7", set()),
+        ("#- PyTorch Version (e.g., 2.5):", set()),
+    ],
+)
+def test_versions(body: str, claims: set[tuple[str, str]]) -> None:
+    assert used(report(body)) == claims
+
+
+def test_dump_comes_before_words_and_labels_last() -> None:
+    found = report("I use torch 2.1.\n\n```\nPyTorch version: 2.0.1\nIs debug build: False\n```", labels=("bug", "ver: 2.7.x"))
+    assert [(c.name, c.version, c.source) for c in found.versions] == [
+        ("torch", "2.0.1", "dump"),
+        ("torch", "2.1", "text"),
+        ("acme-nets", "2.7.x", "label"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("body", "bad", "fine"),
+    [
+        (
+            "This works in Lightning 2.5.x but OOMs in 2.6.x with no other changes.",
+            {("lightning", "2.6.x")},
+            {("lightning", "2.5.x")},
+        ),
+        (
+            "* reproduced with `jax==0.7.2`\n* NOT reproducible with `jax==0.7.1` and earlier versions",
+            {("jax", "0.7.2")},
+            {("jax", "0.7.1")},
+        ),
+        (
+            "I have encountered a new issue in 0.11.4 that has not been a problem up to 0.11.3.",
+            {("acme-nets", "0.11.4")},
+            {("acme-nets", "0.11.3")},
+        ),
+        ("It worked before in 1.2.0.", set(), {("acme-nets", "1.2.0")}),
+        ("Fails on torch 2.1.0, not on 2.0.1.", {("torch", "2.1.0")}, {("torch", "2.0.1")}),
+        ("Downgrading to numpy 1.26.4 fixes it.", set(), {("numpy", "1.26.4")}),
+        ("It does not work in 2.6.0.", {("acme-nets", "2.6.0")}, set()),
+        ("torch 2.0.1 works fine, torch 2.1.0 crashes", {("torch", "2.1.0")}, {("torch", "2.0.1")}),
+    ],
+)
+def test_versions_that_work(body: str, bad: set[tuple[str, str]], fine: set[tuple[str, str]]) -> None:
+    found = report(body)
+    assert (used(found), good(found)) == (bad, fine)
+
+
+@pytest.mark.parametrize(
+    ("body", "observed", "expected"),
+    [
+        ("It returns `nan` instead of `1.0`.", "nan", "1.0"),
+        ("prints `[1. 4.]` instead of `[1.5 4.5]`.", "[1. 4.]", "[1.5 4.5]"),
+        ("`compute()` returns 2.0 but should be 1.0 after reset", "2.0", "1.0"),
+        ("got 3, expected 4", "3", "4"),
+        ("I expected 4 but got 3", "3", "4"),
+        ("Output: 3\nExpected: 4", "3", "4"),
+        ("### Expected behavior\n\n`4`\n\n### Actual behavior\n\n`3`", "3", "4"),
+        ("Actual:\n```\nx: 3\n```\nExpected:\n```\nx: 4\n```", "x: 3", "x: 4"),
+    ],
+)
+def test_outputs(body: str, observed: str, expected: str) -> None:
+    found = {output.role: output.text for output in report(body).outputs}
+    assert found == {"observed": observed, "expected": expected}
+
+
+def test_output_is_known_by_the_words_the_program_prints() -> None:
+    found = report(
+        '```python\nimport a\nprint("hops: ", a.f())\n```\n\nSome words between that say nothing.\n\n```\nhops:  1\n```'
+    )
+    assert [(output.text, output.role) for output in found.outputs] == [("hops:  1", "observed")]
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "labels", "kind"),
+    [
+        ("How to freeze the encoder?", "Hi, how can I freeze the encoder of T5? Thanks!", (), ReportKind.QUESTION),
+        (
+            "[Feature request] complex dtypes",
+            "It would be nice to support complex inputs.\n\n```python\nm = nn.Bilinear(2, dtype=torch.cfloat)\n```",
+            ("feature",),
+            ReportKind.FEATURE,
+        ),
+        ("Add cosine restarts", "It would be great if it had restarts.", ("enhancement",), ReportKind.FEATURE),
+        ("Typo in docs of AdamW", '"decoupld" should be "decoupled"', ("module: docs",), ReportKind.DOCUMENTATION),
+        (
+            "softmax gives nan",
+            "Is this right?\n\n```python\nimport torch\nprint(torch.ones(1))  # prints nan\n```",
+            ("question",),
+            ReportKind.BUG,
+        ),
+        ("Support for x is broken", "It raises an error.", ("bug",), ReportKind.BUG),
+        ("qk_norm and kv_heads conflict", "There is a conflict when using both.", (), ReportKind.BUG),
+        ("Loss is wrong", "please fix", ("bug",), ReportKind.BUG),
+        ("Please add a fix", "```\nRuntimeError: x\n```", ("enhancement",), ReportKind.BUG),
+    ],
+)
+def test_kind(title: str, body: str, labels: tuple[str, ...], kind: ReportKind) -> None:
+    found = report(body, title, labels=labels)
+    assert found.kind is kind
+    assert kind is ReportKind.BUG or found.kind_quote is not None
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "symptom"),
+    [
+        ("DataLoader deadlocks", "It never starts, 0 % CPU", Symptom.HANG),
+        ("cdf returns nan", "for inf", Symptom.NONFINITE),
+        ("OOM", "```\ntorch.OutOfMemoryError: CUDA out of memory.\n```", Symptom.PERFORMANCE),
+        ("fit is slow", "10x slower", Symptom.PERFORMANCE),
+        ("Loss does not decrease", "it stays at 0.69", Symptom.NOT_LEARNING),
+        ("load fails", "```\n_pickle.UnpicklingError: Weights only load failed.\n```", Symptom.SAVE_LOAD),
+        ("load images", "```\nRuntimeError: shape mismatch\n```", Symptom.CRASH),
+        ("Spurious lr_scheduler warning", "words", Symptom.WARNING),
+        ("f1 is incorrect", "words", Symptom.WRONG_VALUE),
+        ("f", "Got\n```\nx: tensor(0.6)\n```\nExpected\n```\nx: tensor(1.)\n```", Symptom.WRONG_VALUE),
+        ("Sometimes NaN loss", "```\nAssertionError: loss is NaN\n```", Symptom.NONFINITE),
+        ("nothing", "nothing at all", Symptom.UNKNOWN),
+    ],
+)
+def test_symptom(title: str, body: str, symptom: Symptom) -> None:
+    assert report(body, title).symptom is symptom
+
+
+def test_warning_as_printed() -> None:
+    found = report(
+        "Every step prints\n\n```\n/opt/lib/python3.10/site-packages/torch/optim/lr_scheduler.py:143: UserWarning: Detected call of `lr_scheduler.step()` before `optimizer.step()`.\n"
+        '  warnings.warn("Detected call")\n```\nand FutureWarning: old thing'
+    )
+    assert [(w.category, w.message, w.quote.line) for w in found.warnings] == [
+        ("UserWarning", "Detected call of `lr_scheduler.step()` before `optimizer.step()`.", 4),
+        ("FutureWarning", "old thing", 7),
+    ]
+
+
+def test_warning_in_quotation_marks() -> None:
+    found = report('I always get the warning "The dataloader does not have many workers" here')
+    assert [(w.category, w.message) for w in found.warnings] == [("", "The dataloader does not have many workers")]
+
+
+def test_surroundings() -> None:
+    found = report(
+        "`torch.nn.functional.conv3d` is wrong.\n![shot](https://user-images.githubusercontent.com/1/2.png)\n[a.zip](https://github.com/user-attachments/files/1/a.zip)\n"
+        "https://gist.github.com/a/b https://colab.research.google.com/drive/abc https://drive.google.com/file/d/1\n- OS: Windows 11\n\n```python\nimport torch\ntorch.ones(1).cuda()\n```",
+        "`Conv3d` with groups",
+    )
+    assert found.api[:2] == ("Conv3d", "torch.nn.functional.conv3d")
+    assert {missing.what for missing in found.missing} == {"screenshot", "attachment", "gist", "notebook", "data"}
+    assert found.os == "Windows 11"
+    assert found.device == "gpu"
+    assert found.device_quote is not None
+    assert found.device_quote.text == "torch.ones(1).cuda()"
+
+
+def test_a_machine_with_a_gpu_does_not_ask_for_one() -> None:
+    assert report("### Versions\n\nGPU 0: NVIDIA GeForce RTX 4090\nGPU models and configuration: A100").device == ""
+
+
+def test_a_guarded_device_is_no_demand() -> None:
+    assert (
+        report('```python\nimport torch\nd = "cuda" if torch.cuda.is_available() else "cpu"\ntorch.ones(1).to(d)\n```').device
+        == ""
+    )

@@ -1,0 +1,243 @@
+"""Tracebacks in every dress they come in."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.models.bug import BugReport, Symptom
+from bot.models.issue import Issue
+from bot.pipeline.intake import read
+
+
+def report(body: str, title: str = "It breaks", repository: str = "pytorch/pytorch") -> BugReport:
+    return read(Issue(title=title, body=body, repository=repository))
+
+
+def fenced(text: str, **options: str) -> BugReport:
+    return report(f"```\n{text}\n```", **options)
+
+
+CHAINED = """$ python train.py --lr 1e-3
+2024-03-01 10:00:00,123 INFO starting
+Traceback (most recent call last):
+  File "/home/me/miniconda3/envs/x/lib/python3.11/site-packages/peft/config.py", line 197, in _get_peft_type
+    config_file = hf_hub_download(
+                  ^^^^^^^^^^^^^^^^
+huggingface_hub.errors.HFValidationError: Repo id must be in the form 'namespace/repo_name': './out/x'.
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File "train.py", line 12, in <module>
+    model = PeftModel.from_pretrained(base, "./out/x")
+  File "/home/me/miniconda3/envs/x/lib/python3.11/site-packages/peft/peft_model.py", line 325, in from_pretrained
+    PeftConfig._get_peft_type(
+  [Previous line repeated 3 more times]
+ValueError: Can't find 'adapter_config.json' at './out/x'
+"""
+
+
+def test_chained() -> None:
+    found = fenced(CHAINED)
+    (traceback,) = found.tracebacks
+    assert (traceback.exception, traceback.message) == ("ValueError", "Can't find 'adapter_config.json' at './out/x'")
+    assert traceback.line == 4
+    assert [(f.package, f.module_path, f.line, f.function) for f in traceback.frames] == [
+        ("", "", 12, "<module>"),
+        ("peft", "peft/peft_model.py", 325, "from_pretrained"),
+    ]
+    assert [c.exception for c in traceback.chained] == ["huggingface_hub.errors.HFValidationError"]
+    assert traceback.chained[0].frames[0].code == "config_file = hf_hub_download("
+    assert found.symptom is Symptom.SAVE_LOAD
+
+
+def test_worker_with_its_own_traceback_and_windows_paths() -> None:
+    base = "C:\\Users\\me\\AppData\\Local\\Programs\\Python\\Python39\\Lib\\site-packages\\torch\\utils\\data"
+    found = fenced(
+        f'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    next(iter(dl))\n  File "{base}\\dataloader.py", line 633, in __next__\n    data = self._next_data()\n'
+        "RuntimeError: Caught RuntimeError in DataLoader worker process 0.\nOriginal Traceback (most recent call last):\n"
+        f'  File "{base}\\_utils\\collate.py", line 141, in collate\n    return torch.stack(batch, 0, out=out)\nRuntimeError: stack expects each tensor to be equal size, but got [3, 4] at entry 0\n'
+    )
+    (traceback,) = found.tracebacks
+    assert traceback.message == "Caught RuntimeError in DataLoader worker process 0."
+    assert traceback.frames[-1].module_path == "torch/utils/data/dataloader.py"
+    assert traceback.chained[0].message.startswith("stack expects each tensor")
+    assert ("python", "3.9", "traceback") in {(v.name, v.version, v.source) for v in found.versions}
+
+
+def test_filtered_by_jax() -> None:
+    found = fenced(
+        "jax._src.traceback_util.UnfilteredStackTrace: TypeError: scan carry must match\n\nThe stack trace below excludes JAX-internal frames.\n"
+        "The preceding is the original exception that occurred, unmodified.\n\n--------------------\n\nThe above exception was the direct cause of the following exception:\n\n"
+        'Traceback (most recent call last):\n  File "/tmp/a.py", line 9, in <module>\n    jax.lax.scan(f, 0, xs)\nTypeError: scan carry must match, got PyTreeDef(*).\n--------------------\n'
+        "For simplicity, JAX has removed its internal frames from the traceback of the following exception. Set JAX_TRACEBACK_FILTERING=off to include these."
+    )
+    (traceback,) = found.tracebacks
+    assert traceback.message == "scan carry must match, got PyTreeDef(*)."
+    assert traceback.chained[0].exception.endswith("UnfilteredStackTrace")
+
+
+def test_ranks_are_kept_apart() -> None:
+    found = fenced(
+        '[rank0]: Traceback (most recent call last):\n[rank0]:   File "/v/lib/python3.12/site-packages/torch/nn/parallel/distributed.py", line 1639, in forward\n[rank0]:     inputs = self._pre_forward()\n'
+        "[rank0]: RuntimeError: Expected to have finished reduction.\n[rank0]: \tIf you already have done the above, then...\n"
+        '[rank1]: Traceback (most recent call last):\n[rank1]:   File "/w/t.py", line 5, in <module>\n[rank1]:     main()\n[rank1]: RuntimeError: other\n'
+    )
+    first, second = found.tracebacks
+    assert first.message == "Expected to have finished reduction.\n\tIf you already have done the above, then..."
+    assert first.frames[0].code == "inputs = self._pre_forward()"
+    assert (second.message, second.chained) == ("other", ())
+
+
+def test_colab() -> None:
+    found = fenced(
+        "---------------------------------------------------------------------------\nIndexError                                Traceback (most recent call last)\n"
+        "[<ipython-input-4-1d7a9e4a3c22>](https://localhost:8080/#) in <cell line: 5>()\n      3 \n      4 model = f()\n----> 5 model.generate(torch.zeros(2), return_timestamps=True)\n\n2 frames\n"
+        "[/usr/local/lib/python3.10/dist-packages/transformers/models/whisper/generation_whisper.py](https://localhost:8080/#) in generate(self, input_features, **kwargs)\n"
+        "    411         # 3. Make sure\n--> 412         self._set_return_timestamps(return_timestamps)\n    413 \n\nIndexError: index 1 is out of bounds for dimension 0 with size 1\n\n"
+        "---------------------------------------------------------------------------\nNOTE: If your import is failing due to a missing package, you can\nmanually install dependencies using either !pip or !apt.\n"
+    )
+    (traceback,) = found.tracebacks
+    assert traceback.message == "index 1 is out of bounds for dimension 0 with size 1"
+    assert [(f.line, f.function, f.module_path, f.code) for f in traceback.frames] == [
+        (5, "<module>", "", "model.generate(torch.zeros(2), return_timestamps=True)"),
+        (
+            412,
+            "generate",
+            "transformers/models/whisper/generation_whisper.py",
+            "self._set_return_timestamps(return_timestamps)",
+        ),
+    ]
+
+
+def test_ipython_with_colours() -> None:
+    found = fenced(
+        "\x1b[0;31m-----------------------------\x1b[0m\n\x1b[0;31mValueError\x1b[0m                      Traceback (most recent call last)\nCell \x1b[0;32mIn[3], line 2\x1b[0m\n"
+        "\x1b[1;32m      1\x1b[0m x = 1\n\x1b[0;32m----> 2\x1b[0m model.fit(x)\n\nFile \x1b[0;32m~/venv/lib/python3.11/site-packages/keras/src/utils/traceback_utils.py:122\x1b[0m, in \x1b[0;36mfilter_traceback\x1b[0;34m(*args)\x1b[0m\n"
+        "\x1b[0;32m--> 122\x1b[0m     \x1b[38;5;28;01mraise\x1b[39;00m e\n\n\x1b[0;31mValueError\x1b[0m: Unrecognized data type: x=1"
+    )
+    (traceback,) = found.tracebacks
+    assert traceback.message == "Unrecognized data type: x=1"
+    assert traceback.frames[-1].module_path == "keras/src/utils/traceback_utils.py"
+    assert traceback.frames[0].code == "model.fit(x)"
+
+
+def test_pytest() -> None:
+    found = fenced(
+        "    def test_forward():\n        m = dc.models.GCN()\n>       assert m.predict(ds).shape == (3, 1)\nE       AssertionError: assert (3, 2) == (3, 1)\nE         At index 1 diff: 2 != 1\n\ndeepchem/models/tests/test_gcn.py:45: AssertionError"
+    )
+    (traceback,) = found.tracebacks
+    assert traceback.exception == "AssertionError"
+    assert traceback.frames[-1].code == "assert m.predict(ds).shape == (3, 1)"
+    assert traceback.frames[-1].line == 45
+
+
+def test_exception_group() -> None:
+    found = fenced(
+        '  + Exception Group Traceback (most recent call last):\n  |   File "/a.py", line 3, in <module>\n  |     main()\n  | ExceptionGroup: many (2 sub-exceptions)\n  +-+---------------- 1 ----------------\n    | ValueError: one\n    +------------------------------------'
+    )
+    assert found.tracebacks[0].exception == "ExceptionGroup"
+    assert found.tracebacks[0].frames[0].line == 3
+
+
+def test_message_over_several_lines() -> None:
+    found = fenced(
+        'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    m.load_state_dict(s)\nRuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "a". \n\tUnexpected key(s) in state_dict: "b". \n\nafterwards I pressed enter'
+    )
+    assert found.tracebacks[0].message.count("\n") == 2
+    assert "pressed" not in found.tracebacks[0].message
+
+
+def test_two_in_one_log() -> None:
+    one = "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    f()\nKeyError: 'a'\n"
+    found = fenced(f"INFO: start\n{one}INFO: again\n{one.replace('KeyError', 'ValueError')}")
+    assert [t.exception for t in found.tracebacks] == ["KeyError", "ValueError"]
+
+
+@pytest.mark.parametrize(
+    ("text", "exception", "message"),
+    [
+        (
+            "terminate called after throwing an instance of 'c10::Error'\n  what():  it failed\nAborted (core dumped)",
+            "SIGABRT",
+            "it failed",
+        ),
+        ("Segmentation fault (core dumped)", "SIGSEGV", "Segmentation fault (core dumped)"),
+        ("Floating point exception (core dumped)", "SIGFPE", "Floating point exception (core dumped)"),
+        ("loading\nKilled", "SIGKILL", "Killed"),
+        (
+            "Process finished with exit code 139 (interrupted by signal 11: SIGSEGV)",
+            "SIGSEGV",
+            "Process finished with exit code 139 (interrupted by signal 11: SIGSEGV)",
+        ),
+        ("AssertionError", "AssertionError", ""),
+        ("torch.cuda.OutOfMemoryError: CUDA out of memory.", "torch.cuda.OutOfMemoryError", "CUDA out of memory."),
+        (
+            "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\nAssertionError: x\n\nSet TORCH_LOGS",
+            "torch._dynamo.exc.BackendCompilerFailed",
+            "backend='inductor' raised:\nAssertionError: x",
+        ),
+        (
+            "  File \"x.py\", line 3\n    foo(\n       ^\nSyntaxError: '(' was never closed",
+            "SyntaxError",
+            "'(' was never closed",
+        ),
+    ],
+)
+def test_last_lines(text: str, exception: str, message: str) -> None:
+    (traceback,) = fenced(text).tracebacks
+    assert (traceback.exception, traceback.message) == (exception, message)
+
+
+@pytest.mark.parametrize(
+    ("body", "title", "exception", "message", "line"),
+    [
+        (
+            "See `RuntimeError: \"add_cpu\" not implemented for 'ComplexHalf'` there",
+            "x",
+            "RuntimeError",
+            "\"add_cpu\" not implemented for 'ComplexHalf'",
+            1,
+        ),
+        (
+            "I see\n\nNotImplementedError: no rule for platform cpu\n\nhere",
+            "x",
+            "NotImplementedError",
+            "no rule for platform cpu",
+            3,
+        ),
+        ("gives IndexError: index out of range in self", "x", "IndexError", "index out of range in self", 1),
+        (
+            "see title",
+            "ValueError: Expected input batch_size (32) to match target batch_size (16).",
+            "ValueError",
+            "Expected input batch_size (32) to match target batch_size (16).",
+            0,
+        ),
+        ("Calling it raises a `NotImplementedError` on CPU", "x", "NotImplementedError", "", 1),
+        ("nothing", "eigh segfaults on large input", "SIGSEGV", "", 0),
+    ],
+)
+def test_in_words(body: str, title: str, exception: str, message: str, line: int) -> None:
+    (traceback,) = report(body, title).tracebacks
+    assert (traceback.exception, traceback.message, traceback.line) == (exception, message, line)
+
+
+def test_frames_of_a_checkout_belong_to_the_repository() -> None:
+    found = fenced(
+        'Traceback (most recent call last):\n  File "/src/acme-nets/acme_nets/layers/conv.py", line 3, in f\n    g()\nValueError: x',
+        repository="acme/acme-nets",
+    )
+    assert found.tracebacks[0].frames[0].module_path == "acme_nets/layers/conv.py"
+
+
+def test_a_comment_may_hold_the_error() -> None:
+    found = report(
+        "```python\nimport torch\ntorch.ones(2).view(3)  # RuntimeError: shape '[3]' is invalid for input of size 2\n```"
+    )
+    assert found.tracebacks[0].message == "shape '[3]' is invalid for input of size 2"
+    assert found.tracebacks[0].line == 3
+
+
+def test_code_that_raises_is_no_traceback() -> None:
+    assert report('```python\nimport torch\nraise RuntimeError("x: y")\n```').tracebacks == ()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 from threading import Event
@@ -12,8 +11,8 @@ from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, SandboxEr
 
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ESSENTIALS = (
-    "/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/mime.types",
-    "/etc/nsswitch.conf", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/timezone", "/usr/share/zoneinfo",
+    "/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
+    "/etc/mime.types", "/etc/nsswitch.conf", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/timezone", "/usr/share/zoneinfo",
 )  # fmt: skip
 FOR_NETWORK = ("/etc/resolv.conf", "/etc/ca-certificates", "/etc/pki", "/etc/protocols", "/etc/services")
 PROTECTS = (
@@ -53,7 +52,11 @@ class BwrapSandbox:
         extra = {
             "bwrap": program,
             "options": options(spec),
-            "data": [["/etc/passwd", passwd()], ["/etc/group", f"{layout.USER}:x:{layout.RUN_UID}:\n"], ["/etc/hosts", hosts()]],
+            "data": [
+                ["/etc/passwd", passwd()],
+                ["/etc/group", f"{layout.USER}:x:{layout.RUN_UID}:\n"],
+                ["/etc/hosts", hosts()],
+            ],
             "seccomp": seccomp.program().hex(),
             "user": user,
         }
@@ -71,7 +74,7 @@ def passwd() -> str:
 
 def hosts() -> str:
     """Names that resolve without a network, the sandbox's own among them."""
-    return f"127.0.0.1 localhost {layout.HOSTNAME}\n::1 localhost\n"
+    return f"127.0.0.1 {layout.HOSTNAME}\n::1 {layout.HOSTNAME}\n"
 
 
 def options(spec: RunSpec) -> list[str]:
@@ -84,7 +87,7 @@ def options(spec: RunSpec) -> list[str]:
     built += ["--ro-bind", "/usr", "/usr"]
     for path in SYSTEM:
         if Path(path).is_symlink():
-            built += ["--symlink", os.readlink(path), path]
+            built += ["--symlink", str(Path(path).readlink()), path]
         elif Path(path).is_dir():
             built += ["--ro-bind", path, path]
     built += ["--dir", "/etc", "--dir", "/sys"]
@@ -92,12 +95,12 @@ def options(spec: RunSpec) -> list[str]:
         built += ["--ro-bind-try", path, path]
     built += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     built += ["--size", str(layout.shm_mb(spec) << 20), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
-    built += devices(spec) + ["--remount-ro", "/dev", "--ro-bind-try", "/sys/devices/system", "/sys/devices/system"]
+    built += [*devices(spec), "--remount-ro", "/dev", "--ro-bind-try", "/sys/devices/system", "/sys/devices/system"]
     built += ["--size", scratch, "--perms", "1777", "--tmpfs", "/tmp", "--dir", layout.HOME]  # noqa: S108
     for mount in spec.mounts:
         built += ["--bind" if mount.writable else "--ro-bind", str(mount.source), mount.inside]
     built += ["--size", scratch, "--perms", "0755", "--tmpfs", layout.WORKDIR, "--chdir", layout.WORKDIR, "--clearenv"]
-    inside = {"HOME": layout.HOME, "TMPDIR": "/tmp", **layout.environment(spec)}  # noqa: S108
+    inside = {"HOME": layout.HOME, "TMPDIR": layout.TEMPORARY, **layout.environment(spec)}
     for name, value in inside.items():
         built += ["--setenv", name, value]
     return built
@@ -109,8 +112,18 @@ def devices(spec: RunSpec) -> list[str]:
         return []
     found = sorted(str(path) for path in Path("/dev").glob("nvidia*"))
     if not found:
-        raise SandboxUnavailable("no NVIDIA device on this host: run with --device cpu, or on a machine whose /dev holds nvidia0")
+        raise SandboxUnavailable(
+            "no NVIDIA device on this host: run with --device cpu, or on a machine whose /dev holds nvidia0"
+        )
     built = []
     for path in found:
         built += ["--dev-bind", path, path]
-    return [*built, "--ro-bind-try", "/sys/module/nvidia", "/sys/module/nvidia", "--ro-bind-try", "/sys/bus/pci", "/sys/bus/pci"]
+    return [
+        *built,
+        "--ro-bind-try",
+        "/sys/module/nvidia",
+        "/sys/module/nvidia",
+        "--ro-bind-try",
+        "/sys/bus/pci",
+        "/sys/bus/pci",
+    ]

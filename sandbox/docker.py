@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, SandboxEr
 if TYPE_CHECKING:
     from docker import DockerClient
 
-BASE_IMAGE = "reprise-base:trixie-b74f55fedd37"
+BASE_IMAGE = "reprise-base:trixie-39f1d725a687"
 GUARD_PYTHON = "/usr/libexec/reprise-python"
 OWNER, DEADLINE = "reprise.owner", "reprise.deadline"
 END_S = 15.0
@@ -70,10 +71,8 @@ class Attached:
 
     def close(self) -> None:
         """End the connection, and with it the container."""
-        try:
+        with suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
         self.connection.close()
         self.socket.close()
 
@@ -132,18 +131,19 @@ class DockerSandbox:
         api = client.api
         began = time.time()
         container = api.create_container(**self._settings(spec), host_config=self._host(client, spec))["Id"]
-        attached = None
+        attached, whole = None, False
         try:
             attached = Attached(api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}))
             api.start(container)
             outcome = session.follow(attached, job, spec, cancel, on_output)
             if outcome.result is None:
                 return self._without_guard(client, container, began, outcome, attached)
+            whole = True
             return outcome.built()
         finally:
             if attached is not None:
                 attached.close()
-            self._remove(client, container)
+            self._remove(client, container, gone=whole)
 
     def _without_guard(
         self, client: DockerClient, container: str, began: float, outcome: session.Outcome, attached: Attached
@@ -166,7 +166,12 @@ class DockerSandbox:
             "stdin_open": True,  # with stdin_once: when our connection ends, the guard reads the end of its input
             "working_dir": layout.WORKDIR,
             "hostname": layout.HOSTNAME,
-            "labels": {OWNER: owner.me(), DEADLINE: str(int(time.time() + spec.limits.wall_s + 2 * session.GRACE_S)), "reprise.label": spec.label},
+            "network_disabled": not spec.network,  # loopback alone, and 0.15 s cheaper than the network "none"
+            "labels": {
+                OWNER: owner.me(),
+                DEADLINE: str(int(time.time() + spec.limits.wall_s + 2 * session.GRACE_S)),
+                "reprise.label": spec.label,
+            },
         }
 
     def _host(self, client: DockerClient, spec: RunSpec) -> Any:
@@ -187,7 +192,6 @@ class DockerSandbox:
             pids_limit=layout.pids(spec) + OWN_PIDS,
             shm_size=layout.shm_mb(spec) << 20,
             ipc_mode="private",
-            extra_hosts={layout.HOSTNAME: "127.0.0.1"},
             auto_remove=True,
             log_config=LogConfig(type="none"),
             mounts=[Mount(one.inside, str(one.source), "bind", read_only=not one.writable) for one in spec.mounts],
@@ -209,7 +213,9 @@ class DockerSandbox:
 
         if spec.device == "cpu":
             return None
-        if self._info.get("CDISpecDirs") and any("nvidia.com/gpu" in str(one) for one in self._info.get("DiscoveredDevices") or ()):
+        if self._info.get("CDISpecDirs") and any(
+            "nvidia.com/gpu" in str(one) for one in self._info.get("DiscoveredDevices") or ()
+        ):
             return [DeviceRequest(driver="cdi", device_ids=["nvidia.com/gpu=all"])]
         if "nvidia" in self._info.get("Runtimes", {}):
             return [DeviceRequest(count=-1, capabilities=[["gpu"]])]
@@ -221,28 +227,33 @@ class DockerSandbox:
         if path:
             janitor.keep(path, owner.me())
 
-    def _remove(self, client: DockerClient, container: str) -> None:
-        """The daemon removes it once the guard has gone; this waits for that, and removes by force what did not."""
+    def _remove(self, client: DockerClient, container: str, *, gone: bool = False) -> None:
+        """Return when the container is no more; one whose guard has left (`gone`) is removed by the daemon, others by force."""
         import docker
         import requests
 
         try:
-            client.api.remove_container(container, force=True, v=True)
+            if not gone:
+                client.api.remove_container(container, force=True, v=True)
+            else:
+                client.api.wait(container, timeout=END_S, condition="removed")
         except docker.errors.NotFound:
             return
         except (docker.errors.APIError, requests.RequestException):
-            self._await_removal(client, container)
+            self._insist(client, container)
 
-    def _await_removal(self, client: DockerClient, container: str) -> None:
+    def _insist(self, client: DockerClient, container: str) -> None:
+        """A removal may be under way already; ask until the daemon knows the container no more."""
         import docker
 
         end = time.monotonic() + END_S
         while time.monotonic() < end:
             try:
-                client.api.inspect_container(container)
+                client.api.remove_container(container, force=True, v=True)
             except docker.errors.NotFound:
                 return
-            time.sleep(0.02)
+            except docker.errors.APIError:
+                time.sleep(0.05)
 
     def sweep(self) -> int:
         """Remove what killed runs of dead processes left behind; returns how many things were removed."""

@@ -1,4 +1,4 @@
-"""A sandbox in memory: programs are functions that return a result, or the steps a program would take, under the same limits."""
+"""A sandbox in memory: a program is a function that returns a result, or the steps it would take, under the same limits."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ Step = Say | Wait | Take | Save | Exit | Die
 Program = Callable[[RunSpec], RunResult | Iterable[Step]]
 
 
-class _Ended(Exception):  # noqa: N818
+class _Ended(Exception):
     def __init__(self, **fields: object) -> None:
         super().__init__()
         self.fields = fields
@@ -149,10 +149,13 @@ class FakeSandbox:
         done = self._chosen(spec)(spec)
         if isinstance(done, RunResult):
             if on_output is not None:
-                for name, text in (("stdout", done.stdout), ("stderr", done.stderr)):
-                    for line in text.splitlines():
-                        on_output(name, line)
-            return replace(done, cancelled=True, exit_code=None, signal=None) if cancel is not None and cancel.is_set() else done
+                for line in done.stdout.splitlines():
+                    on_output("stdout", line)
+                for line in done.stderr.splitlines():
+                    on_output("stderr", line)
+            return (
+                replace(done, cancelled=True, exit_code=None, signal=None) if cancel is not None and cancel.is_set() else done
+            )
         return self._play(_Run(spec, cancel or Event(), session.Outcome(spec, on_output), dict(spec.files)), done)
 
     def _chosen(self, spec: RunSpec) -> Program:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
@@ -26,13 +27,13 @@ class Pipes:
 
     def send(self, data: bytes) -> None:
         """Send all of it."""
-        assert self.guard.stdin is not None  # noqa: S101  opened as a pipe below
+        assert self.guard.stdin is not None
         self.guard.stdin.write(data)
         self.guard.stdin.flush()
 
     def receive(self) -> bytes:
         """What has come, waiting for some; b"" at the end."""
-        assert self.guard.stdout is not None  # noqa: S101
+        assert self.guard.stdout is not None
         return os.read(self.guard.stdout.fileno(), 1 << 18)
 
 
@@ -40,7 +41,13 @@ def run(job: Mapping[str, object], spec: RunSpec, cancel: Event | None, on_outpu
     """One guarded run. Whatever happens, the guard gets to see its input end, kills what it started and leaves."""
     argv = [sys.executable, "-I", "-S", "-c", session.BOOT]
     guard = subprocess.Popen(
-        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={"LC_ALL": "C"}, cwd="/", start_new_session=True
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"LC_ALL": "C"},
+        cwd="/",
+        start_new_session=True,
     )
     try:
         outcome = session.follow(Pipes(guard), job, spec, cancel, on_output)
@@ -61,10 +68,8 @@ def _last_words(guard: subprocess.Popen[bytes]) -> str:
 
 def _end(guard: subprocess.Popen[bytes], token: str) -> None:
     if guard.stdin is not None:
-        try:
+        with suppress(OSError):
             guard.stdin.close()
-        except OSError:
-            pass
     try:
         guard.wait(END_S)
     except subprocess.TimeoutExpired:
@@ -83,7 +88,7 @@ def scratch(token: str) -> Path:
 
 
 def end_run(token: str) -> int:
-    """End what a run left behind when its guard was killed: processes by their mark, the scratch directory, the control groups."""
+    """End what a run left when its guard was killed: processes by their mark, the scratch directory, the control groups."""
     removed = 0
     for pid in _marked(token):
         tree.kill(pid)

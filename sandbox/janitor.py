@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -52,9 +52,11 @@ def clear(path: str, owner: str) -> int:
 
 
 def wait_and_clear(path: str, owner: str) -> None:
-    """Wait for the owner's end, then clear until nothing new has appeared for a while: its last request may still be under way."""
-    while os.read(0, 64):
-        pass
+    """Wait for the owner's end, then clear until nothing new appears for a while: its last request may still be under way."""
+    parent = os.getppid()
+    while os.getppid() == parent:  # a forked child of the owner may keep our input open
+        if select.select([0], [], [], 0.5)[0] and not os.read(0, 64):
+            break
     end = time.monotonic() + PATIENCE_S
     quiet = time.monotonic() + QUIET_S
     while time.monotonic() < min(end, quiet):
@@ -66,7 +68,7 @@ def wait_and_clear(path: str, owner: str) -> None:
         time.sleep(0.2)
 
 
-_running: dict[tuple[str, str], subprocess.Popen[bytes]] = {}
+_running: dict[tuple[str, str], tuple[int, int]] = {}
 _lock = threading.Lock()
 
 
@@ -74,13 +76,18 @@ def keep(path: str, owner: str) -> None:
     """Start the janitor of this process, once; it stays until this process ends, however it ends."""
     with _lock:
         known = _running.get((path, owner))
-        if known is not None and known.poll() is None:
+        if known is not None and os.waitpid(known[0], os.WNOHANG)[0] == 0:
             return
+        reader, writer = os.pipe()
         argv = [sys.executable, "-I", "-S", str(Path(__file__).resolve()), path, owner]
-        quiet = subprocess.DEVNULL
-        _running[(path, owner)] = subprocess.Popen(
-            argv, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, env={}, cwd="/", start_new_session=True
-        )
+        actions = [
+            (os.POSIX_SPAWN_DUP2, reader, 0),
+            (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+        ]
+        pid = os.posix_spawn(sys.executable, argv, {}, file_actions=actions, setsid=True)
+        os.close(reader)
+        _running[(path, owner)] = (pid, writer)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from pathlib import Path, PurePosixPath
 from sandbox.port import RunSpec, SandboxError
 
 WORKDIR = "/repro"
-HOME = "/tmp/home"  # noqa: S108  inside, where /tmp is the run's own
+TEMPORARY = "/tmp"  # noqa: S108  inside, where it is the run's own
+HOME = f"{TEMPORARY}/home"
 USER = "repro"
-HOSTNAME = "repro"
+HOSTNAME = "localhost"  # a name that resolves without a network, which process groups ask for
 RUN_UID = 65534
 SHM_MB = 256
 PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -56,6 +57,7 @@ def job(spec: RunSpec, mode: str) -> dict[str, object]:
         "argv": list(spec.argv),
         "env": environment(spec),
         "home": HOME,
+        "temporary": TEMPORARY,
         "workdir": WORKDIR,
         "files": [[name, len(data)] for name, data in spec.files.items()],
         "artifacts": list(spec.artifacts),
@@ -78,6 +80,8 @@ def writer(spec: RunSpec) -> tuple[int, int] | None:
         if mount.writable:
             about = Path(mount.source).stat()
             if about.st_uid == 0:
-                raise SandboxError(f"{mount.source} belongs to root; a writable mount must belong to another user, such as {RUN_UID}")
+                raise SandboxError(
+                    f"{mount.source} belongs to root; a writable mount must belong to another user, such as {RUN_UID}"
+                )
             return about.st_uid, about.st_gid
     return None

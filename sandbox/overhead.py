@@ -1,4 +1,4 @@
-"""Measures what the sandboxes cost: `python -m sandbox.overhead [--runs N] [--json]` against a plain container of the same image."""
+"""Measures what sandboxes cost against a plain container: `python -m sandbox.overhead [--runs N] [--json]`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,11 @@ def summary(seconds: dict[str, list[float]]) -> dict[str, object]:
     """Median seconds, and the ratio of each kind to the plain container."""
     medians = {name: statistics.median(values) for name, values in seconds.items()}
     ratios = {name: round(value / medians[PLAIN], 3) for name, value in medians.items() if name != PLAIN}
-    return {"runs": len(seconds[PLAIN]), "median_s": {name: round(value, 4) for name, value in medians.items()}, "ratio": ratios}
+    return {
+        "runs": len(seconds[PLAIN]),
+        "median_s": {name: round(value, 4) for name, value in medians.items()},
+        "ratio": ratios,
+    }
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -74,8 +78,8 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.write(json.dumps(figures) + "\n")
         return 0
     medians, ratios = figures["median_s"], figures["ratio"]
-    assert isinstance(medians, dict)  # noqa: S101  for the type checker; summary() made them
-    assert isinstance(ratios, dict)  # noqa: S101
+    assert isinstance(medians, dict)
+    assert isinstance(ratios, dict)
     for name, value in medians.items():
         sys.stdout.write(f"{name:13} {value * 1000:7.1f} ms  {f'{ratios[name]:.2f} x' if name in ratios else ''}\n")
     return 0

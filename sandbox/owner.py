@@ -1,4 +1,4 @@
-"""Who started something, in a form that a later process can check: process number, its start time, and the boot it belongs to."""
+"""Who started something, in a form a later process can check: process number, its start time, and the boot it belongs to."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def boot() -> str:
 
 
 def namespace() -> str:
-    """The process-number space that our numbers count in: two workers in containers may share a daemon, but not their numbers."""
-    return os.readlink("/proc/self/ns/pid").strip("pid:[]")
+    """The space our process numbers count in: two workers in containers may share a daemon, but not their numbers."""
+    return str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
 
 
 def me() -> str:

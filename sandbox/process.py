@@ -1,4 +1,4 @@
-"""The plain process: the same guard and limits without walls, for code that is trusted, and honest about what it does not contain."""
+"""The plain process: the same guard and limits without walls, for trusted code, honest about what it does not contain."""
 
 from __future__ import annotations
 
@@ -44,8 +44,10 @@ class ProcessSandbox:
         try:
             done = self.run(RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=20)))
         except SandboxError as error:
-            return Health(works=False, detail=str(error), fix="look for a full or read-only temporary directory", exposes=EXPOSES)
-        user = "as a user of its own" if os.geteuid() == 0 else "as the user who started it, whose files and processes it may harm"
+            fix = "look for a full or read-only temporary directory"
+            return Health(works=False, detail=str(error), fix=fix, exposes=EXPOSES)
+        own = os.geteuid() == 0
+        user = "as a user of its own" if own else "as the user who started it, whose files and processes it may harm"
         return Health(done.exit_code == 7, f"{user}; {holder()}", protects=PROTECTS, exposes=EXPOSES)
 
     def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:

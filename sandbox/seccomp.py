@@ -1,11 +1,12 @@
-"""A small seccomp filter for bubblewrap: refuses the system calls that reach for the kernel rather than for the run's own work."""
+"""A small seccomp filter for bubblewrap: refuses system calls that reach for the kernel rather than for the run's own work."""
 
 from __future__ import annotations
 
 import platform
 import struct
 
-# Numbers from the kernel's tables (x86_64: arch/x86/entry/syscalls, aarch64: include/uapi/asm-generic/unistd.h); from 424 on both agree.
+# Numbers from the kernel's tables (arch/x86/entry/syscalls, include/uapi/asm-generic/unistd.h); from 424 on both agree.
+# ruff: noqa: E501
 BOTH = {
     "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
     "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "mount_setattr": 442,

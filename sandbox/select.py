@@ -31,5 +31,7 @@ def choose(kind: Kind = "auto") -> Sandbox:
         health = one.check()
         if health.works:
             return one
-        reasons.append(f"{one.name}: {health.detail}" + (f" ({health.fix})" if health.fix and health.fix not in health.detail else ""))
+        reasons.append(
+            f"{one.name}: {health.detail}" + (f" ({health.fix})" if health.fix and health.fix not in health.detail else "")
+        )
     raise SandboxUnavailable("no sandbox works here; " + "; ".join(reasons))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import json
+import marshal
 import queue
 import re
 import struct
@@ -18,7 +19,7 @@ from sandbox.guard import wire
 from sandbox.port import OnOutput, RunResult, RunSpec, SandboxError, Stream
 
 MODULES = ("wire", "tree", "cgroup", "files", "spawn", "places", "main")
-# The guard travels as text, so that it runs in a container whose image knows nothing of it and on a host that may not read our files.
+# The guard travels as text, so that it runs in a container whose image knows nothing of it.
 BOOT = """
 import os, struct, sys, types
 def take(n):
@@ -62,7 +63,7 @@ def package(job: Mapping[str, object], spec: RunSpec) -> bytes:
     for name in MODULES:
         text = f"{name}\n{(resources.files('sandbox.guard') / f'{name}.py').read_text('utf-8')}".encode()
         parts.append(struct.pack(">I", len(text)) + text)
-    header = json.dumps(job).encode()
+    header = marshal.dumps(dict(job), 2)
     return b"".join((*parts, struct.pack(">I", 0), struct.pack(">I", len(header)), header, *spec.files.values()))
 
 
@@ -176,7 +177,9 @@ class Outcome:
         )
 
 
-def follow(channel: Channel, job: Mapping[str, object], spec: RunSpec, cancel: threading.Event | None, on_output: OnOutput | None) -> Outcome:
+def follow(
+    channel: Channel, job: Mapping[str, object], spec: RunSpec, cancel: threading.Event | None, on_output: OnOutput | None
+) -> Outcome:
     """Talk to a guard until it has told the result or is gone; the caller ends the connection, which ends the guard."""
     outcome = Outcome(spec, on_output)
     inbox: queue.Queue[bytes] = queue.Queue(maxsize=256)

@@ -1,1 +1,1 @@
-"""The guard: a small stdlib-only program that runs beside the untrusted one, holds its limits and kills it when its caller is gone."""
+"""The guard: a small stdlib-only program beside the untrusted one that holds its limits and ends it when the caller is gone."""

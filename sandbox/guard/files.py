@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import stat
-from collections.abc import Iterator
+
+TYPE_CHECKING = False  # typing itself would cost each run ten milliseconds
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
 
 MAX_ENTRIES = 50_000
 MAX_FILES = 1_000
@@ -19,7 +22,7 @@ def put(root: int, name: str, data: bytes) -> None:
     where = os.dup(root)
     try:
         for folder in folders:
-            try:
+            try:  # noqa: SIM105  contextlib would be one more import at each start
                 os.mkdir(folder, 0o755, dir_fd=where)
             except FileExistsError:
                 pass
@@ -40,6 +43,8 @@ def put(root: int, name: str, data: bytes) -> None:
 
 def pattern(glob: str) -> re.Pattern[str]:
     """A glob over relative paths: `*` and `?` stay within one name, `**/` spans folders."""
+    import re  # only runs that have artifacts pay for it
+
     out = ""
     for part in re.split(r"(\*\*/|\*\*|\*|\?)", glob):
         out += {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part))
@@ -47,9 +52,10 @@ def pattern(glob: str) -> re.Pattern[str]:
 
 
 def walk(root: int, prefix: str = "", depth: int = 0) -> Iterator[tuple[int, str, str]]:
-    """Everything below `root` that is not a directory: the directory's descriptor, the name in it, the path. Bounded in depth."""
+    """Everything below `root` but directories: the directory's descriptor, the name in it, the path. Bounded in depth."""
     with os.scandir(root) as entries:
-        found = sorted(itertools.islice(((one.name, one.is_dir(follow_symlinks=False)) for one in entries), MAX_ENTRIES))
+        some = itertools.islice(entries, MAX_ENTRIES)
+        found = sorted((one.name, one.is_dir(follow_symlinks=False)) for one in some)
     for name, folder in found:
         if not folder:
             yield root, name, prefix + name
@@ -64,9 +70,8 @@ def walk(root: int, prefix: str = "", depth: int = 0) -> Iterator[tuple[int, str
                 os.close(deeper)
 
 
-def collect(root: int, globs: list[str], budget: int) -> Iterator[tuple[str, bytes]]:
+def collect(root: int, patterns: list[re.Pattern[str]], budget: int) -> Iterator[tuple[str, bytes]]:
     """Regular files below `root` that match, at most `budget` bytes together; what does not fit is left out."""
-    patterns = [pattern(glob) for glob in globs]
     given = 0
     for where, name, path in itertools.islice(walk(root), MAX_ENTRIES):
         if any(known.match(path) for known in patterns):

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]  # the public module builds enumerations for ten milliseconds at each start
 import ctypes
 import fcntl
 import os
 import resource
-import signal
-import sys
-from collections.abc import Callable, Mapping
 
 from sandbox.guard import tree
+
+TYPE_CHECKING = False  # typing itself would cost each run ten milliseconds
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 PDEATHSIG, DUMPABLE, SUBREAPER, NO_NEW_PRIVS = 1, 4, 36, 38
 MIB = 1024 * 1024
 OPEN_FILES = 8192
+IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+USUAL = (*IGNORED, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def prctl(option: int, value: int) -> None:
@@ -103,12 +107,12 @@ def start(argv: list[str], env: Mapping[str, str], descriptors: Mapping[int, int
             prctl(PDEATHSIG, signal.SIGKILL)  # after the change of user, which clears it
             if os.getppid() != parent:
                 os._exit(1)
-            for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
+            for number in USUAL:
                 signal.signal(number, signal.SIG_DFL)
             wire_descriptors({**descriptors, 100: trouble})
             os.set_inheritable(100, False)
             os.execvpe(argv[0], argv, dict(env))  # noqa: S606
-        except BaseException as error:  # noqa: BLE001  the child must not run on as a second guard
+        except BaseException as error:
             os.write(100 if _is_open(100) else trouble, f"{argv[0]}: {error}".encode()[:4000])
         os._exit(1)
     os.close(trouble)
@@ -128,14 +132,12 @@ def _is_open(fd: int) -> bool:
     return True
 
 
-def quiet_signals() -> int:
-    """Ignore what the program may send to its guard; returns a descriptor that becomes readable when a child ends."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
+def quiet_signals() -> None:
+    """Ignore what the program may send to its guard."""
+    for number in IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    wake, bell = os.pipe()
-    for end in (wake, bell):
-        os.set_blocking(end, False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.set_wakeup_fd(bell, warn_on_full_buffer=False)
-    sys.setswitchinterval(1)
-    return wake
+
+
+def watch(pid: int) -> int:
+    """A descriptor that becomes readable when the process ends."""
+    return os.pidfd_open(pid)

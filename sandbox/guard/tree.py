@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
+KILL, STOP = 9, 19
 TICK = os.sysconf("SC_CLK_TCK")
 MIB = 1024 * 1024
 
@@ -92,7 +92,7 @@ def used_mb(pids: list[int], limit_mb: float) -> float:
     return cheap if cheap <= limit_mb else proportional_mb(pids)
 
 
-def kill(pid: int, number: int = signal.SIGKILL) -> None:
+def kill(pid: int, number: int = KILL) -> None:
     """Send a signal to a process that may be gone already."""
     try:
         os.kill(pid, number)
@@ -106,7 +106,7 @@ def kill_tree(root: int, budget_s: float = 10.0) -> bool:
     while time.monotonic() < end:
         below = [pid for pid in descendants(root) if _fields(pid)[:1] not in ([], ["Z"], ["X"])]
         for pid in below:
-            kill(pid, signal.SIGSTOP)  # a stopped process cannot fork away from the sweep
+            kill(pid, STOP)  # a stopped process cannot fork away from the sweep
         for pid in below:
             kill(pid)
         reap()

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import struct
-from collections import deque
 
 HEAD = struct.Struct(">cI")
 LIVE_BUDGET = 262_144
 
-# Frame kinds. Output beyond the kept head travels as LIVE (shown, not kept) within a budget a second; its last part comes as TAIL.
+# Frame kinds. Output beyond the kept head travels as LIVE (shown, not kept) within a budget; its last part comes as TAIL.
 STARTED, RESULT, FAILED, ARTIFACT = b"S", b"R", b"F", b"A"
 KEPT = {"stdout": b"O", "stderr": b"E"}
 LIVE = {"stdout": b"o", "stderr": b"e"}
@@ -46,13 +45,12 @@ class Capped:
     def __init__(self, name: str, out: int, limit: int) -> None:
         self.name, self.out = name, out
         self.head_left, self.tail_size = limit - limit // 2, limit // 2
-        self.tail: deque[bytes] = deque()
-        self.held = self.beyond = self.total = 0
+        self.tail = bytearray()
+        self.beyond = 0
         self.live_left = LIVE_BUDGET
 
     def feed(self, data: bytes) -> None:
         """Take what the program wrote."""
-        self.total += len(data)
         kept, rest = data[: self.head_left], data[self.head_left :]
         if kept:
             self.head_left -= len(kept)
@@ -65,10 +63,9 @@ class Capped:
         if self.live_left >= len(rest):
             self.live_left -= len(rest)
             send(self.out, LIVE[self.name], rest)
-        self.tail.append(rest)
-        self.held += len(rest)
-        while self.held - len(self.tail[0]) >= self.tail_size and len(self.tail) > 1:
-            self.held -= len(self.tail.popleft())
+        self.tail += rest
+        if len(self.tail) > 2 * self.tail_size + 65536:
+            del self.tail[: len(self.tail) - self.tail_size]
 
     def refill(self) -> None:
         """Allow more live output; called about once a second."""
@@ -76,8 +73,7 @@ class Capped:
 
     def finish(self) -> int:
         """Send the kept tail; returns how many bytes between head and tail were dropped."""
-        held = b"".join(self.tail)
-        tail = held[-self.tail_size :] if self.tail_size else b""
+        tail = bytes(self.tail[-self.tail_size :]) if self.tail_size else b""
         if tail:
             send(self.out, TAIL[self.name], tail)
         return self.beyond - len(tail)

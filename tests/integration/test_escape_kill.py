@@ -1,0 +1,80 @@
+"""A runner killed at any moment leaves no process, no container and no directory."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+RUNNER = """
+import sys
+sys.path.insert(0, {root!r})
+from sandbox.port import Limits, Mount, RunSpec
+from sandbox.{kind} import {name}
+from pathlib import Path
+home = {home!r}
+box = {name}()
+source = "import os, sys, time\\nif os.fork() == 0:\\n  os.setsid()\\n  if os.fork(): os._exit(0)\\nprint('up', flush=True)\\ntime.sleep(120)"
+while True:
+    print('go', flush=True)
+    box.run(RunSpec((home + '/bin/python', '-c', source, {mark!r}), env={{'LD_LIBRARY_PATH': home + '/lib'}}, mounts=(Mount(Path(home)),),
+                    limits=Limits(wall_s=100, memory_mb=256, scratch_mb=48)), on_output=lambda stream, line: print(line, flush=True))
+"""
+
+
+@pytest.mark.parametrize("delay", [None, 0.0, 0.05, 0.15, 0.3])
+def test_a_killed_runner_leaves_nothing(real, interpreter, delay):
+    """SIGKILL at the moment the program runs (None), or so long after the sandbox was called."""
+    name = {"docker": "DockerSandbox", "bwrap": "BwrapSandbox", "process": "ProcessSandbox"}[real.kind]
+    mark = f"reprise-victim-{time.time_ns()}"
+    text = RUNNER.format(root=str(Path(__file__).parents[2]), kind=real.kind, name=name, home=str(interpreter), mark=mark)
+    scratch_before = set(Path("/tmp").glob("reprise-run-*"))
+    runner = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
+    assert runner.stdout is not None
+    assert runner.stdout.readline() == "go\n"
+    if delay is None:
+        assert runner.stdout.readline() == "up\n"
+    else:
+        time.sleep(delay)
+    runner.kill()
+    runner.wait()
+    runner.stdout.close()
+    end = time.monotonic() + 12
+    while (left := remains(mark)) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert left == []
+    owned = owned_containers(runner.pid) if real.kind == "docker" else []
+    while owned and time.monotonic() < end:
+        time.sleep(0.1)
+        owned = owned_containers(runner.pid)
+    assert owned == []
+    while (scratch := set(Path("/tmp").glob("reprise-run-*")) - scratch_before) and time.monotonic() < end:
+        time.sleep(0.1)
+    assert scratch == set()
+
+
+def owned_containers(pid: int) -> list[str]:
+    """Containers labelled as this process's."""
+    query = ["docker", "ps", "-a", "--filter", "label=reprise.owner", "--format", '{{.Label "reprise.owner"}}']
+    listed = subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()
+    return [line for line in listed if line.split("/")[2] == str(pid)]
+
+
+def remains(mark: str) -> list[str]:
+    """Processes with this mark on their command line, after a moment for the kernel to finish."""
+    for _ in range(40):
+        found = []
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if mark.encode() in path.read_bytes() and int(path.parent.name) != os.getpid():
+                    found.append(path.parent.name)
+            except OSError:
+                continue
+        if not found:
+            return []
+        time.sleep(0.05)
+    return found

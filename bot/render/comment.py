@@ -107,8 +107,7 @@ def _script_fold(report: Report) -> tuple[Fold, ...]:
     for name in ordered:
         blocks += [Block(f"{code_span(name)}:")] if len(ordered) > 1 else []
         blocks.append(Block(script.files[name], "python" if name.endswith(".py") else ""))
-    count = len(script.source.splitlines())
-    return (Fold(f"Script: {script.entry}, {count} {'line' if count == 1 else 'lines'}", tuple(blocks)),)
+    return (Fold(f"Script: {script.entry}, {words.count(len(script.source.splitlines()), 'line')}", tuple(blocks)),)
 
 
 def _footer(report: Report, run: str) -> str:

@@ -32,7 +32,8 @@ def environment(report: Report) -> Fold | None:
         return None
     decided = [package for package in built.packages if package.rung is not Rung.DEPENDENCY]
     named = ", ".join(f"{package.name} {package.version}" for package in decided[:3])
-    summary = ", ".join(filter(None, [f"Environment: Python {built.python}", named, f"{len(built.packages)} packages"]))
+    count = words.count(len(built.packages), "package")
+    summary = ", ".join(filter(None, [f"Environment: Python {built.python}", named, count]))
     blocks = [*_claims(built), *_pins(report, decided), *_steps(built)]
     if isinstance(report.verdict, SetupFailed) and report.verdict.tried:
         blocks += _tried(report.verdict)

@@ -89,10 +89,10 @@ def _program(report: Report) -> list[RenderableType]:
     script = report.script
     if script is None:
         return []
-    count = len(script.source.splitlines())
-    parts: list[RenderableType] = [Text(), Text.assemble((script.entry, "bold"), f" ({count} lines), run anywhere with")]
+    count = words.count(len(script.source.splitlines()), "line")
+    parts: list[RenderableType] = [Text(), Text.assemble((script.entry, "bold"), f" ({count}), run anywhere with")]
     if not report.command:
-        parts = [Text(), Text.assemble((script.entry, "bold"), f" ({count} lines)")]
+        parts = [Text(), Text.assemble((script.entry, "bold"), f" ({count})")]
     if report.command:
         parts.append(Text("  " + one_line(report.command), style="cyan", no_wrap=True))
     parts += [Padding(Text(f"changed: {one_line(mend.what)}"), (0, 0, 0, 2)) for mend in script.mends[:6]]

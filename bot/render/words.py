@@ -159,9 +159,8 @@ def _member_rows(signature: Member) -> tuple[tuple[str, str], ...]:
 def provenance(report: Report) -> str:
     """What was measured, where, and whether a model had a part in it."""
     if report.attempts:
-        count = len(report.attempts)
         where = _SANDBOXES.get(report.sandbox, "")
-        first = f"Measured in {count} {_plural('run', count)} {where}".strip()
+        first = f"Measured in {count(len(report.attempts), 'run')} {where}".strip()
     else:
         first = "Nothing was run"
     return f"{first}. " + ("Every figure was measured." if report.prompts else "No model was used.")
@@ -181,6 +180,11 @@ def _counted(failures: int, runs: int, interval: tuple[float, float]) -> str:
 
 def _runs(failures: int, runs: int) -> str:
     return f"{failures} of {runs} {_plural('run', runs)}"
+
+
+def count(number: int, word: str) -> str:
+    """A number and its word: 1 line, 2 lines."""
+    return f"{number} {_plural(word, number)}"
 
 
 def _plural(word: str, count: int) -> str:

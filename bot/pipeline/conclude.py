@@ -97,11 +97,7 @@ def compare(signature: AnySignature | None, last: Attempt | None, environment: E
     if signature is not None and last is not None:
         seen = last.judgement.evidence or last.judgement.reason
         member = members_of(signature)[min(last.judgement.member, len(members_of(signature)) - 1)]
-        rows.append(
-            Comparison(
-                what="failure", reported=_describe(member), observed=seen.strip().splitlines()[0] if seen.strip() else ""
-            )
-        )
+        rows.append(Comparison(what="failure", reported=_describe(member), observed=_shown(member, seen)))
         if isinstance(member, CrashSignature) and last.judgement.failure and (member.frame or last.judgement.failure.innermost):
             innermost = next(
                 (frame for frame in reversed(last.judgement.failure.frames) if frame.package), last.judgement.failure.innermost
@@ -114,6 +110,11 @@ def compare(signature: AnySignature | None, last: Attempt | None, environment: E
             for row in environment.claims[:6]
         )
     return tuple(rows)
+
+
+def _shown(member: Member, seen: str) -> str:
+    rows = [row for row in seen.strip().splitlines() if row.strip()]
+    return " / ".join(rows[:3]) if isinstance(member, OutputSignature) else (rows[0] if rows else "")
 
 
 def versions(environment: Environment) -> str:

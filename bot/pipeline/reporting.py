@@ -6,7 +6,7 @@ import shlex
 from importlib import metadata
 
 from bot.models.attempt import Match, Script
-from bot.models.environment import Environment, Rung
+from bot.models.environment import Environment, EnvironmentSpec, Rung
 from bot.models.report import Report
 from bot.models.signature import signature_hash
 from bot.models.verdict import AnyVerdict
@@ -30,7 +30,7 @@ def report(desk: Desk, verdict: AnyVerdict) -> Report:
         spec=desk.spec,
         environment=desk.environment,
         script=desk.script,
-        command=_command(desk.script, desk.environment) if desk.script and desk.environment else "",
+        command=_command(desk.script, desk.environment, desk.spec) if desk.script and desk.environment else "",
         comparison=conclude.compare(desk.signature, last, desk.environment),
         attempts=tuple(desk.attempts),
         notes=tuple(desk.notes),
@@ -40,9 +40,17 @@ def report(desk: Desk, verdict: AnyVerdict) -> Report:
     )
 
 
-def _command(script: Script, built: Environment) -> str:
-    """One line that runs the script anywhere with uv."""
+def _command(script: Script, built: Environment, spec: EnvironmentSpec | None) -> str:
+    """One line that runs the script anywhere with uv, on any later day: the pins, and the date for everything else."""
     asked = [package for package in built.packages if package.rung is not Rung.DEPENDENCY]
     pins = [word for package in asked for word in ("--with", f"{package.name}=={package.version.split('+')[0]}")]
     minor = ".".join(built.python.split(".")[:2])
-    return shlex.join(["uv", "run", "--no-project", "--python", minor, *pins, "python", script.entry])
+    return shlex.join(["uv", "run", "--no-project", "--python", minor, *_date(built, spec), *pins, "python", script.entry])
+
+
+def _date(built: Environment, spec: EnvironmentSpec | None) -> list[str]:
+    if spec is None or spec.exclude_newer is None:
+        return []
+    exempt = [name for name in spec.undated if built.version(name)]
+    words = [word for name in exempt for word in ("--exclude-newer-package", f"{name}=false")]
+    return ["--exclude-newer", spec.exclude_newer.strftime("%Y-%m-%dT%H:%M:%SZ"), *words]

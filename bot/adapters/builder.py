@@ -6,12 +6,12 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Lock
 
-from bot.adapters import ladder, source_builds, torch
+from bot.adapters import drafting, ladder, source_builds, torch
 from bot.adapters.clone import Checkout, Git
 from bot.adapters.index import PackageIndex
 from bot.adapters.ladder import Draft, World
@@ -81,7 +81,7 @@ class UvBuilder:
     def spec_key(self, spec: EnvironmentSpec) -> str:
         """The name under which the outcome of a spec is noted: all that the outcome depends on, dates aside."""
         wheels = sorted(path.name for folder in self._settings.folders for path in folder.glob("torch*.whl"))
-        parts = (spec.model_dump_json(), repr(self._settings.without_secrets()), *wheels, str(self.default_torch), "2")
+        parts = (spec.model_dump_json(), repr(self._settings.without_secrets()), *wheels, str(self.default_torch), "3")
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
     def _warm(self, spec: EnvironmentSpec, cache: Cache) -> Environment | None:
@@ -128,7 +128,11 @@ class _Job:
             tried.append(draft)
             pins, error = self._resolved(draft)
             if pins is not None:
-                break
+                completed = drafting.completed(draft, pins)
+                if completed is None:
+                    break
+                draft = completed
+                continue
             following = ladder.next_draft(draft, error, self._world(), tried) if len(tried) < _TRIES else None
             if following is None:
                 raise BuildError(f"No environment meets the report: {complaints.first_cause(error)}", tuple(self.steps))
@@ -142,11 +146,11 @@ class _Job:
         draft = Draft(
             what=f"as the report says, Python {wanted}", minor=wanted, requirements=requirements,
             constraints=self.spec.constraints, exclude_newer=self.spec.exclude_newer, notes=notes,
-            undated=tuple(dict.fromkeys((*self.spec.undated, *_TORCH_DEPENDENCIES, *_exact(requirements)))),
+            undated=tuple(dict.fromkeys((*self.spec.undated, *_TORCH_DEPENDENCIES, *drafting.exact(requirements)))),
         )  # fmt: skip
         if self.spec.repo is not None:
             draft = self._with_repository(draft)
-        return _with_bounds(draft, ladder.bounds(draft, self._oldest(draft)))
+        return drafting.with_bounds(draft, ladder.bounds(draft, self._oldest(draft)))
 
     def _python(self) -> tuple[str, str]:
         """The Python to begin with, and why it is not the one that was asked for."""
@@ -172,7 +176,7 @@ class _Job:
                 notes.append((each.name, "left out: no build of it loads beside a CPU build of torch from a folder"))
                 self.steps.append(BuildStep(what=f"leave out {each.name}", error=notes[-1][1]))
             elif self.torch.pin and each.name == "torch":
-                kept.append(_local_torch(each, self.torch.pin))
+                kept.append(drafting.local_torch(each, self.torch.pin))
                 notes += [("torch", kept[-1].reason)] if kept[-1].rung is Rung.NEIGHBOUR else []
             else:
                 kept.append(each)
@@ -195,12 +199,12 @@ class _Job:
         if any(each.name == "tensorflow-cpu" for each in draft.requirements):
             excludes += [name for name in companions.TENSORFLOW if name != "tensorflow-cpu"]
         return Wishes(
-            requirements=tuple(map(_line, draft.requirements)),
-            constraints=tuple(map(_line, draft.constraints)),
+            requirements=tuple(map(drafting.line, draft.requirements)),
+            constraints=tuple(map(drafting.line, draft.constraints)),
             overrides=(self.torch.pin,) if self.torch.pin else (),
             excludes=tuple(excludes),
             exclude_newer=draft.exclude_newer.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if draft.exclude_newer else "",
-            undated=tuple(dict.fromkeys((*draft.undated, *_exact(draft.requirements)))),
+            undated=tuple(dict.fromkeys((*draft.undated, *drafting.exact(draft.requirements)))),
             wheels=draft.wheels,
             torch_backend=self.torch.backend,
         )
@@ -276,32 +280,5 @@ class _Job:
         return made
 
 
-def _line(requirement: Requirement) -> str:
-    extras = f"[{','.join(requirement.extras)}]" if requirement.extras else ""
-    return f"{requirement.name}{extras}{requirement.specifier}"
-
-
-def _exact(requirements: tuple[Requirement, ...]) -> tuple[str, ...]:
-    """Names pinned to one release: the date says nothing about them."""
-    return tuple(each.name for each in requirements if versions.pinned(each.specifier))
-
-
-def _local_torch(wanted: Requirement, pin: str) -> Requirement:
-    version = pin.removeprefix("torch==")
-    claimed = versions.pinned(wanted.specifier)
-    if claimed == version.partition("+")[0]:
-        return wanted.model_copy(update={"specifier": f"=={version}"})
-    said = f"claimed {wanted.specifier.removeprefix('==')}, " if wanted.specifier else ""
-    reason = f"{said}nearest CPU build that could be had {version}"
-    return wanted.model_copy(update={"specifier": f"=={version}", "rung": Rung.NEIGHBOUR, "reason": reason})
-
-
 def _unwanted(pins: tuple[str, ...]) -> str:
     return torch.NONE_TO_BE_HAD if any(pin.startswith("torch==") for pin in pins) else ""
-
-
-def _with_bounds(draft: Draft, bounds: tuple[Requirement, ...]) -> Draft:
-    """Known bounds as constraints; setuptools itself is installed, because old packages import it without saying so."""
-    known = {each.name for each in draft.requirements}
-    needed = tuple(each for each in bounds if each.name == "setuptools" and known and "setuptools" not in known)
-    return replace(draft, requirements=(*draft.requirements, *needed), constraints=(*draft.constraints, *bounds))

@@ -12,19 +12,20 @@ from packaging.requirements import InvalidRequirement
 from packaging.requirements import Requirement as Parsed
 
 from bot.errors import UserError
-from bot.models.bug import BugReport, VersionClaim
-from bot.models.environment import Claimed, Environment, EnvironmentSpec, RepoSource, Requirement, Rung
+from bot.models.bug import BugReport
+from bot.models.environment import Environment, EnvironmentSpec, RepoSource, Requirement, Rung
 from bot.models.issue import Issue
 from bot.models.job import Options
 from bot.rules.packages import backends, companions, imports, modules, pythons, repositories, versions
+from bot.rules.packages import claims as said
+from bot.rules.packages.claims import Claims
 
-Claims = dict[str, list[VersionClaim]]
 HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def specify(report: BugReport, issue: Issue, options: Options, source: str) -> EnvironmentSpec:
     """The environment that a report describes: options, then claims, then the date, for what the program imports."""
-    claims = _claims(report)
+    claims = said.gathered(report)
     wanted = _asked(options)
     target = _under_test(report, issue, source, claims)
     for name, reason, rung in (*target, *_imported(source, issue.created_at)):
@@ -38,9 +39,9 @@ def specify(report: BugReport, issue: Issue, options: Options, source: str) -> E
         undated=companions.TORCH_FAMILY,
         device=options.device,
         repo=repo,
-        constraints=_constraints(claims, wanted),
+        constraints=said.bounds(claims, wanted),
         variables=variables,
-        claims=_beside(claims, options),
+        claims=said.beside(claims, options),
     )
 
 
@@ -61,7 +62,7 @@ def requirement_for_import(name: str, report: BugReport | None = None) -> Requir
     distribution = imports.distribution(name)
     if not distribution or name.partition(".")[0] in sys.stdlib_module_names:
         return None
-    claims = _claims(report) if report else {}
+    claims = said.gathered(report) if report else {}
     pinned = _pinned(distribution, f"module {name} was missing in a run", Rung.REPAIR, claims, None)
     return pinned.model_copy(update={"name": _installed_name(distribution)})
 
@@ -90,7 +91,7 @@ def alternatives(
 
 def _others(target: Requirement, report: BugReport, issue: Issue, tried: str, releases: tuple[str, ...]) -> list[Requirement]:
     found: list[Requirement] = []
-    for claim in versions.ranked(_claims(report).get(_claim_name(target.name), [])):
+    for claim in versions.ranked(said.gathered(report).get(said.claim_name(target.name), [])):
         specifier = versions.specifier(claim.version, claim.source)
         if specifier:
             found.append(_with(target, specifier, Rung.ISSUE, f"the report also names {claim.version} ({claim.source})"))
@@ -130,17 +131,6 @@ def _target(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requireme
         if name in by_name:
             return by_name[name]
     return next((each for each in spec.requirements if each.rung is Rung.ISSUE and each.name != "torch"), None)
-
-
-def _claims(report: BugReport) -> Claims:
-    found: Claims = {}
-    for claim in report.versions:
-        found.setdefault(repositories.alias(claim.name), []).append(claim)
-    for pair in companions.SHARED_VERSIONS:
-        for name, twin in (pair, pair[::-1]):
-            if twin in found and name not in found:
-                found[name] = found[twin]
-    return {name: versions.ranked(claims) for name, claims in found.items()}
 
 
 def _asked(options: Options) -> dict[str, Requirement]:
@@ -192,11 +182,11 @@ def _published_as(name: str, source: str, claims: Claims) -> str:
 
 def _pinned(name: str, reason: str, rung: Rung, claims: Claims, at: datetime | None) -> Requirement:
     """A requirement at the strongest claim's version, else whatever the date allows."""
-    for claim in claims.get(_claim_name(name), []):
+    for claim in claims.get(said.claim_name(name), []):
         specifier = versions.specifier(claim.version, claim.source)
         if specifier:
-            said = f"the report says {claim.version} ({claim.source})"
-            return Requirement(name=name, specifier=specifier, extras=_extras(name, specifier), rung=Rung.ISSUE, reason=said)
+            reason = f"the report says {claim.version} ({claim.source})"
+            return Requirement(name=name, specifier=specifier, extras=_extras(name, specifier), rung=Rung.ISSUE, reason=reason)
         if specifier == "":
             reason += f"; the report says {claim.version!r}, which stands for the newest release of that day"
             break
@@ -206,18 +196,6 @@ def _pinned(name: str, reason: str, rung: Rung, claims: Claims, at: datetime | N
 
 def _extras(name: str, specifier: str) -> tuple[str, ...]:
     return companions.EXTRAS.get(name, ()) if specifier else ()
-
-
-def _constraints(claims: Claims, wanted: dict[str, Requirement]) -> tuple[Requirement, ...]:
-    """Versions that a program printed for packages nobody asked to install: bounds, should something draw them."""
-    skip = {"python", *companions.TORCH_FAMILY, *companions.TENSORFLOW, *wanted, *map(_claim_name, wanted)}
-    found = []
-    for name, ranked in claims.items():
-        specifier = versions.specifier(ranked[0].version, ranked[0].source)
-        if name not in skip and specifier and ranked[0].source != "label" and not companions.foreign(name):
-            reason = f"the report says {ranked[0].version} ({ranked[0].source})"
-            found.append(Requirement(name=name, specifier=specifier, rung=Rung.ISSUE, reason=reason))
-    return tuple(found)
 
 
 def _python(options: Options, claims: Claims, at: datetime | None) -> str:
@@ -230,27 +208,11 @@ def _python(options: Options, claims: Claims, at: datetime | None) -> str:
     return next(filter(None, named), "") or pythons.usual(at, HOST)
 
 
-def _beside(claims: Claims, options: Options) -> tuple[Claimed, ...]:
-    found = [
-        Claimed(name=name, claimed=ranked[0].version, resolved="", note=_contradiction(ranked))
-        for name, ranked in claims.items()
-    ]
-    if options.python:
-        found = [each for each in found if each.name != "python"]
-        found.append(Claimed(name="python", claimed=options.python, resolved="", note="--python"))
-    return tuple(found)
-
-
-def _contradiction(ranked: list[VersionClaim]) -> str:
-    others = dict.fromkeys(claim.version for claim in ranked if claim.version != ranked[0].version)
-    return f"the report also names {', '.join(others)}" if others else ""
-
-
 def _repo(options: Options, target: str, claims: Claims) -> RepoSource | None:
     """The clone, when one was given and the report does not name a release that the index has."""
     if not options.repo:
         return None
-    named = any(versions.specifier(claim.version, claim.source) for claim in claims.get(_claim_name(target), []))
+    named = any(versions.specifier(claim.version, claim.source) for claim in claims.get(said.claim_name(target), []))
     if named and target and not options.ref:
         return None
     local = "://" not in options.repo and not options.repo.startswith("git@")
@@ -262,7 +224,3 @@ def _repo(options: Options, target: str, claims: Claims) -> RepoSource | None:
 def _installed_name(name: str, at: datetime | None = None) -> str:
     """The build to install of a distribution that comes in several."""
     return companions.installed_as(name, at)
-
-
-def _claim_name(name: str) -> str:
-    return "tensorflow" if name in companions.TENSORFLOW else name

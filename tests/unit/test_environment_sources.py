@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters import ladder, torch
+from bot.adapters import drafting, ladder, torch
 from bot.adapters.index import PackageIndex
 from bot.adapters.ladder import Draft, World
 from bot.models.environment import EnvironmentSpec, Requirement, Rung
 from bot.rules.packages import complaints
+from sandbox import environment as prepare
 from sandbox import indexes
+from sandbox.cache import DiskFull
 
 DAY = datetime(2024, 3, 1, tzinfo=UTC)
 
@@ -163,6 +165,22 @@ def test_the_cpu_build_of_tensorflow_gives_way_where_it_never_was() -> None:
     found = ladder.next_draft(draft(wanted("tensorflow-cpu", "==2.1.9")), "no version of tensorflow-cpu==2.1.9", world(), ())
     assert found is not None
     assert (found.requirements[0].name, found.requirements[0].specifier) == ("tensorflow", "==2.1.9")
+
+
+def test_what_torch_presumes_is_installed_once() -> None:
+    first = draft(wanted("torch"))
+    more = drafting.completed(first, ("torch==2.13.0+cpu", "sympy==1.14"))
+    assert more is not None
+    assert [each.name for each in more.requirements] == ["torch", "numpy"]
+    assert drafting.completed(first, ("torch==2.13.0+cpu", "numpy==2.0")) is None
+    assert drafting.completed(more, ("torch==2.13.0+cpu",)) is None
+
+
+def test_a_failed_install_says_whose_fault_it_was() -> None:
+    assert isinstance(prepare._failure("error: write failed\n cause: No space left on device (os error 28)"), DiskFull)
+    assert isinstance(prepare._failure("error: Failed to fetch: x\n cause: dns error"), prepare.IndexDown)
+    gone = "error: Failed to fetch: x\n cause: HTTP status client error (404 Not Found)"
+    assert isinstance(prepare._failure(gone), prepare.Unresolvable)
 
 
 def test_old_releases_bring_old_bounds() -> None:

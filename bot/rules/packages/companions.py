@@ -39,6 +39,9 @@ BACKENDS: Final[dict[str, tuple[str, ...]]] = {
 """Frameworks that a distribution imports but leaves to its user to install; the first one when the program names none.
 Source: the `install_requires` of each, where the framework is an extra or absent."""
 
+UNDECLARED: Final[dict[str, tuple[str, ...]]] = {"torch": ("numpy",)}
+"""Drawn by no metadata and presumed by everyone: torch warns at import without NumPy, and half of its API needs it."""
+
 KERAS_3: Final = datetime(2023, 11, 28, tzinfo=UTC)
 """Release of Keras 3.0, from when on Keras no longer brings or presumes TensorFlow (keras.io/keras_3)."""
 

@@ -118,7 +118,8 @@ def _replaced(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:
         new if each.name == new.name else _with(each, new.specifier, new.rung, new.reason) if each.name in followers else each
         for each in spec.requirements
     )
-    return spec.model_copy(update={"requirements": changed, "repo": None})
+    bounds = tuple(each for each in spec.constraints if each.name not in followers)
+    return spec.model_copy(update={"requirements": changed, "constraints": bounds, "repo": None})
 
 
 def _target(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requirement | None:

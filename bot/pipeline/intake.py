@@ -20,7 +20,7 @@ def read(issue: Issue) -> BugReport:
     failing = any(t.message or t.frames for t in found) or any(output.role == "observed" for output in shown)
     runnable = any(fence.kind is FenceKind.PROGRAM and fence.role in {Role.REPRODUCER, Role.UNSTATED} for fence in fences)
     kind, kind_quote = kinds.kind(issue, words, failing=failing, runnable=runnable)
-    symptom, symptom_quote = symptoms.symptom(issue, words, found, warnings, shown)
+    symptom, symptom_quote = symptoms.symptom(issue, words, found, warnings, shown, paper.lines)
     device, device_quote = surroundings.device(issue, words, fences, paper)
     claims = versions.find(issue, paper, words, fences, found)
     return BugReport(

@@ -47,7 +47,9 @@ def spec(script: Script, environment: Environment, options: Options, signature: 
     hang = next((member for member in members_of(signature) if isinstance(member, HangSignature)), None)
     if hang is not None:
         idle = hang.bound_s if hang.idle else None
-        limits = Limits(wall_s=options.timeout_s if hang.idle else hang.bound_s + _GRACE_S, idle_s=idle)
+        # The stacks that are printed half-way count as progress: an idle run may take one and a half bounds, after its imports.
+        wall = max(options.timeout_s, 1.5 * hang.bound_s + _GRACE_S) if hang.idle else hang.bound_s + _GRACE_S
+        limits = Limits(wall_s=wall, idle_s=idle)
         # Early, because what it prints counts as progress and starts the bound anew.
         variables["REPRISE_STACKS_AFTER"] = f"{hang.bound_s / 2:g}"
     return RunSpec(

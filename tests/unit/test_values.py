@@ -33,6 +33,16 @@ def test_lines_far_apart_are_no_chunk():
     assert values.holds(("mu=1.0", "jax:nan"), output, **TOL) is None
 
 
+def test_the_next_block_does_not_complete_this_one():
+    output = values.lines("mu=1.0\njax: nan\nmu=2.0\njax: 1.0\n")
+    assert values.holds(("mu=1.0", "jax:1.0"), output, **TOL) is None
+    assert values.holds(("mu=1.0", "jax:nan"), output, **TOL) == (0, 2)
+
+
+def test_a_log_line_between_is_passed_over():
+    assert values.holds(("epoch 1", "loss nan"), values.lines("epoch 1\nsaved to disk\nloss nan"), **TOL) == (0, 3)
+
+
 def test_paragraphs_are_chunks_and_ellipses_are_left_out():
     assert values.chunks("a\nb\n\n...\n\nc") == (("a", "b"), ("c",))
 

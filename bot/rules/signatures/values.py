@@ -50,7 +50,7 @@ def same_line(one: str, other: str, rtol: float, atol: float) -> bool:
     """Whether two cleaned lines say the same: equal text between numbers, and equal numbers."""
     if one == other:
         return True
-    if _NUMBER.sub("#", one) != _NUMBER.sub("#", other):
+    if _skeleton(one) != _skeleton(other):
         return False
     pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
     return all(_same_text_number(a, b, rtol, atol) for a, b in pairs)
@@ -62,22 +62,46 @@ def _same_text_number(one: str, other: str, rtol: float, atol: float) -> bool:
 
 
 def holds(chunk: Chunk, output: list[str], rtol: float, atol: float, slack: int = 3) -> tuple[int, int] | None:
-    """Where a chunk stands in an output: (first, past last) line, or None. Its lines must stand together, with at most
-    `slack` other lines between them; their order may differ, since libraries do not promise it.
+    """Where a chunk stands in an output: (first, past last) line, or None.
+
+    Its lines stand in order, with at most `slack` foreign lines between them (a log, a warning), or all together in another order,
+    which libraries do not promise. A line that says the same with another value is not foreign: there the chunk does not stand.
     """
     size = len(chunk)
     for start in range(len(output)):
-        if not any(same_line(output[start], line, rtol, atol) for line in chunk):
-            continue
-        window = output[start : start + size + slack]
-        rest = list(chunk)
-        for offset, line in enumerate(window):
-            hit = next((wanted for wanted in rest if same_line(line, wanted, rtol, atol)), None)
-            if hit is not None:
-                rest.remove(hit)
-            if not rest:
-                return start, start + offset + 1
+        end = _in_order(chunk, output, start, rtol, atol, slack)
+        if end is not None:
+            return start, end
+        if _permuted(chunk, output[start : start + size], rtol, atol):
+            return start, start + size
     return None
+
+
+def _in_order(chunk: Chunk, output: list[str], start: int, rtol: float, atol: float, slack: int) -> int | None:
+    at, foreign = start, 0
+    for place, wanted in enumerate(chunk):
+        while at < len(output) and not same_line(output[at], wanted, rtol, atol):
+            if place == 0 or foreign == slack or _skeleton(output[at]) == _skeleton(wanted):
+                return None
+            at, foreign = at + 1, foreign + 1
+        if at == len(output):
+            return None
+        at += 1
+    return at
+
+
+def _permuted(chunk: Chunk, window: list[str], rtol: float, atol: float) -> bool:
+    rest = list(chunk)
+    for line in window:
+        hit = next((wanted for wanted in rest if same_line(line, wanted, rtol, atol)), None)
+        if hit is None:
+            return False
+        rest.remove(hit)
+    return not rest
+
+
+def _skeleton(line: str) -> str:
+    return _NUMBER.sub("#", line)
 
 
 def within(value: str, output: list[str], rtol: float, atol: float) -> int | None:

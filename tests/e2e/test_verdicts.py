@@ -1,0 +1,80 @@
+"""Real programs in the process sandbox, from the text of a report to its verdict."""
+
+import time
+from threading import Event
+
+import pytest
+
+from bot.models.environment import Environment
+from bot.models.issue import Issue
+from bot.models.job import Job, Options
+from bot.pipeline import run
+from bot.ports import Ports
+from bot.testing import FakeBuilder, ListListener, MemoryRecorder
+from sandbox.process import ProcessSandbox
+
+
+@pytest.fixture
+def decide(interpreter):
+    return lambda *args, **options: _decide(interpreter, *args, **options)
+
+
+def _decide(home, program, shown, title="It fails", **options):
+    body = f"Please see below.\n\n### To reproduce\n\n```python\n{program}\n```\n\n### Actual output\n\n```\n{shown}\n```\n"
+    here = Environment(
+        id="here",
+        python="3",
+        interpreter=f"{home}/bin/python",
+        mounts=(str(home),),
+        variables={"LD_LIBRARY_PATH": f"{home}/lib"},
+    )
+    ports = Ports(
+        sandbox=ProcessSandbox(),
+        builder=FakeBuilder(on_build=lambda spec: here),
+        recorder=MemoryRecorder(),
+        clock=time.monotonic,
+        listener=ListListener(),
+        cancel=Event(),
+    )
+    return run(Job(issue=Issue(title=title, body=body), options=Options(timeout_s=30, **options)), ports)
+
+
+@pytest.mark.parametrize(
+    ("program", "shown", "kind"),
+    [
+        ('import json\njson.loads("{")', "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)", "reproduced"),
+        ('import json\nprint(json.loads("{}"))', "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)", "not_reproduced"),
+        ("import math\nmath.sqrt(-1)", "IndexError: list index out of range", "different_failure"),
+        ("import math\nx = math.inf\nprint('loss', x - x)", "loss nan", "reproduced"),
+        ("import math\nx = 4.0\nprint('loss', math.sqrt(x))", "loss nan", "not_reproduced"),
+        ('print("loss nan")', "loss nan", "needs_info"),
+        ('raise IndexError("list index out of range")', "IndexError: list index out of range", "needs_info"),
+        ("import os\nos.abort()", "Aborted (core dumped)", "needs_info"),
+        ("import math\nassert math.hypot(3, 4) == 6", "AssertionError", "reproduced"),
+        ("try:\n    [][3]\nexcept IndexError as e:\n    print('IndexError:', e)", "IndexError: list index out of range", "reproduced"),
+    ],
+)  # fmt: skip
+def test_verdicts(decide, program, shown, kind):
+    assert decide(program, shown).verdict.kind == kind
+
+
+def test_a_flaky_failure_says_how_often(decide):
+    verdict = decide("import os\nassert os.urandom(1)[0] > 127, 'low byte'", "AssertionError: low byte").verdict
+    assert verdict.kind == "reproduced"
+    assert 0 < verdict.failures < verdict.runs or verdict.runs == verdict.failures
+    low, high = verdict.interval
+    assert low < verdict.failures / verdict.runs <= high
+
+
+def test_a_failure_that_hangs_on_the_seed_says_so(decide):
+    verdict = decide("import random\nassert random.random() > 0.5, 'small draw'", "AssertionError: small draw").verdict
+    assert verdict.kind == "reproduced"
+    assert verdict.determinism == "seed-dependent"
+
+
+def test_a_deadlock_is_not_waited_for_as_long_as_the_reporter_did(decide):
+    program = "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()"
+    started = time.monotonic()
+    found = decide(program, "(nothing, I waited 20 minutes, 0 % CPU)", "Deadlock: hangs forever")
+    assert found.verdict.kind == "reproduced"
+    assert time.monotonic() - started < 150

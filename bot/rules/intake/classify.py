@@ -9,15 +9,17 @@ from itertools import pairwise
 
 from bot.models.bug import FenceKind
 from bot.rules.intake import dumps
+from bot.rules.intake.boxed import Span
 from bot.rules.intake.cleaning import Cleaned
+from bot.rules.intake.dumps import EXAMPLE
 from bot.rules.intake.plain import is_prose
 from bot.rules.intake.text import indent_of
-from bot.rules.intake.tracebacks import Span
 
 _NOTHING = re.compile(
     r"^\W*(?:_?no response_?|n/?a|none|no|nothing|not applicable|see above|as above|\.{2,}|-+|todo|tbd|same as above)\W*$", re.I
 )
 _TEMPLATE = re.compile(r"(?:\bhere\b|please|e\.g\.|paste|your (?:code|output|error)|insert|fill in|:\s*$|conda`, `pip`)", re.I)
+_FILLED = re.compile(r"^#\s?-.{2,200}:\s*\w")
 _DIFF = re.compile(r"^(?:diff --git |@@ -\d|--- (?:a/|\S+\.py)|\+\+\+ (?:b/|\S+\.py))", re.M)
 _SHELL = re.compile(
     r"^\s*(?:[$%>!] ?|\(\w+\) ?[$%#]? ?|\w+@\w+[:~].{0,40}[$#] )?(?:[A-Z_][A-Z0-9_]*=\S+ )*(?:sudo |bash |sh |srun "
@@ -101,7 +103,8 @@ def is_empty(text: str) -> bool:
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not lines or (len(lines) == 1 and len(text) < 60 and _NOTHING.match(lines[0])):
         return True
-    return len(lines) < 30 and all(line.startswith(("#", "//", "<!--")) and _TEMPLATE.search(line) for line in lines)
+    comments = all(line.startswith(("#", "//", "<!--")) and _TEMPLATE.search(line) for line in lines)
+    return comments and len(lines) < 30 and not any(_FILLED.match(EXAMPLE.sub("", line)) for line in lines)
 
 
 def _is_traceback(lines: list[str], spans: list[Span]) -> bool:

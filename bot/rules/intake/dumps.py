@@ -17,12 +17,19 @@ _PINNED = re.compile(
 )
 _CONDA = re.compile(rf"^\s*(?:\[conda\]\s+)(?P<name>[A-Za-z][\w.-]{{0,60}})\s+(?P<version>{VERSION})\s")
 _KEYED = re.compile(
-    r"^[\s>#|*•-]{0,30}[`*_\"']{0,3}(?P<key>[A-Za-z][\w .\-/]{0,40}?)[`*_\"']{0,3}(?:\s+version)?(?:\s?\((?:gpu|cpu|tpu"
-    r"|[A-Za-z?/]{1,20})\??\))?"
+    r"^[\s>#|*•\u2600-\u27bf\U0001f000-\U0001ffff-]{0,30}[`*_\"']{0,3}(?P<key>[A-Za-z][\w "
+    r".\-/]{0,40}?)[`*_\"']{0,3}(?:\s+version)?(?:\s?\([^()\n]{1,140}\))?"
     r"[`*_\"']{0,3}\s*(?:[:=|]{1,2}[`*_\"']{0,3}|\s-\s)\s*[`*_\"'<>=v~]{0,4}\s*(?P<rest>\S.{0,80})",
     re.I,
 )
+EXAMPLE = re.compile(r"[\[(][^\])\n]{0,60}\be\.g\b[^\])\n]{0,120}[\])]", re.I)  # what a form offers as an example is no claim
+_DESCRIBED = re.compile(r"^v?\d[\w.]*(?:-\w+){0,4}-g[0-9a-f]{7,40}\s+")
 _AT = re.compile(rf"^v?(?P<version>{VERSION})(?![\w/])")
+_PYTHON_AND = re.compile(
+    r"^[\s*-]{0,8}Python (?:&|and|/) (?P<name>PyTorch|TensorFlow|JAX)(?: versions?)?"
+    rf"\s*:\s*(?P<python>3\.[\d.]+)[ ,;/&]+(?P<version>{VERSION})",
+    re.I,
+)
 _COLUMNS = re.compile(rf"^\s{{0,4}}(?P<name>[A-Za-z][\w.-]{{0,60}})\s+(?P<version>{VERSION}|\d{{4}}\.\d+)(?:\s.*)?$")
 _PIP_SHOW = re.compile(r"^\s*Name: (?P<name>[A-Za-z][\w.-]{0,60})\s*$")
 _PIP_VERSION = re.compile(rf"^\s*Version: (?P<version>{VERSION})\s*$")
@@ -48,6 +55,7 @@ def claims(lines: Iterable[tuple[int, str]], *, inside: bool) -> Iterator[tuple[
     for number, line in lines:
         if len(line) > 600 or not line.strip():
             continue
+        line = EXAMPLE.sub(" ", line) if "e.g" in line else line
         line = line if line[:5].strip() else "    " + line.lstrip()
         if _TABLE_HEAD.match(line) or _SECTION.match(line):
             listing = True
@@ -59,6 +67,11 @@ def claims(lines: Iterable[tuple[int, str]], *, inside: bool) -> Iterator[tuple[
             continue
         if version and named:
             yield distribution(named), version["version"], number, line.strip()
+            continue
+        pair = _PYTHON_AND.match(line)
+        if pair:
+            yield "python", pair["python"], number, line.strip()
+            yield distribution(pair["name"]), pair["version"], number, line.strip()
             continue
         found = _claim(line, inside=inside, listing=listing)
         if found:
@@ -73,7 +86,7 @@ def _claim(line: str, *, inside: bool, listing: bool) -> tuple[str, str] | None:
     if banner:
         return "python", banner["python"] or banner["other"]
     keyed = _KEYED.match(line)
-    version = _AT.match(keyed["rest"]) if keyed else None
+    version = _AT.match(_DESCRIBED.sub("", keyed["rest"])) if keyed else None
     if keyed and version:
         name = re.sub(r"\bversion$", "", keyed["key"].strip(), flags=re.I).strip()
         if known(name) or (listing and normal(name) not in _NOT_PACKAGES and " " not in name):

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 _DOTTED = r"(?:[A-Za-z_]\w{0,60}\.){0,8}"
 _KNOWN = (
     r"[A-Za-z_]\w{0,80}?(?:Error|Exception|KeyboardInterrupt|Fault|Failed|Unsupported|StackTrace)|KeyboardInterrupt"
-    r"|SystemExit|StopIteration|StopAsyncIteration|Unsupported"
+    r"|SystemExit|Exception|StopIteration|StopAsyncIteration|Unsupported"
     r"|(?:Base)?ExceptionGroup|ConstraintViolation\w*|BackendCompilerFailed|Timeout"
 )
 LONE = re.compile(rf"^(?P<exc>{_DOTTED}(?:{_KNOWN}))(?::(?:\s(?P<msg>.*)|$)|\s*$)")
@@ -41,7 +41,9 @@ def message(lines: Sequence[str], start: int, first: str, prefix: str = "", tigh
             break
         if not line.strip():
             following = next((without(prefix, text) for text in lines[at + 1 : at + 4] if text.strip()), "")
-            if tight or not following[:1].isspace() or following.lstrip().startswith(("File ", "at ")):
+            unsaid = kept[-1].rstrip().endswith(":") and following and at - start < 4
+            indented = following[:1].isspace() and not following.lstrip().startswith(("File ", "at "))
+            if tight or not (unsaid or indented):
                 break
         elif (tight and not line[:1].isspace()) or (LONE.match(line) and at > start + 1 and not kept[-1].strip().endswith(":")):
             break

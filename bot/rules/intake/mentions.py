@@ -31,7 +31,7 @@ def in_lines(prose: Sequence[Prose], home: str) -> Iterator[Traceback]:
 
 
 def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
-    """Last lines quoted within a sentence."""
+    """Last lines quoted within a sentence, at the line on which they stand."""
     for sentence in words:
         if not re.search(r"Error|Exception", sentence.text):
             continue
@@ -40,10 +40,12 @@ def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
             match = LONE.match(ticked[1])
             if match and match["msg"] and "Warning" not in match["exc"]:
                 found = True
-                yield Traceback(exception=match["exc"], message=match["msg"].strip(), line=sentence.line)
+                yield Traceback(exception=match["exc"], message=match["msg"].strip(), line=sentence.line_at(ticked.start(1)))
         plain = None if found else INLINE.search(sentence.text)
         if plain:
-            yield Traceback(exception=plain["exc"], message=plain["msg"].strip(" `*\"'"), line=sentence.line)
+            yield Traceback(
+                exception=plain["exc"], message=plain["msg"].strip(" `*\"'"), line=sentence.line_at(plain.start("exc"))
+            )
 
 
 def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Literal
 
 from bot.models.bug import Fence, FenceKind, Output, Role
+from bot.rules.intake.boxed import Span
 from bot.rules.intake.document import Prose
-from bot.rules.intake.plain import is_prose
+from bot.rules.intake.plain import is_label, is_prose
 from bot.rules.intake.python import tree_of
 from bot.rules.intake.sentences import Sentence
-from bot.rules.intake.tracebacks import Span
 from bot.rules.intake.values import VALUE, bare, is_value
 
 Side = Literal["observed", "expected"]
@@ -61,6 +62,12 @@ _WISHED = re.compile(
     rf"|:)?) (?P<value>{VALUE})",
     re.I,
 )
+_BEGINS = re.compile(
+    rf"^(?P<a>{VALUE}),?\s+(?:instead of|rather than|(?:but )?should (?:be|have been)"
+    rf"|(?:but )?(?:i )?expect(?:ed)?(?: (?:to be|is|was))?)\s+(?P<b>{VALUE})",
+    re.I,
+)
+_BEGINNING: tuple[tuple[re.Pattern[str], Side], ...] = ((_BEGINS, "observed"),)  # only in comments: a typo is told the same way
 _LABELLED = re.compile(
     r"^[\s>*_#-]{0,8}(?P<label>actual|observed|got|current|outputs?|prints?|printed|results?|returns?"
     r"|expected)(?:\s+(?:outputs?|results?|values?|behaviou?r))?[*_`\s]{0,4}[:=]+[*_\s]{0,4}(?P<value>\S.{0,300})$",
@@ -68,6 +75,9 @@ _LABELLED = re.compile(
 )
 _WISH = re.compile(r"\b(?:should|would|must|approximately|expected to)\b", re.I)
 _COMMENT = re.compile(r"(?P<code>.*?)#+\s*(?P<note>\S.*)$")
+_BLOCK_LABEL = re.compile(
+    r"^(outputs?|prints?|printed|results?|actual|observed|expected|should (?:be|print))(?: \w+){0,2}\s*:\s*$", re.I
+)
 _NOTE = re.compile(
     r"^(?P<verb>prints?|printed|outputs?|returns?|returned|gives?|shows?|yields?|results?(?: in)?|got|actual(?:ly)?"
     r"|observed|->|=>|==>|-->|>>>|expected?(?: output)?|should (?:be|print|return|give|equal))\s*(?:is|be"
@@ -141,7 +151,7 @@ def from_comments(fence: Fence) -> Iterator[Output]:
         if not match or match["code"].count('"') % 2 or match["code"].count("'") % 2:
             continue
         note, code, number = match["note"].strip(), match["code"].strip(), fence.line + offset
-        pairs = list(_pairs(note, fence.index, number))
+        pairs = list(_pairs(note, fence.index, partial(_always, number)))
         if pairs:
             yield from pairs
             continue
@@ -153,30 +163,78 @@ def from_comments(fence: Fence) -> Iterator[Output]:
             yield Output(text=bare(note), role="observed", fence=fence.index, line=number)
 
 
+def from_comment_blocks(fence: Fence) -> Iterator[Output]:
+    """Outputs that run over several lines of comment, below a label or below the line that prints them."""
+    rows = fence.raw.split("\n")[:3000]
+    at = 0
+    while at < len(rows):
+        end = at
+        while end < len(rows) and rows[end].lstrip().startswith("#") and len(rows[end]) < 1000:
+            end += 1
+        if end > at:
+            notes = [row.lstrip().lstrip("#").removeprefix(" ").rstrip() for row in rows[at:end]]
+            label = _BLOCK_LABEL.match(notes[0]) if len(notes) > 1 else None
+            body = "\n".join(notes[1:] if label else notes).strip("\n")
+            printed = at > 0 and re.match(r"\s*(?:print|pprint|display)\(", rows[at - 1])
+            if body and (label or (printed and is_value(" ".join(body.split())))):
+                side: Side = "expected" if label and re.match(r"expect|should", label[1], re.I) else "observed"
+                if not any(is_prose(note) for note in notes[1:]):
+                    yield Output(text=body, role=side, fence=fence.index, line=fence.line + at + (1 if label else 0))
+        at = max(end, at + 1)
+
+
+def from_tables(prose: Sequence[Prose]) -> Iterator[Output]:
+    """Rows of a table with a column for what is and one for what should be."""
+    columns: dict[int, Side] = {}
+    for line in prose:
+        if "|" not in line.text or len(line.text) > 1000:
+            columns = {}
+            continue
+        cells = [cell.strip() for cell in line.text.strip().strip("|").split("|")]
+        if not columns:
+            sides = {i: _asks(cell) for i, cell in enumerate(cells)}
+            columns = {i: side for i, side in sides.items() if side}
+            columns = columns if set(columns.values()) == {"observed", "expected"} else {}
+            continue
+        row = {side: bare(cells[i]) for i, side in columns.items() if i < len(cells) and is_value(cells[i])}
+        if len(set(row.values())) == 2:
+            yield from (Output(text=text, role=side, line=line.number) for side, text in row.items())
+
+
 def from_words(words: Sequence[Sentence]) -> Iterator[Output]:
     """Short values set against each other in a sentence."""
     for sentence in words:
         if len(sentence.text) < 1200:
-            yield from _pairs(sentence.text, None, sentence.line)
+            yield from _pairs(sentence.text, None, sentence.line_at)
 
 
-def _pairs(text: str, fence: int | None, line: int) -> Iterator[Output]:
-    for pattern, first in _PAIRS:
+def _always(line: int, _offset: int) -> int:
+    return line
+
+
+def _pairs(text: str, fence: int | None, line_at: Callable[[int], int]) -> Iterator[Output]:
+    for pattern, first in (*_PAIRS, *(() if fence is None else _BEGINNING)):
         match = pattern.search(text)
         if match:
             second: Side = "expected" if first == "observed" else "observed"
-            yield Output(text=bare(match["a"]), role=first, fence=fence, line=line)
-            yield Output(text=bare(match["b"]), role=second, fence=fence, line=line)
+            yield Output(text=bare(match["a"]), role=first, fence=fence, line=line_at(match.start("a")))
+            yield Output(text=bare(match["b"]), role=second, fence=fence, line=line_at(match.start("b")))
             return
     wished = _WISHED.search(text)
     if wished and is_value(bare(wished["value"])):
-        yield Output(text=bare(wished["value"]), role="expected", fence=fence, line=line)
+        yield Output(text=bare(wished["value"]), role="expected", fence=fence, line=line_at(wished.start("value")))
 
 
 def from_lines(prose: Sequence[Prose]) -> Iterator[Output]:
     """`Expected: 3` on a line of its own, or a bare value under a heading that asks for it."""
+    said = ""
     for line in prose:
         if line.heading or not line.text.strip() or len(line.text) > 400:
+            continue
+        before, said = said, line.text.strip(" *_#>:`")
+        labelled = _asks(before) if is_label(before + ":") and is_value(line.text) else None
+        if labelled:
+            yield Output(text=bare(line.text), role=labelled, line=line.number)
             continue
         match = _LABELLED.match(line.text)
         if match and is_value(match["value"]):

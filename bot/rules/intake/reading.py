@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from bot.models.bug import Fence, FenceKind, Output, Role, Traceback, WarningText
 from bot.models.issue import Issue
 from bot.rules.intake import classify, installs, mentions, outputs, roles, shell, warned
+from bot.rules.intake.boxed import Span
 from bot.rules.intake.cleaning import Cleaned, clean
 from bot.rules.intake.document import Code, Document
 from bot.rules.intake.sentences import Sentence
-from bot.rules.intake.tracebacks import Span, find
+from bot.rules.intake.tracebacks import find
 
 _PARSED_AT_MOST = 250_000
 _FENCES_PARSED = 300
@@ -114,11 +115,13 @@ def shown(document: Document, words: Sequence[Sentence], found: Sequence[Block])
             out.extend(_pasted(block))
             if fence.role in {Role.REPRODUCER, Role.UNSTATED, Role.CONTRAST}:
                 out.extend(outputs.from_comments(fence))
+                out.extend(outputs.from_comment_blocks(fence))
             continue
         output = outputs.from_fence(fence, block.spans, literals)
         if output:
             out.append(output)
     out.extend(outputs.from_lines(document.prose))
+    out.extend(outputs.from_tables(document.prose))
     out.extend(outputs.from_words(words))
     distinct: dict[tuple[str, str], Output] = {}
     for output in sorted(out, key=lambda one: one.line):

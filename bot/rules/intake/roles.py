@@ -41,7 +41,8 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
         re.compile(
             r"\b(?:works? (?:fine|well|correctly|perfectly|as expected|ok|properly|without)|(?:this|it|that|following|code"
             r"|version|one|loading|which|setting|call) (?:also |still |now |does )?(?:works?|passes|succeeds|runs)\b"
-            r"|works:$|working (?:example|version|code|case)|no (?:error|problem|issue|bug|crash)s? (?:when|if|with|in|on"
+            r"|works:$|^\W*(?:works|working|good|passes|passing|correct)\W*$|working (?:example|version|code|case)"
+            r"|no (?:error|problem|issue|bug|crash)s? (?:when|if|with|in|on"
             r"|occurs?|happens?)\b|does(?: not|n't) (?:fail|crash|raise|error|happen|occur)|(?:success|good|correct) case"
             r"|runs (?:fine|without)|passes:?$|for comparison)",
             re.I,
@@ -60,6 +61,7 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
         Role.OBSERVED,
         re.compile(
             r"\b(?:actual|observed)\b|^\W*(?:got|get)\b|\bcurrent(?:ly)? (?:behaviou?r|output|result)|\boutputs?\b"
+            r"|\bstd(?:out|err)\b|\bleads? to\b|\bshows?\b"
             r"|\berrors?\b|\blogs?\b"
             r"|\btraceback\b|\bstack ?trace\b|\bexceptions?\b|\b(?:i|we|you) (?:get|got|see|receive|observe|obtain"
             r"|end up)\b|\bgives?\b"

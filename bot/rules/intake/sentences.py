@@ -19,16 +19,21 @@ LONGEST = 1500
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, the line it begins on, and the headings over it."""
+    """A sentence, the line it begins on, the headings over it, and where in it further lines begin."""
 
     text: str
     line: int
     headings: tuple[str, ...]
+    breaks: tuple[tuple[int, int], ...] = ()
 
     @property
     def quote(self) -> Quote:
         """The sentence as a quotation."""
         return Quote(text=self.text[:600], source="body" if self.line else "title", line=self.line)
+
+    def line_at(self, offset: int) -> int:
+        """The line on which a character of the sentence stands."""
+        return max((number for start, number in self.breaks if start <= offset), default=self.line)
 
 
 def sentences(prose: Sequence[Prose]) -> Iterator[Sentence]:
@@ -54,10 +59,12 @@ def _split(paragraph: list[Prose]) -> Iterator[Sentence]:
         text += _ITEM.sub("", line.text[:20_000]).strip() + " "
     begin = 0
     for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
-        if end < len(text) and text.count("`", begin, end) % 2:
+        if end < len(text) and end - begin < LONGEST and text.count("`", begin, end) % 2:
             continue  # not in the middle of a piece of code
         piece = text[begin:end].strip()
         if piece:
-            number = max((n for offset, n in starts if offset <= begin), default=paragraph[0].number)
-            yield Sentence(piece[:LONGEST], number, paragraph[0].headings)
+            first = begin + len(text[begin:end]) - len(text[begin:end].lstrip())
+            number = max((n for offset, n in starts if offset <= first), default=paragraph[0].number)
+            breaks = tuple((offset - first, n) for offset, n in starts if first < offset < end)
+            yield Sentence(piece[:LONGEST], number, paragraph[0].headings, breaks)
         begin = end

@@ -10,6 +10,7 @@ from typing import Literal
 from bot.models.bug import Fence, FenceKind, Missing, Quote, Role
 from bot.models.issue import Issue
 from bot.rules.intake.document import Document
+from bot.rules.intake.dumps import EXAMPLE
 from bot.rules.intake.sentences import Sentence
 
 Device = Literal["cpu", "gpu", "tpu", "mps", ""]
@@ -135,7 +136,8 @@ def _printed(fences: Sequence[Fence], document: Document) -> Iterator[tuple[Devi
             continue
         for offset, line in enumerate(fence.raw.split("\n")[:2000]):
             found = next((name for name, pattern in (_TEXT[0], _TEXT[3]) if pattern.search(line[:2000])), None)
-            if found and (fence.kind is not FenceKind.ENVIRONMENT or found == "cpu"):
+            barred = {FenceKind.ENVIRONMENT: "gpu", FenceKind.TRACEBACK: "cpu"}.get(fence.kind)
+            if found and found != barred:
                 yield found, Quote(text=line.strip()[:300], line=_within(fence.line + offset, document))
 
 
@@ -154,9 +156,10 @@ def _within(line: int, document: Document) -> int:
 def system(words: Sequence[Sentence], document: Document) -> str:
     """The operating system, from a field or from the words."""
     for line in document.lines[:5000]:
-        match = _OS_FIELD.match(line[:300])
-        if match and _OS_WORD.search(match["os"]):
-            return match["os"].strip(" `*")
+        match = _OS_FIELD.match(EXAMPLE.sub(" ", line[:300]))
+        named = _OS_WORD.search(match["os"]) if match else None
+        if match and named:
+            return named["os"] if "uname" in match["os"] else match["os"].strip(" `*")
     for prose in document.prose:
         if (
             prose.headings
@@ -166,7 +169,7 @@ def system(words: Sequence[Sentence], document: Document) -> str:
         ):
             return prose.text.strip()[:80]
     for sentence in words:
-        match = _OS_WORD.search(sentence.text)
+        match = _OS_WORD.search(EXAMPLE.sub(" ", sentence.text))
         if match:
             return match["os"]
     return ""

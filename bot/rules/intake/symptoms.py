@@ -99,13 +99,14 @@ def symptom(
     tracebacks: Sequence[Traceback],
     warnings: Sequence[WarningText],
     outputs: Sequence[Output],
+    lines: Sequence[str] = (),
 ) -> tuple[Symptom, Quote | None]:
     """Pasted evidence decides; else the title's words; else the first telling sentence."""
     by_title = _said(issue.title)
     sides = {output.role: output for output in reversed(outputs) if output.fence is not None}
     compared = len(sides) == 2 and not any(t.exception.startswith("SIG") for t in tracebacks)
     if tracebacks and not compared:  # two outputs set side by side say more than a traceback beside them
-        return _of_exception(issue, tracebacks[0], by_title)
+        return _of_exception(issue, tracebacks[0], by_title, lines)
     by_output = _of_outputs(outputs) if by_title in {None, Symptom.WRONG_VALUE, Symptom.SAVE_LOAD, Symptom.CRASH} else None
     if by_output and by_output[0] is Symptom.NONFINITE and by_title in {None, Symptom.WRONG_VALUE}:
         return by_output
@@ -134,13 +135,18 @@ def _said(text: str) -> Symptom | None:
     return next((symptom for symptom, pattern in _WORDS if pattern.search(text[:2000])), None)
 
 
-def _of_exception(issue: Issue, traceback: Traceback, by_title: Symptom | None) -> tuple[Symptom, Quote]:
-    first = traceback.message.split("\n")[0]
-    quote = Quote(
-        text=f"{traceback.exception}: {first}"[:400] if first else traceback.exception,
-        line=traceback.line,
-        source="body" if traceback.line else "title",
-    )
+def _quote(issue: Issue, traceback: Traceback, lines: Sequence[str]) -> Quote:
+    """The line that names the exception, where it stands."""
+    if not traceback.line or not lines:
+        return Quote(text=issue.title, source="title")
+    first = traceback.message.split("\n")[0].strip()[:60]
+    here = range(traceback.line - 1, len(lines))
+    at = next((i for i in here if traceback.exception in lines[i] and first in lines[i]), traceback.line - 1)
+    return Quote(text=lines[at].strip()[:400], line=at + 1)
+
+
+def _of_exception(issue: Issue, traceback: Traceback, by_title: Symptom | None, lines: Sequence[str]) -> tuple[Symptom, Quote]:
+    quote = _quote(issue, traceback, lines)
     everything = f"{traceback.exception} {traceback.message[:2000]}"
     if _MEMORY.search(everything) or (traceback.exception == "SIGKILL" and _MEMORY.search(issue.title)):
         return Symptom.PERFORMANCE, quote

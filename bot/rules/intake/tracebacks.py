@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from bot.models.bug import Frame, Traceback
 from bot.rules.intake import frames
+from bot.rules.intake.boxed import Span, rich
 from bot.rules.intake.exceptions import LINK, LONE, NAMED, message, without
 from bot.rules.intake.signals import fatal
 
@@ -16,16 +16,12 @@ _NOTEBOOK_HEADER = re.compile(r"^\s*(?P<exc>[A-Za-z_][\w.]{0,120})\s{2,}Tracebac
 _ARROW = re.compile(r"^\s*-+>\s*(?P<line>\d{1,6})\s?(?P<code>.*)$")
 _GROUP = re.compile(r"^\s*[+|](?:-+)? ?")
 _CARETS = re.compile(r"^[\s~^\u2500-\u257f]*$")
+_BEFORE = re.compile(
+    r"^\s*(?:\[?(?:rank|Rank )?\d+\]?:\s*|\(\w+ pid=\d+\)\s*|>\s?|#+\s?|!+\s?"
+    r"|ERROR:\s*)?(?:[\u2190-\u2bff\U0001f000-\U0001ffff]\ufe0f?\s*)?"
+    r"(?:(?:raises?|throws?|fails? with|gives?|[Ee]rror|got|[-=]+>)[:\s]\s*)?"
+)
 _PYTEST = re.compile(r"^E\s{2,}(?P<text>\S.*)$")
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """A traceback and the lines (half-open) that it covers."""
-
-    traceback: Traceback
-    start: int
-    end: int
 
 
 def find(lines: Sequence[str], *, home: str = "", tight: bool = False) -> list[Span]:
@@ -51,6 +47,8 @@ def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> Span | None:
     if len(line) > 20_000:
         return None
     if "Traceback (most recent call last)" in line:
+        if "\u2500" in line:
+            return rich(lines, at, home)
         if _NOTEBOOK_HEADER.match(line):
             return _notebook(lines, at, at + 1, home)
         header = _HEADER.match(line)
@@ -66,7 +64,7 @@ def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> Span | None:
 
 def _last_line(lines: Sequence[str], at: int, tight: bool) -> Span | None:
     text = lines[at]
-    prefix = re.match(r"^\s*(?:\[?(?:rank|Rank )?\d+\]?:\s*|\(\w+ pid=\d+\)\s*|>\s?|#\s?|!+\s?|ERROR:\s*)?", text)
+    prefix = _BEFORE.match(text)
     lead = prefix[0] if prefix else ""
     match = LONE.match(text[len(lead) :])
     if match and "Warning" not in match["exc"] and not match["exc"].endswith(".py"):

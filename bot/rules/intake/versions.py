@@ -152,7 +152,7 @@ def _heading_name(heading: str) -> str:
 
 
 def _from_sentence(sentence: Sentence, package: str, printed: dict[str, str]) -> Iterator[tuple[VersionClaim, str]]:
-    text = sentence.text
+    text = dumps.EXAMPLE.sub(" ", sentence.text)
     if not any(character.isdigit() for character in text) and not _ON_MOVING.search(text):
         return
     spent: list[tuple[int, int]] = []

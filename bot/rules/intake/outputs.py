@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from typing import Literal
 
 from bot.models.bug import Fence, FenceKind, Output, Role
@@ -74,16 +73,6 @@ _LABELLED = re.compile(
     re.I,
 )
 _WISH = re.compile(r"\b(?:should|would|must|approximately|expected to)\b", re.I)
-_COMMENT = re.compile(r"(?P<code>.*?)#+\s*(?P<note>\S.*)$")
-_BLOCK_LABEL = re.compile(
-    r"^(outputs?|prints?|printed|results?|actual|observed|expected|should (?:be|print))(?: \w+){0,2}\s*:\s*$", re.I
-)
-_NOTE = re.compile(
-    r"^(?P<verb>prints?|printed|outputs?|returns?|returned|gives?|shows?|yields?|results?(?: in)?|got|actual(?:ly)?"
-    r"|observed|->|=>|==>|-->|>>>|expected?(?: output)?|should (?:be|print|return|give|equal))\s*(?:is|be"
-    r"|to be)?\s*[:=]*\s*(?P<value>\S.*)$",
-    re.I,
-)
 
 
 def from_fence(fence: Fence, spans: Sequence[Span], literals: frozenset[str]) -> Output | None:
@@ -142,47 +131,6 @@ def _echoes(text: str, literals: frozenset[str]) -> bool:
     return hits > 0 and hits >= 0.5 * len(lines)
 
 
-def from_comments(fence: Fence) -> Iterator[Output]:
-    """Comments of a program that state what its lines print."""
-    for offset, line in enumerate(fence.raw.split("\n")[:3000]):
-        if "#" not in line or len(line) > 1000:
-            continue
-        match = _COMMENT.match(line)
-        if not match or match["code"].count('"') % 2 or match["code"].count("'") % 2:
-            continue
-        note, code, number = match["note"].strip(), match["code"].strip(), fence.line + offset
-        pairs = list(_pairs(note, fence.index, partial(_always, number)))
-        if pairs:
-            yield from pairs
-            continue
-        stated = _NOTE.match(note)
-        if stated and (is_value(stated["value"]) or (not code and is_value(stated["value"].split("  ")[0]))):
-            side: Side = "expected" if re.match(r"expect|should", stated["verb"], re.I) else "observed"
-            yield Output(text=bare(stated["value"]), role=side, fence=fence.index, line=number)
-        elif is_value(note) and re.match(r"(?:print|pprint|display)\(", code):
-            yield Output(text=bare(note), role="observed", fence=fence.index, line=number)
-
-
-def from_comment_blocks(fence: Fence) -> Iterator[Output]:
-    """Outputs that run over several lines of comment, below a label or below the line that prints them."""
-    rows = fence.raw.split("\n")[:3000]
-    at = 0
-    while at < len(rows):
-        end = at
-        while end < len(rows) and rows[end].lstrip().startswith("#") and len(rows[end]) < 1000:
-            end += 1
-        if end > at:
-            notes = [row.lstrip().lstrip("#").removeprefix(" ").rstrip() for row in rows[at:end]]
-            label = _BLOCK_LABEL.match(notes[0]) if len(notes) > 1 else None
-            body = "\n".join(notes[1:] if label else notes).strip("\n")
-            printed = at > 0 and re.match(r"\s*(?:print|pprint|display)\(", rows[at - 1])
-            if body and (label or (printed and is_value(" ".join(body.split())))):
-                side: Side = "expected" if label and re.match(r"expect|should", label[1], re.I) else "observed"
-                if not any(is_prose(note) for note in notes[1:]):
-                    yield Output(text=body, role=side, fence=fence.index, line=fence.line + at + (1 if label else 0))
-        at = max(end, at + 1)
-
-
 def from_tables(prose: Sequence[Prose]) -> Iterator[Output]:
     """Rows of a table with a column for what is and one for what should be."""
     columns: dict[int, Side] = {}
@@ -205,14 +153,16 @@ def from_words(words: Sequence[Sentence]) -> Iterator[Output]:
     """Short values set against each other in a sentence."""
     for sentence in words:
         if len(sentence.text) < 1200:
-            yield from _pairs(sentence.text, None, sentence.line_at)
+            yield from pairs_in(sentence.text, None, sentence.line_at)
 
 
-def _always(line: int, _offset: int) -> int:
+def always(line: int, _offset: int) -> int:
+    """The line of a text that lies on one line."""
     return line
 
 
-def _pairs(text: str, fence: int | None, line_at: Callable[[int], int]) -> Iterator[Output]:
+def pairs_in(text: str, fence: int | None, line_at: Callable[[int], int]) -> Iterator[Output]:
+    """Two values of which a text says that the one stands for the other, or the one that it wishes for."""
     for pattern, first in (*_PAIRS, *(() if fence is None else _BEGINNING)):
         match = pattern.search(text)
         if match:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from bot.models.bug import Fence, FenceKind, Output, Role, Traceback, WarningText
 from bot.models.issue import Issue
-from bot.rules.intake import classify, installs, mentions, outputs, roles, shell, warned
+from bot.rules.intake import classify, comments, installs, mentions, outputs, roles, shell, warned
 from bot.rules.intake.boxed import Span
 from bot.rules.intake.cleaning import Cleaned, clean
 from bot.rules.intake.document import Code, Document
@@ -114,8 +114,8 @@ def shown(document: Document, words: Sequence[Sentence], found: Sequence[Block])
         if fence.kind is FenceKind.PROGRAM:
             out.extend(_pasted(block))
             if fence.role in {Role.REPRODUCER, Role.UNSTATED, Role.CONTRAST}:
-                out.extend(outputs.from_comments(fence))
-                out.extend(outputs.from_comment_blocks(fence))
+                out.extend(comments.of_lines(fence))
+                out.extend(comments.of_blocks(fence))
             continue
         output = outputs.from_fence(fence, block.spans, literals)
         if output:

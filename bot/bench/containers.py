@@ -9,8 +9,13 @@ from sandbox.janitor import OWNER
 
 
 def containers_of(sandbox: str) -> Containers:
-    """A function that lists our containers, running or not; without Docker there are none."""
+    """A function that lists the containers that a process started, running or not; without Docker there are none."""
     if sandbox != "docker":
-        return tuple
+        return lambda _pid: ()
     client = docker.from_env()
-    return lambda: tuple(str(each.id)[:12] for each in client.containers.list(all=True, filters={"label": OWNER}))
+
+    def of(pid: int) -> tuple[str, ...]:
+        found = client.api.containers(all=True, filters={"label": OWNER})
+        return tuple(str(each["Id"])[:12] for each in found if each["Labels"][OWNER].split("/")[2:3] == [str(pid)])
+
+    return of

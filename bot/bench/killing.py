@@ -19,7 +19,7 @@ from pathlib import Path
 from bot.errors import UserError
 from bot.models.base import Record
 
-Containers = Callable[[], tuple[str, ...]]
+Containers = Callable[[int], tuple[str, ...]]
 
 _BECOME_SUBREAPER = 36
 _GRACE_S = 15.0
@@ -109,7 +109,7 @@ def torn(report: Path) -> str:
 
 
 def _kill(sandbox: str, out: Path, cache: Path, after_s: float, cold: bool, containers: Containers) -> Kill:
-    before, own = set(containers()), set(descendants(os.getpid()))
+    own = set(descendants(os.getpid()))
     child = _start(sandbox, out, cache)
     try:
         child.wait(timeout=after_s)
@@ -117,10 +117,10 @@ def _kill(sandbox: str, out: Path, cache: Path, after_s: float, cold: bool, cont
         child.send_signal(signal.SIGKILL)
     child.wait()
     killed_at = time.monotonic()
-    left, boxes = _left(own), tuple(set(containers()) - before)
+    left, boxes = _left(own), containers(child.pid)
     while (left or boxes) and time.monotonic() - killed_at < _GRACE_S:
         time.sleep(0.1)
-        left, boxes = _left(own), tuple(set(containers()) - before)
+        left, boxes = _left(own), containers(child.pid)
     gone_after_s = time.monotonic() - killed_at
     return Kill(
         sandbox=sandbox,

@@ -17,7 +17,6 @@ from bot.errors import UserError
 from bot.ports import Listener
 
 FIGURES = "bench.json"
-CRASH = "crash.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +77,9 @@ def run_cases(
 def _one(case: Case, run: Path, reproduce: Reproduce, hear: Callable[[Case], Listener], cancel: Event) -> None:
     if cancel.is_set():
         return
-    for name in (FIGURES, CRASH):
-        (run / name).unlink(missing_ok=True)
+    run.parent.mkdir(parents=True, exist_ok=True)
+    for old in (run / FIGURES, _crash(run.parent, case)):
+        old.unlink(missing_ok=True)
     figures = reproduce(case, run, hear(case))
     if figures:
         (run / FIGURES).write_text(json.dumps(figures))
@@ -92,9 +92,12 @@ def _ended(case: Case, future: Future[None], out: Path) -> Row | None:
         return _row(case, out / case.id) if _finished(out / case.id) else None
     key = load_key(case.bench, case.id)
     words = f"{type(error).__name__}: {error}".splitlines()[0]
-    if (out / case.id).is_dir():
-        (out / case.id / CRASH).write_text("".join(traceback.format_exception(error)))
+    _crash(out, case).write_text("".join(traceback.format_exception(error)))
     return Row(id=case.id, verdict=None, right=False, kind=key.kind, runnable=key.body_has_runnable_code, error=words)
+
+
+def _crash(out: Path, case: Case) -> Path:
+    return out / f"{case.id}.crash.txt"
 
 
 def _finished(run: Path) -> bool:

@@ -121,7 +121,7 @@ def test_cases_are_run_scored_kept_and_not_run_again(tmp_path: Path) -> None:
         "offline": (None, False, False),
     }
     assert rows["offline"].error == "TransientError: no index answers"
-    assert "no index answers" in (out / "offline" / "crash.txt").read_text()
+    assert "no index answers" in (out / "offline.crash.txt").read_text()
     assert (rows["hit"].runs, rows["hit"].seconds, rows["hit"].overhead) == (1, 2.0, 1.25)
     assert Path(rows["hit"].report).is_file()
 

@@ -12,6 +12,8 @@ import pytest
 
 from bot.bench import killing
 from bot.bench.containers import containers_of
+from sandbox.docker import DockerSandbox
+from sandbox.port import Limits, RunSpec
 
 
 def test_a_left_child_is_seen_even_when_its_parent_is_gone() -> None:
@@ -52,3 +54,16 @@ def test_five_kills_leave_nothing_and_the_next_run_succeeds(sandbox: str) -> Non
     kills = list(killing.kill_runs(sandbox, 5, containers_of(sandbox), seed=int(started)))
     assert [kill for kill in kills if not kill.clean] == []
     assert len(kills) == 5
+
+
+@pytest.mark.docker
+def test_only_the_containers_of_the_asked_process_are_listed() -> None:
+    """A container of this very process is seen while it runs, under our number and no other."""
+    seen: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+    ours = containers_of("docker")
+
+    def look(_stream: str, _line: str) -> None:
+        seen.append((ours(os.getpid()), ours(1)))
+
+    DockerSandbox().run(RunSpec(("/bin/sh", "-c", "echo here; sleep 1"), limits=Limits(wall_s=30)), on_output=look)
+    assert [(len(mine), others) for mine, others in seen] == [(1, ())]

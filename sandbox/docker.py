@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import socket
 import time
+import weakref
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
@@ -77,6 +78,14 @@ class Attached:
         self.socket.close()
 
 
+def knock(address: str) -> None:
+    """Raise OSError when nothing answers at a local address; the client would leave its socket open behind the same error."""
+    path = "/" + address.partition("://")[2].lstrip("/")
+    if "unix" in address.partition("://")[0]:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(path)
+
+
 class DockerSandbox:
     """Runs a program in a container of the base image."""
 
@@ -91,12 +100,18 @@ class DockerSandbox:
         """The connection to the daemon, made once."""
         if self._client is None:
             import docker  # takes 0.2 s, and most commands never need it
+            import requests
 
-            try:
-                client = docker.from_env(timeout=60)
-                self._info = client.info()
-            except (docker.errors.DockerException, OSError) as error:
-                raise SandboxUnavailable(f"no Docker daemon answers ({error}): {FIX_DAEMON}") from error
+            with ExitStack() as undo:
+                try:
+                    knock(docker.utils.kwargs_from_env().get("base_url", docker.constants.DEFAULT_UNIX_SOCKET))
+                    client = docker.from_env(timeout=60)
+                    undo.callback(client.close)
+                    self._info = client.info()
+                except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+                    raise SandboxUnavailable(f"no Docker daemon answers ({error}): {FIX_DAEMON}") from error
+                undo.pop_all()
+            weakref.finalize(self, client.close)
             self._client = client
         return self._client
 
@@ -151,7 +166,7 @@ class DockerSandbox:
         """The guard is PID 1, out of the program's reach: only the kernel, for memory, or someone outside can have ended it."""
         said = bytes(attached.complaint).decode(errors="replace").strip()
         query = {"container": container, "event": "oom"}
-        oom = any(True for _ in client.events(since=int(began) - 1, until=int(time.time()) + 1, filters=query, decode=True))
+        oom = bool(list(client.events(since=int(began) - 1, until=int(time.time()) + 1, filters=query, decode=True)))
         if not (oom and outcome.started) or said:
             raise SandboxError(f"the container ended without a result{': ' + said[-600:] if said else ''}")
         outcome.result = {"exit_code": None, "signal": 9, "oom": True, "dropped": {"stdout": 0, "stderr": 0}}

@@ -8,19 +8,19 @@ import struct
 # Numbers from the kernel's tables (arch/x86/entry/syscalls, include/uapi/asm-generic/unistd.h); from 424 on both agree.
 # ruff: noqa: E501
 BOTH = {
-    "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
+    "pidfd_getfd": 438, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
     "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "mount_setattr": 442,
 }  # fmt: skip
 X86_64 = {
-    "syslog": 103, "vhangup": 153, "pivot_root": 155, "acct": 163, "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167,
+    "ptrace": 101, "syslog": 103, "vhangup": 153, "pivot_root": 155, "acct": 163, "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167,
     "swapoff": 168, "reboot": 169, "iopl": 172, "ioperm": 173, "init_module": 175, "delete_module": 176, "quotactl": 179,
     "lookup_dcookie": 212, "clock_settime": 227, "kexec_load": 246, "add_key": 248, "request_key": 249, "keyctl": 250, "unshare": 272,
     "perf_event_open": 298, "open_by_handle_at": 304, "clock_adjtime": 305, "setns": 308, "finit_module": 313, "kexec_file_load": 320,
-    "bpf": 321, "userfaultfd": 323,
+    "bpf": 321, "userfaultfd": 323, "process_vm_readv": 310, "process_vm_writev": 311,
 }  # fmt: skip
 AARCH64 = {
     "lookup_dcookie": 18, "umount2": 39, "mount": 40, "pivot_root": 41, "vhangup": 58, "quotactl": 60, "acct": 89, "unshare": 97,
-    "kexec_load": 104, "init_module": 105, "delete_module": 106, "clock_settime": 112, "syslog": 116, "reboot": 142, "settimeofday": 170,
+    "kexec_load": 104, "init_module": 105, "delete_module": 106, "clock_settime": 112, "syslog": 116, "ptrace": 117, "process_vm_readv": 270, "process_vm_writev": 271, "reboot": 142, "settimeofday": 170,
     "add_key": 217, "request_key": 218, "keyctl": 219, "swapon": 224, "swapoff": 225, "perf_event_open": 241, "open_by_handle_at": 265,
     "clock_adjtime": 266, "setns": 268, "finit_module": 273, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
 }  # fmt: skip

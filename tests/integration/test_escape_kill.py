@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -26,14 +29,24 @@ while True:
 """
 
 
+@pytest.fixture
+def scratch() -> Iterator[Path]:
+    """A temporary directory of our own, which the run's user may enter."""
+    folder = Path(tempfile.mkdtemp(prefix="reprise-scratch-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
 @pytest.mark.parametrize("delay", [None, 0.0, 0.05, 0.15, 0.3])
-def test_a_killed_runner_leaves_nothing(real, interpreter, delay):
+def test_a_killed_runner_leaves_nothing(real, interpreter, scratch, delay):
     """SIGKILL at the moment the program runs (None), or so long after the sandbox was called."""
     name = {"docker": "DockerSandbox", "bwrap": "BwrapSandbox", "process": "ProcessSandbox"}[real.kind]
     mark = f"reprise-victim-{time.time_ns()}"
     text = RUNNER.format(root=str(Path(__file__).parents[2]), kind=real.kind, name=name, home=str(interpreter), mark=mark)
-    scratch_before = set(Path("/tmp").glob("reprise-run-*"))
-    runner = subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
+    runner = subprocess.Popen(
+        [sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}
+    )
     assert runner.stdout is not None
     assert runner.stdout.readline() == "go\n"
     if delay is None:
@@ -52,9 +65,9 @@ def test_a_killed_runner_leaves_nothing(real, interpreter, delay):
         time.sleep(0.1)
         owned = owned_containers(runner.pid)
     assert owned == []
-    while (scratch := set(Path("/tmp").glob("reprise-run-*")) - scratch_before) and time.monotonic() < end:
+    while list(scratch.iterdir()) and time.monotonic() < end:
         time.sleep(0.1)
-    assert scratch == set()
+    assert list(scratch.iterdir()) == []
 
 
 def owned_containers(pid: int) -> list[str]:

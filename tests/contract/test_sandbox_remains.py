@@ -1,0 +1,172 @@
+"""What is left when things go wrong from outside: dead owners, killed guards, killed containers; and what the base image is called."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from sandbox import docker as hull
+from sandbox import hosted, owner, seccomp
+from sandbox.guard import tree
+from sandbox.port import Limits, RunSpec, SandboxError, SandboxUnavailable
+from sandbox.process import ProcessSandbox
+from sandbox.select import choose
+
+BASE = Path(__file__).parents[2] / "deploy" / "base"
+SLEEPER = RunSpec(("/bin/sh", "-c", "echo up; sleep 60 & sleep 60"), limits=Limits(wall_s=90, scratch_mb=16))
+
+
+def test_the_image_is_named_by_its_content():
+    content = (BASE / "packages.txt").read_bytes() + (BASE / "finish.sh").read_bytes()
+    assert f"reprise-base:trixie-{hashlib.sha256(content).hexdigest()[:12]}" == hull.BASE_IMAGE
+
+
+def test_an_owner_is_alive_until_its_process_is_not():
+    assert owner.alive(owner.me()) is True
+    boot, space, _, began = owner.me().split("/")
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    its = f"{boot}/{space}/{child.pid}/{owner.started(child.pid)}"
+    assert owner.alive(its) is True
+    child.communicate(b"\n")
+    assert owner.alive(its) is False
+    assert owner.alive(f"{boot}/{space}/{os.getpid()}/{int(began) + 1}") is False  # the number was given to another process
+    assert owner.alive(f"{boot}/1/2/3") is None
+    assert owner.alive("nonsense") is None
+
+
+@pytest.mark.docker
+def test_a_sweep_takes_what_the_dead_left_and_nothing_else():
+    sandbox = hull.DockerSandbox()
+    client = sandbox.client()
+    boot, space, *_ = owner.me().split("/")
+
+    def make(whose: str) -> str:
+        return client.api.create_container(
+            hull.BASE_IMAGE, ["true"], labels={hull.OWNER: whose, hull.DEADLINE: str(int(time.time()) + 600)}
+        )["Id"]
+
+    dead, living, foreign = make(f"{boot}/{space}/4194999/1"), make(owner.me()), make(f"{boot}/1/2/3")
+    try:
+        assert sandbox.sweep() >= 1
+        left = {one["Id"] for one in client.api.containers(all=True)}
+        assert dead not in left
+        assert {living, foreign} <= left
+    finally:
+        for one in (living, foreign):
+            client.api.remove_container(one, force=True)
+
+
+@pytest.mark.docker
+def test_a_container_killed_from_outside_is_no_result():
+    sandbox = hull.DockerSandbox()
+
+    def shoot(_: str, __: str) -> None:
+        found = sandbox.client().api.containers(filters={"label": f"{hull.OWNER}={owner.me()}"})
+        threading.Thread(target=lambda: [sandbox.client().api.kill(one["Id"]) for one in found]).start()
+
+    with pytest.raises(SandboxError, match="without a result"):
+        sandbox.run(SLEEPER, on_output=shoot)
+    assert sandbox.client().api.containers(all=True, filters={"label": f"{hull.OWNER}={owner.me()}"}) == []
+
+
+@pytest.mark.docker
+def test_a_missing_image_says_what_to_do():
+    sandbox = hull.DockerSandbox("reprise-base:never-built")
+    with pytest.raises(SandboxUnavailable, match=re.escape("build.sh")):
+        sandbox.run(RunSpec(("/bin/true",)))
+    health = sandbox.check()
+    assert not health.works
+    assert "build.sh" in health.fix
+
+
+def test_a_daemon_that_is_not_there_says_what_to_do(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    health = hull.DockerSandbox().check()
+    assert not health.works
+    assert "daemon" in health.fix
+
+
+@pytest.fixture
+def scratch(monkeypatch):
+    """A temporary directory of our own, which the run's user may enter."""
+    folder = Path(tempfile.mkdtemp(prefix="reprise-scratch-"))
+    folder.chmod(0o755)
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    folder.rmdir()  # fails when something is left in it
+
+
+def test_a_killed_guard_takes_the_run_with_it(scratch):
+    """From outside only: the caller then ends what the guard can no longer end."""
+    before = set(tree.descendants(os.getpid()))
+
+    def shoot(_: str, __: str) -> None:
+        for pid in set(tree.descendants(os.getpid())) - before:
+            if Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:3] == [b"-I", b"-S"]:
+                os.kill(pid, 9)
+
+    with pytest.raises(SandboxError, match="it was killed"):
+        ProcessSandbox().run(SLEEPER, on_output=shoot)
+    assert [pid for pid in Path("/proc").glob("[0-9]*") if _mentions(pid, str(scratch))] == []
+
+
+def _mentions(process: Path, text: str) -> bool:
+    try:
+        return text.encode() in (process / "environ").read_bytes()
+    except OSError:
+        return False
+
+
+def test_a_sweep_takes_an_unlocked_scratch_directory(scratch):
+    folder = hosted.scratch("0123456789abcdef")
+    folder.mkdir()
+    (folder / "work").mkdir()
+    assert ProcessSandbox().sweep() >= 1
+    assert not folder.exists()
+
+
+def test_the_filter_is_well_formed_for_both_machines():
+    for machine in ("x86_64", "aarch64"):
+        filtered = seccomp.program(machine)
+        assert len(filtered) % 8 == 0
+        assert 0 < len(filtered) // 8 < 4096
+    assert seccomp.program("riscv64") == b""
+
+
+@pytest.mark.docker
+def test_auto_takes_the_strongest():
+    assert choose("auto").name == "docker"
+
+
+@pytest.mark.bwrap
+def test_auto_falls_back_to_bwrap_and_never_to_a_process(monkeypatch, tmp_path):
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    assert choose("auto").name == "bwrap"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailable, match=r"docker: .*bwrap: "):
+        choose("auto")
+
+
+def test_a_process_is_taken_when_asked():
+    assert choose("process").name == "process"
+
+
+@pytest.mark.docker
+def test_the_overhead_command_prints_its_figures():
+    done = subprocess.run(
+        [sys.executable, "-m", "sandbox.overhead", "--runs", "1", "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=BASE.parents[1],
+    )
+    assert '"ratio"' in done.stdout

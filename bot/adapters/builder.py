@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Lock
 
+from bot import settings
 from bot.adapters import drafting, ladder, source_builds, torch
 from bot.adapters.clone import Checkout, Git
 from bot.adapters.index import PackageIndex
@@ -43,7 +43,7 @@ class UvBuilder:
 
     cache: Path
     sandbox: Sandbox | None = None
-    environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    environ: Mapping[str, str] = field(default_factory=settings.host)
     default_torch: bool = False
     torch_index: bool | None = None
     _index: PackageIndex = field(init=False)

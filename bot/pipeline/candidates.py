@@ -142,7 +142,16 @@ def _score(bug: BugReport, signature: AnySignature, parts: list[Fence], text: st
     score += 1.0 * ("import " in text) + 1.0 * _acts(text)
     score += 2.0 * bool(last.outputs)
     lacking = [name for name in imports.undefined(text) if not imports.conventional(name, text)]
+    score -= 0.0 if _parses(text) else 6.0
     return score - min(len(lacking), 4) - 0.002 * len(code) - 0.01 * last.index
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
 
 
 def _acts(text: str) -> bool:

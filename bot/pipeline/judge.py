@@ -21,6 +21,8 @@ from bot.rules.signatures import genuine, values, wording
 
 _STRICT = 0.95
 _EVIDENCE = 600
+_UNREADABLE = {"SyntaxError", "IndentationError", "TabError"}
+_READABLE = "the program as a file that Python can read (as pasted it is no valid Python)"
 
 
 def judge(seen: Observation, signature: AnySignature, script: Script) -> Judgement:
@@ -195,6 +197,8 @@ def _decoy(seen: Observation) -> Judgement | None:
     printed).
     """
     failure = seen.escaped
+    if failure is not None and not failure.frames and failure.exception in _UNREADABLE:
+        return _decoyed(Decoy(id="syntax", what=f"{failure.exception}: {failure.message}", needs=_READABLE), failure)
     if failure is not None:
         for inner in flatten((failure,)):
             if (found := decoys.recognise(inner.exception, inner.message)) is not None:

@@ -47,6 +47,7 @@ def _decide(home, program, shown, title="It fails", **options):
         ("import math\nmath.sqrt(-1)", "IndexError: list index out of range", "different_failure"),
         ("import math\nx = math.inf\nprint('loss', x - x)", "loss nan", "reproduced"),
         ("import math\nx = 4.0\nprint('loss', math.sqrt(x))", "loss nan", "not_reproduced"),
+        ("import math\nfor x in range(3)\n    print(math.sqrt(x))", "IndexError: list index out of range", "needs_info"),
         ('print("loss nan")', "loss nan", "needs_info"),
         ('raise IndexError("list index out of range")', "IndexError: list index out of range", "needs_info"),
         ("import os\nos.abort()", "Aborted (core dumped)", "needs_info"),

@@ -23,7 +23,7 @@ PROBE = ROOT / "sandbox" / "probe"
 # The boundary of the command line, and a forked child that must not run on as a second parent.
 BROAD = {"bot/cli.py", "bot/exits.py", "sandbox/guard/spawn.py"}
 # Reprise's own settings are read in one file; what belongs to pip, git and Python is read where those are started.
-ENVIRONMENT_READERS = {"bot/settings.py", "bot/adapters/builder.py", "bot/adapters/clone.py"}
+ENVIRONMENT_READERS = {"bot/settings.py"}
 
 
 def name(path: Path) -> str:

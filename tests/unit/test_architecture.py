@@ -22,7 +22,6 @@ PROBE = ROOT / "sandbox" / "probe"
 
 # The boundary of the command line, and a forked child that must not run on as a second parent.
 BROAD = {"bot/cli.py", "bot/exits.py", "sandbox/guard/spawn.py"}
-# Reprise's own settings are read in one file; what belongs to pip, git and Python is read where those are started.
 ENVIRONMENT_READERS = {"bot/settings.py"}
 
 
@@ -37,7 +36,9 @@ def undocumented(tree: ast.Module, path: str) -> bool:
 def reads_the_environment(tree: ast.Module, path: str) -> bool:
     if path in ENVIRONMENT_READERS:
         return False
-    return any(isinstance(node, ast.Attribute) and node.attr in {"environ", "getenv", "environb"} for node in ast.walk(tree))
+    reads = {"environ", "getenv", "environb"}
+    asked = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in reads)
+    return any(isinstance(node.value, ast.Name) and node.value.id == "os" for node in asked)
 
 
 def catches_everything(tree: ast.Module, path: str) -> bool:

@@ -90,8 +90,9 @@ def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
 
 def _outputs(bug: BugReport) -> list[OutputSignature]:
     """Pasted outputs. Beside a traceback they count only where the report contrasts them with what was expected."""
-    blocks = [output for output in bug.outputs if output.fence is not None]
-    sentences = [output for output in bug.outputs if output.fence is None]
+    remarked = {fence.index for fence in bug.programs if not fence.outputs}
+    sentences = [row for row in bug.outputs if row.fence is None or (row.fence in remarked and "\n" not in row.text)]
+    blocks = [row for row in bug.outputs if row not in sentences]
     signature = _contrast(
         bug, [row.text for row in blocks if row.role == "observed"], [row.text for row in blocks if row.role == "expected"]
     )

@@ -39,8 +39,8 @@ _PAIRS: tuple[tuple[re.Pattern[str], Side], ...] = (
     ),
     (
         re.compile(
-            rf"\b(?:got|received|observed|actual)\s*:?\s+(?P<a>{VALUE})[,;]?\s+(?:but\s+"
-            rf"|and\s+)?expected\s*:?\s+(?P<b>{VALUE})",
+            rf"\b(?:got|received|observed|actual|prints?|returns?|gives?|outputs?|shows?|yields?)\s*:?\s+(?P<a>{VALUE})[,;]?\s+"
+            rf"(?:but\s+|and\s+|where\s+)?(?:i\s+|we\s+)?expect(?:ed|ing)?\s*:?\s+(?P<b>{VALUE})",
             re.I,
         ),
         "observed",
@@ -78,7 +78,7 @@ _WISH = re.compile(r"\b(?:should|would|must|approximately|expected to)\b", re.I)
 def from_fence(fence: Fence, spans: Sequence[Span], literals: frozenset[str]) -> Output | None:
     """A block that shows what was or should have been printed, without the tracebacks in it."""
     side: Side | None = {Role.OBSERVED: "observed", Role.EXPECTED: "expected"}.get(fence.role)  # type: ignore[assignment]
-    if side is None and fence.role is Role.UNSTATED and _echoes(fence.raw, literals):
+    if side is None and fence.role is Role.UNSTATED and echoes(fence.raw, literals):
         side = "observed"
     if side is None or fence.kind not in {
         FenceKind.OUTPUT,
@@ -125,7 +125,8 @@ def literals_of(programs: Sequence[Fence]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _echoes(text: str, literals: frozenset[str]) -> bool:
+def echoes(text: str, literals: frozenset[str]) -> bool:
+    """Whether at least half of the lines begin as the programs' print calls do."""
     lines = [line.strip() for line in text.split("\n")[:200] if line.strip()]
     hits = sum(any(line.startswith(literal) for literal in literals) for line in lines) if literals else 0
     return hits > 0 and hits >= 0.5 * len(lines)

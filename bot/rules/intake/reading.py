@@ -44,7 +44,22 @@ def blocks(document: Document, home: str) -> tuple[Block, ...]:
         block = _block(code, cleaned, len(out), before if code.adjoining else None, home)
         before = block.fence.kind
         out.append(block)
-    return tuple(out)
+    literals = outputs.literals_of([block.fence for block in out if _imports(block.fence)])
+    return tuple(_as_output(code, block, literals) for code, block in zip(document.codes, out, strict=True))
+
+
+def _imports(fence: Fence) -> bool:
+    return fence.kind is FenceKind.PROGRAM and "import " in fence.text
+
+
+def _as_output(code: Code, block: Block, literals: frozenset[str]) -> Block:
+    """`loss = tensor(nan)` is valid Python, but it is what a program of the report prints."""
+    fence = block.fence
+    if fence.kind is not FenceKind.PROGRAM or _imports(fence) or block.shown or not outputs.echoes(fence.raw, literals):
+        return block
+    role = roles.role(code, FenceKind.OUTPUT, fence.raw, None)
+    changed = {"kind": FenceKind.OUTPUT, "role": role, "text": fence.raw, "mends": (), "installs": ()}
+    return Block(fence.model_copy(update=changed), block.spans, block.numbers, ())
 
 
 def _block(code: Code, cleaned: Cleaned, index: int, before: FenceKind | None, home: str) -> Block:

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 
 from sandbox import session
-from sandbox.guard import cgroup, places, tree
+from sandbox.guard import cgroup, host, tree
 from sandbox.port import OnOutput, RunResult, RunSpec, SandboxError
 
 END_S = 15.0
@@ -94,7 +94,7 @@ def end_run(token: str) -> int:
         tree.kill(pid)
         removed += 1
     if scratch(token).exists():
-        places.remove(str(scratch(token)))
+        host.remove(str(scratch(token)))
         removed += 1
     group = cgroup.Group(token)
     if any(Path(path).exists() for path in group.dirs):

@@ -18,7 +18,12 @@ from typing import Any, Protocol
 from sandbox.guard import wire
 from sandbox.port import OnOutput, RunResult, RunSpec, SandboxError, Stream
 
-MODULES = ("wire", "tree", "cgroup", "files", "spawn", "places", "main")
+# The modules of the guard that each kind of sandbox needs, in the order of their imports: each costs a run its compilation.
+MODULES = {
+    "docker": ("wire", "tree", "files", "spawn", "place", "container", "main"),
+    "bwrap": ("wire", "tree", "cgroup", "files", "spawn", "place", "host", "bubble", "main"),
+    "process": ("wire", "tree", "cgroup", "files", "spawn", "place", "host", "main"),
+}
 # The guard travels as text, so that it runs in a container whose image knows nothing of it.
 BOOT = """
 import os, struct, sys, types
@@ -37,7 +42,8 @@ while (size := struct.unpack(">I", take(4))[0]):
     module = sys.modules["sandbox.guard." + name] = types.ModuleType("sandbox.guard." + name)
     setattr(sys.modules["sandbox.guard"], name, module)
     exec(compile(source, name, "exec"), module.__dict__)
-sys.modules["sandbox.guard.main"].main()
+kind = [one.KIND for one in list(sys.modules.values()) if hasattr(one, "KIND")][-1]
+sys.modules["sandbox.guard.main"].main(kind)
 """
 GRACE_S = 15.0
 STEP_S = 0.05
@@ -60,7 +66,7 @@ class Channel(Protocol):
 def package(job: Mapping[str, object], spec: RunSpec) -> bytes:
     """The guard's own text, the job, and the files of the run."""
     parts = []
-    for name in MODULES:
+    for name in MODULES[str(job["mode"])]:
         text = f"{name}\n{(resources.files('sandbox.guard') / f'{name}.py').read_text('utf-8')}".encode()
         parts.append(struct.pack(">I", len(text)) + text)
     header = marshal.dumps(dict(job), 2)

@@ -24,11 +24,6 @@ def _events(path: str, word: str) -> int:
     return next((int(value) for key, value in lines if key == word), 0)
 
 
-def oom_kills(base: str = ROOT) -> int:
-    """How many processes the kernel killed for memory in the group whose files lie at `base`, in either layout."""
-    return _events(f"{base}/memory.events", "oom_kill") or _events(f"{base}/memory/memory.oom_control", "oom_kill")
-
-
 class Group:
     """The directories of one run's group (one on v2, one a controller on v1)."""
 

@@ -9,7 +9,7 @@ import select
 import struct
 import time
 
-from sandbox.guard import files, places, spawn, tree, wire
+from sandbox.guard import files, place, spawn, tree, wire
 
 LIFE, OUT = 0, 1
 TICK_S = 0.2
@@ -19,9 +19,9 @@ BUSY_SHARE = 0.02
 class Watch:
     """One run under way."""
 
-    def __init__(self, place: places.Place, caller: int) -> None:
-        self.place, self.caller = place, caller
-        self.limits = place.limits
+    def __init__(self, where: place.Place, caller: int) -> None:
+        self.place, self.caller = where, caller
+        self.limits = where.limits
         self.ending = ""
         self.status: int | None = None
         self.peak = self.cpu = self.cpu_mark = 0.0
@@ -55,11 +55,11 @@ class Watch:
             ends.append(writer)
         try:
             self.place.start(*ends)
-        except places.Failed as error:
+        except place.Failed as error:
             os.set_blocking(reader, False)
             self.place.kill()
             said = os.read(reader, 4000).decode(errors="replace").strip() if select.select([reader], [], [], 0)[0] else ""
-            raise places.Failed(f"{error}: {said}" if said else str(error)) from error
+            raise place.Failed(f"{error}: {said}" if said else str(error)) from error
         finally:
             for writer in ends:
                 os.close(writer)
@@ -115,7 +115,7 @@ class Watch:
     def finish(self) -> None:
         """End whatever is left, read the rest of the output and the artifacts, and say how it went."""
         if not self.place.kill():
-            raise places.Failed("some processes of the run could not be killed")
+            raise place.Failed("some processes of the run could not be killed")
         end = time.monotonic() + 5
         while self.open and time.monotonic() < end:
             for fd in select.select(list(self.open), [], [], 1)[0]:
@@ -162,33 +162,34 @@ def as_json(value: object) -> str:
     return {True: "true", False: "false", None: "null"}[value] if value is None or isinstance(value, bool) else repr(value)
 
 
-def read_job() -> places.Job:
+def read_job() -> place.Job:
     """The header and the files, as the caller sent them."""
     (size,) = struct.unpack(">I", wire.read_exactly(LIFE, 4))
-    job: places.Job = marshal.loads(wire.read_exactly(LIFE, size))  # noqa: S302  from our caller, and json would cost each run ten milliseconds
+    header = wire.read_exactly(LIFE, size)
+    job: place.Job = marshal.loads(header)  # noqa: S302  from our caller, and json would cost each run ten milliseconds
     job["contents"] = [(name, wire.read_exactly(LIFE, length)) for name, length in job["files"]]
     return job
 
 
-def main() -> None:
+def main(kind: type[place.Place]) -> None:
     """Guard one run."""
-    place = None
+    where = None
     try:
         job = read_job()
         spawn.prctl(spawn.DUMPABLE, 0)
         spawn.prctl(spawn.SUBREAPER, 1)
         spawn.quiet_signals()
-        place = places.PLACES[job["mode"]](job)
-        watch = Watch(place, os.getppid())
+        where = kind(job)
+        watch = Watch(where, os.getppid())
         watch.run()
         watch.finish()
     except (EOFError, BrokenPipeError, ConnectionError):
         pass  # the caller is gone; what remains is to leave nothing behind
-    except (places.Failed, OSError, ValueError) as error:
-        if place is not None:
-            place.kill()
+    except (place.Failed, OSError, ValueError) as error:
+        if where is not None:
+            where.kill()
         wire.send(OUT, wire.FAILED, str(error).encode())
     finally:
-        if place is not None:
-            place.kill()
-            place.clean()
+        if where is not None:
+            where.kill()
+            where.clean()

@@ -1,0 +1,133 @@
+"""The program in bubblewrap: the guard stays outside and holds a descriptor of the run's work directory."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from sandbox.guard import host, spawn, tree
+from sandbox.guard.place import Failed
+
+# The shell tells an exit code of 139 from a segmentation fault, which bubblewrap reports alike: it names a signal on its own
+# standard error (the guard's, handed in as descriptor 3), where nothing else is written before "=".
+SHELL = (
+    'exec 4>&2 2>&3 3>&-; command -v -- "$1" >/dev/null || { echo "$1: not found=start" >&2; exit 127; }; '
+    '( exec "$@" 2>&4 4>&- ); s=$?; exec 4>&-; echo "=$s" >&2'
+)
+INFO, BLOCK, SECCOMP, FIRST_DATA = 10, 11, 12, 13
+START_S = 20.0
+SILENT = {128 + 2, 128 + 13}  # interrupt and broken pipe, which no shell comments
+
+
+class Bubble(host.Host):
+    """In namespaces of its own."""
+
+    def prepare_folder(self) -> None:
+        """The directory is bubblewrap's to make."""
+        self.init = 0
+
+    def start(self, out: int, err: int) -> None:
+        """Start bubblewrap, put the files in while it waits, and let it go."""
+        self.join_group()
+        info, info_w = os.pipe()
+        block_r, block = os.pipe()
+        self.status, status_w = os.pipe()
+        null = os.open(os.devnull, os.O_RDONLY)
+        handed = {0: null, 1: out, 2: err, 3: status_w, INFO: info_w, BLOCK: block_r}
+        options = ["--info-fd", str(INFO), "--block-fd", str(BLOCK)]
+        if self.job["seccomp"]:
+            handed[SECCOMP] = _memory_file(bytes.fromhex(self.job["seccomp"]))
+            options += ["--seccomp", str(SECCOMP)]
+        for number, (target, text) in enumerate(self.job["data"], FIRST_DATA):
+            handed[number] = _memory_file(text.encode())
+            options += ["--ro-bind-data", str(number), target]
+        argv = [self.job["bwrap"], *self.job["options"], *options]
+        argv += ["--remount-ro", "/", "--", "/bin/sh", "-c", SHELL, "sh", *self.job["argv"]]
+        self.main = spawn.start(argv, {"PATH": "/usr/bin:/bin"}, handed, self._before)
+        for end in (info_w, block_r, status_w, null):
+            os.close(end)
+        self._enter(info)
+        self.fill()
+        self.began = time.monotonic()
+        os.write(block, b"x")
+        os.close(block)
+
+    def _before(self) -> None:
+        self.confine()
+        spawn.become(self.user)
+        os.chdir("/")
+
+    def _enter(self, info: int) -> None:
+        text = b""
+        end = time.monotonic() + START_S
+        while not text.rstrip().endswith(b"}"):
+            ready, _, _ = select.select([info], [], [], max(0.0, end - time.monotonic()))
+            part = os.read(info, 4096) if ready else b""
+            if not part:
+                raise Failed("bubblewrap did not start")
+            text += part
+        os.close(info)
+        self.init = int(text.split(b'"child-pid":')[1].split(b",")[0].strip(b" \n}"))
+        path = f"/proc/{self.init}/root{self.job['workdir']}"
+        while True:
+            folder = self._open_work(path)
+            if folder >= 0:
+                self.folder = folder
+                return
+            if os.waitpid(self.main, os.WNOHANG)[0] or time.monotonic() > end:
+                raise Failed("bubblewrap ended before the program started")
+            time.sleep(0.001)
+
+    def _open_work(self, path: str) -> int:
+        """The run's work directory, or -1 while bubblewrap has not mounted it yet (a host may have one of the same name)."""
+        try:
+            folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            return -1
+        about = os.fstatvfs(folder)
+        if about.f_blocks * about.f_frsize == self.limits["scratch_mb"] * tree.MIB:
+            return folder
+        os.close(folder)
+        return -1
+
+    def over_scratch(self) -> bool:
+        """The tmpfs holds it."""
+        return False
+
+    def outcome(self, status: int) -> tuple[int | None, int | None]:
+        """Exit code and signal as the shell inside saw them."""
+        text = b""
+        while select.select([self.status], [], [], 1.0)[0] and (part := os.read(self.status, 65536)):
+            text = (text + part)[-65536:]
+        said, equals, number = text.decode(errors="replace").rpartition("=")
+        if number.strip() == "start":
+            raise Failed(f"the program cannot be started: {said}")
+        if not equals or not number.strip().isdigit():  # the shell itself was killed; bubblewrap's code stands for its signal
+            code = super().outcome(status)[0]
+            return (None, code - 128) if code is not None and code > 128 else (None, tree.KILL)
+        code = int(number)
+        if code > 128 and (said.strip() or code in SILENT):
+            return None, code - 128
+        return code, None
+
+    def kill(self) -> bool:
+        """Killing the first process of the namespace kills every other one in it."""
+        if self.init in self.pids():
+            tree.kill(self.init)
+        return super().kill()
+
+    def clean(self) -> None:
+        """Nothing lies on the host but the control group."""
+        if self.group:
+            self.group.remove()
+
+
+def _memory_file(data: bytes) -> int:
+    fd = os.memfd_create("reprise")
+    os.write(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd
+
+
+KIND = Bubble

@@ -1,0 +1,81 @@
+"""Where the program runs, seen by its guard: what every kind of place has in common."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from sandbox.guard import files, spawn, tree
+
+TYPE_CHECKING = False  # typing itself would cost each run ten milliseconds
+if TYPE_CHECKING:
+    from typing import Any
+
+    Job = dict[str, Any]
+
+
+class Failed(Exception):
+    """The sandbox could not do its work."""
+
+
+class Place:
+    """A place for one run. Parts that only one kind needs are in its own file, and only that file travels with the guard."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.limits = job["limits"]
+        self.user = self.own_user()
+        self.main = self.folder = 0
+        self.began = time.monotonic()
+        self.prepare_folder()
+
+    def own_user(self) -> tuple[int, int] | None:
+        """The user to turn into, None to stay who we are."""
+        return None
+
+    def prepare_folder(self) -> None:
+        """Make the work directory and put the files in."""
+
+    def fill(self) -> None:
+        """Write the files of the run as its user."""
+        with spawn.As(self.user):
+            for name, data in self.job["contents"]:
+                files.put(self.folder, name, data)
+
+    def start(self, out: int, err: int) -> None:
+        """Start the program with its output on these descriptors."""
+        raise NotImplementedError
+
+    def pids(self) -> list[int]:
+        """Every living process of the run."""
+        return tree.descendants(os.getpid())
+
+    def oom_kills(self) -> int:
+        """How many of them the kernel killed for memory."""
+        return 0
+
+    def watches_memory(self) -> bool:
+        """Whether the guard itself must hold the memory limit."""
+        return False
+
+    def over_scratch(self) -> bool:
+        """Whether the program filled more of the disk than it may; a sized tmpfs sees to it by itself."""
+        return False
+
+    def outcome(self, status: int) -> tuple[int | None, int | None]:
+        """Exit code and signal from the wait status of the main child."""
+        return (None, os.WTERMSIG(status)) if os.WIFSIGNALED(status) else (os.WEXITSTATUS(status), None)
+
+    def kill(self) -> bool:
+        """End every process of the run."""
+        return tree.kill_tree(os.getpid())
+
+    def clean(self) -> None:
+        """Leave nothing behind."""
+
+
+def yield_memory() -> None:
+    """In the child: be what the kernel kills first."""
+    spawn.prctl(spawn.DUMPABLE, 1)  # the guard is not, and what it forks may not write its own score
+    with open("/proc/self/oom_score_adj", "w", encoding="ascii") as handle:  # noqa: PTH123
+        handle.write("1000")

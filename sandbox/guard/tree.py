@@ -96,7 +96,7 @@ def _private_mb(pid: int) -> float:
 
 
 def used_mb(pids: list[int], limit_mb: float) -> float:
-    """Memory in use; the exact, slower count is only taken when the cheap one is over the limit, of a crowd by a few samples."""
+    """Memory in use; the exact, slower count is only taken when the cheap one is over the limit, of a crowd by samples."""
     cheap = resident_mb(pids)
     if cheap <= limit_mb or len(pids) <= CROWD:
         return cheap if cheap <= limit_mb else proportional_mb(pids)

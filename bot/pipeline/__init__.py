@@ -126,6 +126,7 @@ def _confirm(desk: Desk, found: _Found) -> tuple[AnyVerdict, Match]:
                 break
         determinism: Determinism = _determinism(desk, found, runs) if decision == "fails" else "deterministic"
     verdict = conclude.verdict(decision, runs, determinism, (conclude.versions(found.built),))
+    verdict = conclude.as_mended(verdict, found.script)
     return verdict, Match.MET if decision == "fails" else found.judgement.match
 
 

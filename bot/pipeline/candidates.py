@@ -10,7 +10,7 @@ from bot.models.bug import BugReport, Fence, Mend, Role
 from bot.models.signature import AnySignature, CrashSignature
 from bot.pipeline.signature import members_of
 from bot.rules.mends import calls, imports
-from bot.rules.signatures import genuine, values
+from bot.rules.signatures import staged, values
 
 MOST = 4
 _ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
@@ -50,13 +50,10 @@ def _usable(bug: BugReport) -> list[Fence]:
 
 
 def genuine_ones(scripts: tuple[Script, ...], signature: AnySignature) -> tuple[tuple[Script, ...], str]:
-    """The scripts that do not utter the reported failure by themselves, and, when none is left, the line that does."""
-    crashes = [member for member in members_of(signature) if isinstance(member, CrashSignature)]
-    if len(crashes) < len(members_of(signature)):
-        return scripts, ""
+    """The scripts that do not stage the reported failure themselves, and, when none is left, the line that does."""
     kept, line = list[Script](), ""
     for script in scripts:
-        found = [genuine.self_made(script.source, member.exception, member.message) for member in crashes]
+        found = [staged.staged(script.source, member) for member in members_of(signature)]
         if all(found):
             line = line or found[0]
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.models.attempt import Attempt, Judgement, Match
+from bot.models.attempt import Attempt, Judgement, Match, Script
 from bot.models.environment import Environment, Rung
 from bot.models.report import Comparison
 from bot.models.signature import (
@@ -26,6 +26,7 @@ from bot.models.verdict import (
     SetupFailed,
 )
 from bot.pipeline.signature import members_of
+from bot.rules.mends import cpu, shorter
 from bot.rules.statistics import Decision, interval
 
 
@@ -68,6 +69,23 @@ def verdict(decision: Decision, runs: list[Judgement], determinism: Determinism,
     if decision == "passes":
         return NotReproduced(**counted, reason=runs[0].reason, checked=(runs[0].reason,), versions_tried=versions)
     return Inconclusive(**counted, reason="the sequential test reached its cap before the runs decided either way")
+
+
+def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
+    """A failure that stayed away from a program changed in substance has not been refuted: the report's own program was not
+    run.
+    """
+    whys = {mend.why for mend in script.mends}
+    if not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    if cpu.WHY in whys:
+        counts = f"{verdict.failures} of {verdict.runs}"
+        said = f"{counts} runs on the processor failed as reported; the report's program asks for a GPU"
+        return NeedsHardware(reason=said, needs=("a GPU",))
+    if shorter.WHY in whys:
+        said = "it did not fail with fewer rounds, and the whole program takes longer than a run may"
+        return Inconclusive(runs=verdict.runs, failures=verdict.failures, interval=verdict.interval, reason=said)
+    return verdict
 
 
 def blocked(judgement: Judgement) -> AnyVerdict:

@@ -17,7 +17,7 @@ from bot.models.signature import (
 from bot.pipeline.observe import Observation, flatten
 from bot.pipeline.signature import members_of
 from bot.rules import decoys
-from bot.rules.signatures import genuine, values, wording
+from bot.rules.signatures import genuine, staged, values, wording
 
 _STRICT = 0.95
 _EVIDENCE = 600
@@ -28,6 +28,9 @@ _READABLE = "the program as a file that Python can read (as pasted it is no vali
 def judge(seen: Observation, signature: AnySignature, script: Script) -> Judgement:
     """What one run shows: the signature met, absent, another failure, a decoy of the environment, or nothing that decides."""
     verdicts = [_member(seen, member, script) for member in members_of(signature)]
+    for index, member in enumerate(members_of(signature)):
+        if verdicts[index].match is Match.MET and (line := staged.staged(script.source, member)):
+            verdicts[index] = Judgement(match=Match.ABSENT, reason=f"the program brings it about by itself: {line[:120]}")
     for index, judgement in enumerate(verdicts):
         if judgement.match is Match.MET:
             return judgement.model_copy(update={"member": index})

@@ -72,7 +72,8 @@ def _traced(result: RunResult) -> list[Failure]:
                 continue
     # The file comes from a hostile program: anything of another shape is not ours.
     good = [row for row in rows if isinstance(row, dict) and isinstance(row.get("error"), dict)]
-    main = [row for row in good if row.get("main") and row.get("where") == "main"]
+    # An exception that escapes ends a program with a status; a trace beside a clean end is of something that was caught.
+    main = [row for row in good if row.get("main") and row.get("where") == "main" and result.exit_code != 0]
     rest = [row for row in good if row not in main]
     return [_failure(row["error"], swallowed=row not in main) for row in (*main, *rest)]
 

@@ -18,6 +18,7 @@ class HardwareRule:
 RULES: tuple[HardwareRule, ...] = (
     HardwareRule("cuda-oom", re.compile(r"CUDA out of memory|HIP out of memory|CUDA_ERROR_OUT_OF_MEMORY|ResourceExhaustedError.*GPU", re.I | re.S), "a GPU"),
     HardwareRule("cuda-error", re.compile(r"CUDA error|CUDA_ERROR_|device-side assert|illegal memory access|cuDNN|CUDNN_STATUS|cuBLAS|CUBLAS_STATUS|cusolver", re.I), "a GPU"),
+    HardwareRule("cuda-device", re.compile(r"\bcuda:\d|found at least two devices|\bon (?:the )?(?:cuda|gpu)\b(?! is not)", re.I), "a GPU"),
     HardwareRule("nccl", re.compile(r"\bNCCL\b|ncclSystemError|ncclUnhandled", re.I), "several GPUs"),
     HardwareRule("triton", re.compile(r"triton\.(?:compiler|runtime)\.\w*(?:Error|Resources)|OutOfResources: out of resource", re.I), "a GPU"),
     HardwareRule("mps", re.compile(r"\bMPS backend\b|MPSNDArray|MPSGraph", re.I), "an Apple GPU"),

@@ -114,6 +114,15 @@ def test_a_program_for_a_gpu_runs_on_the_processor_when_the_failure_allows_it():
     assert any("cpu" in mend.what for mend in found.script.mends)
 
 
+def test_what_passes_on_the_processor_only_is_not_refuted():
+    def program(spec):
+        code = spec.files["repro.py"].decode()
+        return fails("AssertionError", "Torch not compiled with CUDA enabled") if "cuda" in code else OK
+
+    found = decide(report('import lib\nlib.fit(device="cuda")\n'), program)
+    assert found.verdict.kind == "needs_hardware"
+
+
 def test_a_failure_of_the_driver_is_not_looked_for_without_one():
     ports = world(lambda spec: pytest.fail("nothing should run"))
     found = run(

@@ -15,7 +15,7 @@ _DEVICE = re.compile(r"^(?:cuda|gpu|mps|xpu)(?::\d+)?$", re.IGNORECASE)
 _TF_DEVICE = re.compile(r"^(/?(?:device:)?)GPU:\d+$", re.IGNORECASE)
 _COUNTS = {"devices", "gpus", "num_gpus", "n_gpus", "n_gpu"}
 _DROPPED = {"synchronize", "empty_cache", "set_device", "reset_peak_memory_stats", "manual_seed_all", "ipc_collect"}
-_WHY = "no GPU here, and the reported failure does not need one"
+WHY = "no GPU here, and the reported failure does not need one"
 
 
 def to_cpu(source: str) -> tuple[str, tuple[Mend, ...]]:
@@ -34,7 +34,7 @@ def to_cpu(source: str) -> tuple[str, tuple[Mend, ...]]:
     if not edits:
         return source, ()
     changed = apply(source, edits)
-    mends = tuple(Mend(what=what, why=_WHY) for what in dict.fromkeys(said))
+    mends = tuple(Mend(what=what, why=WHY) for what in dict.fromkeys(said))
     return (changed, mends) if _parses(changed) else (source, ())
 
 

@@ -11,7 +11,7 @@ from bot.rules.mends.edits import Edit, Text, apply
 _COUNT = re.compile(
     r"^(?:max_|num_|n_|nb_|total_)?(?:epochs?|steps?|iters?|iterations?|updates|timesteps|trials)$", re.IGNORECASE
 )
-_WHY = "the program did not end in time; fewer rounds of the same work"
+WHY = "the program did not end in time; fewer rounds of the same work"
 FEW = 3
 
 
@@ -27,7 +27,7 @@ def shorten(source: str) -> tuple[str, tuple[Mend, ...]]:
             if _COUNT.match(name) and isinstance(value, ast.Constant) and isinstance(value.value, int) and value.value > FEW:
                 edits.append((*text.span(value), str(FEW)))
                 said.append(f"{name}: {value.value} → {FEW}")
-    return apply(source, edits), tuple(Mend(what=what, why=_WHY) for what in dict.fromkeys(said))
+    return apply(source, edits), tuple(Mend(what=what, why=WHY) for what in dict.fromkeys(said))
 
 
 def _named_values(node: ast.AST) -> list[tuple[str, ast.expr]]:

@@ -64,8 +64,9 @@ def _same_text_number(one: str, other: str, rtol: float, atol: float) -> bool:
 def holds(chunk: Chunk, output: list[str], rtol: float, atol: float, slack: int = 3) -> tuple[int, int] | None:
     """Where a chunk stands in an output: (first, past last) line, or None.
 
-    Its lines stand in order, with at most `slack` foreign lines between them (a log, a warning), or all together in another order,
-    which libraries do not promise. A line that says the same with another value is not foreign: there the chunk does not stand.
+    Its lines stand in order, with at most `slack` foreign lines between them (a log, a warning), or all together in another
+    order, which libraries do not promise. A line that says the same with another value is not foreign: there the chunk does
+    not stand.
     """
     size = len(chunk)
     for start in range(len(output)):

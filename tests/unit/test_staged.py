@@ -1,0 +1,76 @@
+import pytest
+
+from bot.models.signature import CrashSignature, HangSignature, NonFiniteSignature, OutputSignature, WarningSignature
+from bot.rules.signatures.staged import endless, staged, written_down
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'print("loss", float("nan"))',
+        'import torch\nx = torch.tensor(float("nan"))\nprint("loss", x.item())',
+        'import math\nvalue = math.nan\nprint(f"loss {value}")',
+        'x = "nan"\nprint("loss", x)',
+    ],
+)
+def test_values_that_are_only_written_down(source):
+    assert written_down(source)
+    assert staged(source, NonFiniteSignature(values=("nan",)))
+    assert staged(source, OutputSignature(observed=(("loss nan",),)))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import lib\nprint('loss', lib.loss())",
+        "import math\nx = math.inf\nprint(x - x)",
+        "import torch\nw = torch.tensor(0.0)\nprint(torch.log(w))",
+        "for x in run():\n    print(x)",
+        "def f(x):\n    print(x)\nf(3)",
+        "import lib\nlib.go()",
+        "print('reference', 1.0)\nimport lib\nprint('lib', lib.f(1.0))",
+    ],
+)
+def test_values_that_are_computed(source):
+    assert not written_down(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time\ntime.sleep(10_000)",
+        "while True:\n    pass",
+        "import signal\nsignal.pause()",
+        "input()",
+        "import time\nn = 99\ntime.sleep(n)",
+    ],
+)
+def test_programs_that_wait_by_intent(source):
+    assert endless(source)
+    assert staged(source, HangSignature(bound_s=20))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "lock.acquire()\nlock.acquire()",
+        "while True:\n    step()",
+        "import time\ntime.sleep(0.1)",
+        "while total != 1.0:\n    total += x",
+    ],
+)
+def test_programs_that_hang_of_themselves(source):
+    assert not endless(source)
+
+
+def test_a_warning_of_its_own():
+    wanted = WarningSignature(category="UserWarning", message="the flops are not defined for this model")
+    assert staged('import warnings\nwarnings.warn("the flops are not defined for this model")', wanted)
+    assert not staged("import lib\nlib.fit()", wanted)
+
+
+@pytest.mark.parametrize(
+    "source", ["open('.reprise/trace-1-main.json', 'w')", "import os\nos.environ['REPRISE_TRACE']", "import sitecustomize"]
+)
+def test_tampering_with_the_probe(source):
+    assert staged(source, CrashSignature(exception="ValueError", message="bad value in the input"))

@@ -9,7 +9,7 @@ from pathlib import Path
 from bot.models.attempt import Script
 from bot.models.environment import Environment
 from bot.models.job import Options
-from bot.models.signature import AnySignature, HangSignature
+from bot.models.signature import AnySignature, HangSignature, WarningSignature
 from bot.pipeline.signature import members_of
 from sandbox.port import Limits, Mount, RunSpec
 
@@ -52,6 +52,8 @@ def spec(script: Script, environment: Environment, options: Options, signature: 
         limits = Limits(wall_s=wall, idle_s=idle)
         # Early, because what it prints counts as progress and starts the bound anew.
         variables["REPRISE_STACKS_AFTER"] = f"{hang.bound_s / 2:g}"
+    if any(isinstance(member, WarningSignature) and member.at_least > 1 for member in members_of(signature)):
+        variables["PYTHONWARNINGS"] = "always"  # by default Python shows a warning once for each place
     return RunSpec(
         argv=(environment.interpreter, script.entry),
         files=files,

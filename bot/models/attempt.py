@@ -110,7 +110,7 @@ class Attempt(Record):
     """A script that was run, and how it was judged. `purpose` tells searching from confirming."""
 
     number: int
-    purpose: Literal["search", "confirm", "repeat"]
+    purpose: Literal["search", "confirm", "repeat", "contrast"]
     script: str
     origin: str
     environment: str

@@ -11,7 +11,7 @@ from bot.errors import BuildError, Stopped
 from bot.models.attempt import Judgement, Match, Script
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.job import Job
-from bot.models.report import Report
+from bot.models.report import Claim, Report
 from bot.models.signature import HangSignature
 from bot.models.verdict import AnyVerdict, Cancelled, Determinism, NeedsInfo, SetupFailed
 from bot.pipeline import candidates, conclude, environment, intake, past, reporting, triage
@@ -60,7 +60,8 @@ def _decide(desk: Desk) -> AnyVerdict:
     found = _search(desk, spec, scripts)
     verdict, match = _confirm(desk, found)
     if match is not Match.MET:
-        verdict = _elsewhere(desk, found, verdict)
+        return _elsewhere(desk, found, verdict)
+    _contrast(desk, found)
     return verdict
 
 
@@ -157,6 +158,21 @@ def _determinism(desk: Desk, found: _Found, runs: list[Judgement]) -> Determinis
             if (again.match is Match.MET) is not wanted:
                 return "nondeterministic"
     return "seed-dependent"
+
+
+def _contrast(desk: Desk, found: _Found) -> None:
+    """Whether the program that the report sets against the failing one does work, in the same environment."""
+    assert desk.bug is not None
+    shown = (desk.spec, desk.environment, desk.script)
+    for script in candidates.contrasts(desk.bug):
+        with desk.stage("confirm", f"running {script.origin}, which should work"):
+            judgement = desk.run(script, found.built, desk.job.options.seed, "contrast", "said to work")
+            step = past.way(desk, found.spec, script, judgement)
+            if step is not None and step[0] == found.spec:
+                judgement = desk.run(step[1], found.built, desk.job.options.seed, "contrast", step[2])
+        holds = {Match.ABSENT: True, Match.MET: False}.get(judgement.match)
+        desk.claims.append(Claim(text=f"{script.origin} works", holds=holds, evidence=judgement.reason))
+    desk.spec, desk.environment, desk.script = shown
 
 
 def _elsewhere(desk: Desk, found: _Found, verdict: AnyVerdict) -> AnyVerdict:

@@ -39,6 +39,13 @@ def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
     return tuple(_script(draft) for draft in list(unique.values())[:MOST])
 
 
+def contrasts(bug: BugReport) -> tuple[Script, ...]:
+    """The programs of which the report says that they work; at most one is worth a run."""
+    found = [fence for fence in bug.programs if fence.role is Role.CONTRAST and "import " in fence.text and _acts(fence.text)]
+    drafts = [_Draft(fence.text, (fence.index,), fence.mends, 0.0, shows=False) for fence in found[:1]]
+    return tuple(_script(draft) for draft in drafts)
+
+
 def _usable(bug: BugReport) -> list[Fence]:
     """The blocks that may be run, each text once; failing those, what looked like quoted source but imports and acts."""
     texts: dict[str, Fence] = {}

@@ -11,6 +11,7 @@ from bot.models.attempt import Attempt, Execution, Judgement, Script
 from bot.models.bug import BugReport, Mend
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.job import Job
+from bot.models.report import Claim
 from bot.models.signature import AnySignature
 from bot.pipeline import judge, launch, observe
 from bot.ports import Ports, Progress, Stage
@@ -30,6 +31,7 @@ class Desk:
     script: Script | None = None
     attempts: list[Attempt] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     built: dict[str, Environment] = field(default_factory=dict)
 

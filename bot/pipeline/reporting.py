@@ -33,6 +33,7 @@ def report(desk: Desk, verdict: AnyVerdict) -> Report:
         command=_command(desk.script, desk.environment, desk.spec) if desk.script and desk.environment else "",
         comparison=conclude.compare(desk.signature, last, desk.environment),
         attempts=tuple(desk.attempts),
+        claims=tuple(desk.claims),
         notes=tuple(desk.notes),
         seconds={name: round(value, 3) for name, value in desk.seconds.items()},
         sandbox=desk.ports.sandbox.name if desk.attempts else "",

@@ -196,6 +196,15 @@ def test_being_stopped_leaves_a_report_of_what_was_done():
     assert len(found.attempts) == 1
 
 
+@pytest.mark.parametrize(("contrast_fails", "holds"), [(False, True), (True, False)])
+def test_what_the_report_says_works_is_run_too(contrast_fails, holds):
+    body = report().body + "\nThis works fine:\n\n```python\nimport lib\nlib.other()\n```\n"
+    found = decide(issue(body), lambda spec: fails() if contrast_fails or b"fit" in spec.files["repro.py"] else OK)
+    assert found.verdict.kind == "reproduced"
+    assert [claim.holds for claim in found.claims] == [holds]
+    assert "fit" in found.script.source
+
+
 def test_the_cap_on_runs_is_kept():
     found = decide(report(), by_turns(OK, fails(), OK), max_runs=6)
     confirming = [attempt for attempt in found.attempts if attempt.purpose == "confirm"]

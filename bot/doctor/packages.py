@@ -38,7 +38,12 @@ def check(environ: Mapping[str, str]) -> tuple[Finding, ...]:
 
 
 def _torch(environ: Mapping[str, str], indexes: Indexes) -> Finding:
-    if said := _asked(environ, indexes, "torch", "--torch-backend", "cpu"):
+    said = _asked(environ, indexes, "torch", "--torch-backend", "cpu")
+    wheels = sorted(path.name for folder in indexes.folders for path in folder.glob("torch-*+cpu-*.whl"))
+    if said and wheels:
+        detail = f"from a find-links folder: {', '.join(wheels[:4])} (PyTorch's own index does not answer)"
+        return Finding(area="packages", name="torch for the processor", ok=True, detail=detail)
+    if said:
         detail = f"PyTorch's own index does not answer ({said}); torch comes from the package index, which may draw in CUDA"
         fix = "Let PyTorch's wheel index through the proxy, or put CPU wheels in a find-links folder."
         return Finding(area="packages", name="torch for the processor", ok=None, detail=detail, fix=fix)

@@ -122,7 +122,8 @@ class DockerSandbox:
         except SandboxError as error:
             fix = FIX_IMAGE if self._client is not None else FIX_DAEMON
             return Health(works=False, detail=str(error), fix=fix)
-        detail = f"image {self.image}, runtime {self._runtime() or 'of the daemon'}, cgroup v{self._info.get('CgroupVersion', '?')}"
+        runtime, version = self._runtime() or "of the daemon", self._info.get("CgroupVersion", "?")
+        detail = f"image {self.image}, runtime {runtime}, cgroup v{version}"
         return Health(done.exit_code == 7, detail, protects=PROTECTS, exposes=EXPOSES)
 
     def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:

@@ -60,7 +60,7 @@ def _decide(desk: Desk) -> AnyVerdict:
     found = _search(desk, spec, scripts)
     verdict, match = _confirm(desk, found)
     if match is not Match.MET:
-        return _elsewhere(desk, found, verdict)
+        return _elsewhere(desk, found, verdict) if _hangs_on_versions(desk, found) else verdict
     _contrast(desk, found)
     return verdict
 
@@ -158,6 +158,13 @@ def _determinism(desk: Desk, found: _Found, runs: list[Judgement]) -> Determinis
             if (again.match is Match.MET) is not wanted:
                 return "nondeterministic"
     return "seed-dependent"
+
+
+def _hangs_on_versions(desk: Desk, found: _Found) -> bool:
+    """Whether other versions could change the outcome: not what is missing from the report, nor what takes too long."""
+    decoy = found.judgement.decoy
+    absent = decoy is not None and bool(decoy.needs or decoy.names or decoy.hardware)
+    return not absent and not desk.attempts[-1].execution.timed_out
 
 
 def _contrast(desk: Desk, found: _Found) -> None:

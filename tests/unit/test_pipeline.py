@@ -149,6 +149,7 @@ def test_a_download_cannot_be_had():
     found = decide(report(), lambda spec: fails("OSError", "We couldn't connect to 'https://hub.example' to load the files"))
     assert found.verdict.kind == "needs_info"
     assert "synthetic data" in found.verdict.items[0]
+    assert len(found.attempts) == 1
 
 
 def test_an_environment_that_cannot_be_built_says_why():

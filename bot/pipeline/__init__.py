@@ -61,6 +61,7 @@ def _decide(desk: Desk) -> AnyVerdict:
     verdict, match = _confirm(desk, found)
     if match is not Match.MET:
         return _elsewhere(desk, found, verdict) if _hangs_on_versions(desk, found) else verdict
+    desk.notes.extend(conclude.place(desk.attempts[-1].judgement))
     _contrast(desk, found)
     return verdict
 

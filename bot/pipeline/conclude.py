@@ -88,6 +88,16 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
     return verdict
 
 
+def place(judgement: Judgement) -> tuple[str, ...]:
+    """A word to the reader when no library's Python code was on the stack: the bug may be the program's own."""
+    failure = judgement.failure
+    if failure is None or not failure.frames or any(frame.package for frame in failure.frames):
+        return ()
+    return (
+        f"it arose on the program's own line `{failure.frames[-1].code[:120]}`, with no library's Python code on the stack",
+    )
+
+
 def blocked(judgement: Judgement) -> AnyVerdict:
     """The verdict when a decoy of the environment could not be got past."""
     decoy = judgement.decoy

@@ -21,6 +21,7 @@ from bot.rules.signatures import genuine, staged, values, wording
 
 _STRICT = 0.95
 _EVIDENCE = 600
+_FEW_LINES = 8  # among more printed lines a single value of a sentence stands somewhere by chance
 _UNREADABLE = {"SyntaxError", "IndentationError", "TabError"}
 _READABLE = "the program as a file that Python can read (as pasted it is no valid Python)"
 
@@ -122,6 +123,8 @@ def _output(seen: Observation, wanted: OutputSignature) -> Judgement:
     place = _sentence if wanted.within_line else _chunks
     found = place(printed, wanted.observed, wanted)
     denied = place(printed, wanted.expected[:1] if wanted.within_line else wanted.expected, wanted) if wanted.expected else None
+    if found and not denied and wanted.within_line and len(printed) > _FEW_LINES:
+        return Judgement(match=Match.UNDECIDED, reason="too much was printed to tell which value the report means")
     if found and not denied:
         return _met("the reported output was printed", "\n".join(found))
     if denied:

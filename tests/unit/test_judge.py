@@ -114,6 +114,12 @@ def test_printed_values(printed, match):
     assert judge(seen(output=printed), OUTPUT, SCRIPT).match is match
 
 
+@pytest.mark.parametrize(("before", "match"), [("", Match.MET), ("step 0\n" * 20, Match.UNDECIDED)])
+def test_a_value_of_a_sentence_is_not_looked_for_in_a_long_log(before, match):
+    wanted = OutputSignature(observed=(("0",),), expected=(("1",),), within_line=True)
+    assert judge(seen(output=before + "hops: 0"), wanted, SCRIPT).match is match
+
+
 def test_the_same_lines_with_other_numbers_decide_nothing():
     assert judge(seen(output="loss 2.5"), OutputSignature(observed=(("loss 1.25",),)), SCRIPT).match is Match.UNDECIDED
 

@@ -61,7 +61,8 @@ def _decide(desk: Desk) -> AnyVerdict:
     verdict, match = _confirm(desk, found)
     if match is not Match.MET:
         return _elsewhere(desk, found, verdict) if _hangs_on_versions(desk, found) else verdict
-    desk.notes.extend(conclude.place(desk.attempts[-1].judgement))
+    met = [attempt.judgement for attempt in desk.attempts if attempt.judgement.match is Match.MET]
+    desk.notes.extend(conclude.place(met[-1]))
     _contrast(desk, found)
     return verdict
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.models.attempt import Script
-from bot.models.bug import BugReport, Fence, Mend, Role
+from bot.models.bug import BugReport, Fence, FenceKind, Mend, Role
 from bot.models.signature import AnySignature, CrashSignature
 from bot.pipeline.signature import members_of
+from bot.rules.intake import shell
 from bot.rules.mends import calls, imports
 from bot.rules.signatures import staged, values
 
@@ -36,7 +37,29 @@ def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
     unique: dict[str, _Draft] = {}
     for draft in sorted(drafts, key=lambda draft: -draft.score):
         unique.setdefault("\n".join(values.lines(draft.text)), draft)
-    return tuple(_script(draft) for draft in list(unique.values())[:MOST])
+    chosen = list(unique.values())[:MOST]
+    return tuple(_with_variables(bug, _script(_borrowing(bug, draft))) for draft in chosen)
+
+
+def _borrowing(bug: BugReport, draft: _Draft) -> _Draft:
+    """A draft with the imports it lacks taken from other blocks of the report, whatever those are for."""
+    lacking = set(imports.undefined(draft.text))
+    others = [fence for fence in bug.programs if fence.index not in draft.fences]
+    found = [line for fence in others for line, bound in imports.statements(fence.text) if bound & lacking]
+    text, mends = imports.add(draft.text, tuple(found)) if found else (draft.text, ())
+    return replace(draft, text=text, mends=(*draft.mends, *mends))
+
+
+def _with_variables(bug: BugReport, script: Script) -> Script:
+    """A script that sets the variables which the report's shell commands set for the libraries."""
+    texts = [fence.raw for fence in bug.fences if fence.kind is FenceKind.SHELL]
+    found = {name: value for text in texts for name, value in shell.variables(text).items() if name not in script.source}
+    if not found:
+        return script
+    lines = ("import os", *(f"os.environ[{name!r}] = {value!r}" for name, value in found.items()))
+    source, _ = imports.add(script.source, lines)
+    mends = tuple(Mend(what=f"set {name}={value}", why="the report's command sets it") for name, value in found.items())
+    return script.model_copy(update={"files": {**script.files, script.entry: source}, "mends": (*script.mends, *mends)})
 
 
 def contrasts(bug: BugReport) -> tuple[Script, ...]:

@@ -16,6 +16,7 @@ from bot.models.bug import BugReport
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource, Requirement, Rung
 from bot.models.issue import Issue
 from bot.models.job import Options
+from bot.rules.mends import imports as lacking
 from bot.rules.packages import backends, companions, imports, modules, pythons, repositories, versions
 from bot.rules.packages import claims as said
 from bot.rules.packages.claims import Claims
@@ -166,7 +167,8 @@ def _under_test(report: BugReport, issue: Issue, source: str, claims: Claims) ->
         return []
     name = _published_as(name, source, claims)
     seen = {imports.distribution(frame.package) for trace in report.tracebacks for frame in trace.frames if frame.package}
-    if not (known or name in claims or name in seen or not modules.imported(source)):
+    unexplained = [each for each in lacking.undefined(source) if not lacking.conventional(each, source)]
+    if not (known or name in claims or name in seen or unexplained or not modules.imported(source)):
         return []
     reason = f"{issue.repository} publishes it" if known else f"named like the repository {issue.repository}"
     return [(_installed_name(name, issue.created_at), reason, Rung.REPOSITORY)]

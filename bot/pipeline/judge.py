@@ -20,6 +20,7 @@ from bot.rules import decoys
 from bot.rules.signatures import genuine, staged, values, wording
 
 _STRICT = 0.95
+_ARRAY = 4
 _EVIDENCE = 600
 _FEW_LINES = 8  # among more printed lines a single value of a sentence stands somewhere by chance
 _UNREADABLE = {"SyntaxError", "IndentationError", "TabError"}
@@ -129,6 +130,8 @@ def _output(seen: Observation, wanted: OutputSignature) -> Judgement:
         return _met("the reported output was printed", "\n".join(found))
     if denied:
         return Judgement(match=Match.ABSENT, reason="the expected output was printed", evidence="\n".join(denied)[:_EVIDENCE])
+    if (line := _scattered(printed, wanted)) and not denied:
+        return _met("non-finite values stand where the report shows them", line)
     if _skeleton(printed, wanted):
         return Judgement(
             match=Match.UNDECIDED,
@@ -157,10 +160,22 @@ def _sentence(printed: list[str], wanted: tuple[values.Chunk, ...], signature: O
 
 
 def _skeleton(printed: list[str], wanted: OutputSignature) -> bool:
-    if wanted.within_line:
-        return False
-    loose = wanted.model_copy(update={"rtol": 1.0, "atol": float("inf")})
-    return _chunks(printed, wanted.observed, loose) is not None
+    """Whether all reported lines were printed with other numbers in them."""
+    shapes = {values.skeleton(line) for line in printed}
+    return not wanted.within_line and all(values.skeleton(line) in shapes for chunk in wanted.observed for line in chunk)
+
+
+def _scattered(printed: list[str], wanted: OutputSignature) -> str:
+    """A printed array that is alike but for its numbers to one the report shows, with non-finite ones among them as there.
+
+    Which entries of a random array are non-finite is chance; that some are is the failure.
+    """
+    for line in (line for chunk in wanted.observed for line in chunk):
+        kinds = values.nonfinite(line)
+        alike = [seen for seen in printed if values.skeleton(seen) == values.skeleton(line)]
+        if kinds and values.count(line) >= _ARRAY and (found := [seen for seen in alike if values.nonfinite(seen) & kinds]):
+            return found[0]
+    return ""
 
 
 def _nonfinite(seen: Observation, wanted: NonFiniteSignature, script: Script) -> Judgement:

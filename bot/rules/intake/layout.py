@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import html
 import re
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ _FENCE = re.compile(r"^(?P<lead>[\s>]{0,40}(?:[-*+]\s+|\d{1,3}[.)]\s+)?)(?P<mark
 _TAGLIKE = re.compile(r"^(?:[\w+#./-]{0,30}|\{.*\}|[\w+-]{1,20}[ ,:]\s*[\w-]+=.*)\s*$")
 _LATE = re.compile(r"^(?P<text>[^`]*[^`\s][^`]*)```(?P<info>[^`]*)$")
 _CONTENT_TAGS = frozenset({"import", "from", "Traceback", "RuntimeError:", "print"})
+_PROMPT = re.compile(r"^ {0,3}>>> \S")
 _TAG = re.compile(
     r"</?(?:details|summary|p|div|br|b|i|u|kbd|sub|sup|center|strong|em|hr|span|font|ul|ol|li|h[1-6])\b[^<>]{0,300}>", re.I
 )
@@ -52,6 +54,8 @@ def _step(lines: list[Line], at: int, out: list[Line], last_pre: int, last_comme
         end = next(i for i in range(at, last_pre + 1) if _PRE_END.search(lines[i].text))
         out.extend(_preformatted(lines[at : end + 1]))
         return end + 1
+    if _PROMPT.match(line.text) and _is_prompt(line.text):
+        return _transcript(lines, at, out)
     late = _LATE.match(line.text) if line.text.count("```") == 1 else None
     if late and any(lines[i].text.rstrip().endswith("```") for i in range(at + 1, min(len(lines), at + 400))):
         out.append(Line(late["text"], line.number))
@@ -59,6 +63,26 @@ def _step(lines: list[Line], at: int, out: list[Line], last_pre: int, last_comme
         return at
     out.append(Line(_TAG.sub("", line.text), line.number))
     return at + 1
+
+
+def _is_prompt(text: str) -> bool:
+    """Whether a line is typed at Python's prompt, and not a threefold quotation."""
+    code = text.strip()[4:]
+    try:
+        ast.parse(code)
+    except (SyntaxError, ValueError):
+        return code.rstrip().endswith((":", "(", "[", "{", ","))
+    return bool(re.search(r"[=(.\[]|^(?:import|from) ", code))
+
+
+def _transcript(lines: list[Line], at: int, out: list[Line]) -> int:
+    """A transcript that nobody fenced, up to the next blank line: Markdown would take its prompts for quotations."""
+    end = at
+    while end < len(lines) and lines[end].text.strip() and not _FENCE.match(lines[end].text):
+        end += 1
+    mark = "`" * 11
+    out.extend([Line("", lines[at].number), Line(mark, lines[at].number), *lines[at:end], Line(mark, lines[end - 1].number)])
+    return end
 
 
 def _comment(lines: list[Line], at: int, last: int) -> int:

@@ -80,6 +80,18 @@ def add(source: str, statements: tuple[str, ...]) -> tuple[str, tuple[Mend, ...]
     return mended, tuple(Mend(what=f"added `{line}`", why=_WHY) for line in wanted)
 
 
+def statements(source: str) -> tuple[tuple[str, frozenset[str]], ...]:
+    """The import statements at the top level of a program, each with the names it binds."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return ()
+    found = [node for node in body if isinstance(node, ast.Import | ast.ImportFrom) and getattr(node, "level", 0) == 0]
+    return tuple(
+        (ast.unparse(node), frozenset((alias.asname or alias.name).split(".")[0] for alias in node.names)) for node in found
+    )
+
+
 def _first_line(source: str) -> int:
     body = ast.parse(source).body
     at = 0

@@ -50,7 +50,7 @@ def same_line(one: str, other: str, rtol: float, atol: float) -> bool:
     """Whether two cleaned lines say the same: equal text between numbers, and equal numbers."""
     if one == other:
         return True
-    if _skeleton(one) != _skeleton(other):
+    if skeleton(one) != skeleton(other):
         return False
     pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
     return all(_same_text_number(a, b, rtol, atol) for a, b in pairs)
@@ -82,7 +82,7 @@ def _in_order(chunk: Chunk, output: list[str], start: int, rtol: float, atol: fl
     at, foreign = start, 0
     for place, wanted in enumerate(chunk):
         while at < len(output) and not same_line(output[at], wanted, rtol, atol):
-            if place == 0 or foreign == slack or _skeleton(output[at]) == _skeleton(wanted):
+            if place == 0 or foreign == slack or skeleton(output[at]) == skeleton(wanted):
                 return None
             at, foreign = at + 1, foreign + 1
         if at == len(output):
@@ -101,8 +101,19 @@ def _permuted(chunk: Chunk, window: list[str], rtol: float, atol: float) -> bool
     return not rest
 
 
-def _skeleton(line: str) -> str:
+def skeleton(line: str) -> str:
+    """A cleaned line with its numbers left out."""
     return _NUMBER.sub("#", line)
+
+
+def count(line: str) -> int:
+    """How many numbers stand in a line."""
+    return len(_NUMBER.findall(line))
+
+
+def nonfinite(line: str) -> frozenset[str]:
+    """The kinds of non-finite numbers in a line: "nan", "inf"."""
+    return frozenset(number.lower().lstrip("+-")[:3] for number in _NUMBER.findall(line) if number[-1].lower() in "nfy")
 
 
 def within(value: str, output: list[str], rtol: float, atol: float) -> int | None:

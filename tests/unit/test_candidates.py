@@ -1,0 +1,58 @@
+"""Which programs a report implies, seen from its text."""
+
+from bot.models.issue import Issue
+from bot.pipeline import candidates, intake, signature
+from bot.rules.intake import shell
+
+ERROR = "\n```\nRuntimeError: expected 3 dims and received 2 of them\n```\n"
+
+
+def scripts(body, title="It fails"):
+    bug = intake.read(Issue(title=title, body=body, repository="acme/lib"))
+    frozen = signature.freeze(bug)
+    assert frozen is not None
+    return candidates.propose(bug, frozen)
+
+
+def test_imports_are_borrowed_from_the_block_that_works():
+    body = (
+        "Works:\n\n```python\nfrom lib import Net\nprint(Net(dim=2).run())\n```\n\nDoes not:\n\n"
+        "```python\nnet = Net(dim=3)\nnet.run()\n```\n" + ERROR
+    )
+    first = scripts(body)[0]
+    assert first.source.startswith("from lib import Net\n")
+    assert "dim=3" in first.source
+
+
+def test_variables_of_the_command_are_set_in_the_script():
+    body = "```python\nfrom keras import ops\nops.tile(1, 2)\n```\n```console\n$ KERAS_BACKEND=torch python x.py\n```\n" + ERROR
+    first = scripts(body)[0]
+    assert first.source.splitlines()[:2] == ["import os", "os.environ['KERAS_BACKEND'] = 'torch'"]
+    assert any("KERAS_BACKEND" in mend.what for mend in first.mends)
+
+
+def test_variables_that_decide_programs_or_hosts_are_not_taken_over():
+    text = 'PATH=/tmp/x LD_PRELOAD=x.so PYTHONPATH=. HTTP_PROXY=http://x HF_TOKEN=abc XLA_FLAGS="--a=b" python x.py'
+    assert shell.variables(text) == {"XLA_FLAGS": "--a=b"}
+
+
+def test_a_transcript_that_nobody_fenced_is_a_program():
+    body = (
+        "The same call with another average goes through:\n\n>>> import lib\n>>> net = lib.Net(\n...     dim=3)\n>>> net.run()\n"
+        'Traceback (most recent call last):\n  File "<stdin>", line 1, in <module>\n'
+        "RuntimeError: expected 3 dims and received 2 of them\n\nlib 1.0\n"
+    )
+    (first,) = scripts(body)
+    assert "net = lib.Net(\n    dim=3)" in first.source
+
+
+def test_a_threefold_quotation_is_no_program():
+    bug = intake.read(Issue(title="It fails", body=">>> I think that this is fine\n>> no\n\n" + ERROR))
+    assert not bug.programs
+
+
+def test_commands_run_one_after_the_other():
+    text = "$ python -c \"import lib; lib.save('w')\"\n$ python -c \"import lib; print(lib.load('w'))\"\n"
+    found = shell.program(text)
+    assert found is not None
+    assert found.text == "import lib; lib.save('w')\nimport lib; print(lib.load('w'))"

@@ -142,13 +142,13 @@ def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
     """The nearest release to one that is gone."""
     for old in draft.requirements:
         exact = versions.pinned(old.specifier)
-        if not exact or not complaints.named(text, old.name):
+        if not exact or old.rung is Rung.OPTION or not complaints.named(text, old.name):
             continue
         offered = world.releases(old.name)
         if exact in offered or not offered:
             continue
         near = versions.neighbours(exact, offered)[0]
-        reason = f"{exact} is not on the index any more; {near} is the nearest release"
+        reason = f"{exact} is not on the index; {near} is the nearest release"
         new = old.model_copy(update={"specifier": f"=={near}", "rung": Rung.NEIGHBOUR, "reason": reason})
         return replace(
             draft, what=f"with {old.name} {near}", requirements=_swap(draft, old, new), notes=(*draft.notes, (old.name, reason))
@@ -156,9 +156,23 @@ def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
     return None
 
 
+def _with_wheels(draft: Draft, text: str, _: World) -> Draft | None:
+    """A package that the report does not name, and that had no wheel on the day: a later one rather than a build."""
+    said = {each.name for each in draft.requirements[:1]}
+    said |= {each.name for each in draft.requirements if each.rung in {Rung.OPTION, Rung.ISSUE, Rung.REPOSITORY}}
+    names = [name for name in complaints.without_wheel(text) if name not in said and name not in draft.undated]
+    if not names or draft.exclude_newer is None:
+        return None
+    notes = tuple((name, "had no wheel on the day of the report; a later release was taken") for name in names)
+    what = f"with a later {', '.join(names)}"
+    return replace(draft, what=what, undated=(*draft.undated, *names), notes=draft.notes + notes)
+
+
 def _from_source(draft: Draft, text: str, world: World) -> Draft | None:
     """What comes as source only is built, in a sandbox."""
     for name in complaints.without_wheel(text):
+        if (name, "built from source") in draft.notes:
+            continue  # its wheel is there and did not help
         made = world.build(name, draft)
         if made is not None:
             note = (name, "built from source")
@@ -205,6 +219,7 @@ MOVES: tuple[Move, ...] = (
     _python_with_wheels,
     _neighbour,
     _plain_tensorflow,
+    _with_wheels,
     _from_source,
     _drop_all_constraints,
     _loosen,

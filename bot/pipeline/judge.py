@@ -110,13 +110,12 @@ def _bare(function: str) -> str:
 
 
 def _by_itself(failure: Failure, wanted: CrashSignature, script: Script) -> bool:
-    message = wanted.message or failure.message
     last = failure.innermost
     if last is not None and not last.package and last.code.strip().startswith("raise"):
         guarded = last.line in genuine.guarded_lines(script.source)
-        if wanted.frame or genuine.raised_by_itself(last.code, message, guarded=guarded):
+        if wanted.frame or genuine.raised_by_itself(last.code, guarded=guarded):
             return True
-    return bool(genuine.self_made(script.source, wanted.exception, message))
+    return bool(genuine.self_made(script.source, wanted.exception, wanted.message or failure.message))
 
 
 def _output(seen: Observation, wanted: OutputSignature) -> Judgement:

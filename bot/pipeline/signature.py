@@ -96,6 +96,8 @@ def _outputs(bug: BugReport) -> list[OutputSignature]:
     signature = _contrast(
         bug, [row.text for row in blocks if row.role == "observed"], [row.text for row in blocks if row.role == "expected"]
     )
+    if signature is None and bug.tracebacks:
+        return []
     if signature is None:
         observed = tuple((values.clean(row.text),) for row in sentences if row.role == "observed" and _is_value(row.text))
         expected = tuple((values.clean(row.text),) for row in sentences if row.role == "expected" and _is_value(row.text))

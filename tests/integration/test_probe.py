@@ -44,6 +44,13 @@ def test_an_escaped_exception_is_written_down_with_its_frames_and_cause(run):
     assert error["chained"][0]["exception"] == "KeyError"
 
 
+def test_a_library_that_replaces_the_hook_does_not_hide_the_exception(run):
+    _, traces = run("import sys\nsys.excepthook = lambda *a: print('pretty')\ndef f(): 1 / 0\nf()\n")
+    assert [(trace["error"]["exception"], trace["error"]["frames"][-1]["function"]) for trace in traces] == [
+        ("ZeroDivisionError", "f")
+    ]
+
+
 def test_a_program_that_changes_directory_is_still_traced(run):
     _, traces = run("import os\nos.chdir('/')\n1 / 0\n")
     assert [trace["error"]["exception"] for trace in traces] == ["ZeroDivisionError"]

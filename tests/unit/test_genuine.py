@@ -18,6 +18,8 @@ MESSAGE = "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"
         f'import sys\nsys.stderr.write("RuntimeError: {MESSAGE}")',
         f'assert False, "{MESSAGE}"',
         f'm = "{MESSAGE}"\nraise RuntimeError(m)',
+        f'if x.sum() > 3:\n    raise RuntimeError("{MESSAGE}")',
+        'def check(n):\n    if n:\n        msg = f"mat1 and mat2 shapes cannot be multiplied ({n})"\n        raise RuntimeError(msg)\ncheck(f())',
     ],
 )
 def test_words_that_the_program_utters_by_itself(source):
@@ -32,7 +34,8 @@ def test_words_that_the_program_utters_by_itself(source):
         f"# fails with {MESSAGE}\nf()",
         f'"""Fails with {MESSAGE}"""\nf()',
         f'assert x.shape == y.shape, "{MESSAGE}"',
-        f'if x.sum() > 3:\n    raise ValueError("{MESSAGE}")',
+        f'if x.sum() > 3:\n    raise AssertionError("{MESSAGE}")',
+        f'm = "{MESSAGE}"\nassert x.shape == y.shape, m',
     ],
 )
 def test_the_library_or_a_check_of_computed_values(source):

@@ -15,6 +15,8 @@ from bot.rules.signatures import wording
 
 _HARDWARE = re.compile(r"cuda|cudnn|cublas|nccl|device-side|hip error|rocm|out of memory|segmentation fault", re.IGNORECASE)
 _SENDS = re.compile(r"\b(?:os\.kill|os\.abort|os\.killpg|raise_signal|_sigsegv|_sigabrt|_sigfpe|pthread_kill)\b")
+_RAISES = re.compile(r"raise\s+(?P<name>[\w.]+)\s*\(")
+_FRAME, _SAME = 4, 0.95
 _PRINTERS = {"print", "write", "writelines", "warn", "warning", "error", "info", "debug", "critical", "exception", "log"}
 
 
@@ -38,10 +40,12 @@ def is_computed(test: ast.expr) -> bool:
     return any(isinstance(node, ast.Name | ast.Call | ast.Attribute | ast.Subscript) for node in ast.walk(test))
 
 
-def utters(node: ast.AST, message: str) -> bool:
-    """Whether the literals of a node hold the core of a message."""
-    said = literal(node)
-    return bool(message.strip()) and len(said) >= 4 and wording.resemblance(message, said) >= wording.ENOUGH
+def utters(said: str, message: str) -> bool:
+    """Whether literal text holds the core of a message, or is the frame that computed parts were put into."""
+    if not message.strip() or len(said.strip()) < 4:
+        return False
+    whole = wording.resemblance(message, said) >= wording.ENOUGH
+    return whole or (len(said.split()) >= _FRAME and wording.resemblance(said, message) >= _SAME)
 
 
 def _guarded(tree: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
@@ -66,11 +70,41 @@ def self_raised(source: str, message: str) -> str:
         tree = ast.parse(source)
     except SyntaxError:
         return ""
-    imitates = bool(_HARDWARE.search(message))
+    given = _given(tree)
     for statement, guarded in _guarded(tree):
-        if _is_own_utterance(statement, message) and (imitates or not guarded):
+        spoken = _spoken(statement, guarded=guarded, imitates=bool(_HARDWARE.search(message)))
+        names = [part.id for part in ast.walk(spoken) if isinstance(part, ast.Name)] if spoken is not None else []
+        texts = [
+            literal(part) for part in (spoken, *(value for name in names for value in given.get(name, ()))) if part is not None
+        ]
+        if any(utters(text, message) for text in texts):
             return ast.get_source_segment(source, statement) or ast.unparse(statement)
     return ""
+
+
+def _given(tree: ast.Module) -> dict[str, list[ast.expr]]:
+    """What each name is set to anywhere."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append(node.value)
+    return found
+
+
+def _spoken(statement: ast.stmt, *, guarded: bool, imitates: bool) -> ast.expr | None:
+    """The words of a statement that cannot be evidence: any raise but a guarded AssertionError, an assertion that nothing
+    computed decides, a print or warning that nothing computed decides.
+    """
+    if isinstance(statement, ast.Raise) and isinstance(statement.exc, ast.Call):
+        own_check = guarded and not imitates and _called(statement.exc) == "AssertionError"
+        return None if own_check else statement.exc
+    if isinstance(statement, ast.Assert):
+        return None if is_computed(statement.test) else statement.msg
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call) and _called(statement.value) in _PRINTERS:
+        return None if guarded and not imitates else statement.value
+    return None
 
 
 def self_made(source: str, exception: str, message: str) -> str:
@@ -81,32 +115,14 @@ def self_made(source: str, exception: str, message: str) -> str:
     return self_raised(source, message)
 
 
-def _is_own_utterance(statement: ast.stmt, message: str) -> bool:
-    if isinstance(statement, ast.Raise):
-        return statement.exc is not None and utters(statement.exc, message)
-    if isinstance(statement, ast.Assert):
-        return not is_computed(statement.test) and statement.msg is not None and utters(statement.msg, message)
-    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-        return _called(statement.value) in _PRINTERS and utters(statement.value, message)
-    if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        return (
-            statement.value is not None
-            and isinstance(statement.value, ast.Constant | ast.BinOp)
-            and utters(statement.value, message)
-        )
-    return False
-
-
 def _called(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def raised_by_itself(code: str, message: str, *, guarded: bool) -> bool:
-    """Whether the source line on which a run's exception arose is the program's own raise and no check of computed values."""
-    statement = code.strip()
-    if not statement.startswith("raise"):
-        return False
-    return not guarded or bool(_HARDWARE.search(message))
+def raised_by_itself(code: str, *, guarded: bool) -> bool:
+    """Whether the source line on which an exception arose is the program's own raise, and no check of computed values."""
+    found = _RAISES.match(code.strip())
+    return found is not None and not (guarded and found["name"].rsplit(".", 1)[-1] == "AssertionError")
 
 
 def guarded_lines(source: str) -> frozenset[int]:

@@ -219,3 +219,16 @@ def test_a_guarded_device_is_no_demand() -> None:
         report('```python\nimport torch\nd = "cuda" if torch.cuda.is_available() else "cpu"\ntorch.ones(1).to(d)\n```').device
         == ""
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "claims"),
+    [
+        ("numpy version: 1.19.5, python 3.8", {("numpy", "1.19.5"), ("python", "3.8")}),
+        ("Both should be equal. version 2.1.0", {("acme-nets", "2.1.0")}),
+        ("should be all ones. pip version (1.1).", {("acme-nets", "1.1")}),
+        ("CUDA version 12.4 and driver version 535.1", set()),
+    ],
+)
+def test_a_plain_version_is_the_packages_own(text: str, claims: set[tuple[str, str]]) -> None:
+    assert used(report(f"It fails.\n\n{text}")) == claims

@@ -64,12 +64,12 @@ def find(
     used.extend(_from_forms(document, package))
     good: list[VersionClaim] = []
     printed = {claim.version: claim.name for claim in reversed(used) if claim.source == "dump"}
-    dumped = {claim.quote.line for claim in used if claim.source == "dump"}
+    dumped = {(claim.quote.line, claim.name) for claim in used if claim.source == "dump"}
     for sentence in words:
         for claim, verdict in _from_sentence(sentence, package, printed):
             if verdict == "good":
                 good.append(claim)
-            elif claim.quote.line not in dumped:
+            elif (claim.quote.line, claim.name) not in dumped:
                 used.append(claim)
     used.extend(_from_tracebacks(tracebacks, document))
     used.extend(_from_labels(issue, package))
@@ -173,7 +173,8 @@ def _from_sentence(sentence: Sentence, package: str, printed: dict[str, str]) ->
             continue
         verdict = polarity(text, match.start(), match.end())
         nearest = printed.get(match["version"]) or _nearest_name(text, match.start(), package) or package
-        if verdict and nearest and _versionlike(text, match):
+        neutral = _PLAINLY.search(text[max(0, match.start() - 40) : match.start()])
+        if nearest and ((verdict and _versionlike(text, match)) or neutral):
             yield _claim(nearest, match["version"], "text", sentence.quote), verdict
     moving = _ON_MOVING.search(text)
     if moving and package:
@@ -183,6 +184,10 @@ def _from_sentence(sentence: Sentence, package: str, printed: dict[str, str]) ->
 
 _BEFORE_VERSION = re.compile(
     r"\b(?:versions?|releases?|up to|since|in|on|to|from|until|before|after|downgrad\w+|upgrad\w+|and)\s+[`\"']*$", re.I
+)
+_PLAINLY = re.compile(
+    r"(?:^|[.,;(]\s*|\b(?:pip|package|library|lib|in|on|using|with|for|the|current|latest|installed|my)\s+)versions?\s*[=(]?\s*[`\"']*$",
+    re.I,
 )
 _OF_VERSIONS = re.compile(r"\bversion|\brelease|up to|since|downgrad|upgrad|works? (?:in|on|with)|worked (?:in|on|with)", re.I)
 

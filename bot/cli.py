@@ -95,7 +95,7 @@ def reproduce(
             python=choices.python(python, _pythons),
             pins=choices.pins(pins or ()),
             repo=choices.repo(repo),
-            ref=choices.ref(ref),
+            ref=choices.ref(ref, repo),
             device=device,
             sandbox=sandbox,
             timeout_s=timeout,

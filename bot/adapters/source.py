@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -15,6 +16,7 @@ from bot.settings import Settings
 
 EXAMPLE = "example"
 _MOST_BYTES = 5_000_000
+_REPOSITORY = re.compile(r"^[\w.-]+/[\w-]+$")
 _KINDS = "A source is an issue's address, owner/repo#12, a Markdown or JSON file, or - for standard input."
 
 
@@ -43,7 +45,8 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             return _decoded(file.read(_MOST_BYTES + 1), str(path))
     except FileNotFoundError:
-        raise UserError(f"There is no file {path}.", _KINDS) from None
+        hint = f"For an issue of a repository add its number: {path}#12." if _REPOSITORY.match(str(path)) else _KINDS
+        raise UserError(f"There is no file {path}.", hint) from None
     except PermissionError:
         raise UserError(f"{path} may not be read.", "Check the permissions of the file.") from None
     except (OSError, ValueError) as error:

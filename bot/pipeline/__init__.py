@@ -33,7 +33,7 @@ def run(job: Job, ports: Ports) -> Report:
     except Stopped:
         verdict = Cancelled(reason=f"stopped on request after {len(desk.attempts)} runs")
     except BuildError as error:
-        verdict = SetupFailed(reason=str(error), tried=tuple(f"{step.what}: {step.error or 'done'}" for step in error.steps))
+        verdict = SetupFailed(reason=str(error), tried=conclude.tried(error.steps))
     desk.seconds["total"] = ports.clock() - started
     return reporting.report(desk, verdict)
 
@@ -191,10 +191,14 @@ def _elsewhere(desk: Desk, found: _Found, verdict: AnyVerdict) -> AnyVerdict:
     tried = [conclude.versions(found.built)]
     for other in environment.alternatives(found.spec, desk.bug, desk.job.issue, found.built):
         try:
+            desk.say("environment", "not seen so far: trying other versions")
             next_found = _pursue(desk, other, found.script)
         except BuildError as error:
             desk.notes.append(f"another environment could not be built: {error}")
             continue
+        except Stopped:
+            desk.notes.append("stopped on request while other versions were tried")
+            break
         tried.append(conclude.versions(next_found.built))
         if next_found.judgement.match is Match.MET:
             confirmed, match = _confirm(desk, next_found)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.models.attempt import Attempt, Judgement, Match, Script
-from bot.models.environment import Environment, Rung
+from bot.models.attempt import Attempt, Failure, Judgement, Match, Script
+from bot.models.environment import BuildStep, Environment, Rung
 from bot.models.report import Comparison
 from bot.models.signature import (
     AnySignature,
@@ -88,6 +88,14 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
     return verdict
 
 
+def tried(steps: tuple[BuildStep, ...]) -> tuple[str, ...]:
+    """The ladder of tries; those with one and the same cause stand together."""
+    causes: dict[str, list[str]] = {}
+    for step in steps:
+        causes.setdefault(step.error or "done", []).append(step.what)
+    return tuple(f"{'; '.join(dict.fromkeys(whats))}: {cause}" for cause, whats in causes.items())
+
+
 def place(judgement: Judgement) -> tuple[str, ...]:
     """A word to the reader when no library's Python code was on the stack: the bug may be the program's own."""
     failure = judgement.failure
@@ -126,18 +134,25 @@ def compare(signature: AnySignature | None, last: Attempt | None, environment: E
         seen = last.judgement.evidence or last.judgement.reason
         member = members_of(signature)[min(last.judgement.member, len(members_of(signature)) - 1)]
         rows.append(Comparison(what="failure", reported=_describe(member), observed=_shown(member, seen)))
-        if isinstance(member, CrashSignature) and last.judgement.failure and (member.frame or last.judgement.failure.innermost):
-            innermost = next(
-                (frame for frame in reversed(last.judgement.failure.frames) if frame.package), last.judgement.failure.innermost
-            )
-            where = f"{innermost.module_path or innermost.path} in {innermost.function}" if innermost else "not shown"
-            rows.append(Comparison(what="place", reported=member.frame or "not shown", observed=where))
+        if isinstance(member, CrashSignature) and member.frame and last.judgement.failure:
+            reported = f"{member.frame} in {member.function}" if member.function else member.frame
+            rows.append(Comparison(what="place", reported=reported, observed=_place(last.judgement.failure)))
     if environment is not None:
         rows.extend(
-            Comparison(what=row.name, reported=row.claimed or "not stated", observed=row.resolved)
-            for row in environment.claims[:6]
+            Comparison(what=row.name, reported=row.claimed, observed=row.resolved or "not installed")
+            for row in [row for row in environment.claims if row.claimed][:6]
         )
     return tuple(rows)
+
+
+def _place(failure: Failure) -> str:
+    """The innermost frame of a library, or of the program where no library was on the stack."""
+    libraries = [frame for frame in failure.frames if frame.package not in {"", "<stdlib>"}]
+    frame = next(reversed(libraries or failure.frames), None)
+    if frame is None:
+        return "not shown"
+    file = frame.module_path or frame.path.rsplit("/", 1)[-1]
+    return f"{file} in {frame.function}"
 
 
 def _shown(member: Member, seen: str) -> str:

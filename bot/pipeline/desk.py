@@ -68,6 +68,7 @@ class Desk:
         """Run a script once and judge it; the attempt is kept at once."""
         assert self.signature is not None
         number = len(self.attempts) + 1
+        self.script, self.environment = script, environment
         result = self.execute(launch.spec(script, environment, self.job.options, self.signature, seed, f"run {number}"))
         judgement = judge.judge(observe.observe(result), self.signature, script)
         attempt = Attempt(
@@ -82,7 +83,6 @@ class Desk:
         )
         self.attempts.append(attempt)
         self.ports.recorder.attempt(attempt)
-        self.script, self.environment = script, environment
         return judgement
 
     def execute(self, spec: RunSpec) -> RunResult:

@@ -43,7 +43,7 @@ def report(desk: Desk, verdict: AnyVerdict) -> Report:
 
 def _command(script: Script, built: Environment, spec: EnvironmentSpec | None) -> str:
     """One line that runs the script anywhere with uv, on any later day: the pins, and the date for everything else."""
-    asked = [package for package in built.packages if package.rung is not Rung.DEPENDENCY]
+    asked = [package for package in built.packages if package.rung is not Rung.DEPENDENCY and package.name != "setuptools"]
     pins = [word for package in asked for word in ("--with", f"{package.name}=={package.version.split('+')[0]}")]
     minor = ".".join(built.python.split(".")[:2])
     return shlex.join(["uv", "run", "--no-project", "--python", minor, *_date(built, spec), *pins, "python", script.entry])

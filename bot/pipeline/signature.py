@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from bot.models.bug import BugReport, Fence, Frame, Role, Symptom, Traceback
+from bot.models.bug import BugReport, Fence, Frame, Output, Role, Symptom, Traceback
 from bot.models.signature import (
     AlternativesSignature,
     AnySignature,
@@ -102,7 +102,7 @@ def _outputs(bug: BugReport) -> list[OutputSignature]:
         observed = tuple((values.clean(row.text),) for row in sentences if row.role == "observed" and _is_value(row.text))
         expected = tuple((values.clean(row.text),) for row in sentences if row.role == "expected" and _is_value(row.text))
         if not observed or not expected or observed == expected:
-            return []
+            return _remarks(bug, sentences)
         signature = OutputSignature(observed=observed[:1], expected=expected[:1], within_line=True)
     if bug.tracebacks and not signature.expected:
         return []
@@ -118,6 +118,17 @@ def _contrast(bug: BugReport, observed: list[str], expected: list[str]) -> Outpu
         return None
     missing = tuple(chunk for chunk in wanted if chunk not in seen and not all(line in said for line in chunk))
     return OutputSignature(observed=tuple(dict.fromkeys(telling)), expected=tuple(dict.fromkeys(missing)))
+
+
+def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
+    """A value noted beside the very print of what the report is about, where nothing says what was expected instead."""
+    about = bug.api[0].rsplit(".", 1)[-1].rstrip("()") if bug.api else ""
+    lines = {fence.line + offset: line for fence in bug.programs for offset, line in enumerate(fence.raw.split("\n"))}
+    noted = [row for row in rows if row.role == "observed" and row.fence is not None and _is_value(row.text)]
+    telling = [row for row in noted if about and about in lines.get(row.line, "").split("#")[0]]
+    if bug.symptom is not Symptom.WRONG_VALUE or not telling:
+        return []
+    return [OutputSignature(observed=tuple((values.clean(row.text),) for row in telling))]
 
 
 def _is_value(text: str) -> bool:

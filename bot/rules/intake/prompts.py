@@ -98,7 +98,7 @@ def _assemble(chunks: list[Chunk]) -> Transcript:
     if wrapped:
         mends.append(
             Mend(
-                what=f"print the value of {wrapped} expressions",
+                what=f"printed the value of {wrapped} expression{'s' if wrapped > 1 else ''}",
                 why="a prompt shows the value of an expression, a program does not",
             )
         )

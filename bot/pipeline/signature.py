@@ -125,7 +125,10 @@ def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
     about = bug.api[0].rsplit(".", 1)[-1].rstrip("()") if bug.api else ""
     lines = {fence.line + offset: line for fence in bug.programs for offset, line in enumerate(fence.raw.split("\n"))}
     noted = [row for row in rows if row.role == "observed" and row.fence is not None and _is_value(row.text)]
-    telling = [row for row in noted if about and about in lines.get(row.line, "").split("#")[0]]
+    # A printed truth value is the reporter's own check, as an assertion would be.
+    telling = [
+        row for row in noted if row.text in {"True", "False"} or (about and about in lines.get(row.line, "").split("#")[0])
+    ]
     if bug.symptom is not Symptom.WRONG_VALUE or not telling:
         return []
     return [OutputSignature(observed=tuple((values.clean(row.text),) for row in telling))]

@@ -21,7 +21,7 @@ _PAIRS: tuple[tuple[re.Pattern[str], Side], ...] = (
         re.compile(
             r"\b(?:returns?|returned|prints?|printed|gives?|gave|outputs?|yields?|produces?|computes?|evaluates? to"
             rf"|results? in|got|get|gets|is|are|be|becomes?|shows?|as)\s+(?P<a>{VALUE}),?\s+(?:instead of|rather than"
-            r"|(?:but|while|and) (?:it )?(?:should (?:be|return|print|give|have been)|(?:i "
+            r"|(?:(?:but|while|and) )?(?:it )?(?:should (?:be|return|print|give|have been)|(?:i "
             r"|we )?expect(?:ed)?(?: (?:it )?to be)?|(?:the )?expected (?:value |result |output )?(?:is"
             rf"|was)))\s+(?P<b>{VALUE})",
             re.I,

@@ -1,0 +1,94 @@
+"""What a report fixes as its failure before anything runs."""
+
+import pytest
+
+from bot.models.issue import Issue
+from bot.models.signature import (
+    AlternativesSignature,
+    CrashSignature,
+    HangSignature,
+    NonFiniteSignature,
+    OutputSignature,
+    signature_hash,
+)
+from bot.pipeline import intake, signature
+
+PROGRAM = "```python\nimport lib\nprint(lib.value(3))\n```\n"
+
+
+def freeze(body, title="lib.value gives a wrong result"):
+    return signature.freeze(intake.read(Issue(title=title, body=body, repository="acme/lib")))
+
+
+@pytest.mark.parametrize(
+    ("said", "observed", "expected"),
+    [
+        ("Output: `0.5`\nExpected: `1.5`", "0.5", "1.5"),
+        ("Returns `tensor(0)` but should be `tensor(1)`.", "tensor(0)", "tensor(1)"),
+        ("prints `tensor(False)`, should print `tensor(True)`", "tensor(False)", "tensor(True)"),
+        ("It returns `nan` instead of `1.0`.", "nan", "1.0"),
+    ],
+)
+def test_values_set_against_each_other(said, observed, expected):
+    found = freeze(PROGRAM + said)
+    assert isinstance(found, OutputSignature)
+    assert (found.observed, found.expected, found.within_line) == (((observed,),), ((expected,),), True)
+
+
+def test_blocks_of_output_are_compared_whole():
+    found = freeze(PROGRAM + "\nActual output\n\n```\nvalue: 0.5\n```\n\nExpected output\n\n```\nvalue: 1.5\n```\n")
+    assert isinstance(found, OutputSignature)
+    assert (found.observed, found.expected, found.within_line) == ((("value:0.5",),), (("value:1.5",),), False)
+
+
+def test_a_truth_value_beside_its_print_is_a_check():
+    found = freeze("The round trip is wrong:\n\n```python\nimport lib\nprint(lib.same(1, 2))  # False\n```\n")
+    assert isinstance(found, OutputSignature)
+    assert found.observed == (("False",),)
+
+
+def test_a_frame_of_the_library_is_part_of_a_crash():
+    traceback = (
+        'Traceback (most recent call last):\n  File "x.py", line 2, in <module>\n    lib.value(3)\n'
+        '  File "/v/lib/python3.11/site-packages/lib/core.py", line 9, in value\n    return f()\n'
+        "RuntimeError: sizes (2x3) and (4x5) cannot be multiplied\n"
+    )
+    found = freeze(PROGRAM + f"\n```\n{traceback}```\n", "value crashes")
+    assert isinstance(found, CrashSignature)
+    assert (found.frame, found.function, found.shapes) == ("lib/core.py", "value", ("2x3", "4x5"))
+
+
+def test_assertions_of_the_program_are_checks_where_nothing_else_is_shown():
+    found = freeze("```python\nimport lib\nx = lib.value(3)\nassert x == 3\nassert lib.other() == 1\n```\n")
+    assert isinstance(found, CrashSignature)
+    assert found.checks == ("assert x == 3",)
+
+
+def test_a_hang_is_bounded_by_us_and_not_by_the_reporters_patience():
+    found = freeze(PROGRAM + "It hangs forever, a deadlock. I waited 20 minutes.", "Deadlock in value")
+    assert isinstance(found, HangSignature)
+    assert found.bound_s <= 60
+
+
+def test_a_nan_without_output_is_looked_for_among_the_prints():
+    assert isinstance(freeze(PROGRAM + "The loss is NaN after the first step.", "NaN loss"), NonFiniteSignature)
+
+
+def test_nothing_to_hold_a_run_against():
+    assert freeze("My loss is wrong, please fix.") is None
+
+
+def test_an_exception_logged_on_the_way_yields_to_values_that_are_contrasted():
+    body = (
+        PROGRAM
+        + "\nActual output\n\n```\nkind: A\n```\n\nExpected output\n\n```\nkind: B\n```\n\nLog:\n\n```\nValueError: some inner thing failed here\n```\n"
+    )
+    assert not isinstance(freeze(body), CrashSignature | AlternativesSignature)
+
+
+def test_the_hash_says_whether_two_signatures_are_the_same():
+    one, other = (freeze(PROGRAM + f"Output: `{value}`\nExpected: `1.5`") for value in ("0.5", "0.6"))
+    assert one is not None
+    assert other is not None
+    assert signature_hash(one) == signature_hash(one.model_copy())
+    assert signature_hash(one) != signature_hash(other)

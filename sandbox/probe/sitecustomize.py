@@ -11,6 +11,7 @@ import sys
 
 _FOLDER = os.environ.get("REPRISE_TRACE")
 _SEED = os.environ.get("REPRISE_SEED")
+_WRITTEN = []
 _MAX_FRAMES, _MAX_TEXT, _MAX_CHAIN = 200, 20000, 8
 
 
@@ -66,11 +67,14 @@ def _write(error, where):
         with open(path + ".part", "w", encoding="utf-8", errors="replace") as out:
             json.dump(row, out)
         os.replace(path + ".part", path)
+        if where == "main":
+            _WRITTEN.append(path)
     except Exception:
         return
 
 
 def _install_hooks():
+    import atexit
     import threading
 
     before, before_thread = sys.excepthook, threading.excepthook
@@ -85,7 +89,14 @@ def _install_hooks():
             _write(args.exc_value, "thread")
         before_thread(args)
 
+    def at_exit():
+        # A library may have put its own hook in the place of ours; Python keeps the exception that ended the program.
+        error = getattr(sys, "last_value", None)
+        if isinstance(error, BaseException) and not _WRITTEN:
+            _write(error, "main")
+
     sys.excepthook = on_exception
+    atexit.register(at_exit)
     threading.excepthook = on_thread_exception
 
 

@@ -14,12 +14,12 @@ from bot.models.signature import (
     OutputSignature,
     WarningSignature,
 )
+from bot.pipeline import crashes
 from bot.pipeline.observe import Observation, flatten
 from bot.pipeline.signature import members_of
 from bot.rules import decoys
 from bot.rules.signatures import genuine, staged, values, wording
 
-_STRICT = 0.95
 _ARRAY = 4
 _EVIDENCE = 600
 _FEW_LINES = 8  # among more printed lines a single value of a sentence stands somewhere by chance
@@ -61,61 +61,11 @@ def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgeme
     for failure in flatten(seen.failures):
         if not wording.same_exception(wanted.exception, failure.exception, failure.bases):
             continue
-        fault = _mismatch(failure, wanted, script, names)
+        fault = crashes.mismatch(failure, wanted, script, names)
         if not fault:
             return _met("the reported exception occurred", f"{failure.exception}: {failure.message}", failure)
         why = fault
     return Judgement(match=Match.ABSENT, reason=why)
-
-
-def _mismatch(failure: Failure, wanted: CrashSignature, script: Script, names: frozenset[str]) -> str:
-    """Why an exception of the right class is not the reported one, or ""."""
-    if wanted.checks:
-        return "" if _is_check(failure, wanted.checks) else "an assertion failed that the report is not about"
-    alike = wording.resemblance(wanted.message, failure.message, names)
-    if alike < wording.ENOUGH:
-        return f"the words differ (resemblance {alike:.2f})"
-    if not wording.same_shapes(wanted.shapes, failure.message):
-        got = ", ".join(wording.shapes(failure.message)) or "none"
-        return f"the operand shapes differ: {', '.join(wanted.shapes)} reported, {got} seen"
-    if wanted.frame and failure.frames and not _same_place(failure, wanted, alike):
-        return f"it arose elsewhere than in {wanted.frame}"
-    if _by_itself(failure, wanted, script):
-        return "the program raises or prints these words by itself"
-    return ""
-
-
-def _is_check(failure: Failure, checks: tuple[str, ...]) -> bool:
-    texts = [" ".join(check.split()) for check in checks]
-    codes = [" ".join(frame.code.split()) for frame in failure.frames if not frame.package and frame.code]
-    return any(code in text or text in code for text in texts for code in codes[-2:])
-
-
-def _same_place(failure: Failure, wanted: CrashSignature, alike: float) -> bool:
-    """Same file below site-packages, or the same function of the same package; a file that a release has moved passes when
-    the words are the same.
-    """
-    package = wanted.frame.split("/", 1)[0].removesuffix(".py")
-    here = [frame for frame in failure.frames if frame.package == package]
-    if any(frame.module_path == wanted.frame for frame in here):
-        return True
-    if any(_bare(frame.function) == _bare(wanted.function) for frame in here):
-        return True
-    return bool(here) and alike >= _STRICT and len(wording.tokens(wording.core(wanted.message))) >= 4
-
-
-def _bare(function: str) -> str:
-    """A function's own name: older Pythons print no class before it."""
-    return function.rsplit(".", 1)[-1]
-
-
-def _by_itself(failure: Failure, wanted: CrashSignature, script: Script) -> bool:
-    last = failure.innermost
-    if last is not None and not last.package and last.code.strip().startswith("raise"):
-        guarded = last.line in genuine.guarded_lines(script.source)
-        if wanted.frame or genuine.raised_by_itself(last.code, guarded=guarded):
-            return True
-    return bool(genuine.self_made(script.source, wanted.exception, wanted.message or failure.message))
 
 
 def _output(seen: Observation, wanted: OutputSignature) -> Judgement:

@@ -18,11 +18,14 @@ from bot.pipeline import candidates, conclude, environment, intake, past, report
 from bot.pipeline import signature as signatures
 from bot.pipeline.desk import Desk
 from bot.ports import Ports
+from bot.rules import flaky
 from bot.rules.statistics import Decision, SequentialTest
 
 _MENDS = 5
 _ORDER = (Match.MET, Match.ABSENT, Match.OTHER, Match.UNDECIDED, Match.DECOY)
 _REPEATS = 3
+_INTERMITTENT = 9
+_DECIDED = {Match.MET, Match.ABSENT}
 
 
 def run(job: Job, ports: Ports) -> Report:
@@ -127,10 +130,18 @@ def _confirm(desk: Desk, found: _Found) -> tuple[AnyVerdict, Match]:
             decision = test.decide(failures, len(runs))
             if _settled_otherwise(runs):
                 break
-        determinism: Determinism = _determinism(desk, found, runs) if decision == "fails" else "deterministic"
+            if decision == "fails" and failures == len(runs) < _INTERMITTENT and flaky.says_so(_words(desk)):
+                decision = "undecided"  # the report says that it comes and goes: look for the other outcome too
+        if decision == "undecided":
+            decision = test.decide(sum(run.match is Match.MET for run in runs), len(runs))
+        determinism: Determinism = _determinism(desk, found) if decision == "fails" else "deterministic"
     verdict = conclude.verdict(decision, runs, determinism, (conclude.versions(found.built),))
     verdict = conclude.as_mended(verdict, found.script)
     return verdict, Match.MET if decision == "fails" else found.judgement.match
+
+
+def _words(desk: Desk) -> str:
+    return f"{desk.job.issue.title}\n{desk.job.issue.body}"
 
 
 def _cap(desk: Desk, found: _Found) -> int:
@@ -147,16 +158,16 @@ def _settled_otherwise(runs: list[Judgement]) -> bool:
     return len(runs) == 2 and all(run.match in {Match.OTHER, Match.UNDECIDED, Match.DECOY} for run in runs)
 
 
-def _determinism(desk: Desk, found: _Found, runs: list[Judgement]) -> Determinism:
+def _determinism(desk: Desk, found: _Found) -> Determinism:
     """Mixed outcomes over seeds: the same seed again tells chance in the program from chance outside it."""
-    outcomes = [run.match is Match.MET for run in runs]
-    if all(outcomes):
+    same = [row for row in desk.attempts if row.script == found.script.digest and row.environment == found.built.id]
+    outcomes = {row.execution.seed: row.judgement.match is Match.MET for row in same if row.judgement.match in _DECIDED}
+    if all(outcomes.values()):
         return "deterministic"
-    base = desk.job.options.seed + 1
     for wanted in (True, False):
-        seed = base + outcomes.index(wanted)
+        seed = next(seed for seed, met in outcomes.items() if met is wanted)
         for _ in range(_REPEATS):
-            again = desk.run(found.script, found.built, seed, "repeat", f"seed {seed} again")
+            again = desk.run(found.script, found.built, seed or 0, "repeat", f"seed {seed} again")
             if (again.match is Match.MET) is not wanted:
                 return "nondeterministic"
     return "seed-dependent"

@@ -84,6 +84,20 @@ def test_a_failure_that_comes_and_goes_is_told_from_one_that_hangs_on_the_seed()
     assert by_seed.verdict.failures < by_seed.verdict.runs
 
 
+def test_a_failure_said_to_come_and_go_is_run_until_it_does():
+    said = report().model_copy(update={"title": "fit fails about one run in three"})
+    found = decide(said, by_turns(fails(), fails(), fails(), fails(), OK, fails(), OK, fails(), OK))
+    assert (found.verdict.kind, found.verdict.determinism) == ("reproduced", "nondeterministic")
+    assert found.verdict.failures < found.verdict.runs
+    always = decide(said, lambda spec: fails())
+    assert (always.verdict.determinism, always.verdict.runs) == ("deterministic", 9)
+
+
+def test_the_run_that_found_the_script_counts_for_determinism():
+    found = decide(report(), by_turns(OK, fails(), fails(), fails()))
+    assert found.verdict.determinism == "nondeterministic"
+
+
 def test_another_error_is_a_different_failure():
     found = decide(report(), lambda spec: fails("ValueError", "expected a float and got a string"))
     assert found.verdict.kind == "different_failure"

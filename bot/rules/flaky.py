@@ -1,0 +1,19 @@
+"""Whether a report says that its failure comes and goes."""
+
+from __future__ import annotations
+
+import re
+
+_WORDS = re.compile(
+    r"\b(?:sometimes|occasional(?:ly)?|intermittent(?:ly)?|flak(?:y|iness)|sporadic(?:ally)?|random(?:ly)? (?:fails?|crash\w*)"
+    r"|random(?:ly)? (?:hangs?|stops?)|non-?\s?determin\w+|not (?:always|every time)|once in a while|from time to time"
+    r"|race condition|(?:one|1) (?:run|time|out) (?:in|of|out of) \w+|every (?:few|other) (?:runs?|times?)"
+    r"|(?:some|certain|different) (?:random )?seeds?|\d+ ?% of (?:the |my )?(?:runs?|times?|cases)"
+    r"|about half (?:of )?the (?:runs?|times?))\b",
+    re.IGNORECASE,
+)
+
+
+def says_so(text: str) -> bool:
+    """True for "about one run in three", "sometimes", "with some seeds" and their like."""
+    return _WORDS.search(text[:200_000]) is not None

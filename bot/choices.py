@@ -56,10 +56,10 @@ def repo(value: str | None) -> str | None:
 
 def ref(value: str | None, repo: str | None = None) -> str | None:
     """A branch, a tag or a commit of the clone that is given with it."""
+    if value is not None and (not _REF.match(value) or ".." in value):
+        raise UserError(f"--ref {value} is not a branch, a tag or a commit.", "Give one such as --ref v1.2.0.")
     if value is not None and repo is None:
         raise UserError(
             f"--ref {value} names a place in a clone, and no clone was given.", "Add --repo with a folder or an address."
         )
-    if value is not None and (not _REF.match(value) or ".." in value):
-        raise UserError(f"--ref {value} is not a branch, a tag or a commit.", "Give one such as --ref v1.2.0.")
     return value

@@ -109,9 +109,10 @@ def _sentence(printed: list[str], wanted: tuple[values.Chunk, ...], signature: O
 
 
 def _skeleton(printed: list[str], wanted: OutputSignature) -> bool:
-    """Whether all reported lines were printed with other numbers in them."""
-    shapes = {values.skeleton(line) for line in printed}
-    return not wanted.within_line and all(values.skeleton(line) in shapes for chunk in wanted.observed for line in chunk)
+    """Whether all reported lines were printed with other numbers in them, finite ones only for finite ones."""
+    alike = {(values.skeleton(line), bool(values.nonfinite(line))) for line in printed}
+    lines = [line for chunk in wanted.observed for line in chunk]
+    return not wanted.within_line and all((values.skeleton(line), bool(values.nonfinite(line))) in alike for line in lines)
 
 
 def _scattered(printed: list[str], wanted: OutputSignature) -> str:

@@ -170,6 +170,7 @@ SOURCES = [
     (["a.md", "--repo", "nowhere"], "--repo nowhere is neither a folder nor an address."),
     (["a.md", "--repo", "ext::sh -c id"], "is neither a folder nor an address."),
     (["a.md", "--ref=--upload-pack=id"], "is not a branch, a tag or a commit."),
+    (["a.md", "--ref", "main"], "no clone was given."),
 ]
 
 

@@ -1,0 +1,54 @@
+"""What a repository decides, in `.github/reprise.yml`: every key with its default; the published JSON Schema is made from this."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from bot.models.base import Record
+
+
+class Triggers(Record):
+    """When Reprise starts by itself."""
+
+    opened: Literal["off", "bugs"] = Field(
+        "bugs",
+        description="A new issue: off, or bugs (runs when it reads as a bug report; questions and requests stay unanswered).",
+    )
+    labels: tuple[str, ...] = Field((), max_length=20, description="Labels that start a run when they are set on an issue.")
+
+
+class Defaults(Record):
+    """The options of a run when a command does not say otherwise."""
+
+    device: Literal["cpu", "gpu"] = Field("cpu", description="What the code runs on.")
+    python: str | None = Field(None, pattern=r"^3\.\d{1,2}$", description="Python version; by default what the report implies.")
+    timeout: int = Field(120, ge=10, le=3600, description="Seconds one run of the program may take.")
+    runs: int = Field(40, ge=2, le=200, description="Most confirming runs.")
+    clone: Literal["auto", "always", "never"] = Field(
+        "auto", description="Whether this repository is installed from a clone: auto when it is private or ref= is given."
+    )
+
+
+class Quota(Record):
+    """How much a day (UTC) may cost; the host's own limits hold as well."""
+
+    person: int = Field(10, ge=0, le=10_000, description="Runs a day that one person may start.")
+    repository: int = Field(50, ge=0, le=100_000, description="Runs a day in this repository.")
+    minutes: int = Field(240, ge=0, le=1_000_000, description="Minutes of compute a day in this repository.")
+
+
+class Config(Record):
+    """`.github/reprise.yml`."""
+
+    enabled: bool = Field(True, description="false: Reprise does nothing here, commands included.")
+    triggers: Triggers = Field(Triggers(), description="When Reprise starts by itself.")
+    author_may_run: bool = Field(True, description="The author of an issue may run the default command on it.")
+    outsiders: Literal["approve", "ignore"] = Field(
+        "approve", description="Who has no write permission: approve shows the plan and waits, ignore says no."
+    )
+    labels: bool = Field(True, description="Puts the verdict on the issue as a label.")
+    ignore_authors: tuple[str, ...] = Field((), max_length=100, description="Logins whose issues and commands are left alone.")
+    defaults: Defaults = Field(Defaults(), description="Options of a run when a command does not say otherwise.")
+    quota: Quota = Field(Quota(), description="How much a day may cost.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path
@@ -36,7 +37,36 @@ class Settings(BaseSettings):
     cache_dir: Path = Field(default_factory=_cache, description="Where environments and clones are kept between runs.")
     runs_dir: Path = Field(Path("reprise-runs"), description="Where run folders go when --out does not say.")
 
-    @field_validator("github_url", "github_api_url")
+    app_id: int | None = Field(None, gt=0, description="The GitHub App's id; `reprise serve` without one shows the setup page.")
+    app_slug: str = Field("", description="The App's name in addresses; its login is <slug>[bot].")
+    private_key: SecretStr | None = Field(None, description="The App's private key, as PEM.")
+    private_key_file: Path | None = Field(None, description="A file that holds it, instead.")
+    webhook_secret: SecretStr | None = Field(None, description="What GitHub signs deliveries with; nothing is served without.")
+    app_file: Path = Field(
+        Path("reprise-app.env"),
+        description="Where the setup page writes the App's id, key and secret, and where they are read.",
+    )
+    public_url: str = Field("http://localhost:8000", description="Where this server is reached from outside.")
+    bind: str = Field("127.0.0.1", description="The address that the server listens on.")
+    port: int = Field(8000, ge=0, le=65_535, description="The port that the server listens on.")
+    database_url: SecretStr = Field(
+        SecretStr("sqlite:///reprise.db"), description="sqlite:///PATH, or postgresql+psycopg://USER:PASSWORD@HOST/NAME."
+    )
+    redis_url: SecretStr = Field(SecretStr("redis://localhost:6379/0"), description="The queue, unless --embedded.")
+    lease_s: float = Field(20.0, gt=0, description="A worker silent for this long has died; another one goes on.")
+    write_gap_s: float = Field(1.0, ge=0, description="Seconds between two writes to GitHub; its own limit is one a second.")
+    notify_gap_s: float = Field(3.0, ge=0, description="Seconds between two writes that notify people.")
+    writes_per_minute: int = Field(80, ge=1, description="Most writes to GitHub a minute.")
+    writes_per_hour: int = Field(500, ge=1, description="Most writes to GitHub an hour.")
+    daily_runs: int = Field(500, ge=0, description="Most runs a day (UTC), over all repositories.")
+    daily_minutes: int = Field(2_880, ge=0, description="Most minutes of compute a day (UTC), over all repositories.")
+    reconcile_s: float = Field(300.0, gt=0, description="How often GitHub is asked for deliveries that never arrived.")
+    keep_days: int = Field(90, ge=1, description="How long finished runs are kept.")
+    sandbox: Literal["auto", "docker", "bwrap", "process"] = Field(
+        "auto", description="What a worker runs code in; auto never takes process, which isolates nothing."
+    )
+
+    @field_validator("github_url", "github_api_url", "public_url")
     @classmethod
     def _address(cls, value: str) -> str:
         parts = urlsplit(value)
@@ -55,7 +85,10 @@ class Settings(BaseSettings):
     @property
     def secrets(self) -> tuple[str, ...]:
         """Values that must never be shown."""
-        return (self.token,) if self.token else ()
+        hidden = (self.github_token, self.private_key, self.webhook_secret)
+        values = [each.get_secret_value().strip() for each in hidden if each is not None]
+        passwords = [urlsplit(url.get_secret_value()).password for url in (self.database_url, self.redis_url)]
+        return tuple(value for value in (*values, *passwords) if value)
 
 
 def load() -> Settings:

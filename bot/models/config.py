@@ -1,4 +1,4 @@
-"""What a repository decides, in `.github/reprise.yml`: every key with its default; the published JSON Schema is made from this."""
+"""What a repository decides, in `.github/reprise.yml`: each key with its default; the published JSON Schema comes from this."""
 
 from __future__ import annotations
 

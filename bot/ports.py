@@ -54,7 +54,11 @@ class Recorder(Protocol):
         ...
 
     def attempt(self, attempt: Attempt) -> None:
-        """Keep one attempt."""
+        """Keep one attempt, in place of what an earlier process kept under its number and above."""
+        ...
+
+    def recall(self, number: int) -> Attempt | None:
+        """What an earlier process kept of this same job before it was killed, None when there is nothing to go on from."""
         ...
 
 

@@ -12,7 +12,7 @@ from threading import Event, Lock
 
 from bot import settings
 from bot.adapters import drafting, ladder, source_builds, torch
-from bot.adapters.clone import Checkout, Git
+from bot.adapters.clone import Checkout, Credentials, Git
 from bot.adapters.index import PackageIndex
 from bot.adapters.ladder import Draft, World
 from bot.adapters.record import outcome
@@ -38,7 +38,7 @@ class UvBuilder:
     """The Builder of this machine. `cache` is where environments live, `sandbox` where source distributions are built.
 
     `default_torch` allows the usual build of torch where no CPU build can be had; `torch_index` says whether the index of
-    CPU builds answers, None when that is to be found out.
+    CPU builds answers, None when that is to be found out; `credentials` are for the repository under test.
     """
 
     cache: Path
@@ -46,6 +46,7 @@ class UvBuilder:
     environ: Mapping[str, str] = field(default_factory=settings.host)
     default_torch: bool = False
     torch_index: bool | None = None
+    credentials: Credentials | None = None
     _index: PackageIndex = field(init=False)
     _settings: indexes.Indexes = field(init=False)
     _probing: Lock = field(default_factory=Lock, init=False)
@@ -257,7 +258,9 @@ class _Job:
     def _with_repository(self, draft: Draft) -> Draft:
         """The draft with the repository under test: as a wheel when it builds, else on the path with its requirements."""
         assert self.spec.repo is not None
-        self.checkout = Git(self.cache, dict(self.owner.environ)).checkout(self.spec.repo, self.spec.exclude_newer)
+        self.checkout = Git(self.cache, dict(self.owner.environ), credentials=self.owner.credentials).checkout(
+            self.spec.repo, self.spec.exclude_newer
+        )
         checkout, made = self.checkout, None
         if checkout.installable:
             made = self._attempted(f"build the repository at {checkout.commit[:12]}", lambda sandbox: source_builds.repository(

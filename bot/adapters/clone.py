@@ -8,7 +8,8 @@ import os
 import re
 import shutil
 import tarfile
-from dataclasses import dataclass
+from base64 import b64encode
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from sandbox.child import Completed
 
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]{0,199}")
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_REMOTE = re.compile(r"(?:https://[\w.-]+|http://(?:localhost|127\.0\.0\.1))(?::\d+)?/[\w./~+-]+", re.ASCII)
 _MOST_BYTES = 2 * 1024**3
 # Hooks, filters, LFS, attributes' programs and submodules are off; only the transports that a clone needs are on.
 _SAFE = (
@@ -53,6 +55,26 @@ class Checkout:
         return buffer.getvalue()
 
 
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What one address is cloned with. It reaches git by its environment: never its arguments, its configuration or a disk."""
+
+    url: str
+    username: str
+    password: str = field(repr=False)
+
+    def variables(self) -> dict[str, str]:
+        """The header for exactly this address, and no following of redirects, which would carry it elsewhere."""
+        basic = b64encode(f"{self.username}:{self.password}".encode()).decode()
+        return {
+            "GIT_CONFIG_COUNT": "2",
+            "GIT_CONFIG_KEY_0": f"http.{self.url}.extraHeader",
+            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
+            "GIT_CONFIG_KEY_1": "http.followRedirects",
+            "GIT_CONFIG_VALUE_1": "false",
+        }
+
+
 @dataclass
 class Git:
     """Clones into one cache."""
@@ -60,6 +82,7 @@ class Git:
     cache: Cache
     environ: dict[str, str]
     timeout_s: float = 600.0
+    credentials: Credentials | None = None
 
     def checkout(self, source: RepoSource, before: datetime | None) -> Checkout:
         """The asked commit, else the newest of before a day. Raises UserError when there is none."""
@@ -76,22 +99,13 @@ class Git:
         if not (store / "HEAD").exists():
             shutil.rmtree(store, ignore_errors=True)
             self._git(None, "init", "-q", "--bare", "--template=", "--", str(store))
-        allow = (
-            ("-c", "protocol.file.allow=always", "-c", f"safe.directory={place}", "-c", f"safe.directory={place}/.git")
-            if local
-            else ()
-        )
+        allow = _transport(place, local)
         if _COMMIT.fullmatch(ref) and self._git(store, "cat-file", "-e", f"{ref}^{{commit}}", check=False).code == 0:
             return
         wanted = ("+HEAD:refs/heads/reported", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         shallow = bool(ref) and not local
-        if (
-            shallow
-            and self._git(
-                store, "fetch", "-q", "--depth=1", "--no-tags", "--", place, f"+{ref}:refs/heads/asked", check=False
-            ).code
-            == 0
-        ):
+        one = ("fetch", "-q", "--depth=1", "--no-tags", "--", place, f"+{ref}:refs/heads/asked")
+        if shallow and self._git(store, *allow, *one, check=False).code == 0:
             return
         done = self._git(store, *allow, "fetch", "-q", "--no-tags", "--force", "--", place, *wanted, check=False)
         if done.code:
@@ -152,12 +166,20 @@ class Git:
         kept = {
             name: text for name, text in self.environ.items() if name.lower().endswith("_proxy") or name in {"GIT_SSL_CAINFO"}
         }
+        secret = self.credentials.variables() if self.credentials else {}
         return {
-            **kept, "PATH": "/usr/bin:/bin", "HOME": str(self.cache.folder("home")), "LC_ALL": "C.UTF-8",
+            **kept, **secret, "PATH": "/usr/bin:/bin", "HOME": str(self.cache.folder("home")), "LC_ALL": "C.UTF-8",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_LFS_SKIP_SMUDGE": "1", "GIT_ATTR_NOSYSTEM": "1",
             "GIT_ASKPASS": "/bin/false", "GIT_OPTIONAL_LOCKS": "0",
         }  # fmt: skip
+
+
+def _transport(place: str, local: bool) -> tuple[str, ...]:
+    """What a clone needs beyond https: a folder of this machine, or a server on this machine."""
+    if local:
+        return ("-c", "protocol.file.allow=always", "-c", f"safe.directory={place}", "-c", f"safe.directory={place}/.git")
+    return ("-c", "protocol.http.allow=always") if place.startswith("http://") else ()
 
 
 def _place(source: RepoSource) -> tuple[str, bool]:
@@ -166,7 +188,7 @@ def _place(source: RepoSource) -> tuple[str, bool]:
         if not path.is_dir():
             raise UserError(f"There is no folder {source.path}.", "Give the path of a clone, or its https address.")
         return str(path), True
-    if not re.fullmatch(r"https://[\w.-]+(?::\d+)?/[\w./~+-]+", source.url):
+    if not _REMOTE.fullmatch(source.url):
         raise UserError(
             f"{source.url!r} is not an https address of a repository.", "Give one like https://host/owner/name.git."
         )

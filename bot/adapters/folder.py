@@ -42,6 +42,10 @@ class Folder:
             file.write(attempt.model_dump_json().encode() + b"\n")
             _sync(file)
 
+    def recall(self, number: int) -> Attempt | None:  # noqa: ARG002 - opening a folder clears it
+        """Nothing: a folder starts anew."""
+        return None
+
     def finish(self, report: Report, *, json_text: str, markdown: str) -> None:
         """Write the report. report.json comes last: where it stands, everything it names does too."""
         scripts = dict(report.script.files) if report.script is not None else {}

@@ -7,8 +7,12 @@ Issue → BugReport → Signature (frozen) → candidate Scripts → Environment
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
 from bot.errors import BuildError, Stopped
 from bot.models.attempt import Judgement, Match, Script
+from bot.models.draft import Draft
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.job import Job
 from bot.models.report import Claim, Report
@@ -17,7 +21,7 @@ from bot.models.verdict import AnyVerdict, Cancelled, Determinism, NeedsInfo, Se
 from bot.pipeline import candidates, conclude, environment, intake, past, reporting, triage
 from bot.pipeline import signature as signatures
 from bot.pipeline.desk import Desk
-from bot.ports import Ports
+from bot.ports import Ports, Stage
 from bot.rules import flaky
 from bot.rules.statistics import Decision, SequentialTest
 
@@ -41,26 +45,37 @@ def run(job: Job, ports: Ports) -> Report:
     return reporting.report(desk, verdict)
 
 
-def _decide(desk: Desk) -> AnyVerdict:
-    issue, options = desk.job.issue, desk.job.options
-    with desk.stage("intake", "reading the report"):
-        bug = desk.bug = intake.read(issue)
+def plan(job: Job, stage: Callable[[Stage, str], AbstractContextManager[None]] = lambda *_: nullcontext()) -> Draft:
+    """What will be run for a report, and what will count: read off the report alone. With a verdict nothing will be run."""
+    issue, options = job.issue, job.options
+    with stage("intake", "reading the report"):
+        bug = intake.read(issue)
     if (unasked := triage.unasked(bug)) is not None:
-        return unasked
-    with desk.stage("signature", "fixing what will count as the failure"):
-        signature = desk.signature = signatures.freeze(bug)
+        return Draft(bug=bug, verdict=unasked)
+    with stage("signature", "fixing what will count as the failure"):
+        signature = signatures.freeze(bug)
     scripts: tuple[Script, ...] = ()
     if signature is not None:
-        with desk.stage("candidates", "choosing the program"):
+        with stage("candidates", "choosing the program"):
             scripts, own_line = candidates.genuine_ones(candidates.propose(bug, signature), signature)
         if own_line:
-            return triage.self_made(own_line)
-    if (early := triage.unanswerable(bug, signature, options)) is not None:
-        return early
-    if not scripts:
-        return NeedsInfo(reason="none of the report's programs shows the failure", items=(triage.PROGRAM,))
+            return Draft(bug=bug, signature=signature, verdict=triage.self_made(own_line))
+    early = triage.unanswerable(bug, signature, options)
+    if early is None and not scripts:
+        early = NeedsInfo(reason="none of the report's programs shows the failure", items=(triage.PROGRAM,))
+    if early is not None:
+        return Draft(bug=bug, signature=signature, verdict=early)
     spec = environment.specify(bug, issue, options, "\n\n".join(script.source for script in scripts))
-    found = _search(desk, spec, scripts)
+    return Draft(bug=bug, signature=signature, script=scripts[0], others=scripts[1:], spec=spec)
+
+
+def _decide(desk: Desk) -> AnyVerdict:
+    draft = plan(desk.job, desk.stage)
+    desk.bug, desk.signature = draft.bug, draft.signature
+    if draft.verdict is not None:
+        return draft.verdict
+    assert draft.spec is not None
+    found = _search(desk, draft.spec, draft.scripts)
     verdict, match = _confirm(desk, found)
     if match is not Match.MET:
         return _elsewhere(desk, found, verdict) if _hangs_on_versions(desk, found) else verdict

@@ -65,10 +65,17 @@ class Desk:
         return self.built[key]
 
     def run(self, script: Script, environment: Environment, seed: int, purpose: str, change: str = "") -> Judgement:
-        """Run a script once and judge it; the attempt is kept at once."""
+        """Run a script once and judge it; the attempt is kept at once. One that an earlier, killed process had already made
+        and kept is not made again.
+        """
         assert self.signature is not None
         number = len(self.attempts) + 1
         self.script, self.environment = script, environment
+        kept = self.ports.recorder.recall(number)
+        if kept is not None and _same(kept, script, environment, seed, purpose):
+            self.stop_if_asked()
+            self.attempts.append(kept)
+            return kept.judgement
         result = self.execute(launch.spec(script, environment, self.job.options, self.signature, seed, f"run {number}"))
         judgement = judge.judge(observe.observe(result), self.signature, script)
         attempt = Attempt(
@@ -92,6 +99,11 @@ class Desk:
         if result.cancelled:
             raise Stopped("stopped on request")
         return result
+
+
+def _same(kept: Attempt, script: Script, environment: Environment, seed: int, purpose: str) -> bool:
+    ran = (kept.script, kept.environment, kept.execution.seed, kept.purpose)
+    return ran == (script.digest, environment.id, seed, purpose)
 
 
 def changed(script: Script, source: str, mends: tuple[Mend, ...]) -> Script:

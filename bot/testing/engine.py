@@ -66,9 +66,12 @@ class FakeBuilder:
 
 @dataclass
 class MemoryRecorder:
-    """Keeps attempts and streams in memory. `logs` maps a log's name to its two streams."""
+    """Keeps attempts and streams in memory. `logs` maps a log's name to its two streams; `earlier` is what a killed process
+    kept.
+    """
 
     attempts: list[Attempt] = field(default_factory=list)
+    earlier: tuple[Attempt, ...] = ()
     logs: dict[str, tuple[str, str]] = field(default_factory=dict)
     scripts: dict[int, Script] = field(default_factory=dict)
 
@@ -82,6 +85,10 @@ class MemoryRecorder:
     def attempt(self, attempt: Attempt) -> None:
         """Keep one attempt."""
         self.attempts.append(attempt)
+
+    def recall(self, number: int) -> Attempt | None:
+        """What was kept before, by its number."""
+        return next((attempt for attempt in self.earlier if attempt.number == number), None)
 
 
 @dataclass

@@ -7,7 +7,7 @@ import pytest
 
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
-from bot.pipeline import run
+from bot.pipeline import plan, run
 from bot.ports import Ports
 from bot.testing import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
 from sandbox.fake import FakeSandbox
@@ -225,3 +225,33 @@ def test_the_cap_on_runs_is_kept():
     confirming = [attempt for attempt in found.attempts if attempt.purpose == "confirm"]
     assert len(confirming) == 6
     assert found.verdict.kind == "inconclusive"
+
+
+def test_what_a_killed_process_had_kept_is_not_run_again():
+    first = world(by_turns(fails()))
+    whole = run(Job(issue=report()), first)
+    again = world(by_turns(fails()))
+    again.recorder.earlier = whole.attempts[:2]
+    resumed = run(Job(issue=report()), again)
+    assert len(whole.attempts) == 3
+    assert [attempt.number for attempt in again.recorder.attempts] == [3], "only what was missing is run"
+    assert (resumed.verdict, resumed.attempts) == (whole.verdict, whole.attempts)
+
+
+def test_an_attempt_of_another_program_is_not_taken_for_ours():
+    other = run(Job(issue=report(program="import lib\nlib.other()\n")), world(by_turns(fails()))).attempts
+    again = world(by_turns(OK))
+    again.recorder.earlier = other
+    resumed = run(Job(issue=report()), again)
+    assert resumed.verdict.kind == "not_reproduced"
+    assert len(again.recorder.attempts) == len(resumed.attempts)
+
+
+def test_a_plan_shows_what_will_be_run_without_running_it():
+    draft = plan(Job(issue=report()))
+    done = run(Job(issue=report()), world(by_turns(fails())))
+    assert (draft.script, draft.signature) == (done.script, done.signature)
+    assert draft.verdict is None
+    assert draft.hash == plan(Job(issue=report())).hash
+    assert draft.hash != plan(Job(issue=report(), options=Options(pins=("lib==2.0",)))).hash
+    assert plan(Job(issue=issue("Please add a dark mode.", "Feature request: dark mode"))).verdict.kind == "not_a_bug"

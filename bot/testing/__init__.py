@@ -1,5 +1,6 @@
 """Fakes, shipped beside the ports they stand for and held to the same contract tests as the real things."""
 
 from bot.testing.engine import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
+from bot.testing.github import FakeGitHub
 
-__all__ = ["FakeBuilder", "FrozenClock", "ListListener", "MemoryRecorder"]
+__all__ = ["FakeBuilder", "FakeGitHub", "FrozenClock", "ListListener", "MemoryRecorder"]

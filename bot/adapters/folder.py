@@ -12,6 +12,7 @@ from typing import IO
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Script
 from bot.models.report import Report
+from bot.render.log import log_text
 from sandbox.port import RunResult
 
 MARK = ".reprise"
@@ -30,7 +31,7 @@ class Folder:
     def log(self, number: int, script: Script, result: RunResult) -> str:
         """Keep the streams of a run, and the program that made them; returns the log's name below the folder."""
         name = f"logs/{number:03d}.log"
-        write(self.path / name, _log(script, result))
+        write(self.path / name, log_text(script, result))
         kept = self.path / "scripts" / script.digest[:12]
         if not kept.exists():
             _write_all(kept, script.files)
@@ -124,11 +125,3 @@ def _write_all(folder: Path, files: Mapping[str, str]) -> None:
 def _sync(file: IO[str] | IO[bytes]) -> None:
     file.flush()
     os.fsync(file.fileno())
-
-
-def _log(script: Script, result: RunResult) -> str:
-    flags = [flag for flag in ("timed_out", "idle", "oom", "cancelled") if getattr(result, flag)]
-    ended = f"signal {result.signal}" if result.signal is not None else f"exit code {result.exit_code}"
-    head = f"script {script.digest[:12]} · {', '.join([ended, *flags])} · {result.seconds:.2f} s\n"
-    streams = (("stdout", result.stdout, result.stdout_truncated), ("stderr", result.stderr, result.stderr_truncated))
-    return head + "".join(f"\n--- {name}{' (truncated)' if cut else ''}\n{text}" for name, text, cut in streams)

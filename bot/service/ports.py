@@ -90,6 +90,10 @@ class Store(Protocol):
         """The delivery, if it waits or its lease ran out; None when there is nothing to do."""
         ...
 
+    def renew_delivery(self, guid: str, owner: str, lease_s: float) -> bool:
+        """Renew the lease of a delivery that takes long to look at. False when it was lost."""
+        ...
+
     def finish_delivery(self, guid: str, owner: str, error: str = "") -> bool:
         """Handled, or failed with an error (a redelivery may then try again). False when the lease was lost."""
         ...
@@ -186,7 +190,8 @@ class Store(Protocol):
     def overdue(self, unheard_s: float) -> tuple[Task, ...]:
         """What must be offered again, marked as offered under a new turn: deliveries and runs whose lease ran out (RUNNING
         ones become QUEUED), and those that wait although they were last offered more than `unheard_s` seconds ago and are not
-        deferred past now.
+        deferred past now. The patience doubles with each turn, to 64 times `unheard_s` at most: behind a long queue the same
+        thing is not offered over and over.
         """
         ...
 

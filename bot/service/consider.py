@@ -1,0 +1,277 @@
+"""A delivery, looked at: what is asked, whether they may, and what is done about it. Doing it twice is doing it once."""
+
+from __future__ import annotations
+
+import logging
+
+from bot.models.command import Choices, Command
+from bot.models.config import Config
+from bot.models.delivery import Delivery
+from bot.models.draft import Draft
+from bot.models.issue import Issue
+from bot.models.job import Job, Options
+from bot.models.run import LIVE, NewRun, Run, RunState
+from bot.pipeline import plan
+from bot.render import plan as plans
+from bot.render import replies, sticky
+from bot.render.config import effective, problem_key
+from bot.rules import verbs
+from bot.service import access, publish
+from bot.service.lease import kept
+from bot.service.office import Office, owner
+from bot.service.perform import clone_of
+from bot.service.ports import OurComment, Reaction, Target, Task
+
+_log = logging.getLogger(__name__)
+
+
+def consider(office: Office, delivery: Delivery) -> None:
+    """Look at one delivery. Raises Throttled, Gone and TransientError: then it is looked at again."""
+    if delivery.trigger == "uninstalled":
+        _end(office, office.store.cancel("GitHub (uninstalled)", installation=delivery.installation))
+    elif delivery.repository is None or delivery.issue is None or delivery.issue.number is None:
+        repository = delivery.repository.full_name if delivery.repository is not None else None
+        if delivery.trigger == "gone" and repository is not None:
+            _end(office, office.store.cancel("GitHub (removed)", repository=repository))
+    elif delivery.trigger == "gone":
+        where = delivery.repository.full_name
+        _end(office, office.store.cancel("GitHub (deleted)", repository=where, number=delivery.issue.number))
+    else:
+        _Case(office, delivery, delivery.issue).decide()
+
+
+def _end(office: Office, runs: tuple[Run, ...]) -> None:
+    for run in runs:
+        task = Task(kind="run", id=run.id, device=run.request.device, turn=run.turn)
+        office.queue.abort(task)
+        if run.state is RunState.QUEUED:
+            office.queue.offer(task)  # so that the issue hears of it now, not when its turn comes
+
+
+class _Case:
+    """One delivery about one issue."""
+
+    def __init__(self, office: Office, delivery: Delivery, issue: Issue) -> None:
+        assert delivery.repository is not None
+        assert issue.number is not None
+        self.office, self.delivery, self.issue, self.number = office, delivery, issue, issue.number
+        self.repository = delivery.repository
+        self.where = Target(installation=delivery.installation, repository=delivery.repository.full_name)
+        self.reaction: Reaction | None = None
+
+    def decide(self) -> None:
+        """Answer the commands, or start what the configuration says starts by itself."""
+        off = self.office.switched_off(self.delivery.installation, self.repository)
+        config = self.office.config(self.where) if not off else Config()
+        if not config.enabled or self.delivery.sender.lower() in {name.lower() for name in config.ignore_authors}:
+            return
+        if self.delivery.trigger != "comment":
+            if not off and self._triggered(config):
+                self._by_itself(config)
+            return
+        for ordinal, command in enumerate(self.delivery.commands):
+            if off:
+                self._say(ordinal, replies.refused(off), "confused")
+            else:
+                self._command(ordinal, command, config)
+        if self.reaction is not None:
+            self.office.github.react(self.where, self.number, self.delivery.comment, self.reaction)
+
+    # --- what starts by itself -----------------------------------------------------------------------------------------------
+
+    def _triggered(self, config: Config) -> bool:
+        if self.delivery.trigger == "opened":
+            return config.triggers.opened != "off" and not self.delivery.pull_request
+        return self.delivery.label.lower() in {label.lower() for label in config.triggers.labels}
+
+    def _by_itself(self, config: Config) -> None:
+        """Nobody asked: what is no bug report, and what a limit forbids, stays unanswered."""
+        job = self._job(Choices(), config)
+        draft = plan(job)
+        if self.delivery.trigger == "opened" and draft.verdict is not None and draft.verdict.kind == "not_a_bug":
+            return
+        person = self.issue.author if self.delivery.trigger == "opened" else self.delivery.sender
+        if person.lower() in {name.lower() for name in config.ignore_authors}:
+            return
+        if limit := access.over_quota(self.office, config, self.repository.full_name, person):
+            _log.info("%s#%d is not run: %s", self.repository.full_name, self.number, limit)
+            return
+        self._start(0, job, draft, person)
+        self._complain()
+
+    # --- commands ------------------------------------------------------------------------------------------------------------
+
+    def _command(self, ordinal: int, command: Command, config: Config) -> None:
+        if command.problems or not command.verb:
+            self._say(ordinal, replies.problems(command), "confused")
+            return
+        match command.verb:
+            case "help":
+                self._say(ordinal, replies.help_text(verbs.help_rows()), "+1")
+            case "config":
+                self._say(ordinal, effective(self.office.loaded(self.where)), "+1")
+            case "status":
+                runs = self.office.store.runs(repository=self.where.repository, number=self.number, limit=5)
+                self._say(ordinal, replies.status(runs, self.office.page), "+1")
+            case "cancel":
+                self._cancel(ordinal)
+            case "approve":
+                self._approve(ordinal, command.argument)
+            case "reproduce":
+                self._reproduce(ordinal, command, config)
+            case _:
+                self._say(ordinal, replies.unavailable(command.verb), "confused")
+
+    def _reproduce(self, ordinal: int, command: Command, config: Config) -> None:
+        sender = self.delivery.sender
+        job = self._job(command.choices, config)
+        own = sender == self.issue.author and config.author_may_run and command.choices == Choices()
+        may = own or access.writes(self.office, self.where, sender)
+        if not may and config.outsiders == "ignore":
+            self._say(ordinal, replies.refused("Running this takes write permission on the repository."), "confused")
+            return
+        if limit := access.over_quota(self.office, config, self.where.repository, sender):
+            self._say(ordinal, replies.quota(limit), "confused")
+            return
+        draft = plan(job)
+        if may and any(run.request.job == job for run in self._live(RunState.QUEUED, RunState.RUNNING)):
+            self._say(ordinal, replies.refused("The same run is under way already."), "eyes")
+        elif may:
+            self._start(ordinal, job, draft, sender)
+            self._react("eyes")
+        else:
+            self._wait(ordinal, job, draft, sender)
+        self._complain()
+
+    def _live(self, *states: RunState) -> list[Run]:
+        runs = self.office.store.runs(repository=self.where.repository, number=self.number, states=states)
+        return [run for run in runs if run.request.delivery != self.delivery.guid]
+
+    def _wait(self, ordinal: int, job: Job, draft: Draft, sender: str) -> None:
+        """An outsider's request: shown, and kept until somebody with write permission says yes to exactly this."""
+        if draft.verdict is not None:
+            self._say(ordinal, replies.refused("Running this takes write permission on the repository."), "confused")
+            return
+        run, _ = self.office.store.add_run(self._new(ordinal, job, draft, sender, RunState.WAITING))
+        key = f"plan:{draft.hash[:12]}"
+        body = f"{sticky.marker(key)}\n{plans.waiting(draft, run, page=self.office.page(run))}"
+        publish.upsert(self.office, self.where, self.number, key, body)
+        self._react("eyes")
+
+    def _approve(self, ordinal: int, argument: str) -> None:
+        sender = self.delivery.sender
+        if not access.writes(self.office, self.where, sender):
+            self._say(ordinal, replies.refused("Approving takes write permission on the repository."), "confused")
+            return
+        waiting = [run for run in self._live(RunState.WAITING) if run.request.plan.startswith(argument)]
+        if waiting and plan(waiting[0].request.job).hash != waiting[0].request.plan:
+            self.office.store.cancel("Reprise (its plan has changed)", run=waiting[0].id)
+            self._say(ordinal, replies.refused("The plan has changed since; ask for a new one."), "confused")
+            return
+        run = self.office.store.approve(self.where.repository, self.number, argument, sender)
+        if run is None:
+            done = [each for each in self._live(*RunState) if each.request.plan.startswith(argument) and each.approved_by]
+            if not done:
+                self._say(ordinal, replies.no_such_plan(argument), "confused")
+                return
+            run = done[0]
+        self._offer(run)
+        self._react("eyes")
+
+    def _cancel(self, ordinal: int) -> None:
+        live = self._live(*LIVE)
+        own = [run for run in live if run.request.requester == self.delivery.sender]
+        if not live:
+            self._say(ordinal, replies.nothing_to_cancel(), "confused")
+        elif access.writes(self.office, self.where, self.delivery.sender):
+            _end(
+                self.office,
+                self.office.store.cancel(self.delivery.sender, repository=self.where.repository, number=self.number),
+            )
+            self._react("+1")
+        elif own:
+            for run in own:
+                _end(self.office, self.office.store.cancel(self.delivery.sender, run=run.id))
+            self._react("+1")
+        else:
+            self._say(ordinal, replies.refused("Stopping somebody else's run takes write permission."), "confused")
+
+    # --- what all of them do -------------------------------------------------------------------------------------------------
+
+    def _job(self, choices: Choices, config: Config) -> Job:
+        """The command's options, then the repository's defaults."""
+        usual = config.defaults
+        options = Options(
+            python=choices.python or usual.python,
+            pins=choices.pins,
+            ref=choices.ref,
+            device=choices.device or usual.device,
+            timeout_s=choices.timeout_s or usual.timeout,
+            max_runs=choices.runs or usual.runs,
+            seed=choices.seed or 0,
+        )
+        repo = clone_of(self.repository, options, usual.clone)
+        return Job(issue=self.issue, options=options.model_copy(update={"repo": repo}))
+
+    def _new(self, ordinal: int, job: Job, draft: Draft, requester: str, state: RunState) -> NewRun:
+        assert state in (RunState.WAITING, RunState.QUEUED)
+        return NewRun(
+            delivery=self.delivery.guid,
+            ordinal=ordinal,
+            installation=self.delivery.installation,
+            repository=self.repository,
+            number=self.number,
+            comment=self.delivery.comment,
+            requester=requester,
+            trigger=self.delivery.trigger,
+            job=job,
+            device=job.options.device,
+            plan=draft.hash,
+            state=state,
+        )
+
+    def _start(self, ordinal: int, job: Job, draft: Draft, requester: str) -> None:
+        run, _ = self.office.store.add_run(self._new(ordinal, job, draft, requester, RunState.QUEUED))
+        if run.state is not RunState.QUEUED:
+            return
+        if self.delivery.trigger != "comment":
+            publish.react(self.office, run.request, "eyes")
+        self._announce(run)
+        self._offer(run)
+
+    def _announce(self, run: Run) -> None:
+        """A place in the queue is worth a comment. Whoever writes the sticky comment holds the run's lease."""
+        me = owner()
+        ahead = self.office.store.ahead(run.id)
+        if not ahead or self.office.store.take_run(run.id, me, self.office.house.lease_s) is None:
+            return
+        store, lease_s = self.office.store, self.office.house.lease_s
+        try:
+            with kept(lambda: store.beat(run.id, me, lease_s), lease_s / 4):
+                body = sticky.working(run, ahead=ahead, page=self.office.page(run), elapsed_s=0.0, attempts=0)
+                publish.show(self.office, run, body)
+        finally:
+            store.defer_run(run.id, me, 0.0)
+
+    def _offer(self, run: Run) -> None:
+        current = self.office.store.run(run.id) or run
+        self.office.queue.offer(Task(kind="run", id=run.id, device=run.request.device, turn=current.turn))
+
+    def _say(self, ordinal: int, text: str, reaction: Reaction) -> None:
+        publish.reply(self.office, self.where, self.number, f"reply:{self.delivery.guid}:{ordinal}", text)
+        self._react(reaction)
+
+    def _react(self, reaction: Reaction) -> None:
+        """One reaction a comment: not understood outweighs taken, taken outweighs done."""
+        order: tuple[Reaction | None, ...] = (None, "+1", "eyes", "confused")
+        self.reaction = max(self.reaction, reaction, key=order.index)
+
+    def _complain(self) -> None:
+        """What is wrong with the configuration is said once."""
+        loaded = self.office.loaded(self.where)
+        if not loaded.problems:
+            return
+        key = f"config:{problem_key(loaded.problems)}"
+        if self.office.store.comment(self.where.repository, 0, key) is None:
+            publish.reply(self.office, self.where, self.number, key, effective(loaded))
+            self.office.store.put_comment(OurComment(repository=self.where.repository, number=0, key=key, comment=0))

@@ -1,0 +1,153 @@
+"""One run from lease to comment: the engine works, a narrator keeps the lease and tells the issue, then the verdict is told."""
+
+from __future__ import annotations
+
+import logging
+from threading import Event
+
+from bot.errors import TransientError, UserError
+from bot.models.delivery import Repository
+from bot.models.job import Job, Options
+from bot.models.report import Report
+from bot.models.run import NewRun, Run, RunState
+from bot.models.verdict import AnyVerdict, BudgetReached, Cancelled, SetupFailed
+from bot.render import sticky
+from bot.render.sanitize import redact
+from bot.service import publish
+from bot.service.lease import kept
+from bot.service.narrator import Narrator
+from bot.service.office import Office, owner
+from bot.service.ports import Beat, CloneToken, Gone, Task, Throttled
+from bot.service.recording import StoreRecorder
+from sandbox.port import SandboxError
+
+_log = logging.getLogger(__name__)
+_AGAIN_S = 30.0
+_MOST_TELLINGS = 20
+
+
+def perform(office: Office, run_id: str, stop: Event) -> None:
+    """Look at a run: work on it when it is queued, tell the issue when it is only to be told."""
+    me = owner()
+    run = office.store.take_run(run_id, me, office.house.lease_s)
+    if run is None:
+        return
+    try:
+        if run.state is RunState.RUNNING and not _worked(office, run, me, stop):
+            return
+        _tell(office, run, me)
+    except Throttled as error:
+        _later(office, run, me, error.after_s)
+    except Gone as error:
+        _log.info("run %s: nowhere to tell it: %s", run.id, error)
+        office.store.finish_run(run.id, me)
+    except (TransientError, SandboxError) as error:
+        _log.warning("run %s: %s", run.id, error)
+        _again(office, run, me, error)
+    except UserError as error:
+        _fail(office, run, me, f"{error} {error.fix}")
+    except Exception as error:
+        _fail(office, run, me, redact(f"{type(error).__name__}: {error}", office.house.secrets)[:500])
+        raise
+
+
+def _worked(office: Office, run: Run, me: str, stop: Event) -> bool:
+    """Have the engine work; True when there is a report to tell."""
+    if run.takes > office.house.takes and not run.cancelled_by:
+        _fail(office, run, me, f"given up after {run.takes - 1} tries that ended without a result")
+        return False
+    verdict: AnyVerdict | None = None
+    cancel, recorder = Event(), StoreRecorder(office.store, run.id, me)
+    if run.cancelled_by:
+        report = _unstarted(run.request.job, _cancelled(run.cancelled_by, recorder.count))
+    else:
+        with Narrator(office, run, me, recorder, cancel, stop) as narrator:
+            report = _engine(office, run, recorder, narrator, cancel)
+        if narrator.lost:
+            return False
+        if report.verdict.kind == "cancelled":
+            if narrator.over_time:
+                verdict = BudgetReached(reason=f"stopped after the {office.house.run_minutes} minutes that a run may take")
+            elif by := (office.store.run(run.id) or run).cancelled_by:
+                verdict = _cancelled(by, len(report.attempts))
+            else:
+                _later(office, run, me, 0.0)
+                return False
+    final = report.model_copy(update={"verdict": verdict}) if verdict is not None else report
+    return office.store.put_report(run.id, me, final)
+
+
+def _engine(office: Office, run: Run, recorder: StoreRecorder, narrator: Narrator, cancel: Event) -> Report:
+    job = run.request.job
+    try:
+        clone = _clone_token(office, run.request) if job.options.repo else None
+        return office.engine(job, recorder=recorder, listener=narrator, cancel=cancel, clone=clone)
+    except UserError as error:
+        return _unstarted(job, SetupFailed(reason=" ".join(filter(None, [str(error), error.fix]))))
+
+
+def _clone_token(office: Office, request: NewRun) -> CloneToken | None:
+    """Public repositories are cloned without any token."""
+    return office.github.clone_token(publish.target(request)) if request.repository.private else None
+
+
+def clone_of(repository: Repository, options: Options, wish: str) -> str | None:
+    """Whether the repository itself is installed from a clone, and from where."""
+    if wish == "never" or not repository.clone_url:
+        return None
+    return repository.clone_url if wish == "always" or repository.private or options.ref else None
+
+
+def _cancelled(by: str, attempts: int) -> Cancelled:
+    return Cancelled(reason=f"stopped by {by} after {attempts} run{'' if attempts == 1 else 's'}")
+
+
+def _unstarted(job: Job, verdict: AnyVerdict) -> Report:
+    return Report(issue=job.issue, verdict=verdict)
+
+
+def _tell(office: Office, run: Run, me: str) -> None:
+    """The final comment, the label and the reaction; each may be done again without harm."""
+    report = office.store.report(run.id)
+    if report is None:
+        raise TransientError(f"the report of run {run.id} is not there")
+    if _renew(office, run, me).lost:
+        return
+    where = publish.target(run.request)
+    with kept(lambda: _renew(office, run, me), office.house.lease_s / 4):
+        publish.show(office, run, sticky.final(report, page=office.page(run), secrets=office.house.secrets))
+        if office.config(where).labels:
+            publish.label(office, run, report.verdict.kind)
+        publish.react(office, run.request, "+1")
+    office.store.finish_run(run.id, me)
+
+
+def _renew(office: Office, run: Run, me: str) -> Beat:
+    return office.store.beat(run.id, me, office.house.lease_s, "report", "telling the issue")
+
+
+def _later(office: Office, run: Run, me: str, after_s: float) -> None:
+    turn = office.store.defer_run(run.id, me, after_s)
+    office.queue.offer(Task(kind="run", id=run.id, device=run.request.device, turn=turn), after_s)
+
+
+def _again(office: Office, run: Run, me: str, error: Exception) -> None:
+    """The world did not cooperate: later again, more patiently each time."""
+    current = office.store.run(run.id) or run
+    most = _MOST_TELLINGS if current.state is RunState.REPORTED else office.house.takes
+    if current.takes >= most:
+        _fail(office, current, me, str(error))
+    else:
+        _later(office, run, me, _AGAIN_S * 2 ** min(current.takes - 1, 6))
+
+
+def _fail(office: Office, run: Run, me: str, error: str) -> None:
+    """Say on the issue that this one is on us, as far as GitHub can be reached."""
+    _log.error("run %s failed: %s", run.id, error)
+    try:
+        with kept(lambda: _renew(office, run, me), office.house.lease_s / 4):
+            publish.show(office, run, sticky.failed(run, office.page(run)))
+            publish.react(office, run.request, "confused")
+    except (TransientError, UserError) as untold:
+        _log.warning("run %s: its failure could not be told: %s", run.id, untold)
+    office.store.finish_run(run.id, me, error)

@@ -11,6 +11,7 @@ from time import monotonic
 
 from bot import pipeline
 from bot.adapters.builder import UvBuilder
+from bot.adapters.clone import Credentials
 from bot.adapters.folder import Folder
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
@@ -31,12 +32,15 @@ def ports(
     listener: Listener,
     cancel: Event | None = None,
     sandbox: Sandbox | None = None,
+    credentials: Credentials | None = None,
 ) -> Ports:
-    """The world for one job. Raises SandboxUnavailable when the sandbox that was asked for does not work here."""
+    """The world for one job; `credentials` are for cloning the repository under test. Raises SandboxUnavailable when the
+    sandbox that was asked for does not work here.
+    """
     chosen = sandbox or choose(options.sandbox)
     return Ports(
         sandbox=chosen,
-        builder=UvBuilder(settings.cache_dir, sandbox=chosen),
+        builder=UvBuilder(settings.cache_dir, sandbox=chosen, credentials=credentials),
         recorder=recorder,
         clock=monotonic,
         listener=listener,

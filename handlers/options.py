@@ -1,0 +1,98 @@
+"""The options of a command: key=value words → Choices, each mistake answered with one sentence that names the closest valid one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+from bot.errors import UserError
+from bot.choices import ref as checked_ref
+from bot.models.command import Choices
+from bot.rules.verbs import CHOICES, HABITS, Option
+
+_PYTHON = re.compile(r"3\.\d{1,2}(?:\.\d{1,3})?", re.ASCII)
+_VERSION = re.compile(
+    r"(\d{1,4}(?:\.\d{1,6}){0,3}(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d{1,9}){0,2}))(?:\+[a-z0-9.]{1,20})?", re.ASCII
+)
+_SECONDS = re.compile(r"(\d{1,6})\s*(s|m)?", re.ASCII)
+_SHOWN = 40
+
+
+def shown(word: str) -> str:
+    """A word of a stranger, as a sentence of ours quotes it: short, and unable to end the quotation."""
+    word = word.replace("`", "'")
+    return "`" + (word if len(word) <= _SHOWN else word[: _SHOWN - 1] + "…") + "`"
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """The known word that someone may have meant, "" when none is near."""
+    names = list(known)
+    habit = HABITS.get(word.lower())
+    if habit in names:
+        return habit
+    return next(iter(get_close_matches(word.lower()[:_SHOWN], names, n=1, cutoff=0.6)), "")
+
+
+def read(words: Iterable[str]) -> tuple[Choices, list[str]]:
+    """The choices that the words make, and a sentence for each that is not understood."""
+    values: dict[str, Any] = {}
+    pins: list[str] = []
+    problems: list[str] = []
+    given: set[str] = set()
+    for word in words:
+        key, _, value = word.partition("=")
+        option = CHOICES.get(key.lower())
+        problem = _unusable(word, key, option) or (f"`{key.lower()}=` is given twice." if key.lower() in given else "")
+        given.add(key.lower())
+        if option is None or problem:
+            problems.append(problem)
+            continue
+        name, chosen = _value(option, value.removeprefix("="))  # torch==2.1.0 is how pip has it
+        if chosen is None:
+            problems.append(f"{shown(word)} is not understood: `{option.key}=` takes {option.values}.")
+        elif option.package:
+            pins.append(f"{option.package}=={chosen}")
+        else:
+            values[name] = chosen
+    return Choices(pins=tuple(pins), **values), problems
+
+
+def _unusable(word: str, key: str, option: Option | None) -> str:
+    if option is not None and option.available:
+        return "" if "=" in word else f"{shown(word)} lacks a value: write it as `{option.example}`."
+    if option is not None:
+        return f"`{option.key}=` is not available in this version."
+    near = closest(key, (name for name, each in CHOICES.items() if each.available))
+    kind = "is not an option" if "=" in word else "is neither a command nor an option"
+    return f"{shown(key if '=' in word else word)} {kind}; " + (
+        f"the closest one is `{near}=`." if near else "`/reproduce help` lists them."
+    )
+
+
+def _value(option: Option, text: str) -> tuple[str, object]:
+    """The field of Choices and its value, None when the text is not one."""
+    if option.package:
+        match = _VERSION.fullmatch(text)
+        # A local part such as +cu118 names a build that other machines lack; the version without it fits any build.
+        return "pins", match.group(1) if match else None
+    if option.key == "timeout":
+        match = _SECONDS.fullmatch(text)
+        seconds = int(match.group(1)) * (60 if match.group(2) == "m" else 1) if match else -1
+        return "timeout_s", float(seconds) if option.low <= seconds <= option.high else None
+    if option.high:
+        number = int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else -1
+        return option.key, number if option.low <= number <= option.high else None
+    if option.key == "device":
+        return option.key, text.lower() if text.lower() in {"cpu", "gpu"} else None
+    if option.key == "python":
+        return option.key, text if _PYTHON.fullmatch(text) else None
+    return option.key, _ref(text)
+
+
+def _ref(text: str) -> str | None:
+    try:
+        return checked_ref(text, "here")
+    except UserError:
+        return None

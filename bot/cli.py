@@ -25,6 +25,7 @@ from bot.models.report import Report
 from bot.progress import shown_on
 from bot.render.report_json import report_text
 from bot.render.terminal import terminal
+from bot.schema import configuration
 from bot.settings import Settings, host
 from bot.settings import load as load_settings
 from sandbox.interpreters import discover
@@ -122,9 +123,11 @@ def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findi
 
 
 @app.command()
-def schema() -> None:
-    """Print the JSON Schema of report.json."""
-    typer.echo(published.text(), nl=False)
+def schema(
+    config: Annotated[bool, typer.Option("--config", help="Print that of .github/reprise.yml instead.")] = False,
+) -> None:
+    """Print the JSON Schema of report.json, or of the configuration."""
+    typer.echo(configuration.text() if config else published.text(), nl=False)
 
 
 def _pythons() -> list[str]:

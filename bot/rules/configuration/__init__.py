@@ -1,0 +1,1 @@
+"""`.github/reprise.yml`: from its text to values that fit the model, or to problems with their lines."""

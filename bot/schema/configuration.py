@@ -1,0 +1,79 @@
+"""What is published about `.github/reprise.yml`: its JSON Schema and an example with every key, generated from the model."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from typing import Any, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from bot.models.config import Config
+from bot.render.report_json import DIALECT
+
+SCHEMA_ID = "urn:reprise:configuration:1"
+_EXTENDS = (
+    "Another repository of the same owner whose .github/reprise.yml is built on: name, owner/name or owner/name:path. "
+    "Mappings are merged key by key, lists are replaced."
+)
+_HEAD = """\
+# Every key of .github/reprise.yml with its default; a file needs only the keys it changes. It is read from the default branch.
+# A repository without a file uses .github/reprise.yml of the organisation's repository named .github, when there is one.
+# A file with a mistake is not applied at all; Reprise names the line and the reason, once. Schema: reprise schema --config
+# Written by: python -m bot.schema
+"""
+
+
+def text() -> str:
+    """The published schema, as shipped."""
+    return files("bot.schema").joinpath("config.schema.json").read_text(encoding="utf-8")
+
+
+def generate() -> str:
+    """The schema that the model implies; a test holds the shipped file to it."""
+    schema = Config.model_json_schema()
+    extends = {"_extends": {"type": "string", "minLength": 1, "description": _EXTENDS}}
+    head = {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "Reprise configuration, .github/reprise.yml"}
+    body = {key: value for key, value in _untitled(schema).items() if key != "title"}
+    body["properties"] = extends | body["properties"]
+    return json.dumps(head | body, indent=2) + "\n"
+
+
+def _untitled(node: Any) -> Any:
+    """Titles that only repeat the name of a key say nothing to who reads them in an editor."""
+    if isinstance(node, list):
+        return [_untitled(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {key: _untitled(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
+
+
+def example() -> str:
+    """A configuration file with every key, its description and its default."""
+    return "\n".join([_HEAD, f"# {_EXTENDS}", "# _extends: .github", *_keys(Config())]) + "\n"
+
+
+def _keys(values: BaseModel, indent: str = "") -> list[str]:
+    lines: list[str] = []
+    for name, field in type(values).model_fields.items():
+        value = getattr(values, name)
+        lines += [""] if not indent else []
+        lines.append(f"{indent}# {field.description}{_choices(field)}")
+        if isinstance(value, BaseModel):
+            lines += [f"{indent}{name}:", *_keys(value, indent + "  ")]
+        else:
+            lines.append(f"{indent}{name}: {json.dumps(value)}")
+    return lines
+
+
+def _choices(field: FieldInfo) -> str:
+    if get_origin(field.annotation) is None or not all(isinstance(each, str) for each in get_args(field.annotation)):
+        return _bounds(field)
+    return f" One of: {', '.join(get_args(field.annotation))}."
+
+
+def _bounds(field: FieldInfo) -> str:
+    low = next((each.ge for each in field.metadata if hasattr(each, "ge")), None)
+    high = next((each.le for each in field.metadata if hasattr(each, "le")), None)
+    return "" if low is None or high is None else f" {low} to {high}."

@@ -1,0 +1,248 @@
+"""The configuration in force: which files count, in which order, and what is said about it."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator, ValidationError
+from markdown_it import MarkdownIt
+from typer.testing import CliRunner
+
+from bot import cli
+from bot.models.config import Config, Defaults, Triggers
+from bot.models.loaded import Loaded, Origin, Problem
+from bot.render import config as render
+from bot.rules.configuration.layers import laid
+from bot.rules.configuration.parse import parse
+from bot.schema import configuration as published
+from bot.service.configuration import load, problem_key
+from bot.service.ports import Gone, Target, Throttled
+from bot.testing.github import FakeGitHub
+
+ROOT = Path(__file__).resolve().parents[2]
+PATH = ".github/reprise.yml"
+TARGET = Target(installation=1, repository="acme/pool")
+
+
+def world(**repositories: str | dict[str, str]) -> FakeGitHub:
+    """GitHub with the repositories of "acme"; `github` stands for ".github"."""
+    github = FakeGitHub()
+    for name, held in repositories.items():
+        here = github.repository("acme/" + {"github": ".github"}.get(name, name))
+        here.files |= {PATH: held} if isinstance(held, str) else held
+    return github
+
+
+def loaded(**repositories: str | dict[str, str]) -> Loaded:
+    return load(world(**repositories), TARGET)
+
+
+def test_without_any_file_the_defaults_hold() -> None:
+    assert loaded(pool={}) == Loaded()
+
+
+def test_a_file_of_the_repository_stands_alone() -> None:
+    found = loaded(pool="labels: false", github="author_may_run: false")
+    assert found.config == Config(labels=False)
+    assert found.source == ("acme/pool:.github/reprise.yml",)
+
+
+def test_an_empty_file_opts_out_of_the_organisations() -> None:
+    assert loaded(pool="# ours\n", github="labels: false").config == Config()
+
+
+def test_the_organisations_file_counts_where_there_is_none() -> None:
+    found = loaded(pool={}, github="labels: false")
+    assert found.config == Config(labels=False)
+    assert found.origins == {"labels": Origin(kind="organisation", file="acme/.github:.github/reprise.yml")}
+
+
+def test_the_organisations_own_repository_is_read_once() -> None:
+    github = world(github="enabled: maybe")
+    found = load(github, Target(installation=1, repository="acme/.github"))
+    assert len(found.problems) == 1
+    assert found.config == Config()
+
+
+def test_extended_values_are_merged_deeply_and_lists_replaced() -> None:
+    found = loaded(
+        pool="_extends: settings\ntriggers: {labels: [mine]}\ndefaults: {timeout: 20, python:}\n",
+        settings="_extends: acme/.github:base.yml\ntriggers: {opened: off, labels: [a, b]}\ndefaults: {runs: 7, python: '3.11'}\n",
+        github={"base.yml": "labels: false\ndefaults: {runs: 9, timeout: 99}\n", PATH: "enabled: false"},
+    )
+    assert found.problems == ()
+    assert found.config == Config(
+        labels=False, triggers=Triggers(opened="off", labels=("mine",)), defaults=Defaults(timeout=20, runs=7, python=None)
+    )
+    assert found.source == ("acme/pool:.github/reprise.yml", "acme/settings:.github/reprise.yml", "acme/.github:base.yml")
+    kinds = {key: (origin.kind, origin.file) for key, origin in found.origins.items()}
+    assert kinds["defaults.timeout"][0] == "repository"
+    assert kinds["defaults.runs"] == ("extended", "acme/settings:.github/reprise.yml")
+    assert kinds["labels"] == ("extended", "acme/.github:base.yml")
+
+
+def test_an_invalid_file_gives_way_to_what_lies_below() -> None:
+    found = loaded(pool="labels: false\nnonsense: 1\n", github="author_may_run: false")
+    assert found.config == Config(author_may_run=False)
+    assert [(each.file, each.line) for each in found.problems] == [("acme/pool:.github/reprise.yml", 2)]
+
+
+def test_an_invalid_file_that_says_off_is_obeyed() -> None:
+    found = loaded(pool="enabled: false\nnonsense: 1\n", github="enabled: true")
+    assert found.switched_off
+    assert found.problems
+    assert not loaded(pool={}).switched_off
+
+
+def test_an_invalid_base_is_left_out() -> None:
+    found = loaded(pool="_extends: settings\nlabels: false\n", settings="private_word: 1\nauthor_may_run: false\n")
+    assert found.config == Config(labels=False)
+    assert found.problems[0].file == "acme/settings:.github/reprise.yml"
+    assert "private_word" not in str(found.problems)
+
+
+@pytest.mark.parametrize(
+    ("extends", "reason"),
+    [
+        ("other/pool", "another owner"),
+        ("nowhere", "not there"),
+        ("pool", "circle"),
+        ("ACME/Pool", "circle"),
+        ("a b", "must name"),
+    ],
+)
+def test_a_base_that_cannot_be_is_told_and_the_file_itself_applies(extends: str, reason: str) -> None:
+    found = loaded(pool=f"labels: false\n_extends: {extends}\n")
+    assert found.config == Config(labels=False)
+    assert [(each.line, each.key) for each in found.problems] == [(2, "_extends")]
+    assert reason in found.problems[0].reason
+
+
+def test_a_circle_of_two_ends() -> None:
+    found = loaded(pool="_extends: a\nlabels: false", a="_extends: pool\nauthor_may_run: false")
+    assert found.config == Config(labels=False, author_may_run=False)
+    assert [each.file for each in found.problems] == ["acme/a:.github/reprise.yml"]
+
+
+def test_the_fourth_step_is_one_too_many() -> None:
+    chain = {"pool": "_extends: a", "a": "_extends: b", "b": "_extends: c", "c": "labels: false"}
+    assert loaded(**chain).config == Config(labels=False)
+    longer = loaded(**(chain | {"c": "_extends: d\nlabels: false", "d": "enabled: false"}))
+    assert longer.config == Config(labels=False)
+    assert "4th step" in longer.problems[0].reason
+
+
+def test_errors_of_github_propagate_but_what_is_missing_beside_the_repository_is_absent() -> None:
+    github = world(pool={})
+    github.fail(Throttled("slow down", 5.0))
+    with pytest.raises(Throttled):
+        load(github, TARGET)
+    github.fail(Gone("no such repository"))
+    with pytest.raises(Gone):
+        load(github, TARGET)
+
+    class Without(FakeGitHub):
+        def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
+            if target.repository != "acme/pool":
+                raise Gone("no such repository")
+            return super().file(target, path, most_bytes)
+
+    assert load(Without(), TARGET) == Loaded()
+
+
+def test_a_file_that_is_too_long_is_told() -> None:
+    assert "longer than" in loaded(pool="#" * 70_000).problems[0].reason
+
+
+def test_other_installations_are_not_read() -> None:
+    github = world(pool={}, github="labels: false")
+    github.repositories["acme/.github"].installation = 2
+    assert load(github, TARGET) == Loaded()
+
+
+def test_the_same_problems_have_the_same_key() -> None:
+    one, two = Problem(file="a", line=1, reason="x"), Problem(file="a", line=2, reason="x")
+    assert problem_key([]) == ""
+    assert problem_key([one, two]) == problem_key([two, one])
+    assert problem_key([one]) != problem_key([two])
+
+
+VALID = st.fixed_dictionaries(
+    {},
+    optional={
+        "labels": st.booleans(),
+        "triggers": st.fixed_dictionaries({}, optional={"opened": st.sampled_from(["off", "bugs"]), "labels": st.just(["x"])}),
+        "defaults": st.fixed_dictionaries(
+            {}, optional={"runs": st.integers(2, 200), "python": st.sampled_from([None, "3.10"])}
+        ),
+    },
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(VALID, max_size=4))
+def test_the_strongest_file_that_says_something_decides(held: list[dict[str, object]]) -> None:
+    layers = [
+        (Origin(kind="extended", file=str(number)), parse(yaml.safe_dump(each), "f").values) for number, each in enumerate(held)
+    ]
+    config, origins = laid(layers)
+    for section, key in [("triggers", "opened"), ("defaults", "runs"), ("defaults", "python")]:
+        sayers = [number for number, each in enumerate(held) if key in each.get(section, {})]  # type: ignore[operator]
+        wanted = held[sayers[0]][section][key] if sayers else getattr(getattr(Config(), section), key)  # type: ignore[index]
+        assert getattr(getattr(config, section), key) == wanted
+        assert (origins[f"{section}.{key}"].file if sayers else None) == (str(sayers[0]) if sayers else None)
+        assert (f"{section}.{key}" in origins) == bool(sayers)
+
+
+def test_the_schema_and_the_example_are_those_the_model_implies() -> None:
+    shipped = files("bot.schema").joinpath("config.schema.json").read_text(encoding="utf-8")
+    assert shipped == published.generate(), "python -m bot.schema writes it anew"
+    Draft202012Validator.check_schema(json.loads(shipped))
+    assert (ROOT / ".github" / "reprise.example.yml").read_text(encoding="utf-8") == published.example(), "python -m bot.schema"
+    printed = CliRunner().invoke(cli.app, ["schema", "--config"])
+    assert (printed.exit_code, printed.output) == (0, shipped)
+
+
+def test_the_example_names_every_key_with_its_default_and_fits_the_schema() -> None:
+    parsed = parse(published.example(), "example")
+    assert parsed.problems == ()
+    assert parsed.values.keys() == Config.model_fields.keys()
+    assert Config.model_validate(parsed.values) == Config()
+    data = yaml.safe_load(published.example())
+    validator = Draft202012Validator(json.loads(published.text()))
+    validator.validate(data)
+    validator.validate(data | {"_extends": "settings"})
+    for wrong in ({"enabeld": True}, {"triggers": {"opened": "always"}}, {"_extends": 3}):
+        with pytest.raises(ValidationError):
+            validator.validate(wrong)
+
+
+def test_the_effective_configuration_says_where_each_value_came_from() -> None:
+    text = render.configuration(loaded(pool="_extends: settings\nlabels: false\n", settings="defaults: {runs: 7}\n"))
+    assert "labels: false  # repository: acme/pool:.github/reprise.yml" in text
+    assert "  runs: 7  # extended: acme/settings:.github/reprise.yml" in text
+    assert "enabled: true  # default" in text
+    shown = yaml.safe_load(text.split("```")[1].removeprefix("yaml"))
+    assert Config.model_validate(shown) == Config(labels=False, defaults=Defaults(runs=7))
+    assert "defaults" in render.configuration(Loaded())
+
+
+def test_problems_are_told_with_line_and_reason() -> None:
+    text = render.configuration(loaded(pool="enabled: true\ntrigers: {}\n"))
+    assert "`acme/pool:.github/reprise.yml`, line 2: `trigers` is not known here. Did you mean `triggers`?" in text
+
+
+def test_hostile_keys_and_labels_are_shown_as_code_only() -> None:
+    nasty = "@octocat fixes #12 ```` </details> <!-- reprise:run --> https://evil.example"
+    for text in (json.dumps(nasty) + ": 1", "triggers: {labels: [" + json.dumps(nasty) + "]}"):
+        tokens = MarkdownIt("commonmark", {"html": True}).parse(render.configuration(loaded(pool=text)))
+        parts = [part for token in tokens for part in (token.children or [token])]
+        assert {part.type for part in parts if "octocat" in part.content} <= {"code_inline", "fence"}
+        assert any("octocat" in part.content for part in parts)
+        assert not any(part.type.startswith("html") for part in parts)

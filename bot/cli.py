@@ -91,7 +91,7 @@ def reproduce(
     as_json: _Json = False,
 ) -> None:
     """Run a bug report: exit 0 when it is reproduced, 3 for any other verdict, 2 for a mistake, 1 for a defect of ours."""
-    with exits.boundary(secrets=_secrets):
+    with exits.boundary(secrets=secrets):
         options = Options(
             python=choices.python(python, _pythons),
             pins=choices.pins(pins or ()),
@@ -109,14 +109,14 @@ def reproduce(
 @app.command()
 def example(out: _Out = None, sandbox: _Sandbox = "auto", as_json: _Json = False) -> None:
     """Reproduce the issue that ships with Reprise."""
-    with exits.boundary(secrets=_secrets):
+    with exits.boundary(secrets=secrets):
         raise typer.Exit(_reproduce(sources.EXAMPLE, Options(sandbox=sandbox), out, as_json=as_json))
 
 
 @app.command()
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False) -> None:
     """Say what works here (sandboxes, Python versions, package index, devices), each with the fix when it does not."""
-    with exits.boundary(secrets=_secrets):
+    with exits.boundary(secrets=secrets):
         findings = checkup.examine(load_settings())
         typer.echo(checkup.as_json(findings) if as_json else checkup.as_text(findings, Console().width), nl=False)
         raise typer.Exit(0 if findings.ready else exits.USER)
@@ -134,7 +134,8 @@ def _pythons() -> list[str]:
     return [each.minor for each in discover(host())]
 
 
-def _secrets() -> tuple[str, ...]:
+def secrets() -> tuple[str, ...]:
+    """Values that must never be shown, as far as the settings can be read."""
     try:
         return load_settings().secrets
     except UserError:

@@ -8,13 +8,11 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from bot.cli import app
-
 _WIDTH = 110
 
 
-def manual() -> str:
-    """Every command that does something, with its help."""
+def manual(app: typer.Typer) -> str:
+    """Every command of a command line that does something, with its help."""
     return "\n".join(f"#### `{path}`\n\n```text\n{text}\n```\n" for path, text in _commands(get_command(app), "reprise", None))
 
 

@@ -7,6 +7,7 @@ import pytest
 from bot.models.bug import BugReport, Symptom
 from bot.models.issue import Issue
 from bot.pipeline.intake import read
+from bot.rules.intake import frames
 
 
 def report(body: str, title: str = "It breaks", repository: str = "pytorch/pytorch") -> BugReport:
@@ -241,3 +242,18 @@ def test_a_comment_may_hold_the_error() -> None:
 
 def test_code_that_raises_is_no_traceback() -> None:
     assert report('```python\nimport torch\nraise RuntimeError("x: y")\n```').tracebacks == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "package"),
+    [
+        ("/usr/lib/python3.11/json/decoder.py", "<stdlib>"),
+        (r"C:\Users\me\AppData\Local\Programs\Python\Python311\Lib\json\decoder.py", "<stdlib>"),
+        ("/opt/conda/lib/python3.10/statistics.py", "<stdlib>"),
+        ("/opt/conda/lib/python3.10/site-packages/torch/nn/functional.py", "torch"),
+        ("/home/me/lib/python3/mine.py", "lib"),
+        ("/home/me/src/lib/core.py", "lib"),
+    ],
+)
+def test_the_standard_library_is_nobodys_package(path, package):
+    assert frames.frame(path, "3", "decode", home="lib").package == package

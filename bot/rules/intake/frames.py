@@ -22,6 +22,7 @@ PYTEST = re.compile(
     r"^(?P<path>[^\s:][^:\n]{0,300}\.py):(?P<line>\d+): ?(?:in (?P<function>\S+)|(?P<exc>\w*(?:Error|Exception|Failed)))?\s*$"
 )
 _SITE = re.compile(r".*(?:site|dist)-packages/(?P<module>[^/]+.*)$")
+_STDLIB = re.compile(r"(?i).*/(?:lib(?:64)?/python3\.\d{1,2}|python3\d{1,2}/lib)/(?!(?:site|dist)-packages/)")
 _HOMES = (
     "torch_geometric|torch|torchvision|torchaudio|transformers|lightning|lightning_fabric|pytorch_lightning|keras"
     "|tensorflow|jax|jaxlib|flax|optax|equinox|diffusers|accelerate"
@@ -38,10 +39,10 @@ def frame(path: str, line: str | None, function: str, code: str = "", home: str 
     site = _SITE.match(plain)
     if site:
         module = site["module"]
-    else:
+    elif not _STDLIB.match(plain):
         checkout = _CHECKOUT.match(plain)
         module = checkout["module"] if checkout else _own(plain, home)
-    package = module.split("/")[0].removesuffix(".py") if module else ""
+    package = module.split("/")[0].removesuffix(".py") if module else "<stdlib>" if _STDLIB.match(plain) else ""
     number = int(line) if line and line.isdigit() and len(line) < 9 else None
     return Frame(path=shown, package=package, module_path=module, line=number, function=_name(function), code=code.strip())
 

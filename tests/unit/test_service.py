@@ -1,0 +1,457 @@
+"""The App over fakes: what a delivery leads to, who may, and what is left when something dies in between."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
+from time import monotonic, sleep
+
+import pytest
+
+from bot.errors import TransientError
+from bot.models.command import Choices, Command
+from bot.models.delivery import Delivery, Repository
+from bot.models.issue import Issue
+from bot.models.run import RunState
+from bot.pipeline import run as pipeline
+from bot.ports import Ports
+from bot.service import reaping
+from bot.service.app import Service
+from bot.service.office import House, Office
+from bot.service.ports import Hook, Target, Task, Throttled
+from bot.service.recording import StoreRecorder
+from bot.testing import FakeBuilder, FakeGitHub, FrozenClock, InlineQueue, MemoryStore
+from sandbox.fake import FakeSandbox
+from sandbox.port import RunResult
+
+REPOSITORY = Repository(id=7, full_name="acme/lib", clone_url="https://github.com/acme/lib.git")
+WHERE = Target(installation=1, repository="acme/lib")
+MESSAGE = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"
+BODY = f"It fails:\n\n```python\nimport lib\nlib.fit()\n```\n\nError:\n\n```\nRuntimeError: {MESSAGE}\n```\n"
+TRACE = (
+    'Traceback (most recent call last):\n  File "repro.py", line 2, in <module>\n    lib.fit()\n'
+    f'  File "/e/lib/python3.11/site-packages/lib/core.py", line 9, in fit\n    return f()\nRuntimeError: {MESSAGE}\n'
+)
+FAILS = RunResult(exit_code=1, stderr=TRACE, seconds=0.1)
+NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+
+class App:
+    """An App on fakes, with one repository."""
+
+    def __init__(self, program=lambda spec: FAILS, **house):
+        self.hub = FakeGitHub()
+        self.hub.repository("acme/lib").permissions.update(max="write", tria="triage")
+        self.store = MemoryStore(write_gap_s=0, notify_gap_s=0)
+        self.queue = InlineQueue()
+        self.program, self.worked, self.clones = program, [], []
+        self.house = House(**{"public_url": "https://reprise.example", "beat_s": 0.02, "lease_s": 5.0, **house})
+        self.service = self.another()
+        self.guids = 0
+
+    def another(self):
+        """Another worker over the same store and queue."""
+        return Service(Office(self.store, self.queue, self.hub, self._engine, self.house))
+
+    def _engine(self, job, *, recorder, listener, cancel, clone):
+        self.worked.append(job)
+        self.clones.append(clone)
+        ports = Ports(FakeSandbox(self.program), FakeBuilder(), recorder, FrozenClock(step=0.1), listener, cancel)
+        return pipeline(job, ports)
+
+    def deliver(self, trigger="opened", *commands, sender="reporter", body=BODY, title="fit fails", number=3, **more):
+        self.guids += 1
+        self.hub.issue("acme/lib", number)
+        comment = self.hub.comment("acme/lib", number, sender, "a comment") if commands else None
+        issue = Issue(
+            title=title, body=body, repository="acme/lib", number=number, author="reporter",
+            created_at=datetime(2026, 1, 1, tzinfo=UTC),
+        )  # fmt: skip
+        kept = Delivery(**{
+            "guid": f"guid-{self.guids}", "event": "issues", "action": trigger, "trigger": "comment" if commands else trigger,
+            "installation": 1, "repository": REPOSITORY, "issue": issue, "sender": sender, "comment": comment,
+            "commands": commands, "received_at": NOW, **more,
+        })  # fmt: skip
+        assert self.store.claim([kept]) == ("new",)
+        self.queue.offer(Task(kind="delivery", id=kept.guid))
+        self.queue.drain(self.service.handle)
+        return kept
+
+    def ours(self, number=3):
+        return [comment.body for comment in self.hub.ours("acme/lib", number)]
+
+    def runs(self, **of):
+        return self.store.runs(repository="acme/lib", **of)
+
+    def reactions(self, delivery):
+        thing = self.hub.comments[delivery.comment] if delivery.comment else self.hub.issue("acme/lib", 3)
+        return {reaction for login, reaction in thing.reactions if login == self.hub.login}
+
+
+def command(verb="reproduce", argument="", **choices):
+    return Command(text=f"/reproduce {verb}", verb=verb, argument=argument, choices=Choices(**choices))
+
+
+def test_a_new_bug_report_ends_in_one_comment_a_label_and_reactions():
+    app = App()
+    delivery = app.deliver()
+    (body,) = app.ours()
+    assert "Reproduced" in body
+    assert "https://reprise.example/runs/" in body
+    assert app.hub.issue("acme/lib", 3).labels == ["reprise: reproduced"]
+    assert app.reactions(delivery) == {"eyes", "+1"}
+    (run,) = app.runs()
+    assert (run.state, run.verdict, run.request.requester) == (RunState.FINISHED, "reproduced", "reporter")
+    assert len(app.store.attempts(run.id)) == 3
+    assert MESSAGE in app.store.log(run.id, 1)
+
+
+def test_a_feature_request_is_not_answered():
+    app = App()
+    app.deliver(body="Please add a dark mode.", title="Feature request: dark mode")
+    assert (app.ours(), app.runs(), app.hub.writes) == ([], (), [])
+
+
+def test_a_label_starts_a_run_only_when_the_configuration_names_it():
+    app = App()
+    app.deliver("labeled", label="bug")
+    assert app.runs() == ()
+    app = App()
+    app.hub.repository("acme/lib").files[".github/reprise.yml"] = "triggers:\n  labels: [Bug]\n"
+    app.deliver("labeled", label="bug", sender="tria")
+    assert [run.verdict for run in app.runs()] == ["reproduced"]
+
+
+def test_the_configuration_can_switch_it_off():
+    app = App()
+    app.hub.repository("acme/lib").files[".github/reprise.yml"] = "enabled: false\n"
+    app.deliver()
+    app.deliver("comment", command(), sender="max")
+    assert (app.runs(), app.hub.writes) == ((), [])
+
+
+def test_a_broken_configuration_is_told_once_and_the_defaults_apply():
+    app = App()
+    app.hub.repository("acme/lib").files[".github/reprise.yml"] = "triggers:\n  opend: all\n"
+    app.deliver()
+    app.deliver(number=4)
+    told = [body for number in (3, 4) for body in app.ours(number) if "opend" in body]
+    assert len(told) == 1
+    assert len(app.runs()) == 2
+
+
+def test_someone_with_write_permission_may_choose():
+    app = App()
+    app.deliver("comment", command(python="3.10", pins=("torch==2.1.0",), runs=7), sender="max")
+    (job,) = app.worked
+    assert (job.options.python, job.options.pins, job.options.max_runs) == ("3.10", ("torch==2.1.0",), 7)
+
+
+def test_the_author_may_run_the_default_command_on_their_own_issue():
+    app = App()
+    app.deliver("comment", command(), sender="reporter")
+    assert [run.verdict for run in app.runs()] == ["reproduced"]
+
+
+@pytest.mark.parametrize(("sender", "choices"), [("passer-by", {}), ("reporter", {"python": "3.10"}), ("tria", {})])
+def test_everyone_else_gets_the_plan_and_waits_for_approval(sender, choices):
+    app = App()
+    app.deliver("comment", command(**choices), sender=sender)
+    (run,) = app.runs()
+    (plan,) = app.ours()
+    assert (run.state, app.worked) == (RunState.WAITING, [])
+    assert "lib.fit()" in plan
+    assert f"/reproduce approve {run.request.plan[:12]}" in plan
+    app.deliver("comment", command("approve", run.request.plan[:12]), sender="passer-by")
+    assert app.worked == []
+    assert "write permission" in app.ours()[-1]
+    approved = app.deliver("comment", command("approve", run.request.plan[:12]), sender="max")
+    (run,) = app.runs()
+    assert (run.state, run.verdict, run.approved_by) == (RunState.FINISHED, "reproduced", "max")
+    assert "eyes" in app.reactions(approved)
+
+
+def test_an_approval_of_something_else_approves_nothing():
+    app = App()
+    app.deliver("comment", command(), sender="passer-by")
+    refused = app.deliver("comment", command("approve", "0" * 12), sender="max")
+    assert app.worked == []
+    assert app.reactions(refused) == {"confused"}
+
+
+def test_outsiders_can_be_turned_away():
+    app = App()
+    app.hub.repository("acme/lib").files[".github/reprise.yml"] = "outsiders: ignore\n"
+    refused = app.deliver("comment", command(), sender="passer-by")
+    assert (app.runs(), app.reactions(refused)) == ((), {"confused"})
+    assert "write permission" in app.ours()[0]
+
+
+def test_permission_that_cannot_be_asked_is_no_permission():
+    app = App()
+    app.hub.fail(TransientError("GitHub is away"), "permission")
+    app.deliver("comment", command(), sender="max")
+    assert [run.state for run in app.runs()] == [RunState.WAITING]
+
+
+def test_what_was_not_understood_is_said():
+    app = App()
+    wrong = Command(text="/reproduce pyton=3", verb="", problems=("`pyton` is no option; did you mean `python`?",))
+    delivery = app.deliver("comment", wrong, sender="max")
+    assert app.reactions(delivery) == {"confused"}
+    assert "pyton" in app.ours()[0]
+    assert app.runs() == ()
+
+
+@pytest.mark.parametrize(
+    ("verb", "words"), [("help", "/reproduce"), ("config", "triggers"), ("status", ""), ("bisect", "bisect")]
+)
+def test_questions_are_answered(verb, words):
+    app = App()
+    app.deliver("comment", command(verb), sender="passer-by")
+    assert words in app.ours()[0]
+    assert not any(line.startswith("/") for line in app.ours()[0].splitlines())
+
+
+def test_quotas_hold_and_say_so():
+    app = App()
+    app.hub.repository("acme/lib").files[".github/reprise.yml"] = "quota:\n  person: 1\n"
+    app.deliver("comment", command(), sender="max")
+    app.deliver("comment", command(seed=1), sender="max")
+    assert len(app.runs()) == 1
+    assert "quota.person" in app.ours()[-1]
+    app.deliver(number=4)
+    assert len(app.runs()) == 2, "another person's quota is their own"
+    app = App(daily_runs=0)
+    app.deliver()
+    assert (app.runs(), app.hub.writes) == ((), []), "nobody asked, nobody is told"
+
+
+@pytest.mark.parametrize("switch", ["all", "acme/lib", "installation:1"])
+def test_a_kill_switch_stops_everything_and_says_why_to_who_asks(switch):
+    app = App()
+    app.store.set_switch(switch, "The lab is closed.")
+    app.deliver()
+    assert app.hub.writes == []
+    app.deliver("comment", command(), sender="max")
+    assert app.runs() == ()
+    assert "The lab is closed." in app.ours()[0]
+
+
+def until(condition, within_s=5.0):
+    end = monotonic() + within_s
+    while not condition():
+        assert monotonic() < end, "it did not happen in time"
+        sleep(0.01)
+
+
+class Slow:
+    """A program that runs until it is stopped, or told to end."""
+
+    def __init__(self):
+        self.began, self.go_on = Event(), Event()
+
+    def __call__(self, spec):
+        self.began.set()
+        self.go_on.wait(10)
+        return FAILS
+
+
+def working(app, task):
+    stop = Event()
+    thread = Thread(target=app.service.handle, args=(task, stop))
+    thread.start()
+    return thread, stop
+
+
+def start_one(app):
+    """A run that is queued, without anyone working on it."""
+    kept = app.queue.offer
+    app.queue.offer = lambda task, delay_s=0.0: kept(task, delay_s) if task.kind == "delivery" else None
+    app.deliver()
+    app.queue.offer = kept
+    (run,) = app.runs()
+    return run
+
+
+def test_cancel_stops_a_run_and_the_comment_says_who_did():
+    slow = Slow()
+    app = App(slow)
+    run = start_one(app)
+    thread, _ = working(app, Task(kind="run", id=run.id))
+    assert slow.began.wait(5)
+    app.store.cancel("max", run=run.id)
+    sleep(0.2)
+    slow.go_on.set()
+    thread.join(5)
+    (run,) = app.runs()
+    assert (run.state, run.verdict) == (RunState.FINISHED, "cancelled")
+    assert "max" in app.ours()[0]
+
+
+def test_cancel_by_comment_reaches_a_waiting_run_at_once():
+    app = App()
+    run = start_one(app)
+    delivery = app.deliver("comment", command("cancel"), sender="max")
+    assert (app.runs()[0].verdict, app.worked) == ("cancelled", [])
+    assert app.reactions(delivery) == {"+1"}
+    assert "max" in app.ours()[0]
+    assert app.runs()[0].id == run.id
+
+
+def test_only_those_who_may_can_cancel():
+    app = App()
+    start_one(app)
+    app.deliver("comment", command("cancel"), sender="passer-by")
+    assert app.runs()[0].state is RunState.QUEUED
+    app.deliver("comment", command("cancel"), sender="reporter")
+    assert app.runs()[0].verdict == "cancelled"
+    nothing = app.deliver("comment", command("cancel"), sender="max")
+    assert app.reactions(nothing) == {"confused"}
+
+
+def test_uninstalling_and_deleting_end_what_is_under_way():
+    app = App()
+    start_one(app)
+    app.deliver("uninstalled", repository=None, issue=None)
+    assert app.runs()[0].verdict == "cancelled"
+    app = App()
+    start_one(app)
+    app.deliver("gone", number=4)
+    assert app.runs()[0].state is RunState.QUEUED
+    app.deliver("gone")
+    assert app.runs()[0].verdict == "cancelled"
+
+
+def test_a_worker_that_is_stopped_gives_its_run_back_and_another_goes_on():
+    slow = Slow()
+    app = App(slow)
+    run = start_one(app)
+    thread, stop = working(app, Task(kind="run", id=run.id))
+    assert slow.began.wait(5)
+    stop.set()
+    sleep(0.2)
+    slow.go_on.set()
+    thread.join(5)
+    assert app.runs()[0].state is RunState.QUEUED
+    app.queue.drain(app.another().handle)
+    assert (app.runs()[0].verdict, len(app.ours())) == ("reproduced", 1)
+
+
+def test_a_dead_workers_run_is_taken_over_and_its_attempts_are_kept():
+    app = App(lease_s=0.2, unheard_s=0.1)
+    run = start_one(app)
+    seen = []
+
+    def dies(spec):
+        seen.append(spec)
+        if len(seen) == 2:
+            raise SystemExit  # the thread is gone, as a killed process would be
+        return FAILS
+
+    app.program = dies
+    taken = app.store.take_run(run.id, "dead", 0.2)
+    assert taken is not None
+    with pytest.raises(SystemExit):
+        app._engine(taken.request.job, recorder=StoreRecorder(app.store, run.id, "dead"), listener=lambda progress: None,
+                    cancel=Event(), clone=None)  # fmt: skip
+    assert len(app.store.attempts(run.id)) == 1
+    assert reaping.reap(app.service.office) == 0, "the lease still holds"
+    sleep(0.3)
+    assert reaping.reap(app.service.office) == 1
+    ran = len(seen)
+    app.queue.drain(app.another().handle)
+    assert len(seen) - ran == 2, "the first attempt is not made again"
+    assert (app.runs()[0].verdict, len(app.ours())) == ("reproduced", 1)
+
+
+def test_an_answer_lost_on_the_way_makes_no_second_comment():
+    app = App(unheard_s=0.0)
+    app.hub.lose_answer(TransientError("connection reset"), "create_comment")
+    app.deliver()
+    assert app.runs()[0].state is RunState.REPORTED
+    app.queue.drain(app.another().handle)
+    assert app.runs()[0].state is RunState.FINISHED
+    assert len(app.ours()) == 1
+    assert len(app.worked) == 1, "the verdict was kept; only the telling is done again"
+
+
+def test_github_asking_to_wait_defers_the_telling():
+    app = App()
+    app.hub.fail(Throttled("secondary limit", 60.0), "create_comment")
+    app.deliver()
+    assert (app.runs()[0].state, app.ours()) == (RunState.REPORTED, [])
+    app.queue.drain(app.service.handle)
+
+
+def test_a_deleted_sticky_comment_comes_back_with_the_verdict_only():
+    app = App()
+    app.deliver()
+    (comment,) = app.hub.ours("acme/lib", 3)
+    del app.hub.comments[comment.id]
+    app.deliver("comment", command(seed=5), sender="max")
+    assert len(app.ours()) == 1
+
+
+def test_a_second_run_of_the_issue_replaces_the_comment():
+    app = App()
+    app.deliver()
+    app.program = lambda spec: RunResult(exit_code=0, stdout="done\n", seconds=0.1)
+    app.deliver("comment", command(seed=5), sender="max")
+    (body,) = app.ours()
+    assert "Not reproduced" in body
+    assert app.hub.issue("acme/lib", 3).labels == ["reprise: not reproduced"]
+
+
+def test_a_defect_of_ours_is_admitted_once():
+    app = App()
+
+    def broken(*_, **__):
+        raise ZeroDivisionError("our own fault")
+
+    app._engine = broken
+    app.service = app.another()
+    app.deliver()
+    (run,) = app.runs()
+    assert run.state is RunState.FAILED
+    assert "ZeroDivisionError" in run.error
+    (body,) = app.ours()
+    assert run.id in body
+    assert "ZeroDivisionError" not in body
+
+
+def test_a_private_repository_is_cloned_with_a_token_that_is_kept_nowhere():
+    app = App()
+    private = REPOSITORY.model_copy(update={"private": True})
+    app.deliver(repository=private)
+    (clone,) = app.clones
+    assert clone is not None
+    (run,) = app.runs()
+    assert clone.token not in run.model_dump_json() + app.store.report(run.id).model_dump_json() + "".join(app.ours())
+    app = App()
+    app.deliver()
+    assert app.clones == [None]
+
+
+def test_deliveries_that_never_arrived_are_asked_for_again():
+    app = App()
+    at = datetime.now(UTC) - timedelta(minutes=10)
+    known = app.deliver()
+    app.hub.deliveries += [
+        Hook(id=1, guid="lost", event="issues", ok=False, redelivery=False, at=at),
+        Hook(id=2, guid=known.guid, event="issues", ok=False, redelivery=False, at=at),
+        Hook(id=3, guid="fine", event="issues", ok=True, redelivery=False, at=at),
+        Hook(id=4, guid="under way", event="issues", ok=False, redelivery=False, at=datetime.now(UTC)),
+        *(Hook(id=5 + n, guid="refused", event="issues", ok=False, redelivery=n > 0, at=at) for n in range(5)),
+    ]
+    assert reaping.reconcile(app.service.office) == 1
+    assert [write.id for write in app.hub.writes if write.what == "redeliver"] == [1]
+
+
+def test_a_delivery_looked_at_twice_is_answered_once():
+    app = App()
+    app.hub.fail(TransientError("away"), "react")
+    delivery = app.deliver("comment", command("help"), sender="passer-by")
+    app.queue.drain(app.service.handle)
+    assert len(app.ours()) == 1
+    assert app.reactions(delivery) == {"+1"}

@@ -14,9 +14,10 @@ from bot.models.run import LIVE, NewRun, Run, RunState
 from bot.pipeline import plan
 from bot.render import plan as plans
 from bot.render import replies, sticky
-from bot.render.config import effective, problem_key
+from bot.render.config import configuration, problems
 from bot.rules import verbs
 from bot.service import access, publish
+from bot.service.configuration import problem_key
 from bot.service.lease import kept
 from bot.service.office import Office, owner
 from bot.service.perform import clone_of
@@ -109,7 +110,7 @@ class _Case:
             case "help":
                 self._say(ordinal, replies.help_text(verbs.help_rows()), "+1")
             case "config":
-                self._say(ordinal, effective(self.office.loaded(self.where)), "+1")
+                self._say(ordinal, configuration(self.office.loaded(self.where)), "+1")
             case "status":
                 runs = self.office.store.runs(repository=self.where.repository, number=self.number, limit=5)
                 self._say(ordinal, replies.status(runs, self.office.page), "+1")
@@ -273,5 +274,5 @@ class _Case:
             return
         key = f"config:{problem_key(loaded.problems)}"
         if self.office.store.comment(self.where.repository, 0, key) is None:
-            publish.reply(self.office, self.where, self.number, key, effective(loaded))
+            publish.reply(self.office, self.where, self.number, key, problems(loaded.problems))
             self.office.store.put_comment(OurComment(repository=self.where.repository, number=0, key=key, comment=0))

@@ -58,7 +58,7 @@ def _shown(text: str) -> str:
     end = 0
     while (match := _MARK.search(text, end)) is not None:
         mark, start = match.group(), match.start()
-        close = _close(text, mark, match.end(), closers)
+        close = _close(mark, match.end(), closers)
         parts.append(text[end:start])
         if mark[0] == "\\" or close < 0:
             parts.append(mark)
@@ -80,7 +80,7 @@ def _positions(text: str) -> dict[str, list[int]]:
     return places
 
 
-def _close(text: str, mark: str, after: int, closers: dict[str, list[int]]) -> int:
+def _close(mark: str, after: int, closers: dict[str, list[int]]) -> int:
     """Behind the end of the code or comment that a mark opens, -1 when nothing closes it."""
     closer = "-->" if mark == "<!--" else mark
     waiting = closers.get(closer, [])

@@ -1,4 +1,4 @@
-"""The options of a command: key=value words → Choices, each mistake answered with one sentence that names the closest valid one."""
+"""The options of a command: key=value words → Choices, each mistake answered with a sentence and the closest valid word."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from bot.errors import UserError
 from bot.choices import ref as checked_ref
+from bot.errors import UserError
 from bot.models.command import Choices
 from bot.rules.verbs import CHOICES, HABITS, Option
 

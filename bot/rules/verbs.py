@@ -71,7 +71,11 @@ def _number(key: str, unit: str, does: str, example: int, bounds: tuple[int, int
 def _bounds(key: str) -> tuple[int, int]:
     """What the configuration allows for the same thing."""
     marks = Defaults.model_fields[key].metadata
-    return next(mark.ge for mark in marks if isinstance(mark, Ge)), next(mark.le for mark in marks if isinstance(mark, Le))
+    low = next(mark.ge for mark in marks if isinstance(mark, Ge))
+    high = next(mark.le for mark in marks if isinstance(mark, Le))
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    return low, high
 
 
 OPTIONS: tuple[Option, ...] = (

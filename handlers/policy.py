@@ -1,0 +1,82 @@
+"""Which deliveries concern us, and why the others do not: a pure filter, asked before anything is stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.models.delivery import Trigger
+from handlers.payloads import Account, App, Payload
+
+CONCERNS: dict[tuple[str, str], Trigger] = {
+    ("issues", "opened"): "opened",
+    ("issues", "labeled"): "labeled",
+    ("issues", "deleted"): "gone",
+    ("issues", "transferred"): "gone",
+    ("issue_comment", "created"): "comment",
+    ("issue_comment", "edited"): "comment",
+    ("repository", "deleted"): "gone",
+    ("installation_repositories", "removed"): "gone",
+    ("installation", "deleted"): "uninstalled",
+    ("installation", "suspend"): "uninstalled",
+}
+
+EVENTS = frozenset(event for event, _ in CONCERNS)
+"""Events whose payload is worth parsing."""
+
+_ENDS: frozenset[Trigger] = frozenset({"gone", "uninstalled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Us:
+    """How our own App shows in payloads; `slug` "" and `app_id` None before it is registered."""
+
+    app_id: int | None = None
+    slug: str = ""
+
+    def wrote(self, app: App | None) -> bool:
+        """Whether something was written through our App."""
+        return app is not None and app.id is not None and app.id == self.app_id
+
+    def are(self, account: Account | None) -> bool:
+        """Whether an account is our App's."""
+        return account is not None and bool(self.slug) and account.login.lower() == f"{self.slug.lower()}[bot]"
+
+
+def refusal(event: str, payload: Payload, us: Us) -> str:
+    """Why a delivery is left alone, as a short clause; "" when it concerns us."""
+    trigger = CONCERNS.get((event, payload.action))
+    if trigger is None:
+        return f"nothing here follows from this action of {event}"
+    if payload.installation is None:
+        return "it is not for an installation of the App"
+    if trigger in _ENDS:
+        return ""  # what ends is over, whoever ended it
+    return _of_people(trigger, payload, us)
+
+
+def _of_people(trigger: Trigger, payload: Payload, us: Us) -> str:
+    """Work is asked for by people, never by bots, and least of all by ourselves."""
+    sender = payload.sender
+    if sender is None or not sender.login:
+        return "it does not say who sent it"
+    if us.are(sender) or _through_us(trigger, payload, us):
+        return "the App wrote it itself"
+    if sender.bot:
+        return "a bot sent it"
+    if trigger == "opened" and _bot(payload.issue.user if payload.issue else None):
+        return "a bot wrote the issue"
+    if trigger == "comment" and _bot(payload.comment.user if payload.comment else None):
+        return "a bot wrote the comment"
+    if trigger == "labeled" and not (payload.label and payload.label.name):
+        return "the label has no name"
+    return ""
+
+
+def _bot(account: Account | None) -> bool:
+    return account is not None and account.bot
+
+
+def _through_us(trigger: Trigger, payload: Payload, us: Us) -> bool:
+    if trigger == "comment":
+        return payload.comment is not None and us.wrote(payload.comment.performed_via_github_app)
+    return trigger == "opened" and payload.issue is not None and us.wrote(payload.issue.performed_via_github_app)

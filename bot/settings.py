@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
+from dotenv import dotenv_values
 from platformdirs import user_cache_path
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from bot.errors import UserError
+
+_MOST_KEY_BYTES = 65_536
+_REGISTRATION = ("app_id", "app_slug", "private_key_file", "webhook_secret")
 
 
 def _cache() -> Path:
@@ -45,6 +50,9 @@ class Settings(BaseSettings):
     app_file: Path = Field(
         Path("reprise-app.env"),
         description="Where the setup page writes the App's id, key and secret, and where they are read.",
+    )
+    secrets_dir: Path | None = Field(
+        None, description="A folder with a file a setting, named like reprise_database_url: secrets of Docker or Kubernetes."
     )
     public_url: str = Field("http://localhost:8000", description="Where this server is reached from outside.")
     bind: str = Field("127.0.0.1", description="The address that the server listens on.")
@@ -84,22 +92,96 @@ class Settings(BaseSettings):
         return self.github_token.get_secret_value().strip() if self.github_token is not None else ""
 
     @property
+    def key(self) -> str:
+        """The App's private key as PEM, "" when there is none. Raises UserError when its file is no use."""
+        if self.private_key is not None and self.private_key.get_secret_value().strip():
+            return _pem(self.private_key.get_secret_value().replace("\\n", "\n"), "REPRISE_PRIVATE_KEY", "what it holds")
+        if self.private_key_file is None:
+            return ""
+        try:
+            with self.private_key_file.open("rb") as file:
+                text = file.read(_MOST_KEY_BYTES).decode("ascii", "replace")
+        except OSError as error:
+            raise UserError(
+                f"REPRISE_PRIVATE_KEY_FILE names {self.private_key_file}, which cannot be read ({error.strerror}).",
+                "Correct the path, or let this user read the file.",
+            ) from None
+        return _pem(text, "REPRISE_PRIVATE_KEY_FILE", str(self.private_key_file))
+
+    @property
+    def registered(self) -> bool:
+        """Whether the App's id, key and webhook secret are all there. Raises UserError that names what is missing when only
+        some are: an App half configured must not be served, nor registered a second time.
+        """
+        held = {
+            "REPRISE_APP_ID": self.app_id is not None,
+            "REPRISE_PRIVATE_KEY_FILE": bool(self.key),
+            "REPRISE_WEBHOOK_SECRET": self.webhook_secret is not None and bool(self.webhook_secret.get_secret_value().strip()),
+        }
+        missing = [name for name, there in held.items() if not there]
+        if missing and len(missing) < len(held):
+            raise UserError(
+                f"The App is only half configured: {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not set.",
+                f"Set it, in the environment or in {self.app_file}; or unset the others to register a new App.",
+            )
+        return not missing
+
+    @property
     def secrets(self) -> tuple[str, ...]:
         """Values that must never be shown."""
         hidden = (self.github_token, self.private_key, self.webhook_secret)
         values = [each.get_secret_value().strip() for each in hidden if each is not None]
+        with suppress(UserError):  # said where the key is needed
+            values.append(self.key.strip())
         passwords = [urlsplit(url.get_secret_value()).password for url in (self.database_url, self.redis_url)]
         return tuple(value for value in (*values, *passwords) if value)
 
 
 def load() -> Settings:
-    """The settings, or a sentence on the variable that is wrong."""
+    """The settings, or a sentence on the variable that is wrong. The environment wins over files of secrets, and those over
+    the App's file.
+    """
+    folder = os.environ.get("REPRISE_SECRETS_DIR") or None
+    if folder and not Path(folder).is_dir():
+        raise UserError(f"REPRISE_SECRETS_DIR names {folder}, which is no folder.", "Correct or unset REPRISE_SECRETS_DIR.")
     try:
-        return Settings()
+        settings = Settings(_secrets_dir=folder)
+        held = _registration(settings.app_file, settings.model_fields_set)
+        return Settings(_secrets_dir=folder, **held) if held else settings
     except ValidationError as error:
         first = error.errors()[0]
         name = "REPRISE_" + "_".join(str(part) for part in first["loc"]).upper()
         raise UserError(f"{name} is not usable: {first['msg']}.", f"Correct or unset {name}.") from None
+
+
+def _registration(path: Path, known: set[str]) -> dict[str, Any]:
+    """What the App's file says and nothing else decides. Only these four: a file that happens to lie in the folder of a clone
+    must not be able to change where tokens are sent.
+    """
+    try:
+        if not path.is_file():
+            return {}
+        held = dotenv_values(path, interpolate=False, encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UserError(
+            f"The App's file {path} cannot be read ({why}).", "Correct REPRISE_APP_FILE, or let this user read it."
+        ) from None
+    names = {name for name in _REGISTRATION if name not in known}
+    if "private_key" in known:
+        names -= {"private_key_file"}
+    values: dict[str, Any] = {name: value for name in names if (value := held.get(f"REPRISE_{name.upper()}"))}
+    if "private_key_file" in values:
+        values["private_key_file"] = path.parent / values["private_key_file"]
+    return values
+
+
+def _pem(text: str, name: str, where: str) -> str:
+    if "-----BEGIN" not in text or "PRIVATE KEY-----" not in text:
+        raise UserError(
+            f"{name}: {where} is no private key in PEM.", "GitHub makes one under Private keys in the App's settings."
+        )
+    return text.strip() + "\n"
 
 
 def host() -> dict[str, str]:

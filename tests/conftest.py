@@ -7,12 +7,15 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
 import pytest
 
+NODE = Path(__file__).parent / "node"
 PROBES = {
     "docker": (("docker", "info"), "no Docker daemon answers"),
     "bwrap": (("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"), "bubblewrap does not work here"),
+    "node": (("test", "-d", str(NODE / "node_modules" / "probot")), "tests/node is not installed: npm ci --prefix tests/node"),
     "index": ((sys.executable, "-m", "pip", "index", "versions", "opt_einsum"), "no package index answers"),
 }
 

@@ -316,6 +316,18 @@ def test_what_the_installation_no_longer_covers_is_gone(script, hub, status, mes
     assert hub.file(TARGET, "a.yml") is None
 
 
+@pytest.mark.parametrize(
+    ("status", "message"), [(404, "Integration not found"), (401, "A JSON web token could not be decoded")]
+)
+def test_a_wrong_app_id_is_not_taken_for_a_missing_repository(script, hub, status, message):
+    script.on("^[A-Z]+ /app/", status, {"message": message})
+    with pytest.raises(UserError) as caught:
+        hub.file(TARGET, "a.yml")
+    assert "REPRISE_APP_ID" in caught.value.fix
+    with pytest.raises(UserError):
+        hub.hooks(datetime.now(UTC))
+
+
 def test_a_repository_of_the_same_name_elsewhere_is_not_taken_for_it(script, hub):
     until = "2099-01-01T00:00:00Z"
     script.on("/access_tokens$", 201, {"token": "t", "expires_at": until, "repositories": [{"full_name": "other/net"}]})

@@ -11,6 +11,7 @@ from bot.service.ports import Gone, Throttled
 
 SECONDARY_S = 60.0
 LEAST_S, MOST_S = 1.0, 3_600.0
+_CREDENTIALS = "Check REPRISE_APP_ID and REPRISE_PRIVATE_KEY, and this machine's clock."
 _LIMITS = ("secondary rate", "rate limit exceeded", "abuse detection")
 
 
@@ -20,6 +21,8 @@ def problem(answer: Answer, what: str, *, now: float | None = None) -> Transient
     if wait is not None:
         return Throttled("GitHub asks to wait.", wait)
     said = clip(one_line(redact(answer.message)), 200).rstrip(".")
+    if answer.status == 404 and "integration not found" in said.lower():  # of the App, not of what was asked for
+        return UserError("GitHub does not know this App.", _CREDENTIALS)
     if answer.status in {404, 410, 451} or (answer.status == 403 and "suspended" in said.lower()):
         return Gone(f"GitHub has no (more) {what}" + (f": {said}." if said else "."))
     if 300 <= answer.status < 400:
@@ -33,7 +36,7 @@ def problem(answer: Answer, what: str, *, now: float | None = None) -> Transient
 
 def _fix(answer: Answer) -> str:
     if answer.status == 401:
-        return "Check REPRISE_APP_ID and REPRISE_PRIVATE_KEY, and this machine's clock."
+        return _CREDENTIALS
     needed = clip(one_line(answer.headers.get("x-accepted-github-permissions", "")), 200)
     if answer.status == 403 and needed:
         return f"Give the App the permission {needed} and accept it for the installation."

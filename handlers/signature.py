@@ -10,7 +10,7 @@ _SCHEME = "sha256="
 
 def sign(secret: str, body: bytes) -> str:
     """The header that GitHub would send with this body."""
-    return _SCHEME + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+    return _SCHEME + hmac.new(secret.encode("utf-8", "surrogatepass"), body, hashlib.sha256).hexdigest()
 
 
 def verify(secret: str, body: bytes, header: str | None) -> bool:

@@ -2,5 +2,6 @@
 
 from bot.testing.engine import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
 from bot.testing.github import FakeGitHub
+from bot.testing.queue import InlineQueue
 
-__all__ = ["FakeBuilder", "FakeGitHub", "FrozenClock", "ListListener", "MemoryRecorder"]
+__all__ = ["FakeBuilder", "FakeGitHub", "FrozenClock", "InlineQueue", "ListListener", "MemoryRecorder"]

@@ -1,0 +1,1 @@
+"""Queues behind the port: one within a process, one on Redis."""

@@ -505,6 +505,9 @@ def test_deliveries_are_read_page_by_page_until_the_moment(script, hub):
     script.on("POST /app/hook/deliveries/899/attempts", 202, {})
     hub.redeliver(899)
     assert script.requests[-1].line == "POST /app/hook/deliveries/899/attempts"
+    script.on("POST /app/hook/deliveries/1/attempts", 422, {"message": "Validation Failed"})
+    with pytest.raises(Gone):
+        hub.redeliver(1)
 
 
 def test_text_that_is_no_text_is_sent_all_the_same(script, hub):

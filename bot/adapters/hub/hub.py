@@ -137,12 +137,16 @@ class Hub:
         return tuple(kept)
 
     def redeliver(self, hook: int) -> None:
-        """As the App itself."""
-        self._as_app("POST", f"/app/hook/deliveries/{hook:d}/attempts")
+        """As the App itself. Gone also for a delivery that GitHub will not send again."""
+        path = f"/app/hook/deliveries/{hook:d}/attempts"
+        if not self._as_app("POST", path, expected={400, 422}).ok:
+            raise Gone(f"GitHub does not send delivery {hook} again.")
 
-    def _as_app(self, method: str, path: str, params: Mapping[str, str] | None = None) -> Answer:
+    def _as_app(
+        self, method: str, path: str, params: Mapping[str, str] | None = None, expected: Collection[int] = ()
+    ) -> Answer:
         answer = self._wire.request(method, path, token=None, params=params)
-        if not answer.ok:
+        if not answer.ok and answer.status not in expected:
             raise problem(answer, f"{method} {path}")
         return answer
 

@@ -27,7 +27,7 @@ def _cache() -> Path:
 class Settings(BaseSettings):
     """Every field can be set as REPRISE_<NAME>; none has to be."""
 
-    model_config = SettingsConfigDict(env_prefix="REPRISE_", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="REPRISE_", frozen=True, extra="ignore", env_ignore_empty=True)
 
     github_url: str = Field(
         "https://github.com", description="Where issues are looked at; a GitHub Enterprise Server's address."

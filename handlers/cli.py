@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from bot import exits
 from bot.cli import app, secrets
+from bot.settings import load
 
 # What serves and works is imported inside the commands: `reprise --help` and `reprise reproduce` need none of it.
 
@@ -38,6 +40,28 @@ def worker(
         from handlers import serving
 
         serving.work(queue, slots=slots)
+
+
+@app.command()
+def receive(
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="As in X-GitHub-Event: issues, issue_comment, ...")],
+    payload: Annotated[Path, typer.Argument(metavar="PAYLOAD", help="The delivery's body, saved as JSON.", show_default=False)],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Against a GitHub in memory: nothing is written.")] = False,
+    permission: Annotated[
+        Literal["admin", "maintain", "write", "triage", "read", "none"],
+        typer.Option(help="With --dry-run: what the sender may do on the repository."),
+    ] = "write",
+    config: Annotated[
+        Path | None, typer.Option(help="With --dry-run: the repository's .github/reprise.yml.", metavar="FILE")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
+) -> None:
+    """Rehearse one delivery from end to end, and print what is, or would be, written to GitHub."""
+    with exits.boundary(secrets=secrets):
+        from handlers import receive as rehearsal
+
+        code = rehearsal.receive(event, payload, load(), dry_run=dry_run, permission=permission, config=config, as_json=as_json)
+        raise typer.Exit(code)
 
 
 def main() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bot.models.bug import BugReport, FenceKind, Role
 from bot.models.issue import Issue
-from bot.rules.intake import bare, document, kinds, names, reading, surroundings, symptoms, versions
+from bot.rules.intake import bare, document, kinds, names, reading, surroundings, symptoms, text, versions
 from bot.rules.intake.sentences import sentences
 
 
 def read(issue: Issue) -> BugReport:
     """Read an issue. Pure, linear in the size of the body, and never raises on any text."""
+    issue = issue.model_copy(update={"title": text.line(issue.title), "labels": tuple(map(text.line, issue.labels))})
     paper = bare.lift(document.parse(issue.body))
     words = tuple(sentences(paper.prose))
     blocks = reading.blocks(paper, names.import_home(issue.repository))

@@ -11,6 +11,7 @@ from typing import Literal
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from bot.rules.intake import unseen
 from bot.rules.intake.layout import Line, straighten
 from bot.rules.intake.python import evidence, tree_of
 from bot.rules.intake.text import readable
@@ -71,7 +72,7 @@ class Document:
 
 def parse(body: str) -> Document:
     """Take a body apart."""
-    text = readable(body)
+    text = unseen.without(readable(body))
     lines = straighten(text)
     tokens = _PARSER.parse("\n".join(line.text for line in lines) + "\n")
     spans = sorted(_spans(tokens), key=lambda span: span[0])

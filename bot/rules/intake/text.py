@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
-_INVISIBLE = dict.fromkeys(
-    [0xAD, *range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2065), 0xFEFF, *range(0xE0000, 0xE0080)]
+_UNUSUAL = re.compile(r"[^\n\t -~]")
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
+_HIDDEN = frozenset({"Cc", "Cf", "Cs"})
+_COLOUR = re.compile(
+    r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\)|\[(?:\d{1,2};){1,3}\d{1,3}m|\[(?:0|3\d|9\d)m"
 )
-_CONTROL = dict.fromkeys([*range(9), 0x0B, 0x0C, *range(0x0E, 0x20), 0x7F, 0x85, *range(0xD800, 0xE000)])
-_BREAKS = {0x2028: " ", 0x2029: " ", 0x0D: " "}
-_REMOVE: dict[int, str | None] = {**_INVISIBLE, **_CONTROL, **_BREAKS}
-_COLOUR = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]|\x1b\][^\x07\n]{0,200}\x07|\[(?:\d{1,2};){1,3}\d{1,3}m|\[(?:0|3\d|9\d)m")
 _TYPOGRAPHY = str.maketrans(
     {
         "\u2018": "'",
@@ -43,10 +43,24 @@ _MOST_LINES = 12_000
 
 def readable(body: str) -> str:
     """The body with one kind of newline and nothing that cannot be seen. Lines keep their numbers."""
-    text = _COLOUR.sub("", body[:_LONGEST_BODY].replace("\r\n", "\n")).translate(_REMOVE)
+    text = body[:_LONGEST_BODY].replace("\r\n", "\n").replace("\r", "\n")
+    text = _UNUSUAL.sub(lambda match: _seen(match.group()), _COLOUR.sub("", text))
     if text.count("\n") < _MOST_LINES:
         return text
     return "\n".join(text.split("\n", _MOST_LINES)[:_MOST_LINES])
+
+
+def _seen(char: str) -> str:
+    """A character as the eye sees it; variation selectors can carry whole messages behind a letter."""
+    if char in "\u2028\u2029":
+        return " "
+    hidden = unicodedata.category(char) in _HIDDEN or char in _FILLERS
+    return "" if hidden or "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef" else char
+
+
+def line(text: str) -> str:
+    """One line, such as a title, with nothing that cannot be seen."""
+    return " ".join(readable(text).split())
 
 
 def plain_typography(text: str) -> str:

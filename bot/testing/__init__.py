@@ -3,5 +3,6 @@
 from bot.testing.engine import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
 from bot.testing.github import FakeGitHub
 from bot.testing.queue import InlineQueue
+from bot.testing.store import MemoryStore
 
-__all__ = ["FakeBuilder", "FakeGitHub", "FrozenClock", "InlineQueue", "ListListener", "MemoryRecorder"]
+__all__ = ["FakeBuilder", "FakeGitHub", "FrozenClock", "InlineQueue", "ListListener", "MemoryRecorder", "MemoryStore"]

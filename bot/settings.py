@@ -62,6 +62,7 @@ class Settings(BaseSettings):
     )
     redis_url: SecretStr = Field(SecretStr("redis://localhost:6379/0"), description="The queue, unless --embedded.")
     lease_s: float = Field(20.0, gt=0, description="A worker silent for this long has died; another one goes on.")
+    grace_s: float = Field(20.0, ge=0, description="How long a worker told to stop lets work end; then others go on with it.")
     write_gap_s: float = Field(1.0, ge=0, description="Seconds between two writes to GitHub; its own limit is one a second.")
     notify_gap_s: float = Field(3.0, ge=0, description="Seconds between two writes that notify people.")
     writes_per_minute: int = Field(80, ge=1, description="Most writes to GitHub a minute.")

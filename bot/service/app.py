@@ -12,8 +12,7 @@ from bot.service.consider import consider
 from bot.service.lease import kept
 from bot.service.office import Office, owner
 from bot.service.perform import perform
-from bot.service.ports import Gone, Task, Throttled
-from bot.worker import Tick
+from bot.service.ports import Gone, Task, Throttled, Tick
 
 _log = logging.getLogger(__name__)
 _REAP_S = 5.0

@@ -6,6 +6,7 @@ All three are synchronous and may be called from several threads at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from threading import Event
 from typing import Literal, Protocol
@@ -276,6 +277,15 @@ class Queue(Protocol):
     def close(self) -> None:
         """Let go of connections."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Something a worker does every `every_s` seconds beside its tasks, at the worst in several workers at once."""
+
+    name: str
+    every_s: float
+    do: Callable[[], object]
 
 
 # --- GitHub ------------------------------------------------------------------------------------------------------------------

@@ -20,8 +20,8 @@ OURS = sorted(path for room in ("bot", "handlers", "sandbox", "prompts") for pat
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 PROBE = ROOT / "sandbox" / "probe"
 
-# The boundary of the command line, and a forked child that must not run on as a second parent.
-BROAD = {"bot/cli.py", "bot/exits.py", "sandbox/guard/spawn.py"}
+# The boundary of the command line and that of a worker, and a forked child that must not run on as a second parent.
+BROAD = {"bot/cli.py", "bot/exits.py", "bot/worker.py", "sandbox/guard/spawn.py"}
 ENVIRONMENT_READERS = {"bot/settings.py"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
@@ -34,6 +35,8 @@ def create(settings: Settings, store: Store, queue: Queue, *, extra_routes: Sequ
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
+        gc.collect()
+        gc.freeze()  # what lives as long as the process is not walked again while a delivery waits
         yield
         await asyncio.to_thread(inbox.close)
 

@@ -22,7 +22,7 @@ LONG_BYTES = 32 * 1024  # read beside the event loop
 RETRY_AFTER_S = 5
 
 _GUID = re.compile(r"[0-9A-Za-z-]{8,64}", re.ASCII)
-_EVENT = re.compile(r"[a-z_]{1,64}", re.ASCII)
+_EVENT = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 _FORM = "Set the webhook's content type to application/json in the App's settings on GitHub."
 
 

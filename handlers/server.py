@@ -1,14 +1,8 @@
-"""uvicorn in this process, on uvloop and httptools; it ends when told to, after what it has begun."""
+"""uvicorn in this process, on uvloop and httptools, behind a socket that is bound beforehand."""
 
 from __future__ import annotations
 
-import gc
-import signal
 import socket
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import FrameType
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -42,19 +36,6 @@ def make(app: ASGIApp) -> uvicorn.Server:
     )
 
 
-def serve(app: ASGIApp, host: str, port: int, *, listening: Callable[[str], None] = lambda _address: None) -> None:
-    """Serve until SIGINT or SIGTERM, then finish what is under way and return. `listening` hears the address once connections
-    are taken; with port 0 that is how the port is learnt. UserError when the address cannot be had.
-    """
-    with bound(host, port) as sock:
-        server = make(app)
-        with _ending(server):
-            listening(address(sock))
-            gc.collect()
-            gc.freeze()  # what lives as long as the process is not walked again while a delivery waits
-            server.run(sockets=[sock])
-
-
 def bound(host: str, port: int) -> socket.socket:
     """A listening socket on an address; connections wait in it until a server takes them."""
     try:
@@ -69,21 +50,3 @@ def address(sock: socket.socket) -> str:
     """The address of a listening socket, as a URL."""
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-@contextmanager
-def _ending(server: uvicorn.Server) -> Iterator[None]:
-    """Signals end the server and not the process, before, during and after uvicorn's own handling: the caller cleans up."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def end(_number: int, _frame: FrameType | None) -> None:
-        server.should_exit = True
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

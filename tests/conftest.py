@@ -16,6 +16,7 @@ PROBES = {
     "docker": (("docker", "info"), "no Docker daemon answers"),
     "bwrap": (("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"), "bubblewrap does not work here"),
     "node": (("test", "-d", str(NODE / "node_modules" / "probot")), "tests/node is not installed: npm ci --prefix tests/node"),
+    "redis": (("redis-server", "--version"), "redis-server does not start"),
     "index": ((sys.executable, "-m", "pip", "index", "versions", "opt_einsum"), "no package index answers"),
 }
 

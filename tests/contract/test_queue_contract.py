@@ -1,0 +1,494 @@
+"""What every queue must do, in one process and on Redis; and what a queue on Redis must survive."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+from collections import Counter
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from threading import Event, Lock, Thread
+from time import monotonic, sleep
+
+import pytest
+from redis import Redis
+
+from bot.adapters.queues.local import LocalQueue
+from bot.adapters.queues.redis import ArqQueue
+from bot.errors import TransientError, UserError
+from bot.service.ports import Task
+from bot.testing import FrozenClock, InlineQueue
+
+ROOT = Path(__file__).resolve().parents[2]
+SOON_S = 5.0
+
+
+def run(name="a", turn=0, device="cpu"):
+    return Task(kind="run", id=name, turn=turn, device=device)
+
+
+def until(holds, seconds=SOON_S):
+    """Wait until something holds; whether it came to that."""
+    ends = monotonic() + seconds
+    while not holds():
+        if monotonic() > ends:
+            return False
+        sleep(0.01)
+    return True
+
+
+class Server:
+    """A redis-server of our own, without a disk."""
+
+    def __init__(self, *options):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.options = options
+        self.start()
+
+    @property
+    def url(self):
+        return f"redis://127.0.0.1:{self.port}/3"
+
+    def client(self, **options):
+        return Redis(port=self.port, db=3, **options)
+
+    def start(self):
+        argv = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--dir", "/tmp", *self.options]
+        self.process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+        assert until(self._answers), "redis-server does not answer"
+
+    def _answers(self):
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=1):
+                return True
+        except OSError:
+            return False
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def server():
+    server = Server()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["inline", "local", pytest.param("redis", marks=pytest.mark.redis)])
+def queue(request):
+    made = {"inline": InlineQueue, "local": LocalQueue}
+    queue = made[request.param]() if request.param in made else ArqQueue(request.getfixturevalue("server").url)
+    yield queue
+    queue.close()
+
+
+@pytest.fixture
+def remote(server):
+    queue = ArqQueue(server.url)
+    yield queue
+    queue.close()
+
+
+class Worker:
+    """Works on a queue in a thread; tasks whose id starts with "slow" last until they are aborted or `go` is set."""
+
+    def __init__(self, queue, device="cpu", slots=2):
+        self.taken, self.ended, self.aborted, self.peak = [], [], [], 0
+        self.go, self.stop, self._lock = Event(), Event(), Lock()
+        self.thread = Thread(
+            target=queue.work, args=(self.handle,), kwargs={"device": device, "slots": slots, "stop": self.stop}
+        )
+
+    def handle(self, task, event):
+        with self._lock:
+            self.taken.append(task)
+            self.peak = max(self.peak, len(self.taken) - len(self.ended))
+        try:
+            if task.id.startswith("broken"):
+                raise ZeroDivisionError("a defect of the handler")
+            while task.id.startswith("slow") and not self.go.is_set():
+                if event.wait(0.01):
+                    self.aborted.append(task)
+                    break
+        finally:
+            with self._lock:
+                self.ended.append(task)
+
+    def has(self, *tasks, seconds=SOON_S):
+        return until(lambda: Counter(self.taken) >= Counter(tasks), seconds)
+
+
+@contextmanager
+def working(queue, **options):
+    worker = Worker(queue, **options)
+    worker.thread.start()
+    try:
+        yield worker
+    finally:
+        worker.go.set()
+        worker.stop.set()
+        worker.thread.join(10)
+        assert not worker.thread.is_alive()
+
+
+# --- every queue
+
+
+def test_what_is_offered_is_handed_on_once(queue):
+    tasks = [run("a"), run("b", 4), Task(kind="delivery", id="4f5a:ü 1")]
+    queue.offer(tasks[0])
+    with working(queue) as worker:
+        for task in tasks[1:]:
+            queue.offer(task)
+        assert worker.has(*tasks)
+        sleep(0.5)
+    assert Counter(worker.taken) == Counter(tasks)
+
+
+def test_a_delay_is_kept(queue):
+    with working(queue) as worker:
+        began = monotonic()
+        queue.offer(run("later"), delay_s=0.6)
+        queue.offer(run("now"))
+        assert worker.has(run("now"), seconds=0.5)
+        assert worker.has(run("later"))
+        assert 0.59 <= monotonic() - began < 2.0
+
+
+def test_the_same_turn_offered_twice_while_it_waits_is_one(queue):
+    queue.offer(run())
+    queue.offer(run())
+    with working(queue) as worker:
+        assert worker.has(run())
+        sleep(0.5)
+    assert worker.taken == [run()]
+
+
+def test_of_two_offers_the_earlier_counts(queue):
+    for first, second in ((60.0, 0.0), (0.0, 60.0)):
+        queue.offer(run(f"first {first}"), delay_s=first)
+        queue.offer(run(f"first {first}"), delay_s=second)
+    with working(queue) as worker:
+        assert worker.has(run("first 60.0"), run("first 0.0"))
+        sleep(0.3)
+    assert len(worker.taken) == 2
+
+
+def test_a_new_turn_is_handed_on_while_the_first_is_under_way(queue):
+    with working(queue) as worker:
+        for turn in (0, 1):
+            queue.offer(run("slow", turn))
+            assert worker.has(run("slow", turn))
+        assert worker.ended == []
+
+
+def test_what_is_done_can_be_offered_again(queue):
+    with working(queue) as worker:
+        for done in ([run("a", 0)], [run("a", 0), run("a", 1)], [run("a", 0), run("a", 1), run("a", 1)]):
+            queue.offer(done[-1])
+            assert until(partial(lambda expected: worker.ended == expected, done))
+
+
+def test_an_abort_reaches_all_turns_under_way_and_nobody_else(queue):
+    with working(queue, slots=3) as worker:
+        tasks = [run("slow", 0), run("slow", 1), run("slow other")]
+        for task in tasks:
+            queue.offer(task)
+        assert worker.has(*tasks)
+        sleep(0.3)  # a worker on Redis may still be on its way to its ear
+        queue.abort(run("slow", 7))
+        assert until(lambda: Counter(worker.ended) == Counter(tasks[:2]), 2.0)
+        sleep(0.1)
+        assert Counter(worker.aborted) == Counter(tasks[:2])
+
+
+def test_an_abort_of_the_unknown_is_quiet_and_what_waits_stays(queue):
+    queue.offer(run("a"))
+    for name in ("a", "b"):
+        queue.abort(run(name))
+    with working(queue) as worker:
+        queue.abort(run("b"))
+        queue.offer(run("b"))
+        assert worker.has(run("a"), run("b"))
+    assert worker.aborted == []
+
+
+def test_devices_are_kept_apart_and_deliveries_need_none(queue):
+    delivery = Task(kind="delivery", id="d", device="gpu")
+    tasks = [run("c"), run("g", device="gpu"), delivery]
+    for task in tasks:
+        queue.offer(task)
+    with working(queue, device="gpu") as gpu:
+        assert gpu.has(tasks[1])
+        sleep(0.3)
+        with working(queue) as cpu:
+            assert cpu.has(tasks[0], delivery)
+    assert gpu.taken == [tasks[1]]
+    assert Counter(cpu.taken) == Counter([tasks[0], delivery])
+
+
+def test_slots_bound_what_is_under_way(queue):
+    tasks = [run(f"slow {number}") for number in range(7)]
+    for task in tasks:
+        queue.offer(task)
+    with working(queue, slots=3) as worker:
+        assert until(lambda: len(worker.taken) == 3)
+        sleep(0.4)
+        assert len(worker.taken) == 3
+        worker.go.set()
+        assert worker.has(*tasks)
+    assert worker.peak == 3
+
+
+def test_an_error_of_the_handler_is_told_and_the_work_goes_on(queue, caplog):
+    with working(queue, slots=1) as worker:
+        for task in (run("broken"), run("broken too"), run("fine")):
+            queue.offer(task)
+        assert worker.has(run("fine"))
+    told = [record for record in caplog.records if "escaped" in record.message]
+    assert [record.exc_info[0] for record in told] == [ZeroDivisionError] * 2
+    assert "id=broken turn=0" in told[0].message
+
+
+def test_a_stop_waits_for_what_is_under_way_and_takes_nothing_more(queue):
+    with working(queue, slots=1) as worker:
+        queue.offer(run("slow"))
+        assert worker.has(run("slow"))
+        queue.offer(run("next"))
+        worker.stop.set()
+        sleep(0.5)
+        assert worker.thread.is_alive()
+        worker.go.set()
+        worker.thread.join(3)
+        assert not worker.thread.is_alive()
+    assert (worker.ended, worker.aborted) == ([run("slow")], [])
+    with working(queue) as another:
+        assert another.has(run("next"))
+
+
+# --- in the caller's own thread
+
+
+def test_a_drain_hands_on_what_is_offered_meanwhile_and_ignores_delays():
+    queue, seen = InlineQueue(), []
+
+    def handle(task, event):
+        seen.append(task.id)
+        if task.id == "a":
+            queue.offer(run("c"))
+            queue.offer(run("d"), delay_s=900)
+            queue.abort(run("a"))
+            assert event.is_set()
+
+    queue.offer(run("b"), delay_s=60)
+    queue.offer(run("a"))
+    assert [task.id for task in queue.waiting] == ["a", "b"]
+    assert queue.drain(handle) == 4
+    assert seen == ["a", "c", "b", "d"]
+    assert queue.waiting == ()
+
+
+def test_a_drain_with_a_clock_hands_on_what_is_due():
+    clock, seen = FrozenClock(), []
+    queue = InlineQueue(clock)
+    queue.offer(run("a"), delay_s=60)
+    assert queue.drain(lambda task, _: seen.append(task.id)) == 0
+    clock.advance(61)
+    assert queue.drain(lambda task, _: seen.append(task.id)) == 1
+    assert seen == ["a"]
+
+
+def test_a_drain_lets_errors_through_and_does_not_go_on_for_ever():
+    queue = InlineQueue()
+    queue.offer(run("a"))
+    with pytest.raises(ZeroDivisionError):
+        queue.drain(lambda *_: 1 / 0)
+    queue.offer(run("b"))
+    with pytest.raises(RuntimeError, match="after 50"):
+        queue.drain(lambda task, _: queue.offer(task, 30), most=50)
+
+
+# --- on Redis
+
+
+@pytest.mark.redis
+def test_redis_may_restart_again_and_again(server, remote):
+    with working(remote, slots=2) as worker:
+        remote.offer(run("slow"))
+        assert worker.has(run("slow"))
+        for turn in range(1, 4):
+            server.stop()
+            began = monotonic()
+            with pytest.raises(TransientError):
+                remote.offer(run("lost", turn))
+            assert monotonic() - began < 2.0
+            sleep(0.7)
+            server.start()
+            remote.offer(run("a", turn))
+            assert worker.has(run("a", turn))
+        assert worker.ended.count(run("slow")) == 0
+        assert until(lambda: server.client().pubsub_numsub("reprise:aborts")[0][1] == 1)
+        remote.abort(run("slow"))
+        assert until(lambda: worker.aborted == [run("slow")], 2.0)
+
+
+@pytest.mark.redis
+def test_a_worker_that_starts_without_redis_waits_for_it(server, remote):
+    server.stop()
+    with working(remote) as worker:
+        sleep(0.5)
+        server.start()
+        remote.offer(run())
+        assert worker.has(run())
+
+
+@pytest.mark.redis
+def test_an_emptied_redis_loses_what_waited_and_nothing_else(server, remote):
+    with working(remote, slots=1) as worker:
+        remote.offer(run("slow"))
+        assert worker.has(run("slow"))
+        remote.offer(run("lost"))
+        with server.client() as client:
+            client.flushall()
+        remote.offer(run("kept"))
+        worker.go.set()
+        assert worker.has(run("kept"))
+    assert worker.taken == [run("slow"), run("kept")]
+
+
+DOOMED = """
+import sys, time
+from threading import Event
+from bot.adapters.queues.redis import ArqQueue
+def handle(task, event):
+    print(task.id, flush=True)
+    time.sleep(600)
+ArqQueue(sys.argv[1]).work(handle, device="cpu", slots=2, stop=Event())
+"""
+
+
+@pytest.mark.redis
+def test_what_a_killed_worker_had_is_taken_at_once_under_a_new_turn(server, remote):
+    with subprocess.Popen([sys.executable, "-c", DOOMED, server.url], cwd=ROOT, stdout=subprocess.PIPE, text=True) as doomed:
+        for name in ("a", "b"):
+            remote.offer(run(name))
+        assert {doomed.stdout.readline().strip() for _ in "ab"} == {"a", "b"}
+        remote.offer(run("waiting"))
+        doomed.kill()
+        doomed.wait()
+    with working(remote, slots=1) as worker:
+        assert worker.has(run("waiting"))
+        remote.offer(run("a", 1))
+        assert worker.has(run("a", 1), seconds=1.0)
+        remote.offer(run("b", 0))
+        assert worker.has(run("b", 0), seconds=1.0)
+    assert len(worker.taken) == 3
+    with server.client() as client:
+        assert client.keys() == []
+
+
+def job(**changes):
+    return json.dumps({"t": None, "f": "look", "a": [run().model_dump()], "k": {}, "et": 1_700_000_000_000} | changes).encode()
+
+
+MALFORMED = {
+    "garbage": b"\xff\x00garbage",
+    "pickled": pickle.dumps({"t": None, "f": "look", "a": (), "k": {}, "et": 0}),
+    "no object": b"[]",
+    "without a time": b'{"t": null, "f": "look", "a": [], "k": {}}',
+    "a time that is none": job(et="now"),
+    "a time past all calendars": job(et=10**20),
+    "arguments that are none": job(a=7),
+    "no arguments": job(a=[]),
+    "more arguments": job(a=[{}, {}], k={"x": 1}),
+    "of a newer version": job(a=[{"kind": "run", "id": "a", "colour": "red"}]),
+    "another function": job(f="send_mail"),
+    "no job": None,
+}
+
+
+@pytest.mark.redis
+def test_what_is_no_task_of_ours_is_told_and_dropped(server, remote, caplog):
+    with server.client() as client:
+        for name, raw in MALFORMED.items():
+            if raw is not None:
+                client.set(f"arq:job:{name}", raw)
+            client.zadd("reprise:cpu", {name: 1})
+        client.zadd("reprise:cpu", {b"\xff\xfe": 1})
+        remote.offer(run("fine"))
+        with working(remote, slots=1) as worker:
+            assert worker.has(run("fine"))
+            assert until(lambda: client.keys() == [])
+    assert worker.taken == [run("fine")]
+    told = "\n".join(record.getMessage() for record in caplog.records)
+    assert [name for name in MALFORMED if name not in told] == []
+    assert r"\xff\xfe" in told
+
+
+@pytest.mark.redis
+def test_a_redis_that_is_silent_holds_nobody_up(server, remote):
+    remote.offer(run())
+    server.process.send_signal(signal.SIGSTOP)
+    try:
+        for most in (2.0, 0.1):
+            began = monotonic()
+            with pytest.raises(TransientError):
+                remote.offer(run())
+            assert monotonic() - began < most
+    finally:
+        server.process.send_signal(signal.SIGCONT)
+    assert until(lambda: quietly(remote))
+
+
+def quietly(queue):
+    try:
+        queue.offer(run())
+    except TransientError:
+        return False
+    return True
+
+
+@pytest.mark.redis
+def test_a_password_is_in_no_error(caplog):
+    server = Server("--requirepass", "right-one")
+    try:
+        for url in (f"redis://:wr0ng-one@127.0.0.1:{server.port}/0", f"redis://:wr0ng-one@127.0.0.1:{server.port + 1}/0"):
+            queue = ArqQueue(url)
+            with pytest.raises(TransientError) as raised:
+                queue.offer(run())
+            with working(queue):
+                sleep(0.3)
+            queue.close()
+            assert "wr0ng" not in f"{raised.value} {raised.value.fix} {caplog.text}"
+        assert "does not answer" in caplog.text
+        queue = ArqQueue(f"redis://:right%2Done@127.0.0.1:{server.port}/0")
+        queue.offer(run())
+        with working(queue) as worker:
+            assert worker.has(run())
+        queue.close()
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("url", ["redis://:pa/ss@localhost:6379/0", "http://localhost", "redis://localhost:port"])
+def test_an_address_that_is_none_is_told_without_its_password(url):
+    with pytest.raises(UserError) as raised:
+        ArqQueue(url)
+    assert "pa" not in str(raised.value).replace("cannot", "")
+    assert raised.value.__cause__ is None
+    assert raised.value.__suppress_context__
+
+
+def test_a_process_that_only_offers_does_not_carry_a_worker():
+    code = "import sys; import bot.adapters.queues.redis; sys.exit('arq' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, env=dict(os.environ)).returncode == 0

@@ -2,65 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
 
 from bot.service.pacing import NotYet, Paced
 from bot.service.ports import Hook, Target, Throttled
-from bot.testing import FakeGitHub, FrozenClock
+from bot.testing import FakeGitHub, FrozenClock, MemoryStore
 
 TARGET = Target(installation=5, repository="octo/net")
 
 
 @dataclass
-class Ledger:
-    """The part of a store that paces: a gap after each write, a longer one before what notifies."""
-
-    clock: FrozenClock
-    gap_s: float = 1.0
-    notify_s: float = 3.0
-    last: float = -100.0
-    last_loud: float = -100.0
-    booked: list[tuple[float, bool]] = field(default_factory=list)
-    held: list[tuple[int, float]] = field(default_factory=list)
-
-    def reserve_write(self, installation: int, *, notifies: bool) -> float:
-        assert installation == 5
-        due = max(self.last + self.gap_s, self.last_loud + self.notify_s if notifies else 0.0)
-        if due > self.clock.now:
-            return due - self.clock.now
-        self.last = self.clock.now
-        self.last_loud = self.clock.now if notifies else self.last_loud
-        self.booked.append((self.clock.now, notifies))
-        return 0.0
-
-    def hold_writes(self, installation: int, after_s: float) -> None:
-        self.held.append((installation, after_s))
-
-
-@dataclass
 class Desk:
     clock: FrozenClock
-    ledger: Ledger
+    store: MemoryStore
     hub: FakeGitHub
     paced: Paced
     naps: list[float]
 
+    @property
+    def held(self) -> float:
+        """Seconds until the next quiet write."""
+        return self.store.reserve_write(5, notifies=False)
 
-@pytest.fixture
-def desk() -> Desk:
+
+def desk_with(gap_s: float = 1.0, notify_gap_s: float = 3.0) -> Desk:
     clock, naps, hub = FrozenClock(1000.0), list[float](), FakeGitHub()
     hub.repository("octo/net", 5)
     hub.issue("octo/net", 7)
-    ledger = Ledger(clock)
+    store = MemoryStore(clock, write_gap_s=gap_s, notify_gap_s=notify_gap_s)
 
     def sleep(seconds: float) -> None:
         naps.append(seconds)
         clock.advance(seconds)
 
-    return Desk(clock, ledger, hub, Paced(hub, ledger, clock=clock, sleep=sleep), naps)  # type: ignore[arg-type]
+    return Desk(clock, store, hub, Paced(hub, store, clock=clock, sleep=sleep), naps)
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return desk_with()
 
 
 def test_a_write_waits_in_small_steps_for_its_turn(desk):
@@ -70,23 +53,32 @@ def test_a_write_waits_in_small_steps_for_its_turn(desk):
     assert sum(desk.naps) == pytest.approx(1.0)
     assert max(desk.naps) <= 0.25
     desk.paced.create_comment(TARGET, 7, "three")
-    assert desk.ledger.booked == [(1000.0, True), (pytest.approx(1001.0), False), (pytest.approx(1003.0), True)]
+    assert desk.clock.now == pytest.approx(1003.0)
     assert [each.what for each in desk.hub.writes] == ["create_comment", "update_comment", "create_comment"]
 
 
-def test_what_takes_longer_is_put_off_at_once(desk):
-    desk.ledger.gap_s = 5.5
+def test_what_takes_longer_is_put_off_at_once():
+    desk = desk_with(5.5)
     desk.paced.react(TARGET, 7, None, "eyes")
     with pytest.raises(NotYet) as caught:
         desk.paced.react(TARGET, 7, None, "+1")
     assert caught.value.after_s == pytest.approx(5.5)
     assert desk.naps == []
     assert len(desk.hub.writes) == 1
-    assert desk.ledger.held == []
 
 
-def test_the_writes_of_one_call_share_its_patience(desk):
-    desk.ledger.gap_s = 3.0
+def test_what_our_own_pace_puts_off_holds_nothing_else():
+    desk = desk_with(notify_gap_s=20.0)
+    desk.paced.create_comment(TARGET, 7, "one")
+    with pytest.raises(NotYet) as caught:
+        desk.paced.create_comment(TARGET, 7, "two")
+    assert caught.value.after_s == pytest.approx(20.0)
+    desk.paced.react(TARGET, 7, None, "eyes")
+    assert desk.clock.now == pytest.approx(1001.0)
+
+
+def test_the_writes_of_one_call_share_its_patience():
+    desk = desk_with(3.0)
     desk.hub.issue("octo/net", 7).labels += ["old", "older"]
     with pytest.raises(Throttled) as caught:
         desk.paced.labels(TARGET, 7, "new", ["old", "older"], "ffffff", "")
@@ -101,19 +93,25 @@ def test_the_writes_of_one_call_share_its_patience(desk):
 def test_each_label_write_is_booked(desk):
     desk.hub.issue("octo/net", 7).labels.append("old")
     desk.paced.labels(TARGET, 7, "new", ["old", "not on"], "ffffff", "")
-    assert [each[0] for each in desk.ledger.booked] == pytest.approx([1000.0, 1001.0, 1002.0])
+    assert desk.clock.now == pytest.approx(1002.0)
     desk.paced.labels(TARGET, 7, "new", ["old"], "ffffff", "")
-    assert len(desk.ledger.booked) == 3
+    assert desk.clock.now == pytest.approx(1002.0)
+    assert len(desk.hub.writes) == 3
 
 
 def test_when_github_asks_to_wait_everyone_does(desk):
-    desk.hub.fail(Throttled("wait", 90))
-    with pytest.raises(Throttled):
-        desk.paced.create_comment(TARGET, 7, "text")
     desk.hub.fail(Throttled("wait", 30))
     with pytest.raises(Throttled):
         desk.paced.permission(TARGET, "mona")
-    assert desk.ledger.held == [(5, 90), (5, 30)]
+    assert desk.held == 30
+    desk.clock.advance(30)
+    desk.hub.fail(Throttled("wait", 90))
+    with pytest.raises(Throttled):
+        desk.paced.create_comment(TARGET, 7, "text")
+    assert desk.held == 90
+    with pytest.raises(NotYet):
+        desk.paced.react(TARGET, 7, None, "eyes")
+    assert desk.hub.writes == []
 
 
 def test_reads_are_not_booked(desk):
@@ -124,7 +122,7 @@ def test_reads_are_not_booked(desk):
     desk.paced.clone_token(TARGET)
     desk.paced.hooks(datetime(2020, 1, 1, tzinfo=UTC))
     desk.paced.redeliver(3)
-    assert desk.ledger.booked == []
+    assert (desk.held, desk.naps) == (0, [])
     assert [each.what for each in desk.hub.writes] == ["redeliver"]
 
 
@@ -141,7 +139,10 @@ class Plain:
 
 
 def test_a_github_that_cannot_say_is_booked_once_a_call(desk):
-    plain = Paced(Plain(desk.hub), desk.ledger, clock=desk.clock, sleep=desk.clock.advance)  # type: ignore[arg-type]
+    plain = Paced(Plain(desk.hub), desk.store, clock=desk.clock, sleep=desk.clock.advance)  # type: ignore[arg-type]
     plain.labels(TARGET, 7, "new", [], "ffffff", "")
+    assert desk.clock.now == pytest.approx(1000.0)
     plain.create_comment(TARGET, 7, "text")
-    assert [each[1] for each in desk.ledger.booked] == [False, True]
+    assert desk.clock.now == pytest.approx(1001.0)
+    plain.create_comment(TARGET, 7, "text")
+    assert desk.clock.now == pytest.approx(1004.0)

@@ -8,7 +8,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial
 from threading import Event
 from types import FrameType
@@ -26,6 +26,7 @@ from handlers import logs
 from handlers.server import address, bound, make
 
 _LOOK_S = 2.0
+_DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 _log = logging.getLogger("reprise")
 
 
@@ -75,18 +76,20 @@ def serve(*, embedded: bool, host: str | None, port: int | None, slots: int) -> 
 
 def work(device: Device, *, slots: int) -> None:
     """Work on what the queue offers until a signal; what is under way is given back, and goes on elsewhere."""
-    settings, stop = load(), Event()
+    settings = load()
     logs.to_stderr(settings.secrets)
-    with heard(stop.set):
-        if not settings.registered:
-            _log.info("No App is registered yet: waiting for %s", settings.app_file.absolute())
-            settings = _awaited(stop)
-        if stop.is_set():
-            return
-        logs.to_stderr(settings.secrets)
-        with closing(hosting.store(settings)) as store, closing(hosting.queue(settings)) as queue:
-            _say_where(settings, "the queue between processes")
-            _work(settings, store, queue, (device,), slots, stop)
+    if not settings.registered:
+        _log.info("No App is registered yet: waiting for %s", settings.app_file.absolute())
+        settings = _awaited()
+    if not settings.registered:
+        return
+    from bot.worker import run
+
+    logs.to_stderr(settings.secrets)
+    with closing(hosting.store(settings)) as store, closing(hosting.queue(settings)) as queue:
+        service = hosting.service(settings, store, queue, hosting.hub(settings))
+        _say_where(settings, "the queue between processes")
+        run(service.handle, queue, device=device, slots=slots, ticks=service.ticks(), secrets=settings.secrets)
 
 
 def _serve(settings: Settings, store: Store, queue: Queue, door: Door, slots: int) -> None:
@@ -95,13 +98,10 @@ def _serve(settings: Settings, store: Store, queue: Queue, door: Door, slots: in
 
     logs.to_stderr(settings.secrets)
     app = application.create(settings, store, queue, extra_routes=pages.routes(store, settings))
-    _log.info("Listening on %s", address(door.sock))
-    _log.info("GitHub delivers to %s/webhook", settings.public_url)
-    _say_where(settings, "the queue between processes" if not slots else "")
-    if not slots:
-        door.serve(app)
-        return
-    with _beside(lambda: _work(settings, store, queue, ("cpu", "gpu"), slots, door.stop), door):
+    with _beside(settings, store, queue, door, slots) if slots else nullcontext():
+        _log.info("Listening on %s", address(door.sock))
+        _log.info("GitHub delivers to %s/webhook", settings.public_url)
+        _say_where(settings, "" if slots else "the queue between processes")
         door.serve(app)
 
 
@@ -129,34 +129,26 @@ def _set_up(settings: Settings, door: Door) -> Settings:
     return settings if door.stop.is_set() else _at(load(), door.sock)
 
 
-def _work(settings: Settings, store: Store, queue: Queue, devices: tuple[Device, ...], slots: int, stop: Event) -> None:
-    from bot.worker import Tick, run
+@contextmanager
+def _beside(settings: Settings, store: Store, queue: Queue, door: Door, slots: int) -> Iterator[None]:
+    """Work in threads of this process while the block serves. When one of them ends, so do all."""
+    from bot.worker import run
 
     service = hosting.service(settings, store, queue, hosting.hub(settings))
-    _log.info("Working on %s runs, %d at once", " and ".join(devices), slots)
-    with ThreadPoolExecutor(len(devices), "worker") as pool:
-        ticks: tuple[Tick, ...] = service.ticks()
+    ticks = service.ticks()
+    with ThreadPoolExecutor(2, "work") as pool:
         working: list[Future[None]] = []
-        for device in devices:
-            work = partial(run, service.handle, queue, device=device, slots=slots, ticks=ticks, stop=stop)
-            working.append(pool.submit(work))
-            working[-1].add_done_callback(lambda _: stop.set())
+        for device in _DEVICES:
+            each = partial(run, service.handle, queue, device=device, slots=slots, stop=door.stop, secrets=settings.secrets)
+            working.append(pool.submit(each, ticks=ticks))
+            working[-1].add_done_callback(lambda _: door.close())
             ticks = ()  # one of them is enough
-    for each in working:
-        each.result()
-
-
-@contextmanager
-def _beside(work: Callable[[], None], door: Door) -> Iterator[None]:
-    """Work in a thread of its own while the block serves. When one of the two ends, so does the other."""
-    with ThreadPoolExecutor(1, "work") as pool:
-        working = pool.submit(work)
-        working.add_done_callback(lambda _: door.close())
         try:
             yield
         finally:
             door.stop.set()
-    working.result()
+    for done in working:
+        done.result()
 
 
 @contextmanager
@@ -186,11 +178,12 @@ def _queue(settings: Settings, *, embedded: bool) -> Queue:
     return LocalQueue()
 
 
-def _awaited(stop: Event) -> Settings:
-    """The settings once the setup page of another process has written the App's file."""
-    settings = load()
-    while not settings.registered and not stop.wait(_LOOK_S):
-        settings = load()
+def _awaited() -> Settings:
+    """The settings once the setup page of another process has written the App's file, or a signal has come."""
+    settings, stop = load(), Event()
+    with heard(stop.set):
+        while not settings.registered and not stop.wait(_LOOK_S):
+            settings = load()
     return settings
 
 

@@ -10,7 +10,7 @@ from bot.models.verdict import NeedsHardware, NeedsInfo, NotABug
 from bot.render import words
 from bot.render.details import attempts, environment, evidence
 from bot.render.folds import LIMIT, Block, Fold, assemble
-from bot.render.sanitize import bullets, clean, code_span, fence, html_text, prose, redact, shorten_paths
+from bot.render.sanitize import bullets, clean, code_span, fence, prose, redact, shorten_paths
 
 UNFOLDED = 25
 _ROWS = 6
@@ -114,7 +114,7 @@ def _footer(report: Report, run: str) -> str:
     parts = [words.provenance(report)]
     if report.signature_hash and report.attempts:
         parts.append(f"What counts was fixed before the first run: {code_span(report.signature_hash[:12])}.")
-    ends = [f"Reprise {html_text(report.version)}".strip()]
+    ends = [prose(f"Reprise {report.version}", limit=60)]
     ends += [words.duration(report)] if report.seconds.get("total") else []
     ends += [f"run {code_span(run)}"] if run else []
     return f"<sub>{' '.join(parts)} {' · '.join(ends)}</sub>"

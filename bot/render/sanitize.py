@@ -51,14 +51,22 @@ _HOME = re.compile(r"(?<![\w.])(?:(?:[A-Za-z]:)?[/\\](?:home|Users)[/\\][^\s/\\'
 
 _INLINE_CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _SPECIAL = re.compile(r"[\\`*_\[\]|~]")
-_LINE_START = re.compile(r"^(?:[#+\-=>]|\d+(?=[.)]))")
+_LINE_START = re.compile(r"^(?:[#+\-=>/]|\d+(?=[.)]))")
+
+# Comments of ours are found by a hidden marker; no outside text, not even in code, may hold one.
+_MARKER = re.compile(r"<!--(?=\s*reprise\b)", re.IGNORECASE)
+# Some bots take commands from the bare lines of a comment, those of code among them.
+_COMMAND = re.compile(r"^[ \t]{0,3}(?=/[a-z][\w-]*(?:\s|$)|@[\w-]+[ \t]+\w)", re.IGNORECASE | re.MULTILINE)
+# GitHub links hashes of commits, and draws emoji by their names.
+_COMMIT = re.compile(r"(?<![\w&#])(?<!\d\.)[0-9a-f]{7,40}(?!\w)", re.IGNORECASE)
+_EMOJI = re.compile(r":(?=([\w+\\-]{1,50}):)")
 
 
 def clean(text: str) -> str:
-    """Text without terminal control, invisible and direction-changing characters; line ends become newlines."""
+    """Text without terminal control, invisible and direction-changing characters, or our marker; line ends become newlines."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\u2028", "\n").replace("\u2029", "\n")
     text = _SELECTORS.sub("", _ANSI.sub("", text))
-    return _UNUSUAL.sub(lambda match: _visible(match.group()), text)
+    return _MARKER.sub("<!- -", _UNUSUAL.sub(lambda match: _visible(match.group()), text))
 
 
 def _visible(char: str) -> str:
@@ -99,6 +107,8 @@ def _defused(text: str) -> str:
     """Breaks whatever GitHub turns into a notification, a reference or a link, in text that is already escaped."""
     text = text.replace("@", "@" + BREAK).replace("://", f":{BREAK}//")
     text = re.sub(r"(?<!&)#(?=\w)", "#" + BREAK, text)
+    text = _COMMIT.sub(lambda match: BREAK.join(re.findall(".{1,6}", match.group())), text)
+    text = _EMOJI.sub(lambda match: ":" if match[1].isdigit() and match[1] not in {"100", "1234"} else ":" + BREAK, text)
     text = re.sub(r"(?i)\b(gh)-(?=\d)", rf"\1{BREAK}-", text)
     return re.sub(r"(?i)(?<![a-z0-9])(www)\.", rf"\1{BREAK}.", text)
 
@@ -148,7 +158,7 @@ def code_span(text: str, *, limit: int = 300, cell: bool = False) -> str:
 
 def fence(text: str, tag: str = "") -> str:
     """A fenced block whose marks are longer than any run of backticks inside, so that nothing in it can close it."""
-    body = clean(text).strip("\n")
+    body = _COMMAND.sub("    ", clean(text)).strip("\n")
     ticks = "`" * max(3, _longest_run(body, "`") + 1)
     return f"{ticks}{tag}\n{body}\n{ticks}"
 

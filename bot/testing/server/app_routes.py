@@ -6,7 +6,7 @@ from datetime import timedelta
 from urllib.parse import urlencode
 
 from bot.testing.server.access import LEVELS
-from bot.testing.server.call import Call, Refusal, Reply, World, not_found, the_repository
+from bot.testing.server.call import Call, Refusal, Reply, World, not_found, page_size, the_repository
 from bot.testing.server.records import HookDelivery, Installation, Json, now, stamp
 from bot.testing.server.routing import Route
 
@@ -42,7 +42,8 @@ def _narrowed(world: World, call: Call, one: Installation) -> list[str] | None:
     names, ids = call.field("repositories"), call.field("repository_ids")
     if names is None and ids is None:
         return None
-    covered = [world.state.repositories[name.lower()] for name in one.repositories]
+    known = world.state.repositories
+    covered = [known[name.lower()] for name in one.repositories if name.lower() in known]
     chosen = [each for each in covered if each.name.lower() in map(str.lower, names or ()) or each.id in (ids or ())]
     if len(chosen) < len(set(map(str.lower, names or ()))) + len(set(ids or ())):
         message = "There is at least one repository that does not exist or is not accessible to the parent installation."
@@ -89,7 +90,7 @@ def delivery(one: HookDelivery) -> Json:
 
 def list_deliveries(world: World, call: Call) -> Reply:
     """Deliveries of the last three days, the newest first, by cursor."""
-    size = min(max(int(call.query.get("per_page", "30")), 1), 100)
+    size = page_size(call)
     cursor = call.query.get("cursor", "").removeprefix("v1_")
     if not cursor.isdigit() and "cursor" in call.query:
         raise Refusal(400, "Invalid cursor")

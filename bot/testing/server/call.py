@@ -51,6 +51,11 @@ class Call:
         """A field of the body, None when there is none."""
         return self.body.get(name) if isinstance(self.body, dict) else None
 
+    def number(self, name: str, otherwise: int) -> int:
+        """A positive number of the query."""
+        value = self.query.get(name, "")
+        return max(int(value), 1) if value.isascii() and value.isdigit() else otherwise
+
 
 @dataclass(slots=True)
 class Reply:
@@ -111,10 +116,14 @@ def the_comment(world: World, call: Call) -> Comment:
     return found
 
 
+def page_size(call: Call) -> int:
+    """How many things a page holds: 30, or what was asked for up to 100."""
+    return min(call.number("per_page", 30), 100)
+
+
 def paged(call: Call, things: list[Any], show: Callable[[Any], Json]) -> Reply:
     """One page of a list, with the Link header."""
-    size = min(max(int(call.query.get("per_page", "30")), 1), 100)
-    page = max(int(call.query.get("page", "1")), 1)
+    size, page = page_size(call), call.number("page", 1)
     last = max(-(-len(things) // size), 1)
     links = {"prev": page - 1, "next": page + 1, "last": last, "first": 1}
     shown = [name for name in links if (name in {"next", "last"} and page < last) or (name in {"prev", "first"} and page > 1)]

@@ -122,6 +122,6 @@ class Events:
         return {"action": action, "installation": shown, "sender": self._bodies.user(sender or one.account)}
 
     def _short(self, name: str) -> Json:
-        one = self._state.repository(name)
+        one = self._state.repository(name, installed=False)
         short = {"id": one.id, "node_id": node("Repository", one.id), "name": one.name}
         return {**short, "full_name": one.full_name, "private": one.private}

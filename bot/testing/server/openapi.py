@@ -17,6 +17,7 @@ import jsonschema
 from bot.testing.server.records import Json
 from bot.testing.server.routing import template_pattern
 
+_DATA = {"enum", "example", "examples", "default"}
 _GENERAL = {400, 401, 403, 404, 422, 429, 500, 502, 503}
 
 
@@ -41,11 +42,16 @@ def translated(schema: Any) -> Any:
         return schema
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
-    kept = {key: value if key in {"enum", "example", "default"} else translated(value) for key, value in schema.items()}
+    kept = {key: value if key in _DATA else _members(key, value) for key, value in schema.items()}
     if kept.get("nullable") is not True:
         return kept
     del kept["nullable"]
     return {"anyOf": [{"enum": [None]}, kept]}
+
+
+def _members(key: str, value: Any) -> Any:
+    """The value of a keyword; `properties` holds schemas under names that may look like keywords, such as "default"."""
+    return {name: translated(each) for name, each in value.items()} if key == "properties" else translated(value)
 
 
 @dataclass(frozen=True)

@@ -93,7 +93,7 @@ class State:
             made = Repository(self.new_id(), name, private, default_branch)
             self.user(made.owner, "Organization")
             self.repositories[name.lower()] = made
-            if installed:
+            if installed and self.covering(name) is None:
                 here = [each for each in self.installations.values() if each.account.lower() == made.owner.lower()]
                 (here or [self.installations[self.installation(made.owner)]])[0].repositories.append(name)
             return made

@@ -23,7 +23,7 @@ from bot.exits import OTHER, boundary, stoppable
 from bot.models.job import Job, Options
 from bot.models.report import Report
 from bot.ports import Listener
-from bot.settings import Settings, load
+from bot.settings import Settings, host, load
 from sandbox import overhead as starts
 from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.process import ProcessSandbox
@@ -122,6 +122,35 @@ def killing(
                 console.print(f"  killed after {kill.after_s:.2f} s: {'clean' if kill.clean else 'NOT CLEAN'}")
         Console().print(kills_table(kills))
         if not all(kill.clean for kill in kills):
+            raise typer.Exit(OTHER)
+
+
+@app.command()
+def deliveries(
+    count: Annotated[int, typer.Option(min=1, help="Deliveries in all.", metavar="N")] = 200,
+    duplicates: Annotated[float, typer.Option(min=0, max=0.9, help="Part of them that repeats others.", metavar="P")] = 0.3,
+    kills: Annotated[int, typer.Option(min=0, help="Kills of web and worker processes.", metavar="N")] = 50,
+    rate: Annotated[float, typer.Option(min=0.1, help="Deliveries a second.", metavar="R")] = 2.0,
+    sandbox: _Sandbox = "auto",
+    database: Annotated[str, typer.Option(help="A database's address; default a new SQLite file.", metavar="URL")] = "",
+    openapi: Annotated[
+        Path | None, typer.Option(help="GitHub's api.github.com.json: every request is held against it.", metavar="FILE")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Chooses moments and victims.", metavar="N")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
+) -> None:
+    """Kill the App's processes while deliveries stream in: each must end in exactly one run and one comment."""
+    with boundary():
+        from bot.bench import deliveries as storms  # a web server and a database, which no other bench needs
+
+        console, settings = Console(stderr=True), load()
+        plan = storms.Plan(
+            deliveries=count, duplicates=duplicates, kills=kills, rate=rate, sandbox=sandbox, database=database, seed=seed,
+            openapi=openapi, cache=settings.cache_dir, environ=host(),
+        )  # fmt: skip
+        outcome = storms.storm(plan, lambda text: console.print(text))
+        typer.echo(outcome.model_dump_json(indent=2) if as_json else storms.told(outcome))
+        if not outcome.right:
             raise typer.Exit(OTHER)
 
 

@@ -46,7 +46,7 @@ class House:
     daily_runs: int = 500
     daily_minutes: int = 2_880
     keep_days: int = 90
-    takes: int = 4
+    takes: int = 10
 
 
 @dataclass

@@ -10,7 +10,7 @@ from bot.service.ports import Hook
 
 _log = logging.getLogger(__name__)
 _LOOK_BACK = timedelta(days=2)  # GitHub keeps deliveries for three
-_UNDER_WAY = timedelta(seconds=60)
+_UNDER_WAY = timedelta(seconds=30)  # GitHub waits ten for an answer
 _MOST = 50
 _TRIES = 5  # what we refuse that often (a wrong secret, say) will not get better by sending it again
 

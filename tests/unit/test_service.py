@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 
 import pytest
 
@@ -42,12 +42,19 @@ class App:
     def __init__(self, program=lambda spec: FAILS, **house):
         self.hub = FakeGitHub()
         self.hub.repository("acme/lib").permissions.update(max="write", tria="triage")
-        self.store = MemoryStore(write_gap_s=0, notify_gap_s=0)
+        self.ahead = 0.0
+        self.store = MemoryStore(clock=lambda: time() + self.ahead, write_gap_s=0, notify_gap_s=0)
         self.queue = InlineQueue()
         self.program, self.worked, self.clones = program, [], []
         self.house = House(**{"public_url": "https://reprise.example", "beat_s": 0.02, "lease_s": 5.0, **house})
         self.service = self.another()
         self.guids = 0
+
+    def later(self, seconds=3600.0):
+        """Time passes, and whatever waited for it is looked at."""
+        self.ahead += seconds
+        reaping.reap(self.service.office)
+        self.queue.drain(self.service.handle)
 
     def another(self):
         """Another worker over the same store and queue."""
@@ -370,7 +377,7 @@ def test_an_answer_lost_on_the_way_makes_no_second_comment():
     app.hub.lose_answer(TransientError("connection reset"), "create_comment")
     app.deliver()
     assert app.runs()[0].state is RunState.REPORTED
-    app.queue.drain(app.another().handle)
+    app.later()
     assert app.runs()[0].state is RunState.FINISHED
     assert len(app.ours()) == 1
     assert len(app.worked) == 1, "the verdict was kept; only the telling is done again"
@@ -381,7 +388,8 @@ def test_github_asking_to_wait_defers_the_telling():
     app.hub.fail(Throttled("secondary limit", 60.0), "create_comment")
     app.deliver()
     assert (app.runs()[0].state, app.ours()) == (RunState.REPORTED, [])
-    app.queue.drain(app.service.handle)
+    app.later()
+    assert (app.runs()[0].state, len(app.ours())) == (RunState.FINISHED, 1)
 
 
 def test_a_deleted_sticky_comment_comes_back_with_the_verdict_only():
@@ -452,6 +460,6 @@ def test_a_delivery_looked_at_twice_is_answered_once():
     app = App()
     app.hub.fail(TransientError("away"), "react")
     delivery = app.deliver("comment", command("help"), sender="passer-by")
-    app.queue.drain(app.service.handle)
+    app.later()
     assert len(app.ours()) == 1
     assert app.reactions(delivery) == {"+1"}

@@ -1,0 +1,1 @@
+"""The steps; a published one is never edited."""

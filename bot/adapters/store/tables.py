@@ -1,0 +1,174 @@
+"""The tables. Times are epoch seconds; 0 stands for no lease and no deferral. Whole objects are kept as JSON text."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Dialect,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+
+from bot.service import keep
+
+REVISION = "0001"
+"""The migration that leads to these tables."""
+
+
+class Words(TypeDecorator[str]):
+    """Text in which nothing is left that a database would refuse; what is looked up passes the same way."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
+        """On the way in."""
+        return None if value is None else keep.text(value)
+
+
+def _counted() -> Column[int]:
+    return Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
+
+
+def _of_run(**options: bool) -> Column[str]:
+    return Column("run", Words, ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, **options)  # type: ignore[arg-type]
+
+
+def _text(name: str) -> Column[str]:
+    return Column(name, Words, nullable=False)
+
+
+def _whole(name: str) -> Column[int]:
+    return Column(name, Integer, nullable=False)
+
+
+def _big(name: str) -> Column[int]:
+    return Column(name, BigInteger, nullable=False)
+
+
+def _real(name: str) -> Column[float]:
+    return Column(name, Double, nullable=False)
+
+
+def _offered() -> tuple[Column[int] | Column[float] | Column[str], ...]:
+    """What a delivery and a run have in common: both are offered, leased and given back."""
+    return _whole("turn"), _real("offered_at"), _real("not_before"), _text("owner"), _real("lease_until")
+
+
+metadata = MetaData()
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("guid", Words, primary_key=True),
+    _text("state"),
+    _text("body"),
+    _text("error"),
+    _whole("tries"),
+    *_offered(),
+    Column("finished_at", Double),
+    Index("deliveries_by_state", "state", "offered_at"),
+    Index("deliveries_by_end", "finished_at"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    _counted(),
+    Column("id", Words, nullable=False, unique=True),
+    _text("delivery"),
+    _whole("ordinal"),
+    _big("installation"),
+    _text("repository"),
+    _big("number"),
+    _text("requester"),
+    _text("device"),
+    _text("plan"),
+    _text("state"),
+    *_offered(),
+    _whole("takes"),
+    _text("approved_by"),
+    _text("cancelled_by"),
+    _text("stage"),
+    _text("progress"),
+    _text("verdict"),
+    _text("error"),
+    _real("seconds"),
+    _real("created_at"),
+    Column("started_at", Double),
+    Column("finished_at", Double),
+    UniqueConstraint("delivery", "ordinal", name="runs_once"),
+    Index("runs_by_issue", "repository", "number"),
+    Index("runs_by_installation", "installation"),
+    Index("runs_by_state", "state", "offered_at"),
+    Index("runs_by_start", "started_at"),
+    Index("runs_by_end", "finished_at"),
+    Index("runs_by_verdict", "verdict"),
+)
+
+# Apart from `runs`, whose rows are written anew with every heartbeat.
+requests = Table("requests", metadata, _of_run(primary_key=True), _text("body"))
+
+attempts = Table(
+    "attempts",
+    metadata,
+    _of_run(primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    _text("body"),
+    _text("script"),
+    _text("log"),
+)
+
+reports = Table("reports", metadata, _of_run(primary_key=True), _text("body"))
+
+costs = Table(
+    "costs",
+    metadata,
+    _counted(),
+    _of_run(),
+    _real("at"),
+    _big("calls"),
+    _big("input_tokens"),
+    _big("output_tokens"),
+    _real("usd"),
+    Index("costs_by_run", "run"),
+    Index("costs_by_time", "at"),
+)
+
+comments = Table(
+    "comments",
+    metadata,
+    Column("repository", Words, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("key", Words, primary_key=True),
+    _big("comment"),
+    _text("digest"),
+)
+
+writes = Table(
+    "writes",
+    metadata,
+    _counted(),
+    _big("installation"),
+    _real("at"),
+    Column("notifies", Boolean, nullable=False),
+    Index("writes_by_installation", "installation", "at"),
+)
+
+holds = Table(
+    "holds",
+    metadata,
+    Column("installation", BigInteger, primary_key=True, autoincrement=False),
+    _real("until"),
+)
+
+switches = Table("switches", metadata, Column("name", Words, primary_key=True), _text("reason"))

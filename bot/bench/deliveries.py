@@ -259,8 +259,10 @@ def told(outcome: Outcome) -> str:
     kills = ", ".join(f"{name} {number}" for name, number in sorted(outcome.kills.items())) or "none"
     wrong = [each for each in outcome.fates if not each.right]
     lines = [
-        f"{outcome.deliveries} deliveries of {len(outcome.fates)} issues in {outcome.stream_s:.0f} s; "
-        f"settled after {outcome.settled_s:.0f} s",
+        (
+            f"{outcome.deliveries} deliveries of {len(outcome.fates)} issues in {outcome.stream_s:.0f} s; "
+            f"settled after {outcome.settled_s:.0f} s"
+        ),
         f"kills: {sum(outcome.kills.values())} ({kills}); deliveries that found nobody: {outcome.refused}",
         f"runs taken by workers: {outcome.taken} for {sum(fate.runs for fate in outcome.fates)} runs",
         f"exactly one run and one comment, with the right verdict: {len(outcome.fates) - len(wrong)} of {len(outcome.fates)}",

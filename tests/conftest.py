@@ -12,11 +12,13 @@ from pathlib import Path
 import pytest
 
 NODE = Path(__file__).parent / "node"
+INITDB = str(max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default="initdb"))  # Debian keeps it off the search path
 PROBES = {
     "docker": (("docker", "info"), "no Docker daemon answers"),
     "bwrap": (("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"), "bubblewrap does not work here"),
     "node": (("test", "-d", str(NODE / "node_modules" / "probot")), "tests/node is not installed: npm ci --prefix tests/node"),
     "redis": (("redis-server", "--version"), "redis-server does not start"),
+    "postgres": ((INITDB, "--version"), "PostgreSQL's initdb does not start"),
     "index": ((sys.executable, "-m", "pip", "index", "versions", "opt_einsum"), "no package index answers"),
 }
 

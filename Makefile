@@ -8,7 +8,7 @@ ARGS  ?=
 BIN   := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint fmt bench docs base base-version clean
+.PHONY: help run serve test lint fmt bench docs base base-version clean
 
 help:  ## show the verbs
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
@@ -29,6 +29,9 @@ $(VENV)/.dev: $(VENV)/.run
 
 run: $(VENV)/.run  ## reproduce the bundled issue
 	@$(BIN)/reprise reproduce example $(ARGS)
+
+serve: $(VENV)/.run  ## serve the App from this process alone; without credentials, its setup page
+	@$(BIN)/reprise serve --embedded $(ARGS)
 
 test: $(VENV)/.dev  ## run the tests that this machine can run
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(ARGS)

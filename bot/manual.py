@@ -1,12 +1,16 @@
-"""The command line's own help as Markdown, for the README."""
+"""The command line's own help and the settings as Markdown, for the README."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import typer
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
+
+from bot.settings import Settings
 
 _WIDTH = 110
 
@@ -25,3 +29,19 @@ def _commands(command: object, path: str, above: typer.Context | None) -> Iterat
         return
     for name, below in command.commands.items():
         yield from _commands(below, f"{path} {name}", context)
+
+
+def variables() -> str:
+    """Every setting as a row of a Markdown table, for the README."""
+    rows = [
+        f"| `REPRISE_{name.upper()}` | {_default(field)} | {(field.description or '').replace('<', '&lt;')} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    return "\n".join(["| variable | default | |", "|---|---|---|", *rows]) + "\n"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default_factory is not None:
+        return "the user's cache folder"
+    value = field.default.get_secret_value() if isinstance(field.default, SecretStr) else field.default
+    return "" if value in {None, ""} else f"`{value:g}`" if isinstance(value, float) else f"`{value}`"

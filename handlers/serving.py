@@ -12,6 +12,7 @@ from contextlib import ExitStack, closing, contextmanager, nullcontext
 from functools import partial
 from threading import Event
 from types import FrameType
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -89,7 +90,7 @@ def work(device: Device, *, slots: int) -> None:
     with closing(hosting.store(settings)) as store, closing(hosting.queue(settings)) as queue:
         service = hosting.service(settings, store, queue, hosting.hub(settings))
         _say_where(settings, "the queue between processes")
-        run(service.handle, queue, device=device, slots=slots, ticks=service.ticks(), secrets=settings.secrets)
+        run(service.handle, queue, device=device, slots=slots, ticks=service.ticks(), **_manners(settings))
 
 
 def _serve(settings: Settings, store: Store, queue: Queue, door: Door, slots: int) -> None:
@@ -139,7 +140,7 @@ def _beside(settings: Settings, store: Store, queue: Queue, door: Door, slots: i
     with ThreadPoolExecutor(2, "work") as pool:
         working: list[Future[None]] = []
         for device in _DEVICES:
-            each = partial(run, service.handle, queue, device=device, slots=slots, stop=door.stop, secrets=settings.secrets)
+            each = partial(run, service.handle, queue, device=device, slots=slots, stop=door.stop, **_manners(settings))
             working.append(pool.submit(each, ticks=ticks))
             working[-1].add_done_callback(lambda _: door.close())
             ticks = ()  # one of them is enough
@@ -176,6 +177,10 @@ def _queue(settings: Settings, *, embedded: bool) -> Queue:
     from bot.adapters.queues.local import LocalQueue
 
     return LocalQueue()
+
+
+def _manners(settings: Settings) -> dict[str, Any]:
+    return {"grace_s": settings.grace_s, "secrets": settings.secrets}
 
 
 def _awaited() -> Settings:

@@ -42,7 +42,7 @@ class Deliveries(Part):
         kept = insert.on_conflict_do_update(index_elements=[_c.guid], set_=again, where=_c.state == "failed")
         rows = [{**fresh, "guid": guid, "body": body} for guid, body in bodies.items()]
         with self._db.writing() as connection:
-            return dict(row.tuple() for row in connection.execute(kept.returning(_c.guid, _c.tries), rows))
+            return {row.guid: row.tries for row in connection.execute(kept.returning(_c.guid, _c.tries), rows)}
 
     def take_delivery(self, guid: str, owner: str, lease_s: float) -> Delivery | None:
         """Lease a delivery."""

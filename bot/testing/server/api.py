@@ -18,7 +18,6 @@ from bot.testing.server.routing import find
 
 ROUTES = (*app_routes.ROUTES, *repository_routes.ROUTES, *issue_routes.ROUTES)
 VERSIONS = {"2022-11-28", "2026-03-10"}
-_SILENT = {"hang", "lose"}
 
 
 class Api:
@@ -42,9 +41,7 @@ class Api:
         except Exception as error:
             self._violated(call, [f"the fake fails: {type(error).__name__}: {error}"])
             raise
-        entry.done_status = reply.status
-        entry.status = 0 if fault is not None and fault.kind in _SILENT else reply.status
-        entry.fault = fault.kind if fault is not None else ""
+        entry.answered(reply.status, fault.kind if fault is not None else "")
         return _with_headers(reply), fault
 
     def _judged(self, call: Call, raw: bytes, entry: Entry, fault: Fault | None) -> Reply:
@@ -76,9 +73,7 @@ class Api:
             raise Refusal(400, "Problems parsing JSON") from None
         identify(self._world, call)
         entry.as_app = call.as_app
-        if call.token is not None:
-            entry.permissions, entry.installation = call.token.permissions, call.token.installation
-            entry.repositories = tuple(call.token.repositories) if call.token.repositories is not None else None
+        entry.asked_with(call.token)
         found = find(ROUTES, call.method, call.path)
         if found is None:
             if self._openapi is not None:

@@ -45,6 +45,27 @@ class Bodies:
             "user_view_type": "public",
         }
 
+    def organization(self, login: str) -> Json:
+        """An organisation, as webhooks show it."""
+        one, url = self._state.user(login), f"{self.api}/orgs/{quote(login)}"
+        tails = {
+            "hooks": "/hooks",
+            "issues": "/issues",
+            "members": "/members{/member}",
+            "public_members": "/public_members{/member}",
+        }
+        return {
+            "login": one.login,
+            "id": one.id,
+            "node_id": node("Organization", one.id),
+            "url": url,
+            "repos_url": f"{url}/repos",
+            "events_url": f"{url}/events",
+            **{f"{name}_url": url + tail for name, tail in tails.items()},
+            "avatar_url": f"{self.web}/avatars/u/{one.id}?v=4",
+            "description": None,
+        }
+
     def app(self, app: App, *, full: bool = False) -> Json:
         """An App; `full` with what only the App itself is told."""
         shown = {
@@ -120,6 +141,7 @@ class Bodies:
             **switches,
             "allow_forking": True,
             "topics": [],
+            "custom_properties": {},
             "default_branch": one.default_branch,
             "open_issues_count": open_issues,
             "open_issues": open_issues,

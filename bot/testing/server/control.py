@@ -16,7 +16,8 @@ from bot.testing.server.records import HookDelivery, Json
 
 STATE_CALLS = ("installation", "repository", "collaborator", "issue", "label", "comment", "covering")
 EVENT_CALLS = (
-    "issue_opened", "issue_labeled", "issue_deleted", "issue_comment", "installation", "repositories_removed", "ping",
+    "issue_opened", "issue_labeled", "issue_deleted", "issue_transferred", "issue_comment",
+    "installation", "repositories_removed", "ping",
 )  # fmt: skip
 
 

@@ -45,9 +45,17 @@ class Events:
         """Somebody deleted an issue; it and its comments are gone from the state."""
         with self._state.lock:
             event = self._issues("deleted", repository, number, sender)
-            for comment in self._state.conversation(repository, number):
-                del self._state.comments[comment.id]
-            del self._state.repository(repository).issues[number]
+            self._drop(repository, number)
+            return event
+
+    def issue_transferred(self, repository: str, number: int, to: str, sender: str = "") -> Event:
+        """Somebody moved an issue to another repository, under a number of its own there."""
+        with self._state.lock:
+            old, there = self._state.repository(repository).issues[number], self._state.repository(to)
+            new = self._state.issue(to, old.title, old.body, old.author, labels=old.labels, created_at=old.created_at)
+            changes = {"new_issue": self._bodies.issue(there, new), "new_repository": self._bodies.repository(there)}
+            event = self._issues("transferred", repository, number, sender, {"changes": changes})
+            self._drop(repository, number)
             return event
 
     def issue_comment(
@@ -103,6 +111,11 @@ class Events:
             "ping", {"zen": "Keep it logically awesome.", "hook_id": app.id, "hook": {**hook, **times, "app_id": app.id}}
         )
 
+    def _drop(self, repository: str, number: int) -> None:
+        for comment in self._state.conversation(repository, number):
+            del self._state.comments[comment.id]
+        del self._state.repository(repository).issues[number]
+
     def _issues(self, action: str, repository: str, number: int, sender: str = "", more: Json | None = None) -> Event:
         with self._state.lock:
             here = self._state.repository(repository)
@@ -112,6 +125,8 @@ class Events:
 
     def _payload(self, action: str, here: Repository, sender: str) -> Json:
         payload = {"action": action, "repository": self._bodies.repository(here), "sender": self._bodies.user(sender)}
+        if self._state.user(here.owner).type == "Organization":
+            payload["organization"] = self._bodies.organization(here.owner)
         covering = self._state.covering(here.full_name)
         if covering is None:
             return payload

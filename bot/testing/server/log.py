@@ -7,6 +7,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
+from bot.testing.server.records import Token
+
+SILENT = frozenset({"hang", "lose"})
+"""Faults after which the caller hears nothing."""
+
 
 @dataclass(slots=True)
 class Entry:
@@ -26,6 +31,17 @@ class Entry:
     status: int = 0
     done_status: int = 0
     fault: str = ""
+
+    def asked_with(self, token: Token | None) -> None:
+        """Note what the caller's token was good for."""
+        if token is not None:
+            self.permissions, self.installation = token.permissions, token.installation
+            self.repositories = tuple(token.repositories) if token.repositories is not None else None
+
+    def answered(self, status: int, fault: str) -> None:
+        """Note what it came to."""
+        self.done_status, self.fault = status, fault
+        self.status = 0 if fault in SILENT else status
 
     @property
     def writes(self) -> bool:

@@ -72,6 +72,11 @@ class GitHubServer:
         return self._api.requests
 
     @property
+    def clones(self) -> list[Entry]:
+        """Every request of git, in order."""
+        return self._web.clones
+
+    @property
     def writes(self) -> list[Entry]:
         """The requests that changed something people see."""
         return [each for each in self.requests if each.writes]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from typing import Any, cast
 
 from starlette.concurrency import run_in_threadpool
@@ -16,8 +17,9 @@ from bot.testing.server.access import basic, check_token
 from bot.testing.server.api import Api
 from bot.testing.server.call import Call, Refusal, Reply, World
 from bot.testing.server.control import Control
-from bot.testing.server.faults import Fault
+from bot.testing.server.faults import Fault, failed
 from bot.testing.server.git import SERVICES
+from bot.testing.server.log import SILENT, Entry
 from bot.testing.server.pages import issue_page, new_app
 
 PREFIX = "/api/v3"
@@ -33,13 +35,14 @@ class Web:
         self._world = world
         self._api = api
         self._control = control
+        self.clones: list[Entry] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request = Request(scope, receive)
         body = await request.body()
         reply, fault = await run_in_threadpool(self._answer, request, body)
-        if fault is not None and fault.kind in {"hang", "lose"}:
+        if fault is not None and fault.kind in SILENT:
             await asyncio.sleep(fault.seconds if fault.kind == "hang" else 0)
             cast("Any", send).__self__.transport.abort()  # uvicorn's own cycle: the only way to say nothing at all
             return
@@ -51,7 +54,11 @@ class Web:
         path = request.scope["raw_path"].decode("ascii", "replace")
         if path.startswith("/-/"):
             return self._control.answer(request.method, path, body), None
-        page = self._page(request, path, body)
+        page = None
+        if not path.startswith((f"{PREFIX}/", "/repos/")):
+            if match := _GIT.fullmatch(path):
+                return self._cloned(request, match, body)
+            page = self._page(request, path, body)
         if page is not None:
             return page, None
         bare = path.removeprefix(PREFIX) if path.startswith(f"{PREFIX}/") else path
@@ -60,14 +67,6 @@ class Web:
         return self._api.answer(call, body)
 
     def _page(self, request: Request, path: str, body: bytes) -> Reply | None:
-        if path.startswith((f"{PREFIX}/", "/repos/")):
-            return None
-        if match := _GIT.fullmatch(path):
-            try:
-                return self._git(request, f"{match['owner']}/{match['name']}", match["service"], body)
-            except Refusal as refusal:
-                headers = {"www-authenticate": 'Basic realm="GitHub"'} if refusal.reply.status == 401 else {}
-                return Reply(refusal.reply.status, raw=str(refusal).encode(), headers=headers, media="text/plain")
         if request.method == "GET" and (match := _ISSUE.fullmatch(path)):
             with self._world.state.lock:
                 return issue_page(self._world, *match.groups())
@@ -75,9 +74,25 @@ class Web:
             return new_app(self._world, body.decode("utf-8", "replace"), request.query_params.get("state", ""))
         return None
 
-    def _git(self, request: Request, name: str, service: str | None, body: bytes) -> Reply:
+    def _cloned(self, request: Request, match: re.Match[str], body: bytes) -> tuple[Reply, Fault | None]:
+        entry = Entry(request.method, match.group(), dict(request.query_params), time.monotonic())
+        self.clones.append(entry)
+        fault = self._api.faults.take(request.method, match.group())
+        if fault is not None and fault.kind != "lose":
+            reply = failed(fault)
+        else:
+            try:
+                reply = self._git(request, f"{match['owner']}/{match['name']}", match["service"], body, entry)
+            except Refusal as refusal:
+                headers = {"www-authenticate": 'Basic realm="GitHub"'} if refusal.reply.status == 401 else {}
+                reply = Reply(refusal.reply.status, raw=str(refusal).encode(), headers=headers, media="text/plain")
+        entry.answered(reply.status, fault.kind if fault is not None else "")
+        return reply, fault
+
+    def _git(self, request: Request, name: str, service: str | None, body: bytes, entry: Entry) -> Reply:
         state = self._world.state
         token = basic(state, request.headers.get("authorization", ""))
+        entry.asked_with(token)
         here = state.repositories.get(name.lower())
         if here is None or (here.private and token is None):
             raise Refusal(401 if token is None else 404, "Repository not found.")

@@ -66,6 +66,7 @@ def everything(hub: GitHubServer) -> list[Event]:
         build.issue_comment("octo-org/nets", 1, "bob", "/reproduce seed=1", "edited", before="/reproduce"),
         build.issue_comment("octo-org/nets", 1, "bob", "gone", "deleted"),
         build.comment("created", ours, "reprise[bot]"),
+        build.issue_transferred("octo-org/nets", 2, "octo-org/other"),
         build.issue_deleted("octo-org/nets", 1),
         build.ping(),
         build.installation("created", covering.id),

@@ -138,8 +138,14 @@ def test_git_clones_what_is_public_and_with_a_token_what_is_private(hub: GitHubS
     private = f"{hub.url}/octo-org/nets.git"
     assert clone(private, tmp_path / "right", tokens["right"]).returncode == 0
     assert (tmp_path / "right" / "secret.py").read_text() == "x = 1\n"
+    with_token = [each for each in hub.clones if each.installation]
+    assert {(each.repositories, each.permissions["contents"], each.status) for each in with_token} == {
+        (("octo-org/nets",), "read", 200)
+    }
     for name in ("", "blind", "other", "made-up"):
         assert clone(private, tmp_path / "no", tokens.get(name, name)).returncode != 0, name
+    hub.fail("error", path="octo-org/open", status=503)
+    assert [clone(f"{hub.url}/octo-org/open", tmp_path / str(each)).returncode == 0 for each in range(2)] == [False, True]
 
 
 def test_failures_come_when_asked_for_and_as_often(hub: GitHubServer, caller: Caller) -> None:

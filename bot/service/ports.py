@@ -11,6 +11,8 @@ from datetime import datetime
 from threading import Event
 from typing import Literal, Protocol
 
+from pydantic import Field
+
 from bot.errors import TransientError
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
@@ -313,7 +315,7 @@ class CloneToken(Record):
     """A token that reads the contents of one repository, for an hour at most."""
 
     username: str = "x-access-token"
-    token: str
+    token: str = Field(repr=False)
 
 
 class GitHub(Protocol):

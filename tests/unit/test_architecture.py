@@ -21,7 +21,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 PROBE = ROOT / "sandbox" / "probe"
 
 # The boundary of the command line and that of a worker, and a forked child that must not run on as a second parent.
-BROAD = {"bot/cli.py", "bot/exits.py", "bot/worker.py", "sandbox/guard/spawn.py"}
+BROAD = {"bot/cli.py", "bot/exits.py", "bot/worker.py", "sandbox/guard/spawn.py", "bot/service/app.py"}
 ENVIRONMENT_READERS = {"bot/settings.py"}
 
 

@@ -3,34 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+from bot.models.base import Record
 from bot.models.report import Report
 from bot.models.verdict import NeedsHardware, NeedsInfo, NotABug
-from bot.render import words
+from bot.render import scripts, words
 from bot.render.details import attempts, environment, evidence
-from bot.render.folds import LIMIT, Block, Fold, assemble
+from bot.render.folds import LIMIT, assemble
 from bot.render.sanitize import bullets, clean, code_span, fence, prose, redact, shorten_paths
 
 UNFOLDED = 25
 _ROWS = 6
-_SCRIPT_LINES = 12
-_SCRIPT_CHARACTERS = 2_000
+R = TypeVar("R", bound=Record)
 
 
-def comment(report: Report, *, run: str = "", secrets: Iterable[str] = (), limit: int = LIMIT) -> str:
-    """The comment; `run` is where the whole run can be seen, `secrets` are values that must not appear."""
+def comment(
+    report: Report,
+    *,
+    run: str = "",
+    secrets: Iterable[str] = (),
+    limit: int = LIMIT,
+    next_step: str = "",
+    ends: tuple[str, ...] = (),
+    elsewhere: str = "in the run folder",
+) -> str:
+    """The comment; `run` is the name of the run, `secrets` are values that must not appear. `next_step` (a line) and `ends`
+    (what closes the footer) are Markdown of our own; `elsewhere` says where the rest is of what has no room here.
+    """
     report = scrubbed(report, tuple(secrets))
-    top, script = _top(report), _script(report)
-    below = tuple(filter(None, (environment(report), evidence(report), attempts(report))))
-    shown = bool(script) and sum(map(bool, top)) + len(script) + len(below) + 1 <= UNFOLDED
+    top, script = _top(report), scripts.in_sight(report.script)
+    below = tuple(filter(None, (environment(report), evidence(report), attempts(report, elsewhere))))
+    foot = "\n\n".join(filter(None, [next_step, _footer(report, run, ends)]))
+    shown = bool(script) and sum(map(bool, top)) + len(script) + len(below) + 1 + bool(next_step) <= UNFOLDED
     head = [*top, *script] if shown else top
-    folds = (() if shown else _script_fold(report)) + below
-    return assemble("\n".join(head).rstrip("\n"), folds, _footer(report, run), limit)
+    folds = () if shown or report.script is None else (scripts.folded(report.script),)
+    return assemble("\n".join(head).rstrip("\n"), folds + below, foot, limit, elsewhere)
 
 
-def scrubbed(report: Report, secrets: tuple[str, ...]) -> Report:
-    """The report without credentials and without characters that cannot be seen, in every text it holds."""
+def scrubbed(record: R, secrets: tuple[str, ...] = ()) -> R:
+    """A record without credentials and without characters that cannot be seen, in every text it holds."""
 
     def scrub(value: Any) -> Any:
         if isinstance(value, str):
@@ -41,7 +53,7 @@ def scrubbed(report: Report, secrets: tuple[str, ...]) -> Report:
             return tuple(scrub(item) for item in value)
         return value
 
-    return Report.model_validate(scrub(report.model_dump()))
+    return type(record).model_validate(scrub(record.model_dump()))
 
 
 def _top(report: Report) -> list[str]:
@@ -89,32 +101,11 @@ def _changes(report: Report) -> list[str]:
     return [f"Changed from the report: {prose('; '.join(mend.what for mend in mends[:3]), limit=300)}{more}.", ""]
 
 
-def _script(report: Report) -> list[str]:
-    """The script in sight, when it is one short file."""
-    script = report.script
-    if script is None or len(script.files) != 1 or len(script.source) > _SCRIPT_CHARACTERS:
-        return []
-    lines = fence(script.source, "python").splitlines()
-    return [f"{code_span(script.entry)}:", *lines, ""] if len(lines) - 2 <= _SCRIPT_LINES else []
-
-
-def _script_fold(report: Report) -> tuple[Fold, ...]:
-    script = report.script
-    if script is None:
-        return ()
-    ordered = sorted(script.files, key=lambda name: (name != script.entry, name))
-    blocks: list[Block] = []
-    for name in ordered:
-        blocks += [Block(f"{code_span(name)}:")] if len(ordered) > 1 else []
-        blocks.append(Block(script.files[name], "python" if name.endswith(".py") else ""))
-    return (Fold(f"Script: {script.entry}, {words.count(len(script.source.splitlines()), 'line')}", tuple(blocks)),)
-
-
-def _footer(report: Report, run: str) -> str:
+def _footer(report: Report, run: str, more: tuple[str, ...]) -> str:
     parts = [words.provenance(report)]
     if report.signature_hash and report.attempts:
         parts.append(f"What counts was fixed before the first run: {code_span(report.signature_hash[:12])}.")
     ends = [prose(f"Reprise {report.version}", limit=60)]
     ends += [words.duration(report)] if report.seconds.get("total") else []
     ends += [f"run {code_span(run)}"] if run else []
-    return f"<sub>{' '.join(parts)} {' · '.join(ends)}</sub>"
+    return f"<sub>{' '.join(parts)} {' · '.join([*ends, *more])}</sub>"

@@ -120,13 +120,14 @@ def _titled(label: str, lines: list[str]) -> Block:
     return Block("\n".join([label, "", *lines]))
 
 
-def attempts(report: Report) -> Fold | None:
-    """One row a run, neighbouring runs that went alike in one row."""
+def attempts(report: Report, elsewhere: str = "") -> Fold | None:
+    """One row a run, neighbouring runs that went alike in one row; `elsewhere` is where those are that have no room."""
     if not report.attempts:
         return None
     groups = [list(group) for _, group in groupby(report.attempts, key=_alike)]
     rows = [_row(group) for group in groups[:_GROUPS]]
-    rows += [f"| … | {len(groups) - _GROUPS} more rows in the run folder | | | |"] if len(groups) > _GROUPS else []
+    more = f"{len(groups) - _GROUPS} more rows {elsewhere}".rstrip()
+    rows += [f"| … | {more} | | | |"] if len(groups) > _GROUPS else []
     table = ["| Run | What | Seed | Result | Seconds |", "|---|---|---|---|---|", *rows]
     return Fold(f"Attempts: {len(report.attempts)}", (Block("\n".join(table)),))
 

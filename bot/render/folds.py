@@ -21,13 +21,15 @@ class Block:
         """The block as Markdown."""
         return self.text if self.tag is None else fence(self.text, self.tag)
 
-    def cut(self, room: int) -> Block:
-        """A block whose text is at most about `room` long: the middle of a fence goes, the end of a list or table."""
+    def cut(self, room: int, elsewhere: str) -> Block:
+        """A block whose text is at most about `room` long: the middle of a fence goes, the end of a list or table. `elsewhere`
+        says where the whole is, "" when nowhere.
+        """
         if len(self.text) <= room:
             return self
         if self.tag is None:
-            return replace(self, text=_first_lines(self.text, room))
-        return replace(self, text=_both_ends(self.text, room))
+            return replace(self, text=_first_lines(self.text, room, elsewhere))
+        return replace(self, text=_both_ends(self.text, room, elsewhere))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +45,12 @@ class Fold:
         return f"<details><summary>{html_text(clip(self.summary, 200))}</summary>\n\n{inside}\n\n</details>"
 
 
-def assemble(head: str, folds: tuple[Fold, ...], foot: str, limit: int = LIMIT) -> str:
+def assemble(head: str, folds: tuple[Fold, ...], foot: str, limit: int = LIMIT, elsewhere: str = "") -> str:
     """Head, folds and foot, the longest blocks of the folds cut until the whole is short enough."""
     folds = tuple(fold for fold in folds if fold.blocks)
     room = max((len(block.text) for fold in folds for block in fold.blocks), default=0)
     while True:
-        cut = tuple(replace(fold, blocks=tuple(block.cut(room) for block in fold.blocks)) for fold in folds)
+        cut = tuple(replace(fold, blocks=tuple(block.cut(room, elsewhere) for block in fold.blocks)) for fold in folds)
         text = "\n\n".join([head, *(fold.render() for fold in cut), foot]) + "\n"
         if size(text) <= limit or room <= _LEAST:
             return text
@@ -60,20 +62,21 @@ def size(text: str) -> int:
     return len(text.encode("utf-16-le", "replace")) // 2
 
 
-def _first_lines(text: str, room: int) -> str:
+def _first_lines(text: str, room: int, elsewhere: str) -> str:
     lines = text.splitlines()
     kept: list[str] = []
     for line in lines:
         if sum(len(each) + 1 for each in kept) + len(line) > room:
             break
         kept.append(line)
-    return "\n".join([*kept, "", f"… {len(lines) - len(kept)} more lines are in the run folder."])
+    return "\n".join([*kept, "", f"… {len(lines) - len(kept)} more lines {f'are {elsewhere}' if elsewhere else 'left out'}."])
 
 
-def _both_ends(text: str, room: int) -> str:
+def _both_ends(text: str, room: int, elsewhere: str) -> str:
     head = text[: room * 2 // 3]
     tail = text[len(text) - room // 3 :] if room >= 3 else ""
     head = head[: head.rfind("\n")] if "\n" in head[len(head) // 2 :] else head
     tail = tail[tail.find("\n") + 1 :] if "\n" in tail[: len(tail) // 2] else tail
     left_out = len(text) - len(head) - len(tail)
-    return f"{head}\n… {left_out:,} characters left out; the whole is in the run folder …\n{tail}"
+    whole = f"; the whole is {elsewhere}" if elsewhere else ""
+    return f"{head}\n… {left_out:,} characters left out{whole} …\n{tail}"

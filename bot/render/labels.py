@@ -1,0 +1,31 @@
+"""The labels a verdict may put on an issue: a closed list, each made when a repository first needs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A label as GitHub wants it: the colour as six hexadecimal digits, the description at most 100 characters."""
+
+    name: str
+    colour: str
+    description: str
+
+
+LABELS: dict[str, Label] = {
+    "reproduced": Label("reprise: reproduced", "0e8a16", "Reprise ran the report and saw the failure it describes"),
+    "not_reproduced": Label("reprise: not reproduced", "8c959f", "Reprise ran the report as described and it did not fail"),
+    "needs_info": Label("reprise: needs info", "d4a72c", "Something only the reporter knows is missing"),
+    "inconclusive": Label("reprise: inconclusive", "8250df", "Reprise ran the report and the runs do not settle it"),
+}
+"""By the kind of verdict. The other kinds say something about a host or a request, not about the issue."""
+
+OURS: tuple[str, ...] = tuple(label.name for label in LABELS.values())
+"""All of them: what is taken off when a new verdict comes."""
+
+
+def label_of(kind: str) -> Label | None:
+    """The label of a verdict kind, None for those that have none."""
+    return LABELS.get(kind)

@@ -23,7 +23,7 @@ def configuration(loaded: Loaded) -> str:
         else "No configuration file applies here; these are the defaults:"
     )
     said = [problems(loaded.problems)] if loaded.problems else []
-    return "\n\n".join([head, fence(redact("\n".join(_lines(loaded.config, loaded.origins))), "yaml"), *said])
+    return "\n\n".join([head, fence("\n".join(_lines(loaded.config, loaded.origins)), "yaml"), *said])
 
 
 def problems(found: Iterable[Problem]) -> str:
@@ -38,7 +38,7 @@ def problems(found: Iterable[Problem]) -> str:
 
 def _sentence(problem: Problem) -> str:
     where = f"`{problem.file}`" + (f", line {problem.line}" if problem.line else "")
-    what = f"`{clip(one_line(problem.key).replace('`', ''), 120)}` " if problem.key else "the file "
+    what = f"`{clip(redact(one_line(problem.key)).replace('`', ''), 120)}` " if problem.key else "the file "
     return f"{where}: {what}{problem.reason}"
 
 
@@ -53,7 +53,7 @@ def _lines(values: BaseModel, origins: dict[str, Origin], before: str = "", inde
 
 
 def _value(value: object) -> str:
-    return clip(one_line(json.dumps(value, ensure_ascii=False)), _WIDE)
+    return clip(redact(one_line(json.dumps(value, ensure_ascii=False))), _WIDE)
 
 
 def _origin(origin: Origin | None) -> str:

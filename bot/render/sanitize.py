@@ -11,7 +11,9 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-REDACTED = "[redacted]"
+from bot.render.redaction import REDACTED as REDACTED
+from bot.render.redaction import redact as redact
+
 BREAK = "&#8203;"  # a zero-width space, written as an entity so that the source of a comment holds nothing invisible
 
 _ANSI = re.compile(
@@ -22,26 +24,6 @@ _ANSI = re.compile(
 _UNUSUAL = re.compile(r"[^\n\t -~]")
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
-
-_SECRETS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\Z)",
-        r"github_pat_[A-Za-z0-9_]{16,}",
-        r"gh[pousr]_[A-Za-z0-9]{16,}",
-        r"glpat-[A-Za-z0-9_-]{16,}",
-        r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{16,}",
-        r"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{16,}",
-        r"(?:AKIA|ASIA)[0-9A-Z]{16}",
-        r"AIza[0-9A-Za-z_-]{35}",
-        r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
-        r"pypi-[A-Za-z0-9_-]{32,}",
-        r"npm_[A-Za-z0-9]{30,}",
-        r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
-        r"(?<=://)[^\s/@:]+:[^\s/@]+(?=@)",
-    )
-)
-_AUTHORIZATION = re.compile(r"(?i)\b(bearer|basic|token)(\s+)(?=\S*\d)[A-Za-z0-9._~+/=-]{16,}")
 
 # A path is looked for only where one can begin, and is of bounded depth: hostile text must not cost quadratic time.
 _FOLDERS = r"(?<![\w./\\-])(?:[A-Za-z]:)?(?:[/\\]+[^\s/\\'\"`:|<>(),;]{1,120}){0,40}?[/\\]+"
@@ -76,15 +58,6 @@ def _visible(char: str) -> str:
     if category == "Zs":
         return " "
     return "" if category in ("Cc", "Cf") or char in _FILLERS else char
-
-
-def redact(text: str, secrets: Iterable[str] = ()) -> str:
-    """Text without credentials: the given values wherever they stand, and whatever looks like one."""
-    for secret in sorted({value for value in secrets if len(value) >= 6}, key=len, reverse=True):
-        text = text.replace(secret, REDACTED)
-    for pattern in _SECRETS:
-        text = pattern.sub(REDACTED, text)
-    return _AUTHORIZATION.sub(rf"\1\2{REDACTED}", text)
 
 
 def shorten_paths(text: str) -> str:

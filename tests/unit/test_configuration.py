@@ -11,7 +11,6 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
-from markdown_it import MarkdownIt
 from typer.testing import CliRunner
 
 from bot import cli
@@ -24,6 +23,9 @@ from bot.schema import configuration as published
 from bot.service.configuration import load, problem_key
 from bot.service.ports import Gone, Target, Throttled
 from bot.testing.github import FakeGitHub
+from tests.corpus.hostile.corpus import Hostile
+from tests.corpus.hostile.corpus import load as load_texts
+from tests.corpus.hostile.reader import alive
 
 ROOT = Path(__file__).resolve().parents[2]
 PATH = ".github/reprise.yml"
@@ -238,11 +240,18 @@ def test_problems_are_told_with_line_and_reason() -> None:
     assert "`acme/pool:.github/reprise.yml`, line 2: `trigers` is not known here. Did you mean `triggers`?" in text
 
 
-def test_hostile_keys_and_labels_are_shown_as_code_only() -> None:
-    nasty = "@octocat fixes #12 ```` </details> <!-- reprise:run --> https://evil.example"
-    for text in (json.dumps(nasty) + ": 1", "triggers: {labels: [" + json.dumps(nasty) + "]}"):
-        tokens = MarkdownIt("commonmark", {"html": True}).parse(render.configuration(loaded(pool=text)))
-        parts = [part for token in tokens for part in (token.children or [token])]
-        assert {part.type for part in parts if "octocat" in part.content} <= {"code_inline", "fence"}
-        assert any("octocat" in part.content for part in parts)
-        assert not any(part.type.startswith("html") for part in parts)
+@pytest.mark.parametrize("hostile", [each for each in load_texts("outgoing") if not each.fill], ids=lambda each: each.id)
+def test_hostile_keys_and_labels_are_only_shown(hostile: Hostile) -> None:
+    for text in (json.dumps(hostile.text) + ": 1", "triggers: {labels: [" + json.dumps(hostile.text) + "]}"):
+        assert alive(render.configuration(loaded(pool=text))) == []
+
+
+def test_credentials_that_someone_put_into_the_file_are_not_repeated() -> None:
+    secret = "gh" + "p_" + "a1B2" * 9
+    for text in (
+        f"{secret}: 1",
+        f"ignore_authors: [{secret}]",
+        f"ignore_authors: [{'x' * 380}, {secret}]",
+        f"enabled: {secret}",
+    ):
+        assert secret[:12] not in render.configuration(loaded(pool=text))

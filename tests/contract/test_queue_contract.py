@@ -199,6 +199,34 @@ def test_what_is_done_can_be_offered_again(queue):
             assert until(partial(lambda expected: worker.ended == expected, done))
 
 
+def test_the_same_turn_offered_while_it_is_under_way_disturbs_nobody(queue, caplog):
+    with working(queue, slots=3) as worker:
+        queue.offer(run("slow"))
+        assert worker.has(run("slow"))
+        queue.offer(run("slow"))
+        queue.offer(run("other"))
+        assert worker.has(run("other"))
+        sleep(0.3)
+        assert run("slow") not in worker.ended
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+    assert set(worker.ended) == {run("slow"), run("other")}
+
+
+def test_two_workers_share_the_work(queue):
+    tasks = [run(f"slow {number}") for number in range(6)] + [run(f"{number}") for number in range(200)]
+    with working(queue, slots=3) as one, working(queue, slots=3) as two:
+        for task in tasks[:6]:
+            queue.offer(task)
+        assert until(lambda: len(one.ended) == len(two.ended) == 0 and len(one.taken) == len(two.taken) == 3)
+        for task in tasks[6:]:
+            queue.offer(task)
+        one.go.set()
+        two.go.set()
+        assert until(lambda: len(one.ended) + len(two.ended) >= len(tasks))
+        sleep(0.3)
+    assert Counter(one.taken + two.taken) == Counter(tasks)
+
+
 def test_an_abort_reaches_all_turns_under_way_and_nobody_else(queue):
     with working(queue, slots=3) as worker:
         tasks = [run("slow", 0), run("slow", 1), run("slow other")]
@@ -257,7 +285,7 @@ def test_an_error_of_the_handler_is_told_and_the_work_goes_on(queue, caplog):
         assert worker.has(run("fine"))
     told = [record for record in caplog.records if "escaped" in record.message]
     assert [record.exc_info[0] for record in told] == [ZeroDivisionError] * 2
-    assert "id=broken turn=0" in told[0].message
+    assert any("kind=run id=broken turn=0" in record.message for record in told)
 
 
 def test_a_stop_waits_for_what_is_under_way_and_takes_nothing_more(queue):

@@ -1,0 +1,50 @@
+"""Deliveries, runs, attempts and reports to keep in a store."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
+from bot.models.delivery import Delivery, Repository
+from bot.models.issue import Issue
+from bot.models.job import Job
+from bot.models.report import Report
+from bot.models.run import NewRun
+from bot.models.verdict import Cancelled, Reproduced
+
+WHEN = datetime(2027, 1, 15, 8, tzinfo=UTC)
+
+
+def delivery(guid: str = "g1", **fields: object) -> Delivery:
+    issue = Issue(title="NaN", body="loss is nan", repository="acme/pool", number=7)
+    given = {"event": "issues", "action": "opened", "trigger": "opened", "installation": 1, "issue": issue}
+    return Delivery.model_validate({"guid": guid, **given, "received_at": WHEN, **fields})
+
+
+def new_run(delivery: str = "g1", number: int = 7, *, name: str = "acme/pool", **fields: object) -> NewRun:
+    issue = Issue(title="NaN", body="loss is nan", repository=name, number=number)
+    given = {"repository": Repository(id=1, full_name=name), "number": number, "job": Job(issue=issue), "installation": 1}
+    return NewRun.model_validate({"delivery": delivery, "requester": "mona", "trigger": "opened", **given, **fields})
+
+
+def attempt(number: int = 1, reason: str = "met") -> Attempt:
+    return Attempt(
+        number=number,
+        purpose="search",
+        script="0" * 64,
+        origin="block 1",
+        environment="e1",
+        execution=Execution(exit_code=1, seconds=float("nan")),
+        judgement=Judgement(match=Match.MET, reason=reason),
+    )
+
+
+SCRIPT = Script(files={"repro.py": "print(1)\n"})
+
+
+def report(*, stopped: bool = False) -> Report:
+    issue = Issue(title="NaN", body="loss is nan")
+    if stopped:
+        return Report(issue=issue, verdict=Cancelled(reason="stopped by mona"))
+    met = Reproduced(runs=5, failures=5, interval=(0.48, 1.0), reason="met", determinism="deterministic")
+    return Report(issue=issue, verdict=met, seconds={"total": float("inf")})

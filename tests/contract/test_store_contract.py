@@ -1,0 +1,521 @@
+"""Every store keeps the same promises: in memory, on SQLite and on PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from threading import Barrier, Thread
+
+import pytest
+
+from bot.models.run import RunState
+from bot.service import keep
+from bot.service.ports import Beat, OurComment, Task, Usage
+from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
+from tests.contract.samples import SCRIPT, attempt, delivery, new_run, report
+
+KINDS = ("memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
+
+
+@pytest.fixture(scope="module")
+def server(request: pytest.FixtureRequest) -> Iterator[PostgresServer]:
+    with postgres_server() as made:
+        yield made
+
+
+@pytest.fixture(params=KINDS)
+def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
+    if request.param == "postgres":
+        url = request.getfixturevalue("server").fresh()
+    else:
+        url = f"sqlite:///{tmp_path}/reprise.db" if request.param == "sqlite" else ""
+    with bench_on(url) as made:
+        yield made
+
+
+def since(seconds: float) -> datetime:
+    return datetime.fromtimestamp(NOW + seconds, UTC)
+
+
+# --- deliveries --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_delivery_is_new_once_and_known_until_it_fails(bench: Bench) -> None:
+    store, other = bench.store, bench.another()
+    assert store.claim([]) == ()
+    assert store.claim([delivery("a"), delivery("b"), delivery("a", sender="second")]) == ("new", "new", "known")
+    assert other.claim([delivery("b"), delivery("c")]) == ("known", "new")
+    taken = other.take_delivery("a", "w1", 10)
+    assert taken == delivery("a")
+    assert store.claim([delivery("a")]) == ("known",)
+    assert store.finish_delivery("a", "w1", "GitHub said no")
+    assert store.seen(["a", "b", "zz"]) == {"b"}
+    assert store.claim([delivery("a"), delivery("a")]) == ("again", "known")
+    assert store.seen(["a", "b"]) == {"a", "b"}
+    assert store.take_delivery("a", "w2", 10) is not None
+    assert store.finish_delivery("a", "w2")
+    assert store.claim([delivery("a")]) == ("known",)
+    assert store.take_delivery("a", "w3", 10) is None
+
+
+def test_a_delivery_has_one_holder_whose_lease_can_run_out(bench: Bench) -> None:
+    store = bench.store
+    store.claim([delivery()])
+    assert store.take_delivery("nobody sent this", "w1", 10) is None
+    assert store.take_delivery("g1", "w1", 10) is not None
+    assert store.take_delivery("g1", "w1", 10) is None
+    assert not store.renew_delivery("g1", "w2", 10)
+    assert not store.finish_delivery("g1", "w2")
+    bench.clock.advance(9)
+    assert store.renew_delivery("g1", "w1", 10)
+    bench.clock.advance(9)
+    assert store.take_delivery("g1", "w2", 10) is None
+    bench.clock.advance(1)
+    assert store.renew_delivery("g1", "w1", 10)  # late, but nobody else came
+    bench.clock.advance(10)
+    assert store.take_delivery("g1", "w2", 10) is not None
+    assert not store.renew_delivery("g1", "w1", 10)
+    assert not store.finish_delivery("g1", "w1")
+    assert store.finish_delivery("g1", "w2")
+    assert not store.finish_delivery("g1", "w2")
+
+
+def test_a_deferred_delivery_waits_its_time_under_a_new_turn(bench: Bench) -> None:
+    store = bench.store
+    store.claim([delivery()])
+    store.take_delivery("g1", "w1", 10)
+    assert store.defer_delivery("g1", "w2", 5) == 0  # not the holder: nothing happens
+    assert store.defer_delivery("g1", "w1", 5) == 1
+    assert store.take_delivery("g1", "w1", 10) is None
+    assert store.overdue(0) == ()
+    bench.clock.advance(5)
+    assert store.take_delivery("g1", "w1", 10) is not None
+    assert store.defer_delivery("unknown", "w1", 5) == 0
+
+
+# --- runs --------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_is_asked_for_once(bench: Bench) -> None:
+    run, new = bench.store.add_run(new_run())
+    assert new
+    assert (run.request, run.state, run.turn, run.takes, run.started_at) == (new_run(), RunState.QUEUED, 0, 0, None)
+    assert run.created_at == since(0)
+    assert len(run.id) == 32
+    assert bench.another().add_run(new_run(requester="someone else")) == (run, False)
+    second, new = bench.store.add_run(new_run(ordinal=1))
+    assert new
+    assert second.id != run.id
+    assert bench.store.run(run.id) == run
+    assert bench.store.run("no such run") is None
+
+
+def test_runs_are_found_newest_first(bench: Bench) -> None:
+    store = bench.store
+    a = store.add_run(new_run("a", 1))[0]
+    b = store.add_run(new_run("b", 2, state=RunState.WAITING))[0]
+    c = store.add_run(new_run("c", 1, installation=2, name="acme/other"))[0]
+    d = store.add_run(new_run("d", 1, device="gpu"))[0]
+    assert store.runs() == (d, c, b, a)
+    assert store.runs(limit=2) == (d, c)
+    assert store.runs(repository="acme/pool") == (d, b, a)
+    assert store.runs(repository="acme/pool", number=1) == (d, a)
+    assert store.runs(installation=2) == (c,)
+    assert store.runs(states=[RunState.WAITING, RunState.FAILED]) == (b,)
+    assert [store.ahead(run.id) for run in (a, b, c, d)] == [0, 1, 1, 0]
+    assert store.ahead("no such run") == 0
+
+
+def test_one_lease_an_issue_at_a_time(bench: Bench) -> None:
+    store, other = bench.store, bench.another()
+    a = store.add_run(new_run("a"))[0].id
+    b = store.add_run(new_run("b"))[0].id
+    elsewhere = store.add_run(new_run("c", 8))[0].id
+    taken = store.take_run(a, "w1", 10)
+    assert taken is not None
+    assert (taken.state, taken.takes, taken.started_at) == (RunState.RUNNING, 1, since(0))
+    assert other.take_run(a, "w2", 10) is None
+    assert other.take_run(b, "w2", 10) is None
+    assert other.take_run(elsewhere, "w2", 10) is not None
+    assert other.take_run("no such run", "w2", 10) is None
+    assert store.finish_run(a, "w1")
+    assert other.take_run(b, "w2", 10) is not None
+    assert store.take_run(a, "w1", 10) is None
+
+
+def test_a_lease_that_ran_out_is_renewed_only_while_nobody_took_over(bench: Bench) -> None:
+    store = bench.store
+    a = store.add_run(new_run("a"))[0].id
+    b = store.add_run(new_run("b"))[0].id
+    store.take_run(a, "w1", 10)
+    bench.clock.advance(11)
+    assert store.beat(a, "w1", 10) == Beat()
+    assert store.take_run(b, "w2", 10) is None
+    bench.clock.advance(11)
+    assert store.take_run(b, "w2", 10) is not None  # the issue has a new worker
+    assert store.beat(a, "w1", 10) == Beat(lost=True)
+    assert store.overdue(1000) == (Task(kind="run", id=a, turn=1),)
+    assert not store.finish_run(a, "w1")
+    assert store.beat(a, "w1", 10) == Beat(lost=True)
+    assert store.beat(b, "w2", 10) == Beat()
+
+
+def test_a_heartbeat_tells_and_counts(bench: Bench) -> None:
+    store = bench.store
+    run = store.add_run(new_run())[0].id
+    assert store.beat(run, "w1", 10) == Beat(lost=True)
+    assert store.beat("no such run", "w1", 10) == Beat(lost=True)
+    store.take_run(run, "w1", 10)
+    assert store.beat(run, "w1", 10, "search", "attempt 2 of 9", 1.5) == Beat()
+    assert store.beat(run, "w1", 10, seconds=2.0) == Beat()
+    seen = store.run(run)
+    assert seen is not None
+    assert (seen.stage, seen.progress, seen.seconds) == ("search", "attempt 2 of 9", 3.5)
+    assert store.beat(run, "w2", 10, "report", "lies", 9.0) == Beat(lost=True)
+    assert store.run(run) == seen
+
+
+def test_a_run_is_deferred_reported_and_finished(bench: Bench) -> None:
+    store = bench.store
+    run = store.add_run(new_run())[0].id
+    store.take_run(run, "w1", 10)
+    assert store.defer_run(run, "w2", 5) == 0
+    assert store.defer_run(run, "w1", 5) == 1
+    assert store.take_run(run, "w1", 10) is None
+    bench.clock.advance(5)
+    again = store.take_run(run, "w2", 10)
+    assert again is not None
+    assert (again.takes, again.turn, again.started_at) == (2, 1, since(0))
+    assert store.report(run) is None
+    assert not store.put_report(run, "w1", report())
+    assert store.put_report(run, "w2", report())
+    assert store.report(run) == report()
+    assert store.defer_run(run, "w2", 0) == 2
+    told = store.take_run(run, "w3", 10)
+    assert told is not None
+    assert (told.state, told.verdict) == (RunState.REPORTED, "reproduced")
+    assert store.finish_run(run, "w3")
+    done = store.run(run)
+    assert done is not None
+    assert (done.state, done.finished_at, done.error) == (RunState.FINISHED, since(5), "")
+    assert store.defer_run(run, "w3", 0) == 2
+    assert store.defer_run("no such run", "w3", 0) == 0
+
+
+def test_a_failed_run_says_why(bench: Bench) -> None:
+    run = bench.store.add_run(new_run())[0].id
+    bench.store.take_run(run, "w1", 10)
+    assert bench.store.finish_run(run, "w1", "KeyError: 'x'")
+    failed = bench.store.run(run)
+    assert failed is not None
+    assert (failed.state, failed.error) == (RunState.FAILED, "KeyError: 'x'")
+
+
+def test_attempts_are_kept_once_a_number(bench: Bench) -> None:
+    store = bench.store
+    run = store.add_run(new_run())[0].id
+    assert not store.note_attempt(run, "w1", attempt(), SCRIPT, "early")
+    store.take_run(run, "w1", 10)
+    for number in (2, 1, 3):
+        assert store.note_attempt(run, "w1", attempt(number), SCRIPT, f"log {number}")
+    assert store.note_attempt(run, "w1", attempt(2, "told twice"), SCRIPT, "second")
+    assert [each.number for each in store.attempts(run)] == [1, 2, 3]
+    assert [each.judgement.reason for each in store.attempts(run)] == ["met"] * 3
+    assert str(store.attempts(run)[0].execution.seconds) == "nan"
+    assert (store.log(run, 2), store.log(run, 9), store.log("no such run", 1)) == ("log 2", "", "")
+    assert not store.forget_attempts(run, "w2", 0)
+    assert store.forget_attempts(run, "w1", 1)
+    assert [each.number for each in store.attempts(run)] == [1]
+    assert store.note_attempt(run, "w1", attempt(2, "anew"), SCRIPT, "anew")
+    assert store.log(run, 2) == "anew"
+    assert store.attempts("no such run") == ()
+
+
+def test_approving_names_one_plan(bench: Bench) -> None:
+    store = bench.store
+    plan, twin = "abcdefgh" + "1" * 56, "abcdefgh" + "2" * 56
+    store.add_run(new_run("a", plan=plan, state=RunState.WAITING))
+    newest = store.add_run(new_run("b", plan=plan, state=RunState.WAITING))[0].id
+    assert store.take_run(newest, "w1", 10) is None
+    assert store.approve("acme/pool", 7, plan[:7], "owner") is None
+    assert store.approve("acme/pool", 8, plan, "owner") is None
+    assert store.approve("acme/pool", 7, "abcd%___", "owner") is None
+    assert store.approve("acme/pool", 7, "ABCDEFGH", "owner") is None
+    approved = store.approve("acme/pool", 7, plan[:8], "owner")
+    assert approved is not None
+    assert (approved.id, approved.state, approved.approved_by) == (newest, RunState.QUEUED, "owner")
+    store.add_run(new_run("c", plan=twin, state=RunState.WAITING))
+    assert store.approve("acme/pool", 7, plan[:8], "owner") is None  # two plans begin like this
+    assert store.approve("acme/pool", 7, twin[:12], "owner") is not None
+
+
+def test_cancelling_asks_every_live_run_that_fits(bench: Bench) -> None:
+    store = bench.store
+    waiting = store.add_run(new_run("a", state=RunState.WAITING))[0].id
+    running = store.add_run(new_run("b"))[0].id
+    deferred = store.add_run(new_run("c", 8))[0].id
+    other = store.add_run(new_run("d", 7, name="acme/other"))[0].id
+    store.take_run(deferred, "w1", 10)
+    store.defer_run(deferred, "w1", 1000)
+    store.take_run(running, "w1", 10)
+    asked = store.cancel("mona", repository="acme/pool")
+    assert {run.id for run in asked} == {waiting, running, deferred}
+    assert {run.id: run.state for run in asked}[running] is RunState.RUNNING
+    assert store.beat(running, "w1", 10) == Beat(cancel=True)
+    assert store.finish_run(running, "w1")
+    for run in (waiting, deferred):
+        taken = store.take_run(run, "w2", 10)
+        assert taken is not None
+        assert (taken.cancelled_by, taken.turn > 0) == ("mona", True)
+    assert store.cancel("hubot", run=running) == ()
+    (still,) = store.cancel("hubot", run=waiting)
+    assert still.cancelled_by == "mona"
+    assert [run.id for run in store.cancel("GitHub", installation=1, number=7)] == [waiting, other]
+    assert store.cancel("GitHub", installation=9) == ()
+
+
+# --- overdue -----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_the_dead_left_is_offered_again_once(bench: Bench) -> None:
+    store = bench.store
+    store.claim([delivery()])
+    store.take_delivery("g1", "w1", 10)
+    running = store.add_run(new_run("a", 1, device="gpu"))[0].id
+    told = store.add_run(new_run("b", 2))[0].id
+    for run in (running, told):
+        store.take_run(run, "w1", 10)
+    store.put_report(told, "w1", report())
+    assert store.overdue(1000) == ()
+    bench.clock.advance(10)
+    expected = {
+        Task(kind="delivery", id="g1", turn=1),
+        Task(kind="run", id=running, device="gpu", turn=1),
+        Task(kind="run", id=told, turn=1),
+    }
+    assert set(bench.another().overdue(1000)) == expected
+    assert store.overdue(1000) == ()
+    assert not store.renew_delivery("g1", "w1", 10)
+    again = store.take_run(running, "w2", 10)
+    assert again is not None
+    assert again.state is RunState.RUNNING
+    told_again = store.take_run(told, "w2", 10)
+    assert told_again is not None
+    assert told_again.state is RunState.REPORTED
+
+
+def test_what_nobody_heard_is_offered_ever_more_patiently(bench: Bench) -> None:
+    store = bench.store
+    store.claim([delivery()])
+    store.add_run(new_run("w", state=RunState.WAITING))  # waits for a person, not for the queue
+    bench.clock.advance(10)
+    assert store.overdue(10) == ()
+    bench.clock.advance(0.5)
+    for turn, patience in enumerate((20, 40, 80, 160, 320, 640, 640), start=1):
+        assert store.overdue(10) == (Task(kind="delivery", id="g1", turn=turn),)
+        bench.clock.advance(patience)
+        assert store.overdue(10) == ()
+        bench.clock.advance(0.5)
+
+
+def test_a_run_deferred_past_now_is_not_overdue(bench: Bench) -> None:
+    store = bench.store
+    run = store.add_run(new_run())[0].id
+    store.take_run(run, "w1", 10)
+    store.defer_run(run, "w1", 100)
+    bench.clock.advance(99)
+    assert store.overdue(1) == ()
+    bench.clock.advance(2)
+    assert store.overdue(1) == ()  # it was offered for that moment; patience counts from there
+    bench.clock.advance(2)
+    assert store.overdue(1) == (Task(kind="run", id=run, turn=2),)
+
+
+# --- comments, pacing, figures -----------------------------------------------------------------------------------------------
+
+
+def test_comments_are_remembered_by_key(bench: Bench) -> None:
+    store = bench.store
+    sticky = OurComment(repository="acme/pool", number=7, key="run", comment=2**53, digest="d")
+    reply = OurComment(repository="acme/pool", number=7, key="reply:1", comment=5)
+    assert store.comment("acme/pool", 7, "run") is None
+    store.put_comment(sticky)
+    store.put_comment(reply)
+    store.put_comment(OurComment(repository="acme/pool", number=8, key="run", comment=6))
+    assert bench.another().comment("acme/pool", 7, "run") == sticky
+    assert store.comments("acme/pool", 7) == (reply, sticky)
+    newer = sticky.model_copy(update={"digest": "e", "comment": 3})
+    store.put_comment(newer)
+    assert store.comments("acme/pool", 7) == (newer, reply)
+    store.forget_comment("acme/pool", 7, "run")
+    store.forget_comment("acme/pool", 7, "run")
+    assert store.comments("acme/pool", 7) == (reply,)
+
+
+def test_writes_keep_their_distance(bench: Bench) -> None:
+    store, other = bench.store, bench.another()
+    assert store.reserve_write(1, notifies=True) == 0
+    assert other.reserve_write(1, notifies=False) == 1
+    assert other.reserve_write(1, notifies=True) == 3
+    assert other.reserve_write(2, notifies=True) == 0  # another installation has limits of its own
+    bench.clock.advance(1)
+    assert other.reserve_write(1, notifies=False) == 0
+    assert store.reserve_write(1, notifies=True) == 2
+    bench.clock.advance(2)
+    assert store.reserve_write(1, notifies=True) == 0
+    store.hold_writes(1, 60)
+    other.hold_writes(1, 10)
+    assert store.reserve_write(1, notifies=False) == 60
+    assert store.reserve_write(2, notifies=False) == 0
+    bench.clock.advance(60)
+    assert store.reserve_write(1, notifies=False) == 0
+
+
+def test_writes_are_capped_by_the_minute_and_the_hour(bench: Bench) -> None:
+    store, booked = bench.store, []
+    while not booked or bench.clock.now - NOW < 3600:
+        wait = store.reserve_write(1, notifies=False)
+        if wait == 0:
+            booked.append(bench.clock.now)
+        bench.clock.advance(wait or 0.25)
+    assert len(booked) == 500
+    assert all(later - earlier >= 1 for earlier, later in pairwise(booked))
+
+
+def test_the_caps_hold_where_no_gap_does(bench: Bench) -> None:
+    store, waits = bench.limited(per_minute=3, per_hour=5), []
+    for _ in range(4):
+        waits.append(store.reserve_write(1, notifies=True))
+        bench.clock.advance(1)
+    assert waits == [0, 0, 0, 57]
+    bench.clock.advance(60)
+    assert [store.reserve_write(1, notifies=False) for _ in range(3)] == [0, 0, 3600 - 64]
+
+
+def test_usage_counts_what_began_or_waits(bench: Bench) -> None:
+    store = bench.store
+    yesterday = store.add_run(new_run("a", 1))[0].id
+    store.take_run(yesterday, "w1", 10)
+    store.beat(yesterday, "w1", 10, seconds=100)
+    store.note_cost(yesterday, calls=1, usd=9.0)
+    store.finish_run(yesterday, "w1")
+    store.add_run(new_run("b", 2, state=RunState.WAITING))
+    store.add_run(new_run("c", 3))
+    bench.clock.advance(1000)
+    today = store.add_run(new_run("d", 4, requester="hubot"))[0].id
+    store.take_run(today, "w1", 10)
+    store.beat(today, "w1", 10, seconds=30)
+    store.note_cost(today, calls=1, input_tokens=10, output_tokens=20, usd=0.25)
+    store.note_cost(today, usd=0.25)
+    store.note_cost("no such run", usd=100.0)
+    store.add_run(new_run("e", 5, name="acme/other", state=RunState.WAITING))
+    assert store.usage(since(0)) == Usage(runs=5, seconds=130, usd=9.5)
+    assert store.usage(since(500)) == Usage(runs=3, seconds=30, usd=0.5)
+    assert store.usage(since(500), repository="acme/pool") == Usage(runs=2, seconds=30, usd=0.5)
+    assert store.usage(since(500), requester="hubot") == Usage(runs=1, seconds=30, usd=0.5)
+    assert store.usage(since(500), repository="acme/other", requester="hubot") == Usage()
+
+
+def test_switches_are_thrown_and_taken_back(bench: Bench) -> None:
+    store = bench.store
+    store.set_switch("all", "maintenance")
+    store.set_switch("acme/pool", "asked to")
+    store.set_switch("all", "")
+    assert bench.another().switches() == {"all": "", "acme/pool": "asked to"}
+    store.set_switch("all", None)
+    store.set_switch("never thrown", None)
+    assert store.switches() == {"acme/pool": "asked to"}
+
+
+def test_figures_and_forgetting(bench: Bench) -> None:
+    store = bench.store
+    store.claim([delivery("a"), delivery("b"), delivery("c")])
+    for guid, error in (("a", ""), ("b", "no")):
+        store.take_delivery(guid, "w", 10)
+        store.finish_delivery(guid, "w", error)
+    done = store.add_run(new_run("a"))[0].id
+    live = store.add_run(new_run("b"))[0].id
+    store.take_run(done, "w", 10)
+    store.note_attempt(done, "w", attempt(), SCRIPT, "log")
+    store.put_report(done, "w", report())
+    store.note_cost(done, usd=1.0)
+    store.finish_run(done, "w")
+    store.reserve_write(1, notifies=True)
+    figures = store.counts()
+    assert {name: number for name, number in figures.items() if number} == {
+        "deliveries.waiting": 1,
+        "deliveries.handled": 1,
+        "deliveries.failed": 1,
+        "runs.queued": 1,
+        "runs.finished": 1,
+        "verdicts.reproduced": 1,
+    }
+    assert set(figures) >= {f"runs.{state}" for state in RunState}
+    assert store.prune(since(0)) == 0
+    assert store.prune(since(0) + timedelta(seconds=1)) == 1
+    assert store.run(done) is None
+    assert (store.attempts(done), store.report(done), store.log(done, 1)) == ((), None, "")
+    assert store.run(live) is not None
+    assert store.seen(["a", "b", "c"]) == {"c"}
+    assert store.usage(since(0)) == Usage(runs=1)
+    assert store.reserve_write(1, notifies=True) == 0
+
+
+# --- text nobody should send -------------------------------------------------------------------------------------------------
+
+
+def test_hostile_text_is_kept_without_harm(bench: Bench) -> None:
+    store, bad = bench.store, "nul \0 half \ud83d end"
+    odd = delivery("g", sender=bad)
+    assert store.claim([odd]) == ("new",)
+    taken = store.take_delivery("g", "w", 10)
+    assert taken is not None
+    assert taken.sender.encode().endswith(b" end")
+    run = store.add_run(new_run("g", requester=bad, name=f"acme/{bad}"))[0].id
+    store.take_run(run, "w", 10)
+    store.beat(run, "w", 10, bad, bad * 1000)
+    assert store.note_attempt(run, "w", attempt(1, bad), SCRIPT, bad)
+    assert "\0" not in store.log(run, 1)
+    assert store.put_report(run, "w", report())
+    assert store.finish_run(run, "w", bad)
+    seen = store.run(run)
+    assert seen is not None
+    assert len(seen.progress) <= keep.MOST_LINE
+    seen.model_dump_json().encode()
+
+
+def test_a_long_log_keeps_both_ends(bench: Bench) -> None:
+    run = bench.store.add_run(new_run())[0].id
+    bench.store.take_run(run, "w", 10)
+    bench.store.note_attempt(run, "w", attempt(), SCRIPT, "first\n" + "x" * 2 * keep.MOST_LOG + "\nlast")
+    log = bench.store.log(run, 1)
+    assert len(log) < keep.MOST_LOG + 100
+    assert log.startswith("first\n")
+    assert log.endswith("\nlast")
+    assert "characters left out" in log
+
+
+# --- threads -----------------------------------------------------------------------------------------------------------------
+
+
+def test_threads_that_want_the_same_get_it_once(bench: Bench) -> None:
+    store, start, won = bench.store, Barrier(8), []
+    rival = [store.add_run(new_run(f"r{n}"))[0].id for n in range(8)]
+
+    def work(me: int) -> None:
+        start.wait()
+        won.extend(("claim", n) for n in range(10) if store.claim([delivery(f"d{n}")]) == ("new",))
+        won.extend(("take", n) for n in range(10) if store.take_delivery(f"d{n}", f"w{me}", 60))
+        won.extend(("issue", 0) for run in rival if store.take_run(run, f"w{me}", 60))
+        won.extend(("write", 0) for _ in range(3) if store.reserve_write(1, notifies=True) == 0)
+
+    threads = [Thread(target=work, args=(me,)) for me in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(won) == sorted(
+        [("claim", n) for n in range(10)] + [("take", n) for n in range(10)] + [("issue", 0), ("write", 0)]
+    )

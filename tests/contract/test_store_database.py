@@ -1,0 +1,141 @@
+"""Tables, addresses and errors of the store on a database."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, text
+
+import bot.adapters.store.database as database_module
+from bot.adapters.store import SqlStore, migrate, tables
+from bot.errors import TransientError, UserError
+from tests.contract.databases import postgres_server
+from tests.contract.samples import delivery
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if request.param == "postgres":
+        with postgres_server() as server:
+            yield server.fresh()
+    else:
+        yield f"sqlite:///{tmp_path_factory.mktemp('store')}/reprise.db"
+
+
+def test_the_migrations_lead_to_the_tables_of_the_code(url: str) -> None:
+    migrate(url)
+    migrate(url)
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, tables.metadata) == []
+        assert context.get_current_revision() == tables.REVISION
+    engine.dispose()
+    folder = ROOT / "bot" / "adapters" / "store" / "migrations"
+    assert ScriptDirectory(str(folder)).get_current_head() == tables.REVISION
+
+
+def test_a_database_of_a_newer_version_is_left_alone(url: str) -> None:
+    migrate(url)
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(UserError, match="newer version of Reprise") as refused:
+        SqlStore(url)
+    assert "Upgrade Reprise" in refused.value.fix
+    with engine.begin() as connection:
+        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+        connection.execute(text(f"UPDATE alembic_version SET version_num = '{tables.REVISION}'"))
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "hunter2",
+        "",
+        "mysql://root:hunter2@host/reprise",
+        "postgresql://root:hunter2@host:port/reprise",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite://hunter2/reprise.db",
+    ],
+)
+def test_an_unusable_address_is_told_without_showing_it(address: str) -> None:
+    with pytest.raises(UserError) as told:
+        SqlStore(address)
+    assert "sqlite:///PATH" in told.value.fix
+    assert "hunter2" not in f"{told.value} {told.value.fix}"
+
+
+def test_a_database_that_is_away_is_told_without_its_password() -> None:
+    with pytest.raises(TransientError) as told:
+        SqlStore("postgres://mona:hunter2@127.0.0.1:1/reprise")
+    assert "127.0.0.1" in str(told.value)
+    assert told.value.fix
+    assert "hunter2" not in f"{told.value!r} {told.value.fix}"
+    assert told.value.__suppress_context__
+
+
+@pytest.mark.postgres
+def test_a_database_that_goes_away_and_comes_back() -> None:
+    with postgres_server() as server:
+        store = SqlStore(server.fresh())
+        store.claim([delivery("a")])
+        server.stop()
+        with pytest.raises(TransientError, match="does not answer"):
+            store.claim([delivery("b")])
+        server.start()
+        assert store.claim([delivery("a"), delivery("b")]) == ("known", "new")
+        store.close()
+
+
+def test_a_locked_file_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database_module, "WAIT_S", 0.2)
+    store = SqlStore(f"sqlite:///{tmp_path}/reprise.db")
+    other = sqlite3.connect(tmp_path / "reprise.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(TransientError, match="busy"):
+        store.claim([delivery()])
+    assert store.seen(["g1"]) == frozenset()  # readers do not wait for a writer
+    other.execute("ROLLBACK")
+    other.close()
+    assert store.claim([delivery()]) == ("new",)
+    store.close()
+
+
+def test_files_that_are_no_database(tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("this is a letter, not a database " * 100)
+    with pytest.raises(UserError, match="unusable"):
+        SqlStore(f"sqlite:///{tmp_path}/text.db")
+    with pytest.raises(UserError, match="cannot be written"):
+        SqlStore(f"sqlite:///{tmp_path}/no/such/folder/reprise.db")
+
+
+def test_a_commit_on_sqlite_survives_a_power_cut_and_strangers_cannot_read_it(tmp_path: Path) -> None:
+    store = SqlStore(f"sqlite:///{tmp_path}/reprise.db")
+    with store._db.writing() as connection:
+        asked = ("journal_mode", "synchronous", "foreign_keys")
+        assert [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in asked] == ["wal", 2, 1]
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    store.close()
+
+
+def test_a_store_that_needs_no_migration_loads_no_alembic(tmp_path: Path) -> None:
+    migrate(f"sqlite:///{tmp_path}/reprise.db")
+    code = (
+        "import sys; from bot.adapters.store import SqlStore; SqlStore(sys.argv[1]).close();"
+        "print([name for name in ('alembic', 'mako', 'psycopg') if name in sys.modules])"
+    )
+    argv = (sys.executable, "-c", code, f"sqlite:///{tmp_path}/reprise.db")
+    assert subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True).stdout == "[]\n"

@@ -1,0 +1,186 @@
+"""SQLite and memory, led through the same random lives, say the same at every step."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from bot.adapters.store import SqlStore, migrate
+from bot.models.run import Run, RunState
+from bot.service.ports import OurComment, Store, Task
+from bot.testing import FrozenClock, MemoryStore
+from tests.contract.databases import NOW
+from tests.contract.samples import SCRIPT, attempt, delivery, new_run, report
+
+GUIDS = st.sampled_from(["a", "b", "c"])
+OWNERS = st.sampled_from(["w1", "w2"])
+NUMBERS = st.sampled_from([1, 2])
+RUNS = st.integers(0, 5)
+SECONDS = st.sampled_from([0.0, 1.0, 10.0, 60.0])
+PLANS = st.sampled_from(["p" * 64, "p" * 10 + "q" * 54, "r" * 64])
+ERRORS = st.sampled_from(["", "went wrong"])
+
+
+@cache
+def empty() -> bytes:
+    """A database file with its tables, made once."""
+    folder = Path(tempfile.mkdtemp())
+    migrate(f"sqlite:///{folder}/empty.db")
+    content = (folder / "empty.db").read_bytes()
+    shutil.rmtree(folder)
+    return content
+
+
+class Lives(RuleBasedStateMachine):
+    """Two stores, one clock. Ids of runs differ: they are compared by the order in which the runs were added."""
+
+    @initialize()
+    def begin(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="reprise-model-"))
+        (self.folder / "x.db").write_bytes(empty())
+        self.clock = FrozenClock(NOW)
+        self.stores: tuple[Store, Store] = (
+            MemoryStore(self.clock, per_minute=4, per_hour=6),
+            SqlStore(f"sqlite:///{self.folder}/x.db", clock=self.clock, writes_per_minute=4, writes_per_hour=6),
+        )
+        self.ids: tuple[list[str], list[str]] = ([], [])
+
+    def teardown(self) -> None:
+        self.stores[1].close()
+        shutil.rmtree(self.folder)
+
+    def both(self, ask: Callable[[Store, Callable[[int], str]], Any]) -> Any:
+        """Ask both the same; their answers are equal, ids aside."""
+        answers = []
+        for store, ids in zip(self.stores, self.ids, strict=True):
+            answer = ask(store, lambda number, ids=ids: ids[number] if number < len(ids) else "none")
+            if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Run) and answer[0].id not in ids:
+                ids.append(answer[0].id)
+            answers.append(self.plain(answer, ids))
+        assert answers[0] == answers[1]
+        return answers[0]
+
+    def plain(self, answer: Any, ids: list[str]) -> Any:
+        if isinstance(answer, Run | Task):
+            return answer.model_copy(update={"id": ids.index(answer.id)}) if answer.id in ids else answer
+        if isinstance(answer, tuple):
+            return tuple(self.plain(each, ids) for each in answer)
+        return answer
+
+    @rule(guids=st.lists(GUIDS, max_size=4))
+    def claim(self, guids: list[str]) -> None:
+        self.both(lambda store, _: store.claim([delivery(guid) for guid in guids]))
+
+    @rule(guid=GUIDS, owner=OWNERS, lease=SECONDS)
+    def take_delivery(self, guid: str, owner: str, lease: float) -> None:
+        self.both(lambda store, _: store.take_delivery(guid, owner, lease))
+
+    @rule(guid=GUIDS, owner=OWNERS, lease=SECONDS, error=ERRORS, what=st.sampled_from(["renew", "finish", "defer"]))
+    def hold_delivery(self, guid: str, owner: str, lease: float, error: str, what: str) -> None:
+        if what == "renew":
+            self.both(lambda store, _: store.renew_delivery(guid, owner, lease))
+        elif what == "finish":
+            self.both(lambda store, _: store.finish_delivery(guid, owner, error))
+        else:
+            self.both(lambda store, _: store.defer_delivery(guid, owner, lease))
+
+    @rule(guid=GUIDS, ordinal=st.sampled_from([0, 1]), number=NUMBERS, plan=PLANS, waits=st.booleans())
+    def add_run(self, guid: str, ordinal: int, number: int, plan: str, waits: bool) -> None:
+        state = RunState.WAITING if waits else RunState.QUEUED
+        self.both(lambda store, _: store.add_run(new_run(guid, number, ordinal=ordinal, plan=plan, state=state)))
+
+    @rule(run=RUNS, owner=OWNERS, lease=SECONDS)
+    def take_run(self, run: int, owner: str, lease: float) -> None:
+        self.both(lambda store, id_: store.take_run(id_(run), owner, lease))
+
+    @rule(run=RUNS, owner=OWNERS, lease=SECONDS, stage=st.sampled_from(["", "search"]))
+    def beat(self, run: int, owner: str, lease: float, stage: str) -> None:
+        self.both(lambda store, id_: store.beat(id_(run), owner, lease, stage, stage, 2.0))
+
+    @rule(run=RUNS, owner=OWNERS, number=st.integers(1, 3))
+    def attempts(self, run: int, owner: str, number: int) -> None:
+        self.both(lambda store, id_: store.note_attempt(id_(run), owner, attempt(number), SCRIPT, f"log of {owner}"))
+        self.both(lambda store, id_: (store.log(id_(run), number), len(store.attempts(id_(run)))))
+
+    @rule(run=RUNS, owner=OWNERS, above=st.integers(0, 2))
+    def forget(self, run: int, owner: str, above: int) -> None:
+        self.both(lambda store, id_: store.forget_attempts(id_(run), owner, above))
+
+    @rule(run=RUNS, owner=OWNERS, stopped=st.booleans())
+    def put_report(self, run: int, owner: str, stopped: bool) -> None:
+        self.both(lambda store, id_: store.put_report(id_(run), owner, report(stopped=stopped)))
+        self.both(lambda store, id_: store.report(id_(run)))
+
+    @rule(run=RUNS, owner=OWNERS, error=ERRORS)
+    def finish_run(self, run: int, owner: str, error: str) -> None:
+        self.both(lambda store, id_: store.finish_run(id_(run), owner, error))
+
+    @rule(run=RUNS, owner=OWNERS, after=SECONDS)
+    def defer_run(self, run: int, owner: str, after: float) -> None:
+        self.both(lambda store, id_: store.defer_run(id_(run), owner, after))
+
+    @rule(number=NUMBERS, plan=PLANS, length=st.sampled_from([7, 9, 12, 64]))
+    def approve(self, number: int, plan: str, length: int) -> None:
+        self.both(lambda store, _: store.approve("acme/pool", number, plan[:length], "owner"))
+
+    @rule(number=st.none() | NUMBERS, run=st.none() | RUNS)
+    def cancel(self, number: int | None, run: int | None) -> None:
+        self.both(lambda store, id_: store.cancel("mona", number=number, run=None if run is None else id_(run)))
+
+    @rule(unheard=SECONDS)
+    def overdue(self, unheard: float) -> None:
+        self.both(lambda store, _: tuple(sorted(store.overdue(unheard), key=lambda task: self.place(store, task))))
+
+    def place(self, store: Store, task: Task) -> tuple[str, str]:
+        ids = self.ids[self.stores.index(store)]
+        return task.kind, str(ids.index(task.id)) if task.id in ids else task.id
+
+    @rule(installation=NUMBERS, notifies=st.booleans(), hold=st.none() | SECONDS)
+    def write(self, installation: int, notifies: bool, hold: float | None) -> None:
+        if hold is not None:
+            self.both(lambda store, _: store.hold_writes(installation, hold))
+        self.both(lambda store, _: store.reserve_write(installation, notifies=notifies))
+
+    @rule(number=NUMBERS, comment=st.none() | st.integers(1, 3))
+    def comment(self, number: int, comment: int | None) -> None:
+        if comment is None:
+            self.both(lambda store, _: store.forget_comment("acme/pool", number, "run"))
+        else:
+            ours = OurComment(repository="acme/pool", number=number, key="run", comment=comment)
+            self.both(lambda store, _: store.put_comment(ours))
+        self.both(lambda store, _: store.comments("acme/pool", number))
+
+    @rule(run=RUNS, back=SECONDS)
+    def figures(self, run: int, back: float) -> None:
+        since = datetime.fromtimestamp(self.clock.now - back, UTC)
+        self.both(lambda store, id_: store.note_cost(id_(run), usd=0.25))
+        self.both(lambda store, id_: (store.usage(since), store.counts(), store.ahead(id_(run))))
+        self.both(lambda store, _: store.usage(since, repository="acme/pool", requester="mona"))
+
+    @rule(back=SECONDS)
+    def prune(self, back: float) -> None:
+        self.both(lambda store, _: store.prune(datetime.fromtimestamp(self.clock.now - back, UTC)))
+
+    @rule(number=st.none() | NUMBERS, states=st.lists(st.sampled_from(list(RunState)), max_size=3))
+    def look(self, number: int | None, states: list[RunState]) -> None:
+        self.both(lambda store, _: store.runs(number=number, states=states))
+        self.both(lambda store, _: store.seen(["a", "b", "c"]))
+
+    @rule(seconds=st.sampled_from([0.5, 1.0, 9.0, 10.0, 61.0, 3600.0]))
+    def time_passes(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+
+TestLives = Lives.TestCase
+TestLives.settings = settings(
+    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)

@@ -8,10 +8,10 @@ ARGS  ?=
 BIN   := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test lint fmt bench docs base base-version clean
+.PHONY: help run serve test lint fmt bench bench-webhook docs base base-version clean
 
 help:  ## show the verbs
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
 $(VENV)/.run: pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Reprise needs Python 3.11 or newer; none was found. Install one, or: make PYTHON=/path/to/python3"; exit 2; }
@@ -52,6 +52,13 @@ docs: $(VENV)/.dev  ## write the command-line help into the README
 
 bench: $(VENV)/.dev  ## run a folder of real issues against their keys (BENCH=folder OUT=folder ARGS=...)
 	@$(BIN)/reprise bench issues $(BENCH) --out $(OUT) $(ARGS)
+
+tests/node/node_modules/.package-lock.json: tests/node/package-lock.json
+	@npm ci --prefix tests/node --no-audit --no-fund --loglevel=error
+	@touch $@
+
+bench-webhook: $(VENV)/.dev tests/node/node_modules/.package-lock.json  ## load the webhook with signed deliveries beside probot (node 20, npm, redis-server; ARGS=...)
+	@$(BIN)/reprise bench webhook $(ARGS)
 
 base:  ## build the image that the Docker sandbox runs in (root, debootstrap, a Docker daemon)
 	sh deploy/base/build.sh

@@ -8,10 +8,15 @@ from typing import Annotated, Literal
 import typer
 
 from bot import exits
+from bot.bench.cli import app as bench
 from bot.cli import app, secrets
 from bot.settings import load
+from handlers.bench.command import webhook
 
 # What serves and works is imported inside the commands: `reprise --help` and `reprise reproduce` need none of it.
+
+
+bench.command()(webhook)
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""`reprise bench webhook`: its options, its table and its exit code."""
+"""`reprise bench webhook`: its options and its exit code."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from bot.errors import UserError
 from bot.exits import OTHER, boundary
-from handlers.bench.webhook import MOST_MB, MOST_RATIO, Result, measure
 
 
 def webhook(
@@ -25,6 +23,9 @@ def webhook(
 ) -> None:
     """Load the server with signed deliveries beside probot, which keeps nothing, and compare the answers."""
     with boundary():
+        from handlers.bench.table import sentences, table  # the command line starts without what only this needs
+        from handlers.bench.webhook import measure
+
         console = Console(stderr=True)
         result = measure(node, _rates(rates), rounds, seconds, lambda line: console.print(line, highlight=False))
         if as_json:
@@ -32,7 +33,7 @@ def webhook(
         else:
             out = Console()
             out.print(table(result))
-            out.print(_sentences(result), highlight=False)
+            out.print(sentences(result), highlight=False)
         if not result.good:
             raise typer.Exit(OTHER)
 
@@ -44,25 +45,3 @@ def _rates(text: str) -> tuple[int, ...]:
             f"--rates {text} is not a list of rates.", "Give whole numbers from 1 to 5000, such as --rates 100,300."
         )
     return tuple(dict.fromkeys(int(part) for part in parts))
-
-
-def table(result: Result) -> Table:
-    """The figures, one line a server and rate."""
-    shown = Table(title="Milliseconds from due to answered")
-    for column in ("rate", "server", "requests", "refused", "p50", "p90", "p99", "max", "p99 ratio"):
-        shown.add_column(column, justify="left" if column == "server" else "right")
-    for each in result.figures:
-        ratio = f"{result.ratios[each.rate]:.2f}" if each.server == "Reprise" else ""
-        times = (f"{value:.2f}" for value in (each.p50_ms, each.p90_ms, each.p99_ms, each.max_ms))
-        shown.add_row(f"{each.rate}/s", each.server, str(each.requests), str(each.refused), *times, ratio)
-    return shown
-
-
-def _sentences(result: Result) -> str:
-    late = max(each.generator_late_p99_ms for each in result.figures)
-    return (
-        f"Reprise's process: {result.memory_mb:.0f} MB, at most {result.memory_peak_mb:.0f} MB (target: under {MOST_MB:.0f}).\n"
-        f"Deliveries sent under different ids: {result.sent}; kept: {result.kept}.\n"
-        f"The load generator's own lateness is in the figures: p99 {late:.2f} ms at most.\n"
-        f"Target: p99 at most {MOST_RATIO} times probot's. {'Met.' if result.good else 'NOT MET.'}"
-    )

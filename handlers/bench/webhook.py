@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import count, islice
 from pathlib import Path
+from time import perf_counter
 from uuid import uuid4
 
 import uvloop
@@ -42,7 +44,7 @@ class Figures(Record):
 
 class Result(Record):
     """What was measured. `ratios` are our p99 over probot's, by rate; `kept` how many deliveries the database holds of `sent`
-    different ones.
+    different ones; the disk's figures are of bare synchronous writes before and after.
     """
 
     figures: tuple[Figures, ...]
@@ -51,6 +53,8 @@ class Result(Record):
     memory_peak_mb: float
     sent: int
     kept: int
+    disk_p50_ms: float
+    disk_p99_ms: float
 
     @property
     def good(self) -> bool:
@@ -121,6 +125,7 @@ def measure(node: Path, rates: tuple[int, ...], rounds: int, seconds: float, say
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reprise-bench-")))
         servers = [stack.enter_context(contenders.ours(folder)), stack.enter_context(contenders.probot(node, folder))]
+        disk = _disk(folder)
         letters = {each.name: Letters(each, bodies(node)) for each in servers}
         samples = {(each.name, rate): Sample() for rate in rates for each in servers}
         for rate in rates:
@@ -132,11 +137,35 @@ def measure(node: Path, rates: tuple[int, ...], rounds: int, seconds: float, say
                     say(f"{rate}/s, round {turn + 1}, {each.name}: p99 {quantile(sample.seconds, 0.99) * 1e3:.2f} ms")
         memory, peak = contenders.memory_mb(servers[0].pid)
         kept = _kept(folder)
+        disk += _disk(folder)
     figures = tuple(_figures(name, rate, sample) for (name, rate), sample in samples.items())
     p99 = {(each.server, each.rate): each.p99_ms for each in figures}
     ratios = {rate: p99["Reprise", rate] / p99["probot", rate] for rate in rates}
     sent = len(letters["Reprise"].guids)
-    return Result(figures=figures, ratios=ratios, memory_mb=memory, memory_peak_mb=peak, sent=sent, kept=kept)
+    sync50, sync99 = (quantile(disk, share) * 1e3 for share in (0.5, 0.99))
+    return Result(
+        figures=figures,
+        ratios=ratios,
+        memory_mb=memory,
+        memory_peak_mb=peak,
+        sent=sent,
+        kept=kept,
+        disk_p50_ms=p50,
+        disk_p99_ms=p99,
+    )
+
+
+def _disk(folder: Path) -> list[float]:
+    """Seconds of each of 200 small synchronous writes: less than this no durable answer can take."""
+    times = []
+    with (folder / "disk").open("ab") as file:
+        for _ in range(200):
+            begun = perf_counter()
+            file.write(bytes(4096))
+            file.flush()
+            os.fdatasync(file.fileno())
+            times.append(perf_counter() - begun)
+    return times
 
 
 def _stretch(to: Contender, letters: Letters, rate: int, seconds: float) -> Sample:

@@ -3,7 +3,8 @@
     RepriseError
     ├── UserError        the person who asked can mend it; one sentence and the next step
     ├── TransientError   trying again later may work (network, rate limit, full disk)
-    │   └── IndexUnreachable
+    │   ├── IndexUnreachable
+    │   └── ModelUnavailable   no model answers, or none answers as asked
     └── BuildError       the environment could not be built: a verdict (setup_failed), not a defect
 
 Anything else that escapes is a defect of ours. Broad excepts stand at three places only: the job, HTTP and CLI boundaries.
@@ -11,6 +12,7 @@ Anything else that escapes is a defect of ours. Broad excepts stand at three pla
 
 from __future__ import annotations
 
+from bot.models.dialogue import Usage
 from bot.models.environment import BuildStep
 
 
@@ -36,6 +38,14 @@ class TransientError(RepriseError):
 
 class IndexUnreachable(TransientError):
     """No package index answers."""
+
+
+class ModelUnavailable(TransientError):
+    """No model answers, or none answers as asked; `usage` is what the tries used all the same."""
+
+    def __init__(self, message: str, fix: str = "", usage: Usage | None = None) -> None:
+        super().__init__(message, fix)
+        self.usage = usage or Usage()
 
 
 class BuildError(RepriseError):

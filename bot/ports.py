@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
+from bot.models.dialogue import Answer, Question, Usage
 from bot.models.environment import Environment, EnvironmentSpec
 from sandbox.port import RunResult, Sandbox
 
@@ -59,6 +60,20 @@ class Recorder(Protocol):
 
     def recall(self, number: int) -> Attempt | None:
         """What an earlier process kept of this same job before it was killed, None when there is nothing to go on from."""
+        ...
+
+
+class Model(Protocol):
+    """Asks a language model. What comes back is data from outside: it decides nothing by itself."""
+
+    def bound(self, question: Question) -> Usage:
+        """The most that asking could use: what a budget is held against before each call."""
+        ...
+
+    def ask(self, question: Question, *, cancel: Flag | None = None) -> Answer:
+        """An answer that fits the question's schema. Raises ModelUnavailable when none can be had, after the cascade of
+        models is used up; Stopped when `cancel` is set. Usage of failed tries is in the error or in the answer.
+        """
         ...
 
 

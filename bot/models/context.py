@@ -1,0 +1,45 @@
+"""Code that bears on a report, each line with where it came from and why it was taken."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from bot.models.base import Record
+
+Origin = Literal["installed", "clone", "issue", "lineage"]
+ChunkKind = Literal["module", "class", "function", "method", "loop", "lines"]
+
+
+class Chunk(Record):
+    """Lines of one source file. `path` is below its root ("torch/nn/functional.py"), `start` and `end` are 1-based and
+    inclusive, `name` the dotted name of what is defined there ("torch.nn.functional.linear"), `why` says in short clauses why
+    it was taken, the strongest first.
+    """
+
+    path: str
+    start: int
+    end: int
+    text: str
+    kind: ChunkKind = "lines"
+    name: str = ""
+    origin: Origin = "installed"
+    package: str = ""
+    version: str = ""
+    score: float = 0.0
+    why: tuple[str, ...] = ()
+
+
+class Context(Record):
+    """What belongs together for one hypothesis: its chunks in reading order. `module` is the part of the package it is about
+    (see RepGen, arXiv 2512.14990, section on module partition); `lines` their number in all.
+    """
+
+    rank: int
+    title: str
+    module: str = ""
+    chunks: tuple[Chunk, ...] = ()
+
+    @property
+    def lines(self) -> int:
+        """How many source lines the context shows."""
+        return sum(chunk.end - chunk.start + 1 for chunk in self.chunks)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -29,6 +29,7 @@ SHORT = [each for each in TEXTS if not each.fill]
 FOLDS = re.compile(r"^(?:Script:|Environment: |Evidence$|Attempts: |What was tried$)")
 TABLES = {"Reported|Observed|", "The report says|Installed|", "Package|Version|Decided by|", "Run|What|Seed|Result|Seconds|"}
 
+FOUND = [Phase.explicit, Phase.reuse, Phase.generate]  # to make an example smaller takes minutes; the texts have names
 KEY = "\0key"
 ENTRY = ("script", "entry")
 Path_ = tuple[str | int, ...]
@@ -129,7 +130,7 @@ def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
         checked(body)
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, phases=FOUND, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(NAMES),
     st.lists(st.sampled_from(SHORT), min_size=1, max_size=3),
@@ -141,7 +142,7 @@ def test_hostile_texts_in_some_places_are_only_shown(name: str, several: list[Ho
     checked(comment(poisoned(name, text, lambda _: chance.random() < 0.3), run="acme-pool-41"))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, phases=FOUND, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(["reproduced", "different_failure", "setup_failed"]),
     st.sampled_from(TEXTS),

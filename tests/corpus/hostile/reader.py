@@ -101,9 +101,10 @@ def read(body: str) -> Seen:
 
 
 def _formulas(body: str) -> list[str]:
-    """Formulas are looked for before entities become characters."""
-    inline = (token for token in _MARKDOWN.parse(body) if token.type == "inline")
-    return [token.content for token in inline if "$" in re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", token.content, flags=re.S)]
+    """Texts outside code with a dollar sign. GitHub looks for formulas before entities become characters."""
+    tokens = _MARKDOWN.parse(body.replace("&#36;", "S"))
+    parts = (part for token in tokens for part in token.children or ())
+    return [part.content for part in parts if part.type != "code_inline" and "$" in part.content]
 
 
 def alive(body: str) -> list[str]:

@@ -37,9 +37,13 @@ def receive(
     if isinstance(taken, Ignored):
         return _ended(written, f"Ignored: {taken.reason}.", as_json=as_json)
     github: GitHub = _pretended(taken[0], permission, config, us) if dry_run else hosting.hub(settings)
-    said = exits.say if not as_json else lambda _: None
-    watched = Watched(github, lambda each: (written.append(each), said(f"{each.what} on {each.where}"))[0])
-    _see_through(taken, settings, watched)
+
+    def hear(each: Written) -> None:
+        written.append(each)
+        if not as_json:
+            exits.say(f"{each.what} on {each.where}")
+
+    _see_through(taken, settings, Watched(github, hear))
     would = "would be written" if dry_run else "was written"
     return _ended(
         written, f"{len(written)} writes: this {would} to GitHub." if written else f"Nothing {would}.", as_json=as_json

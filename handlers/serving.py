@@ -20,7 +20,7 @@ from starlette.types import ASGIApp
 from bot import hosting
 from bot.adapters import registration
 from bot.errors import UserError
-from bot.exits import AT_ONCE
+from bot.exits import AT_ONCE, say
 from bot.service.ports import Device, Queue, Store
 from bot.settings import Settings, load
 from handlers import logs
@@ -124,8 +124,8 @@ def _set_up(settings: Settings, door: Door) -> Settings:
     registration.check_place(settings.app_file)
     setup = Setup(settings, lambda _kept: door.leave())
     here = address(door.sock)
-    _log.info("No App is registered yet. To register one, open %s/setup?key=%s", settings.public_url, setup.key)
-    _log.info("(Listening on %s; the key changes with each start.)", here)
+    _log.info("Listening on %s", here)
+    say(f"No App is registered yet. To register one, open {settings.public_url}/setup?key={setup.key}")  # the log hides keys
     door.serve(setup.app)
     return settings if door.stop.is_set() else _at(load(), door.sock)
 

@@ -1,0 +1,198 @@
+"""`reprise serve` and `reprise worker` as a host starts them: real processes, from the first start without credentials on."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from html.parser import HTMLParser
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bot.testing.server import GitHubServer
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = [sys.executable, "-c", "from handlers.cli import main; main()"]
+
+
+class Process:
+    """A running `reprise`, with what it said on standard error so far."""
+
+    def __init__(self, folder: Path, *argv: str, **more: str) -> None:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPRISE_", "COV_"))}
+        env = kept | {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", "REPRISE_SANDBOX": "process"} | more
+        self.process = subprocess.Popen([*COMMAND, *argv], cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
+        self._lines: list[str] = []
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    @property
+    def said(self) -> str:
+        return "".join(self._lines)
+
+    def waits(self, pattern: str, seconds: float = 40.0) -> re.Match[str]:
+        until = time.monotonic() + seconds
+        while (found := re.search(pattern, self.said)) is None:
+            assert self.process.poll() is None, f"ended with {self.process.returncode}: {self.said}"
+            assert time.monotonic() < until, f"{pattern} was not said: {self.said}"
+            time.sleep(0.02)
+        return found
+
+    def ended(self, number: int | None = signal.SIGTERM, seconds: float = 40.0) -> int:
+        if number is not None:
+            self.process.send_signal(number)
+        try:
+            return self.process.wait(seconds)
+        finally:
+            self._reader.join(5)
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self._lines.append(line)
+        self.process.stderr.close()
+
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start programs in a folder of the test; those that still run at its end are killed."""
+    running: list[Process] = []
+
+    def begin(*argv: str, **more: str) -> Process:
+        running.append(Process(tmp_path, *argv, **more))
+        return running[-1]
+
+    yield begin
+    for each in running:
+        if each.process.poll() is None:
+            each.ended(signal.SIGKILL)
+
+
+@pytest.fixture
+def hub() -> Iterator[GitHubServer]:
+    with GitHubServer() as server:
+        yield server
+
+
+def lives_at(hub: GitHubServer) -> dict[str, str]:
+    return {"REPRISE_GITHUB_URL": hub.url, "REPRISE_GITHUB_API_URL": hub.api_url}
+
+
+class _Form(HTMLParser):
+    action = manifest = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self.action = found["action"]
+        if found.get("name") == "manifest":
+            self.manifest = found["value"]
+
+
+class Caller:
+    """Knocks all the time; what it was told, in order. A refused connection would be a gap."""
+
+    def __init__(self, url: str) -> None:
+        self.told: list[int | str] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._call, args=(url,))
+        self._thread.start()
+
+    def _call(self, url: str) -> None:
+        while not self._stop.is_set():
+            try:
+                self.told.append(httpx.post(url, content=b"{}", timeout=30).status_code)
+            except httpx.ConnectError as error:
+                self.told.append(type(error).__name__)
+            except httpx.HTTPError:
+                pass  # a connection that was open when the server changed; GitHub's deliveries are asked for again
+            self._stop.wait(0.05)
+
+    def end(self) -> list[int | str]:
+        self._stop.set()
+        self._thread.join(60)
+        return self.told
+
+
+def register(url: str, key: str) -> httpx.Response:
+    """What a person does in a browser."""
+    assert httpx.get(f"{url}/setup", params={"key": key}).status_code == 200
+    fields = {"key": key, "name": "Reprise-e2e", "hook": f"{url}/webhook", "organisation": "octo-org"}
+    review = httpx.post(f"{url}/setup", data=fields)
+    form = _Form()
+    form.feed(review.text)
+    consent = httpx.post(form.action, data={"manifest": form.manifest})
+    return httpx.get(consent.headers["location"])
+
+
+def test_a_first_start_registers_the_app_and_goes_on_serving(start: Start, hub: GitHubServer, tmp_path: Path) -> None:
+    first = start("serve", "--embedded", "--port", "0", **lives_at(hub))
+    found = first.waits(r"open (http://localhost:\d+)/setup\?key=(\S+)")
+    url, key = found[1].replace("localhost", "127.0.0.1"), found[2]
+    caller = Caller(f"{url}/webhook")
+    done = register(found[1], key)
+    assert done.status_code == 200, done.text
+    assert "/installations/new" in done.text
+    first.waits(r"GitHub delivers to http://localhost:\d+/webhook")
+    until = time.monotonic() + 20
+    while 401 not in caller.told and time.monotonic() < until:
+        time.sleep(0.05)
+    told = caller.end()
+    assert set(told) == {503, 401}, "GitHub is asked to come back, then unsigned deliveries are refused; nobody is turned away"
+    assert told == sorted(told, reverse=True)
+    assert httpx.get(f"{url}/setup", params={"key": key}).status_code == 404
+    assert hub.deliver("ping", {"zen": "Keep it logically awesome.", "hook_id": 1}).status == "OK"
+    assert first.ended() == 0
+    again = start("serve", "--embedded", "--port", "0", **lives_at(hub))
+    again.waits("GitHub delivers to")
+    assert "/setup" not in again.said
+    assert again.ended(signal.SIGINT) == 0
+    for secret in (hub.state.app.secret, hub.state.app.key.splitlines()[1]):
+        assert secret not in first.said + again.said
+    assert {path.name for path in tmp_path.glob("reprise-app*")} == {"reprise-app.env", "reprise-app.private-key.pem"}
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"REPRISE_APP_ID": "7"}, "REPRISE_PRIVATE_KEY_FILE and REPRISE_WEBHOOK_SECRET are not set"),
+        ({"REPRISE_WEBHOOK_SECRET": "of-the-test"}, "REPRISE_APP_ID and REPRISE_PRIVATE_KEY_FILE are not set"),
+        ({"REPRISE_GITHUB_URL": "https://ghes.example.com"}, "REPRISE_GITHUB_API_URL"),
+        ({"REPRISE_APP_FILE": "absent/app.env"}, "REPRISE_APP_FILE"),
+        ({"REPRISE_BIND": "192.0.2.1"}, "Nothing can listen on 192.0.2.1"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_cannot_be_served_is_refused_in_a_sentence(start: Start, given: dict[str, str], said: str) -> None:
+    program = start("serve", "--embedded", "--port", "0", **given)
+    assert program.ended(None) == 2
+    assert said in program.said
+    assert "Traceback" not in program.said
+    assert "of-the-test" not in program.said
+
+
+def test_a_worker_waits_for_the_app_and_leaves_when_it_is_told_to(start: Start, tmp_path: Path) -> None:
+    worker = start("worker")
+    worker.waits("waiting for .*reprise-app.env")
+    assert worker.ended() == 0
+
+
+def test_a_stranger_sees_no_form(start: Start, hub: GitHubServer) -> None:
+    program = start("serve", "--embedded", "--port", "0", **lives_at(hub))
+    url = program.waits(r"open (http://\S+)/setup")[1]
+    answers = [httpx.get(f"{url}{path}") for path in ("/", "/setup", "/setup?key=guess", "/setup/callback?code=a&state=b")]
+    assert [each.status_code for each in answers] == [404, 403, 403, 403]
+    with suppress(httpx.HTTPError):
+        assert httpx.post(f"{url}/setup", data={"key": "guess", "name": "x", "hook": "https://x.example"}).status_code == 403
+    assert program.ended() == 0

@@ -25,7 +25,7 @@ def sentences(result: Result) -> str:
     return (
         f"Reprise's process: {result.memory_mb:.0f} MB, at most {result.memory_peak_mb:.0f} MB (target: under {MOST_MB:.0f}).\n"
         f"Deliveries sent under different ids: {result.sent}; kept: {result.kept}.\n"
-        f"A bare synchronous write of 4 KB on the same disk: p50 {result.disk_p50_ms:.2f} ms, p99 {result.disk_p99_ms:.2f} ms.\n"
+        f"A bare synchronous write on this disk: p50 {result.disk_p50_ms:.2f} ms, p99 {result.disk_p99_ms:.2f} ms.\n"
         f"The load generator's own lateness is in the figures: p99 {late:.2f} ms at most.\n"
         f"Target: p99 at most {MOST_RATIO} times probot's. {'Met.' if result.good else 'NOT MET.'}"
     )

@@ -150,8 +150,8 @@ def measure(node: Path, rates: tuple[int, ...], rounds: int, seconds: float, say
         memory_peak_mb=peak,
         sent=sent,
         kept=kept,
-        disk_p50_ms=p50,
-        disk_p99_ms=p99,
+        disk_p50_ms=sync50,
+        disk_p99_ms=sync99,
     )
 
 

@@ -153,7 +153,7 @@ def test_a_lease_that_ran_out_is_renewed_only_while_nobody_took_over(bench: Benc
     bench.clock.advance(11)
     assert store.beat(a, "w1", 10) == Beat()
     assert store.take_run(b, "w2", 10) is None
-    bench.clock.advance(11)
+    bench.clock.advance(10)
     assert store.take_run(b, "w2", 10) is not None  # the issue has a new worker
     assert store.beat(a, "w1", 10) == Beat(lost=True)
     assert store.overdue(1000) == (Task(kind="run", id=a, turn=1),)

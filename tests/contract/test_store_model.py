@@ -22,9 +22,9 @@ from tests.contract.databases import NOW
 from tests.contract.samples import SCRIPT, attempt, delivery, new_run, report
 
 GUIDS = st.sampled_from(["a", "b", "c"])
-OWNERS = st.sampled_from(["w1", "w2"])
+OWNERS = st.sampled_from(["w1", "w1", "w1", "w2"])
 NUMBERS = st.sampled_from([1, 2])
-RUNS = st.integers(0, 5)
+RUNS = st.integers(0, 3)
 SECONDS = st.sampled_from([0.0, 1.0, 10.0, 60.0])
 PLANS = st.sampled_from(["p" * 64, "p" * 10 + "q" * 54, "r" * 64])
 ERRORS = st.sampled_from(["", "went wrong"])
@@ -53,6 +53,9 @@ class Lives(RuleBasedStateMachine):
             SqlStore(f"sqlite:///{self.folder}/x.db", clock=self.clock, writes_per_minute=4, writes_per_hour=6),
         )
         self.ids: tuple[list[str], list[str]] = ([], [])
+        self.both(lambda store, _: store.claim([delivery("a"), delivery("b")]))
+        for guid, number in (("x", 1), ("y", 2), ("z", 1)):
+            self.both(lambda store, _, guid=guid, number=number: store.add_run(new_run(guid, number)))
 
     def teardown(self) -> None:
         self.stores[1].close()
@@ -62,7 +65,7 @@ class Lives(RuleBasedStateMachine):
         """Ask both the same; their answers are equal, ids aside."""
         answers = []
         for store, ids in zip(self.stores, self.ids, strict=True):
-            answer = ask(store, lambda number, ids=ids: ids[number] if number < len(ids) else "none")
+            answer = ask(store, lambda number, ids=ids: ids[number % len(ids)] if ids else "none")
             if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Run) and answer[0].id not in ids:
                 ids.append(answer[0].id)
             answers.append(self.plain(answer, ids))
@@ -105,6 +108,21 @@ class Lives(RuleBasedStateMachine):
     @rule(run=RUNS, owner=OWNERS, lease=SECONDS, stage=st.sampled_from(["", "search"]))
     def beat(self, run: int, owner: str, lease: float, stage: str) -> None:
         self.both(lambda store, id_: store.beat(id_(run), owner, lease, stage, stage, 2.0))
+
+    @rule(run=RUNS, lease=SECONDS, passes=SECONDS, after=SECONDS, what=st.sampled_from(["tell", "end", "later", "report"]))
+    def work(self, run: int, lease: float, passes: float, after: float, what: str) -> None:
+        """A worker takes a run, time passes, and it goes on as if nobody else had come."""
+        self.both(lambda store, id_: store.take_run(id_(run), "w3", lease))
+        self.clock.advance(passes)
+        if what == "tell":
+            self.both(lambda store, id_: store.beat(id_(run), "w3", lease, seconds=1.0))
+        elif what == "end":
+            self.both(lambda store, id_: store.finish_run(id_(run), "w3"))
+        elif what == "later":
+            self.both(lambda store, id_: store.defer_run(id_(run), "w3", after))
+        else:
+            self.both(lambda store, id_: store.put_report(id_(run), "w3", report()))
+        self.both(lambda store, id_: store.run(id_(run)))
 
     @rule(run=RUNS, owner=OWNERS, number=st.integers(1, 3))
     def attempts(self, run: int, owner: str, number: int) -> None:

@@ -41,4 +41,4 @@ def shown(url: str) -> str:
     if parts.password is None:
         return url
     host = parts.netloc.rpartition("@")[2]
-    return parts._replace(netloc=f"{parts.username or ''}:***@{host}").geturl()
+    return parts._replace(netloc=f"{parts.username}@{host}" if parts.username else host).geturl()

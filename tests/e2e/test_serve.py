@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,8 +17,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+import yaml
 
 from bot.testing.server import GitHubServer
+from tests.contract.databases import postgres_server
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-c", "from handlers.cli import main; main()"]
@@ -196,3 +199,59 @@ def test_a_stranger_sees_no_form(start: Start, hub: GitHubServer) -> None:
     with suppress(httpx.HTTPError):
         assert httpx.post(f"{url}/setup", data={"key": "guess", "name": "x", "hook": "https://x.example"}).status_code == 403
     assert program.ended() == 0
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        return int(sock.getsockname()[1])
+
+
+@pytest.fixture
+def services(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """What compose.yaml's Redis and PostgreSQL are to the App, as the files of secrets that deploy/secrets.sh would make."""
+    port, password = _free_port(), "pa55word-of-redis"
+    (tmp_path / "redis.conf").write_text(f"port {port}\nbind 127.0.0.1\nrequirepass {password}\nsave ''\nappendonly no\n")
+    redis = subprocess.Popen(["redis-server", str(tmp_path / "redis.conf")], stdout=subprocess.DEVNULL)
+    folder = tmp_path / "secrets"
+    folder.mkdir()
+    (folder / "reprise_redis_url").write_text(f"redis://default:{password}@127.0.0.1:{port}/0")
+    with postgres_server() as cluster:
+        (folder / "reprise_database_url").write_text(cluster.fresh())
+        yield {"REPRISE_SECRETS_DIR": str(folder), "REPRISE_APP_FILE": str(tmp_path / "state" / "reprise-app.env")}
+    redis.kill()
+    redis.wait()
+
+
+@pytest.mark.redis
+@pytest.mark.postgres
+def test_the_processes_of_the_compose_file_work_together(
+    start: Start, hub: GitHubServer, services: dict[str, str], tmp_path: Path
+) -> None:
+    """Web and worker with the commands and settings of compose.yaml, on a real Redis and PostgreSQL."""
+    (tmp_path / "state").mkdir()
+    compose = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]
+    words = {
+        name: [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in compose[name]["command"]] for name in ("web", "worker-cpu")
+    }
+    port = str(_free_port())
+    settings = services | lives_at(hub) | {"REPRISE_PORT": port, "REPRISE_PUBLIC_URL": f"http://localhost:{port}"}
+    worker = start(*words["worker-cpu"], **settings)
+    web = start(*words["web"], **settings)
+    found = web.waits(r"open (http://localhost:\d+)/setup\?key=(\S+)")
+    assert register(found[1], found[2]).status_code == 200
+    web.waits("GitHub delivers to")
+    worker.waits(r"App .* on http://127")
+    assert "redis://default@127.0.0.1" in web.said
+    hub.state.repository("octo-org/nets")
+    hub.state.collaborator("octo-org/nets", "ann", "write")
+    issue = hub.state.issue("octo-org/nets", "Loss is NaN", "It fails", "ann")
+    told = hub.deliver(hub.events.issue_comment("octo-org/nets", issue.number, "ann", "/reproduce help"))
+    assert told.status_code == 202
+    until = time.monotonic() + 60
+    while not hub.state.ours("octo-org/nets", issue.number) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert [comment.body for comment in hub.state.ours("octo-org/nets", issue.number)], worker.said
+    assert worker.ended() == 0
+    assert web.ended() == 0
+    for secret in (hub.state.app.secret, "pa55word-of-redis", hub.state.app.key.splitlines()[1]):
+        assert secret not in web.said + worker.said

@@ -2,7 +2,17 @@
 
 from bot.testing.engine import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
 from bot.testing.github import FakeGitHub
+from bot.testing.model import ScriptedModel
 from bot.testing.queue import InlineQueue
 from bot.testing.store import MemoryStore
 
-__all__ = ["FakeBuilder", "FakeGitHub", "FrozenClock", "InlineQueue", "ListListener", "MemoryRecorder", "MemoryStore"]
+__all__ = [
+    "FakeBuilder",
+    "FakeGitHub",
+    "FrozenClock",
+    "InlineQueue",
+    "ListListener",
+    "MemoryRecorder",
+    "MemoryStore",
+    "ScriptedModel",
+]

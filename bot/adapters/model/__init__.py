@@ -1,0 +1,1 @@
+"""Language models: any OpenAI-compatible endpoint, recorded exchanges in its place, and what asking costs."""

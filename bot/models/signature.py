@@ -71,8 +71,34 @@ class HangSignature(Record):
     idle: bool = True
 
 
+class Predicate(Record):
+    """A condition on one value. `value` is JSON; comparisons of numbers allow `rtol`. "type" compares the name of a type,
+    "contains" holds for text and lists, "finite" and "nan" need no value.
+    """
+
+    op: Literal["==", "!=", "<", "<=", ">", ">=", "contains", "lacks", "type", "finite", "nan"]
+    value: bool | int | float | str | tuple[bool | int | float | str | None, ...] | None = None
+    rtol: float = 1e-4
+
+
+class ObservationSignature(Record):
+    """A silent failure as a predicate over a value that the program computes and prints in one JSON line
+    `REPRISE {"<name>": value}`: `wrong` holds when the report is right, `right` when the library does what it should. A value
+    for which neither or both hold decides nothing. `api` are dotted names of the package that the value must come from;
+    `says` is the reported claim in one sentence, for people.
+    """
+
+    kind: Literal["observation"] = "observation"
+    name: str
+    says: str
+    wrong: Predicate
+    right: Predicate
+    api: tuple[str, ...]
+
+
 Member = Annotated[
-    CrashSignature | OutputSignature | NonFiniteSignature | WarningSignature | HangSignature, Field(discriminator="kind")
+    CrashSignature | OutputSignature | NonFiniteSignature | WarningSignature | HangSignature | ObservationSignature,
+    Field(discriminator="kind"),
 ]
 
 
@@ -84,7 +110,13 @@ class AlternativesSignature(Record):
 
 
 AnySignature = Annotated[
-    CrashSignature | OutputSignature | NonFiniteSignature | WarningSignature | HangSignature | AlternativesSignature,
+    CrashSignature
+    | OutputSignature
+    | NonFiniteSignature
+    | WarningSignature
+    | HangSignature
+    | ObservationSignature
+    | AlternativesSignature,
     Field(discriminator="kind"),
 ]
 

@@ -11,6 +11,7 @@ from bot.models.signature import (
     HangSignature,
     Member,
     NonFiniteSignature,
+    ObservationSignature,
     OutputSignature,
     WarningSignature,
 )
@@ -27,6 +28,7 @@ from bot.models.verdict import (
 )
 from bot.pipeline.signature import members_of
 from bot.rules.mends import cpu, shorter
+from bot.rules.signatures import observed
 from bot.rules.statistics import Decision, interval
 
 
@@ -48,6 +50,8 @@ def _describe(member: Member) -> str:
         return f"{member.category or 'a warning'}: {member.message}" + (
             f", at least {member.at_least} times" if member.at_least > 1 else ""
         )
+    if isinstance(member, ObservationSignature):
+        return f"`{member.name}` {observed.words(member.wrong)}: {member.says}"
     assert isinstance(member, HangSignature)
     return f"no progress for {member.bound_s:g} s"
 

@@ -11,6 +11,7 @@ from bot.models.signature import (
     HangSignature,
     Member,
     NonFiniteSignature,
+    ObservationSignature,
     OutputSignature,
     WarningSignature,
 )
@@ -18,7 +19,7 @@ from bot.pipeline import crashes
 from bot.pipeline.observe import Observation, flatten
 from bot.pipeline.signature import members_of
 from bot.rules import decoys
-from bot.rules.signatures import genuine, staged, values, wording
+from bot.rules.signatures import genuine, observed, staged, values, wording
 
 _ARRAY = 4
 _EVIDENCE = 600
@@ -48,6 +49,8 @@ def _member(seen: Observation, member: Member, script: Script) -> Judgement:
         return _nonfinite(seen, member, script)
     if isinstance(member, WarningSignature):
         return _warning(seen, member)
+    if isinstance(member, ObservationSignature):
+        return _observation(seen, member)
     return _hang(seen, member)
 
 
@@ -152,6 +155,15 @@ def _warning(seen: Observation, wanted: WarningSignature) -> Judgement:
     return Judgement(
         match=Match.ABSENT, reason=f"the reported warning was given {len(lines)} times, {wanted.at_least} expected"
     )
+
+
+def _observation(seen: Observation, wanted: ObservationSignature) -> Judgement:
+    reported, shown = observed.outcome(wanted, seen.output)
+    if reported:
+        return _met(f"the program observed `{wanted.name}` as reported", f"{wanted.name} = {shown}")
+    if reported is False:
+        return Judgement(match=Match.ABSENT, reason=f"`{wanted.name}` is as it should be", evidence=f"{wanted.name} = {shown}")
+    return Judgement(match=Match.UNDECIDED, reason=f"`{wanted.name}` decides nothing: {shown}"[:_EVIDENCE])
 
 
 def _hang(seen: Observation, wanted: HangSignature) -> Judgement:

@@ -66,7 +66,7 @@ class SignatureOut(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")
 
-    kind: Literal["crash", "output", "nonfinite", "warning", "hang", "any"]
+    kind: Literal["crash", "output", "nonfinite", "warning", "hang", "observation", "any"]
     hash: str = Field(description="SHA-256 of the canonical JSON of the other fields.")
 
 

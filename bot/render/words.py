@@ -11,6 +11,7 @@ from bot.models.signature import (
     HangSignature,
     Member,
     NonFiniteSignature,
+    ObservationSignature,
     OutputSignature,
     WarningSignature,
 )
@@ -24,6 +25,7 @@ from bot.models.verdict import (
     NotReproduced,
     Reproduced,
 )
+from bot.rules.signatures import observed
 
 TITLES = {
     "reproduced": "Reproduced",
@@ -49,7 +51,7 @@ RUNGS = {
     Rung.DEPENDENCY: "dependency",
 }
 
-_DETERMINISM = {
+DETERMINISM = {
     "deterministic": "deterministic",
     "seed-dependent": "depends on the seed",
     "nondeterministic": "varies even with the same seed",
@@ -70,7 +72,7 @@ def headline(report: Report) -> tuple[str, str]:
     match verdict:
         case Reproduced():
             counted = _counted(verdict.failures, verdict.runs, verdict.interval)
-            figures = f"the reported failure came back in {counted}, {_DETERMINISM[verdict.determinism]}"
+            figures = f"the reported failure came back in {counted}, {DETERMINISM[verdict.determinism]}"
         case NotReproduced() | Inconclusive() if verdict.runs:
             figures = f"{_counted(verdict.failures, verdict.runs, verdict.interval)} failed as reported"
         case DifferentFailure():
@@ -150,6 +152,10 @@ def _member_rows(signature: Member) -> tuple[tuple[str, str], ...]:
         case WarningSignature():
             rows = [("warning", signature.category), ("message", signature.message)]
             rows += [("at least", f"{signature.at_least} times")] if signature.at_least > 1 else []
+        case ObservationSignature():
+            rows = [("claim", signature.says), ("observed", f"{signature.name} {observed.words(signature.wrong)}")]
+            rows += [("would be right", f"{signature.name} {observed.words(signature.right)}")]
+            rows += [("computed from", ", ".join(signature.api[:4]))]
         case HangSignature():
             idle = " without output and without using the processor" if signature.idle else ""
             rows = [("still running", f"after {signature.bound_s:g} s{idle}")]

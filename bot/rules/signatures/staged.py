@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 
-from bot.models.signature import CrashSignature, HangSignature, Member, WarningSignature
-from bot.rules.signatures import genuine
+from bot.models.signature import CrashSignature, HangSignature, Member, ObservationSignature, WarningSignature
+from bot.rules.signatures import genuine, relevance
 
 _TAMPERS = re.compile(r"\.reprise\b|\bREPRISE_[A-Z]+|\bsitecustomize\b")
 _LONG_S = 5
@@ -44,6 +44,8 @@ def staged(source: str, member: Member) -> str:
         return genuine.self_raised(source, member.message)
     if isinstance(member, HangSignature):
         return endless(source)
+    if isinstance(member, ObservationSignature):
+        return relevance.unfounded(source, member.api, member.name)
     return written_down(source)
 
 

@@ -1,0 +1,96 @@
+"""Silent failures as predicates over printed values, and programs whose values are no evidence."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.models.signature import ObservationSignature, Predicate
+from bot.rules.signatures.observed import holds, outcome, printed
+from bot.rules.signatures.relevance import exercises, unfounded
+
+API = ("acme.nn.Layer", "acme.nn.Layer.lin_key")
+TESTED = """
+import json
+from acme.nn import Layer
+
+layer = Layer(4, bias=False)
+keys = [name for name, _ in layer.named_parameters() if name.endswith("bias")]
+print("REPRISE", json.dumps({"biases": len(keys)}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("op", "value", "seen", "expected"),
+    [
+        ("==", True, True, True), ("==", True, 1, False), ("==", 1.0, 1.00001, True), ("==", 1.0, 1.01, False),
+        ("!=", 3, 4, True), ("!=", 3, 3, False), ("<", 2, 1, True), ("<", 2, "1", False), (">=", 2, 2, True),
+        ("contains", "NaN found", "a NaN found here", True), ("lacks", 5, [1, 5], False), ("lacks", 5, [1, 2], True),
+        ("lacks", 5, 7, False), ("type", "float64", "torch.float64", True), ("nan", None, "NaN", False),
+        ("finite", None, 3.0, True), ("==", (1, 2), [1, 2], True), ("==", (1, 2), [1, 2, 3], False), ("==", None, None, True),
+    ],
+)  # fmt: skip
+def test_a_predicate_holds_for_what_it_is_about(op, value, seen, expected):
+    assert holds(Predicate(op=op, value=value), seen) is expected
+
+
+def test_nan_is_printed_by_name_and_read_as_a_number():
+    (seen,) = printed(['REPRISE {"loss": NaN}'], "loss")
+    assert holds(Predicate(op="nan"), seen)
+    (seen,) = printed(['REPRISE {"loss": "nan"}'], "loss")
+    assert holds(Predicate(op="nan"), seen)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (['REPRISE {"biases": 3}'], True),
+        (['REPRISE {"biases": 0}'], False),
+        (['REPRISE: {"biases": 3}'], True),
+        (['REPRISE {"biases": 3}', 'REPRISE {"biases": 0}'], None),
+        (["biases 3"], None),
+        (['REPRISE {"other": 3}'], None),
+        (["REPRISE not json"], None),
+    ],
+)
+def test_the_reported_state_the_right_one_or_neither(lines, expected):
+    signature = ObservationSignature(
+        name="biases",
+        says="bias=False leaves biases",
+        wrong=Predicate(op=">", value=0),
+        right=Predicate(op="==", value=0),
+        api=API,
+    )
+    assert outcome(signature, lines)[0] is expected
+
+
+def test_a_value_computed_from_the_reported_code_is_evidence():
+    assert unfounded(TESTED, API, "biases") == ""
+    assert exercises(TESTED, API)
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (TESTED.replace("len(keys)", "3"), "does not come from"),
+        (TESTED.replace("from acme.nn import Layer", "class Layer: pass"), "uses none of"),
+        (TESTED.replace("from acme.nn import Layer", "from other.nn import Layer"), "uses none of"),
+        (TESTED.replace('print("REPRISE", json', "print(json"), "never prints"),
+        ("import acme\nprint('REPRISE {\"biases\": 3}')\n", "uses none of"),
+        ("def f(:\n", "no valid Python"),
+    ],
+)
+def test_a_value_from_elsewhere_is_not(source, why):
+    assert why in unfounded(source, API, "biases")
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import acme, json\nwith acme.record() as seen:\n    acme.nn.Layer(4)\nprint('REPRISE ' + json.dumps({'biases': len(seen)}))\n",
+        "import acme, json\nseen = []\nseen.append(acme.nn.Layer(4).bias)\nprint(f'REPRISE {json.dumps({\"biases\": len(seen)})}')\n",
+        "import json\nfrom acme import nn\nclass Mine(nn.Layer):\n    pass\nm = Mine(1)\nprint('REPRISE', json.dumps(dict(biases=m.n)))\n",
+        "import json\nfrom acme.nn import Layer as L\ndef count():\n    return L(3).n\nn = count()\nprint('REPRISE', json.dumps({'biases': n}))\n",
+    ],
+)
+def test_evidence_may_take_detours(source):
+    assert unfounded(source, API, "biases") == ""

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
+from bot.models.context import Chunk
 from bot.models.dialogue import Answer, Question, Usage
 from bot.models.environment import Environment, EnvironmentSpec
 from sandbox.port import RunResult, Sandbox
@@ -73,6 +74,52 @@ class Model(Protocol):
     def ask(self, question: Question, *, cancel: Flag | None = None) -> Answer:
         """An answer that fits the question's schema. Raises ModelUnavailable when none can be had, after the cascade of
         models is used up; Stopped when `cancel` is set. Usage of failed tries is in the error or in the answer.
+        """
+        ...
+
+
+class Shelf(Protocol):
+    """Source code of one environment, read-only. Equal sources give equal answers, in the same order."""
+
+    def search(self, query: str, limit: int = 10) -> tuple[Chunk, ...]:
+        """What the words of the query bear on, best first; identifiers are split (camelCase, snake_case, dots)."""
+        ...
+
+    def symbol(self, name: str, limit: int = 5) -> tuple[Chunk, ...]:
+        """Definitions of a (partly) dotted name, best first; names re-exported by a package are followed to their source."""
+        ...
+
+    def read(self, path: str, start: int, end: int) -> Chunk | None:
+        """Lines of a file, by its path below its root or by the end of it where that is unique; None when there is none."""
+        ...
+
+    def around(self, path: str, line: int) -> Chunk | None:
+        """The smallest definition around a line (1-based); lines of the module where no definition is."""
+        ...
+
+    def callers(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
+        """Who calls what the chunk defines, by resolving names; best first."""
+        ...
+
+    def callees(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
+        """Definitions of what the chunk calls, in the order of the calls."""
+        ...
+
+    def loops(self, limit: int = 5) -> tuple[Chunk, ...]:
+        """Training loops, the most complete first."""
+        ...
+
+    def files(self, prefix: str = "") -> tuple[str, ...]:
+        """The paths that begin with `prefix`, sorted."""
+        ...
+
+
+class Library(Protocol):
+    """Finds and indexes the sources of environments."""
+
+    def shelf(self, environment: Environment, packages: tuple[str, ...], *, cancel: Flag | None = None) -> Shelf:
+        """The installed sources of these distributions and, ranked lower, of those they need; of the repository on the path
+        too. Nothing is imported or run. Raises Stopped when `cancel` is set.
         """
         ...
 

@@ -15,7 +15,6 @@ from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
 from sqlalchemy import exc as sa
-from sqlalchemy.sql import ColumnElement
 
 from bot.errors import TransientError, UserError
 
@@ -192,8 +191,3 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
 
 def _key(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), signed=True)
-
-
-def either(value: object, column: ColumnElement[Any]) -> list[ColumnElement[bool]]:
-    """A condition on a column, none when there is no value to compare with."""
-    return [] if value is None else [column == value]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from prompts.catalog import Catalog, Prompt, PromptChanged, PromptError
-from prompts.fence import fence
+from prompts.outside import fence
 
 _ours = Catalog()
 load = _ours.load

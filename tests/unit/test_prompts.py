@@ -1,0 +1,179 @@
+"""Prompts: held to their hashes, filled in strictly, and closed to what strangers write."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+import prompts
+from prompts import Catalog, PromptChanged, PromptError, fence
+from prompts.__main__ import main, publish
+from prompts.catalog import HOME
+
+TEXT = "For people.\n\n## system\n\nYou read {{what}}.\n\n## user\n\n{{report}}\n\n## More\n\n{{what}}\n"
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Path:
+    (tmp_path / "read").mkdir()
+    (tmp_path / "catalog.toml").touch()
+    write(tmp_path, "v1", TEXT)
+    publish(tmp_path, "read", "v1")
+    return tmp_path
+
+
+def write(room: Path, version: str, text: str) -> None:
+    (room / "read" / f"{version}.md").write_text(text)
+    (room / "read" / f"{version}.schema.json").write_text('{"type": "object"}')
+
+
+# --- what ships --------------------------------------------------------------------------------------------------------------
+
+
+def test_every_published_prompt_is_as_the_catalog_knows_it_and_every_file_is_published() -> None:
+    entries = prompts.listed()
+    assert "mend" in {entry.stage for entry in entries}
+    for entry in entries:
+        loaded = prompts.load(entry.stage, entry.version)
+        assert loaded.id == entry.id
+        Draft202012Validator.check_schema(loaded.schema)
+    published = {f"{entry.stage}/{entry.version}{end}" for entry in entries for end in (".md", ".schema.json")}
+    shipped = {path.relative_to(HOME).as_posix() for end in ("*.md", "*.json") for path in HOME.rglob(end)}
+    assert shipped == published
+
+
+def test_every_live_prompt_says_what_the_fence_means() -> None:
+    mark = fence("x", "y").split("\n")[0].split(" id=")[0]
+    assert [entry.id for entry in prompts.listed() if entry.live and mark not in prompts.load(entry.stage).system] == []
+
+
+# --- hashes ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["v1.md", "v1.schema.json"])
+def test_a_published_version_is_never_edited(room: Path, name: str) -> None:
+    path = room / "read" / name
+    path.write_text(path.read_text() + "\n")
+    with pytest.raises(PromptChanged, match=rf"read/{re.escape(name)} .* never edited; write a new version"):
+        Catalog(room).load("read")
+    with pytest.raises(PromptError, match="never edited"):
+        publish(room, "read", "v1")
+    assert main([], room) == 1
+
+
+def test_a_new_version_becomes_live_and_the_old_one_stays(room: Path) -> None:
+    before = Catalog(room).load("read")
+    write(room, "v2", TEXT.replace("You read", "You study"))
+    after = publish(room, "read", "v2")
+    assert Catalog(room).load("read").id == after.id != before.id
+    assert Catalog(room).load("read", "v1") == before
+    assert [(entry.version, entry.live) for entry in Catalog(room).listed()] == [("v1", False), ("v2", True)]
+
+
+def test_the_id_changes_with_either_file(room: Path) -> None:
+    ids = {Catalog(room).load("read").id}
+    for name in ("v1.md", "v1.schema.json"):
+        path = room / "read" / name
+        path.write_text(path.read_text() + "\n")
+        ids.add(publish(room, "read", "v1", again=True).id)
+    assert len(ids) == 3
+    assert all(re.fullmatch(r"read@v1#[0-9a-f]{12}", each) for each in ids)
+
+
+@pytest.mark.parametrize(("stage", "version"), [("write", None), ("read", "v2"), ("../read", None)])
+def test_a_prompt_that_is_not_there_is_named(room: Path, stage: str, version: str | None) -> None:
+    with pytest.raises(PromptError, match=f"no prompt {re.escape(stage)}"):
+        Catalog(room).load(stage, version)
+
+
+# --- rendering ---------------------------------------------------------------------------------------------------------------
+
+
+def test_values_are_filled_in_once(room: Path) -> None:
+    prompt = Catalog(room).load("read")
+    assert prompt.names == {"what", "report"}
+    system, user = prompt.render(what="a {{report}}", report=r"\1 {{what}}")
+    assert system == "You read a {{report}}."
+    assert user == "\\1 {{what}}\n\n## More\n\na {{report}}"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"what": "x"}, r"lacks report"),
+        ({"what": "x", "report": "y", "extra": "z"}, r"knows no extra"),
+        ({"reports": "x"}, r"lacks report, what and knows no reports"),
+    ],
+)
+def test_a_missing_value_and_an_unused_one_are_errors(room: Path, values: dict[str, str], said: str) -> None:
+    with pytest.raises(PromptError, match=rf"read@v1#\w+ {said}"):
+        Catalog(room).load("read").render(**values)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## user\n\nx\n\n## system\n\ny\n",
+        "## system\n\nx\n",
+        "## system\n\nx\n\n## user\n\ny\n\n## user\n\nz\n",
+        "## system\n\nx {{ what }}\n\n## user\n\ny\n",
+        "## system\n\nx {{What}}\n\n## user\n\ny\n",
+    ],
+)
+def test_a_malformed_prompt_is_not_published(room: Path, text: str) -> None:
+    write(room, "v2", text)
+    with pytest.raises(PromptError):
+        publish(room, "read", "v2")
+    assert [entry.version for entry in Catalog(room).listed()] == ["v1"]
+
+
+# --- the fence ---------------------------------------------------------------------------------------------------------------
+
+
+@given(st.text(), st.text())
+def test_nothing_inside_closes_the_fence(label: str, text: str) -> None:
+    first, *inner, last = fence(label, text).split("\n")
+    mark = re.fullmatch(r'<outside id="([0-9a-f]{8})" what="[\w .,:#/@()+-]{0,100}">', first, re.ASCII)
+    assert mark is not None
+    assert last == f'</outside id="{mark[1]}">'
+    assert "\n".join(inner) == text.strip("\n")
+    assert mark[1] not in text.lower()
+
+
+def test_the_mark_gives_way_to_a_text_that_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = iter(["aaaaaaaa", "bbbbbbbb"])
+
+    class Fixed:
+        def __init__(self, _content: bytes) -> None:
+            pass
+
+        def hexdigest(self) -> str:
+            return next(drawn)
+
+    monkeypatch.setattr("prompts.outside.hashlib.sha256", Fixed)
+    assert fence("x", 'y\n</outside id="AAAAAAAA">\nz').startswith('<outside id="bbbbbbbb"')
+
+
+def test_the_same_text_is_fenced_the_same_way_and_another_one_otherwise() -> None:
+    assert fence("issue", "text") == fence("issue", "text")
+    assert fence("issue", "text").split("\n")[-1] != fence("issue", "texts").split("\n")[-1]
+
+
+# --- the command -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_module_lists_and_publishes(room: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([], room) == 0
+    assert capsys.readouterr().out == f"{Catalog(room).load('read').id}  live\n"
+    write(room, "v2", TEXT)
+    assert main(["publish", "read", "v2"], room) == 0
+    assert capsys.readouterr().out.startswith("read@v2#")
+    shutil.rmtree(room / "read")
+    assert main([], room) == 1
+    assert "read/v1.md cannot be read" in capsys.readouterr().err

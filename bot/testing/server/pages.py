@@ -59,7 +59,7 @@ def _comment(one: Comment) -> str:
 def _box(author: str, when: str, body: str, reactions: list[Reaction]) -> str:
     bot = "<span class=tag>bot</span>" if author.endswith("[bot]") else ""
     counted = {each.content: sum(1 for one in reactions if one.content == each.content) for each in reactions}
-    shown = " ".join(f"<span class=tag>{_EMOJI[name]} {count}</span>" for name, count in counted.items())
+    shown = " ".join(f"<span class=tag>{_EMOJI[name]} {name} {count}</span>" for name, count in counted.items())
     who = html.escape(author.removesuffix("[bot]"))
     return f"<div class=box><header><b>{who}</b>{bot} {when}</header><div>{_markdown().render(body)}{shown}</div></div>"
 

@@ -82,7 +82,7 @@ def test_failed_deliveries_are_listed_by_cursor_and_sent_again_under_their_id(
     seen: list[tuple[str, int, str]] = []
     with caller(app=True) as app:
         answer = app.get("/app/hook/deliveries", params={"per_page": 4})
-        while True:
+        for _ in range(9):
             seen += [(each["guid"], each["status_code"], each["id"]) for each in answer.json()]
             if "next" not in answer.links:
                 break

@@ -32,7 +32,7 @@ def test_comments_come_in_pages(hub: GitHubServer, caller: Caller) -> None:
     with caller() as app:
         answer = app.get(f"{HOME}/issues/1/comments", params={"per_page": 3})
         assert answer.links["last"]["url"].endswith("page=3")
-        while True:
+        for _ in range(9):
             seen += [each["body"] for each in answer.json()]
             if "next" not in answer.links:
                 break

@@ -13,14 +13,17 @@ from bot.render.folds import Block, Fold
 from bot.render.sanitize import bullets, code_span, prose, shorten_paths
 
 _GROUPS = 30
-_MATCHES = {
+MATCHES = {
     Match.MET: "failed as reported",
     Match.ABSENT: "did not fail",
     Match.OTHER: "failed in another way",
     Match.DECOY: "stopped by the environment",
     Match.UNDECIDED: "decides nothing",
 }
-_HOLDS = {True: "holds", False: "does not hold", None: "not checked"}
+"""How a run went, in words."""
+
+HOLDS = {True: "holds", False: "does not hold", None: "not checked"}
+"""Whether a claim of the report holds."""
 
 
 def environment(report: Report) -> Fold | None:
@@ -94,7 +97,7 @@ def _seen(report: Report) -> list[Block]:
     attempt = telling(report)
     if attempt is None or not attempt.judgement.evidence or isinstance(report.verdict, DifferentFailure):
         return []
-    label = f"Run {attempt.number} ({_MATCHES[attempt.judgement.match]}: {_say(attempt.judgement.reason)}):"
+    label = f"Run {attempt.number} ({MATCHES[attempt.judgement.match]}: {_say(attempt.judgement.reason)}):"
     return [Block(label), Block(shorten_paths(attempt.judgement.evidence), "")]
 
 
@@ -107,7 +110,7 @@ def telling(report: Report) -> Attempt | None:
 def _learned(report: Report) -> list[Block]:
     verdict, mends = report.verdict, report.script.mends if report.script else ()
     lists: list[tuple[str, list[str]]] = [
-        ("What the report says:", [f"{c.text}: {_HOLDS[c.holds]}. {c.evidence}" for c in report.claims]),
+        ("What the report says:", [f"{c.text}: {HOLDS[c.holds]}. {c.evidence}" for c in report.claims]),
         ("Changes to the reporter's program:", [f"{mend.what} ({mend.why})" for mend in mends]),
         ("Notes:", list(report.notes)),
     ]
@@ -142,7 +145,7 @@ def _row(group: list[Attempt]) -> str:
     what = f"{first.purpose}: {_row_say(first.change)}" if first.change else first.purpose
     seeds = sorted({attempt.execution.seed for attempt in group if attempt.execution.seed is not None})
     seconds = sorted(attempt.execution.seconds for attempt in group)
-    result = f"{_MATCHES[first.judgement.match]}: {_row_say(first.judgement.reason)}"
+    result = f"{MATCHES[first.judgement.match]}: {_row_say(first.judgement.reason)}"
     return f"| {_span(first.number, last.number)} | {what} | {_span(*seeds)} | {result} | {_range(seconds)} |"
 
 

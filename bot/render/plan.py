@@ -25,7 +25,7 @@ def waiting(draft: Draft, run: Run, *, page: str) -> str:
     top = [
         f"**Waiting for approval.** {who} asked to run this report; nothing has been run so far.",
         "",
-        f"Someone with write permission can let exactly this run with the comment `/reproduce approve {approval}`.",
+        f"To let exactly this run, someone with write permission comments `/reproduce approve {approval}`.",
         "",
         *_counts(draft),
         *_chosen(run),
@@ -34,8 +34,8 @@ def waiting(draft: Draft, run: Run, *, page: str) -> str:
     below = (*_programs(draft, bool(shown)), *_environment(draft.spec))
     shown = shown if sum(map(bool, top)) + len(shown) + len(below) + 1 <= UNFOLDED else []
     below = (*_programs(draft, bool(shown)), *_environment(draft.spec))
-    ends = [f"plan {code_span(approval)}", *([links.own("this run", page)] if page else []), "`/reproduce cancel` withdraws it"]
-    foot = f"<sub>The plan was read off the report by rules. {' · '.join(ends)}</sub>"
+    ends = [f"Plan {code_span(approval)}", *([links.own("this run", page)] if page else []), "`/reproduce cancel` withdraws it"]
+    foot = f"<sub>Read off the report, without running any of it. {' · '.join(ends)}</sub>"
     head = "\n".join([*top, *shown]).rstrip("\n")
     return assemble(head, below, foot, LIMIT - _MARKER_ROOM, "in the report itself")
 
@@ -78,7 +78,7 @@ def _environment(spec: EnvironmentSpec | None) -> tuple[Fold, ...]:
     if spec.repo is not None:
         at = f" at {code_span(spec.repo.ref, limit=120)}" if spec.repo.ref else ""
         said.append(f"The repository is installed from a clone of {code_span(spec.repo.url, limit=200)}{at}.")
-    said += [f"It runs on a {'GPU' if spec.device == 'gpu' else 'CPU'}, without network and without any secret."]
+    said += [f"It runs on a {'GPU' if spec.device == 'gpu' else 'CPU'} in this host's sandbox, which holds no secret."]
     blocks.append(Block(" ".join(said)))
     named = ", ".join(f"{each.name}{each.specifier}" for each in spec.requirements[:3])
     return (Fold(", ".join(filter(None, [f"Environment: Python {spec.python}", named])), tuple(blocks)),)

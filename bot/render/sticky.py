@@ -53,7 +53,7 @@ def working(run: Run, *, ahead: int, page: str, elapsed_s: float, attempts: int)
     else:
         title = "**Reproducing this report.**"
     ends = [] if waits else [so_far(elapsed_s), f"{words.count(attempts, 'run')} of the program done"]
-    ends += [links.own("live progress", page)] if page else []
+    ends += [links.own("this run" if waits else "live progress", page)] if page else []
     ends += ["`/reproduce cancel` stops it"]
     lines = [marker("run"), title, "", asked(run), "", *_steps(run, waits), "", f"<sub>{' · '.join(ends)}</sub>"]
     return "\n".join(lines) + "\n"

@@ -210,7 +210,7 @@ def test_what_arrives_during_one_transaction_shares_the_next() -> None:
 
     claims = asyncio.run(story())
     assert claims == [("new",)] * 21 + [("known",)]
-    assert store.transactions == [20, 2]
+    assert store.transactions == [1, 21]
 
 
 def test_too_many_waiting_are_turned_away_and_the_others_are_kept() -> None:

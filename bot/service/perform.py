@@ -33,6 +33,13 @@ def perform(office: Office, run_id: str, stop: Event) -> None:
     if run is None:
         return
     try:
+        _look(office, run, me, stop)
+    finally:
+        _next(office, run)
+
+
+def _look(office: Office, run: Run, me: str, stop: Event) -> None:
+    try:
         if run.state is RunState.RUNNING and not _worked(office, run, me, stop):
             return
         _tell(office, run, me)
@@ -49,6 +56,15 @@ def perform(office: Office, run_id: str, stop: Event) -> None:
     except Exception as error:
         _fail(office, run, me, redact(f"{type(error).__name__}: {error}", office.house.secrets)[:500])
         raise
+
+
+def _next(office: Office, run: Run) -> None:
+    """One run of an issue at a time: the next one was turned away while this one was under way."""
+    where, number = run.request.repository.full_name, run.request.number
+    waiting = office.store.runs(repository=where, number=number, states=(RunState.QUEUED,))
+    if others := [each for each in waiting if each.id != run.id]:
+        oldest = others[-1]
+        office.queue.offer(Task(kind="run", id=oldest.id, device=oldest.request.device, turn=oldest.turn))
 
 
 def _worked(office: Office, run: Run, me: str, stop: Event) -> bool:

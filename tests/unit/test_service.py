@@ -463,3 +463,18 @@ def test_a_delivery_looked_at_twice_is_answered_once():
     app.later()
     assert len(app.ours()) == 1
     assert app.reactions(delivery) == {"+1"}
+
+
+def test_the_next_run_of_an_issue_goes_on_when_the_first_is_done():
+    slow = Slow()
+    app = App(slow)
+    run = start_one(app)
+    thread, _ = working(app, Task(kind="run", id=run.id))
+    assert slow.began.wait(5)
+    app.deliver("comment", command(seed=9), sender="max")
+    assert [each.state for each in app.runs()] == [RunState.QUEUED, RunState.RUNNING]
+    slow.go_on.set()
+    thread.join(5)
+    app.queue.drain(app.service.handle)
+    assert [each.state for each in app.runs()] == [RunState.FINISHED, RunState.FINISHED]
+    assert len(app.ours()) == 1

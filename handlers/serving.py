@@ -94,11 +94,11 @@ def work(device: Device, *, slots: int) -> None:
 
 
 def _serve(settings: Settings, store: Store, queue: Queue, door: Door, slots: int) -> None:
-    from handlers import app as application
-    from handlers import pages
+    from handlers.app import create
+    from handlers.pages import routes
 
     logs.to_stderr(settings.secrets)
-    app = application.create(settings, store, queue, extra_routes=pages.routes(store, settings))
+    app = create(settings, store, queue, extra_routes=routes(store, settings))
     with _beside(settings, store, queue, door, slots) if slots else nullcontext():
         _log.info("Listening on %s", address(door.sock))
         _log.info("GitHub delivers to %s/webhook", settings.public_url)

@@ -13,7 +13,6 @@ from rich.console import Console
 from bot import exits, hosting
 from bot.errors import UserError
 from bot.models.delivery import Delivery
-from bot.render.sanitize import clean
 from bot.service.ports import GitHub, Permission, Task
 from bot.service.watched import Watched, Written
 from bot.settings import Settings
@@ -95,6 +94,6 @@ def _ended(written: list[Written], sentence: str, *, as_json: bool) -> int:
     console = Console(highlight=False, markup=False)
     for each in written:
         console.rule(f"{each.what} on {each.where}", align="left")
-        console.print(clean(each.text), soft_wrap=True)
+        console.print(each.text, soft_wrap=True)
     console.print(sentence, soft_wrap=True)
     return 0

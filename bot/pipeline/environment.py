@@ -168,7 +168,7 @@ def _under_test(report: BugReport, issue: Issue, source: str, claims: Claims) ->
     name = _published_as(name, source, claims)
     seen = {imports.distribution(frame.package) for trace in report.tracebacks for frame in trace.frames if frame.package}
     unexplained = [each for each in lacking.undefined(source) if not lacking.conventional(each, source)]
-    if not (known or name in claims or name in seen or unexplained or not modules.imported(source)):
+    if not (known or name in claims or name in seen or unexplained or not source.strip()):
         return []
     reason = f"{issue.repository} publishes it" if known else f"named like the repository {issue.repository}"
     return [(_installed_name(name, issue.created_at), reason, Rung.REPOSITORY)]

@@ -6,6 +6,7 @@ import asyncio
 import gc
 from collections import Counter, deque
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import cast
@@ -81,16 +82,14 @@ class _Pool:
         self.idle: list[_Line] = []
         self.waiting: deque[tuple[float, bytes]] = deque()
         self.sample = Sample()
-        self.open = self.left = 0
+        self.left = 0
+        self.closed = False
         self.done = asyncio.Event()
         self.tasks: set[asyncio.Task[object]] = set()
 
     async def connect(self) -> None:
-        self.open += 1
-        try:
+        with suppress(OSError):
             await asyncio.get_running_loop().create_connection(lambda: _Line(self), self.host, self.port)
-        except OSError:
-            self.open -= 1
 
     def offer(self, due: float, request: bytes) -> None:
         if self.idle:
@@ -99,7 +98,9 @@ class _Pool:
             self.waiting.append((due, request))
 
     def free(self, line: _Line) -> None:
-        if self.waiting:
+        if self.closed:
+            line.transport.close()
+        elif self.waiting:
             line.send(*self.waiting.popleft())
         else:
             self.idle.append(line)
@@ -112,7 +113,6 @@ class _Pool:
             self.done.set()
 
     def lost(self, line: _Line) -> None:
-        self.open -= 1
         if line in self.idle:
             self.idle.remove(line)
         if line.due >= 0:
@@ -122,10 +122,11 @@ class _Pool:
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
 
-    def close(self) -> None:
-        self.left = 0
-        for line in list(self.idle):
+    async def close(self) -> None:
+        self.left, self.closed = 0, True
+        for line in self.idle:
             line.transport.close()
+        await asyncio.gather(*self.tasks)
 
 
 async def load(host: str, port: int, requests: Sequence[bytes], rate: float) -> Sample:
@@ -148,5 +149,5 @@ async def load(host: str, port: int, requests: Sequence[bytes], rate: float) -> 
         pool.sample.seconds += [_PATIENCE_S] * pool.left
     finally:
         gc.enable()
-        pool.close()
+        await pool.close()
     return pool.sample

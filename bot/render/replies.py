@@ -26,16 +26,20 @@ _HELP = "`/reproduce help` lists what can be asked."
 
 def help_text(rows: Sequence[tuple[str, str]]) -> str:
     """What can be asked here: how each command is written, and what it does."""
+    known = [option for option in verbs.OPTIONS if option.available]
+    versions = " ".join(option.example for option in known if _sets_version(option))
+    others = [(option.example, option.does) for option in known if not _sets_version(option)]
     lines = ["Commands are read where one is the first word of a line; code and quotations are left alone.", ""]
     lines += [*_table("Command", "What it does", rows), ""]
-    lines += [
-        "Options of a run, as many as needed after the command:",
-        "",
-        *_table("Option", "What it sets", verbs.option_rows()),
-    ]
+    lines += ["Options of a run, as many as needed after the command:", ""]
+    lines += _table("Option", "What it sets", [(versions, "The version of each."), *others])
     later = [code_span(each) for each in verbs.not_yet()]
     lines += ["", f"Known, and not possible yet: {', '.join(later)}."] if later else []
     return "\n".join(lines)
+
+
+def _sets_version(option: verbs.Option) -> bool:
+    return bool(option.package) or option.key == "python"
 
 
 def _table(first: str, second: str, rows: Sequence[tuple[str, str]]) -> list[str]:

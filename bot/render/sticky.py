@@ -23,7 +23,7 @@ STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
 )
 """What a reader sees of the stages."""
 
-_UNSAFE = re.compile(r"[^A-Za-z0-9:._-]|--+")
+_UNSAFE = re.compile(r"[^A-Za-z0-9:._]+")
 _NEXT = {
     "not_reproduced": "Another version can be asked for: `/reproduce torch=2.1.0`.",
     "different_failure": "Another version can be asked for: `/reproduce torch=2.1.0`.",
@@ -54,8 +54,9 @@ def working(run: Run, *, ahead: int, page: str, elapsed_s: float, attempts: int)
         title = "**Reproducing this report.**"
     ends = [] if waits else [so_far(elapsed_s), f"{words.count(attempts, 'run')} of the program done"]
     ends += [links.own("this run" if waits else "live progress", page)] if page else []
-    ends += ["`/reproduce cancel` stops it"]
-    lines = [marker("run"), title, "", asked(run), "", *_steps(run, waits), "", f"<sub>{' · '.join(ends)}</sub>"]
+    ends += [] if run.cancelled_by else ["`/reproduce cancel` stops it"]
+    foot = ["", f"<sub>{' · '.join(ends)}</sub>"] if ends else []
+    lines = [marker("run"), title, "", asked(run), "", *_steps(run, waits), *foot]
     return "\n".join(lines) + "\n"
 
 

@@ -63,9 +63,8 @@ def _figures(report: Report) -> dict[str, Any]:
     if isinstance(verdict, Reproduced):
         figures.append(("how steadily", words.DETERMINISM[verdict.determinism]))
         control = verdict.control
-        said = "none" if control.type == "none" else f"{control.failures} of {control.runs} failed"
-        figures.append(("control" if control.type == "none" else f"control ({control.type})", said))
-        figures += [("p", f"{control.p:.2g}")] if control.p is not None else []
+        said = f"{control.failures} of {control.runs} failed" + (f", p = {control.p:.2g}" if control.p is not None else "")
+        figures.append(("control", "none") if control.type == "none" else (f"control ({control.type})", said))
     figures += [("took", words.duration(report))] if report.seconds.get("total") else []
     return {"figures": tuple(figures), **held}
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from bot.render.html.view import RunView
 from bot.render.words import TITLES
@@ -16,6 +18,16 @@ _HERE = Path(__file__).parent
 STYLE = (_HERE / "style.css").read_bytes()
 ICON = (_HERE / "icon.svg").read_bytes()
 
+_TICKED = re.compile(r"`([^`\n]+)`")
+
+
+def ticked(text: str) -> Markup:
+    """Escaped text in which `words in backticks` are monospaced."""
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if at % 2 else escape(part) for at, part in enumerate(_TICKED.split(text))
+    )
+
+
 _templates = Environment(
     loader=FileSystemLoader(_HERE / "templates"),
     autoescape=True,
@@ -24,6 +36,7 @@ _templates = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
+_templates.filters["ticked"] = ticked
 _templates.globals.update(refresh=0, style=hashlib.sha256(STYLE).hexdigest()[:12], icon=hashlib.sha256(ICON).hexdigest()[:12])
 
 

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from bot.models.attempt import Attempt, Match
 from bot.render.details import MATCHES
 
-HEIGHT, WIDTH = 150, 640
+HEIGHT, WIDTH, LEAST = 170, 780, 300
 _LEFT, _TOP, _FOOT = 44, 26, 40
 _MARKS = {
     Match.MET: Markup('<circle r="5"/>'),
@@ -20,7 +20,6 @@ _MARKS = {
     Match.DECOY: Markup('<path d="M0-5 6 5-6 5z"/>'),
     Match.UNDECIDED: Markup('<path d="M-4-4 4 4M-4 4 4-4" class="hollow"/>'),
 }
-_PURPOSES = {"search": "searching", "confirm": "confirming", "repeat": "repeating", "contrast": "contrasting"}
 
 
 def mark(match: Match) -> Markup:
@@ -34,8 +33,8 @@ def attempts(several: Sequence[Attempt]) -> Markup:
     """The plot; nothing when nothing was run."""
     if not several:
         return Markup()
-    step = min(64.0, max(9.0, (WIDTH - _LEFT - 8) / len(several)))
-    width = math.ceil(max(WIDTH, _LEFT + step * len(several) + 8))
+    step = min(88.0, max(9.0, (WIDTH - _LEFT - 8) / len(several)))
+    width = math.ceil(max(LEAST, _LEFT + step * len(several) + 8))
     top = ceiling(max((_seconds(each) for each in several), default=0.0))
     scale = (HEIGHT - _TOP - _FOOT) / top
     parts = [_axis(top, width), *(_bar(each, at, step, scale) for at, each in enumerate(several)), *_groups(several, step)]
@@ -80,7 +79,7 @@ def _axis(top: float, width: int) -> Markup:
 def _bar(attempt: Attempt, at: int, step: float, scale: float) -> Markup:
     match = attempt.judgement.match
     tall = max(1.5, _seconds(attempt) * scale)
-    wide = max(4.0, min(26.0, step * 0.6))
+    wide = max(4.0, min(30.0, step * 0.6))
     middle, base = _LEFT + step * (at + 0.5), HEIGHT - _FOOT
     shrink = min(1.0, step / 13)
     return Markup(
@@ -106,8 +105,7 @@ def _groups(several: Sequence[Attempt], step: float) -> list[Markup]:
     for purpose, group in groupby(several, key=lambda each: each.purpose):
         count = len(list(group))
         left, right = _LEFT + step * at + 3, _LEFT + step * (at + count) - 3
-        words = _PURPOSES[purpose]
-        label = words if right - left > 6.8 * len(words) else ""
+        label = purpose if right - left > 6.8 * len(purpose) else ""
         parts.append(
             Markup('<path class="span" d="M{:.1f} {y}H{:.1f}"/><text class="under" x="{:.1f}" y="{z}">{}</text>').format(
                 left, right, (left + right) / 2, label, y=HEIGHT - _FOOT + 12, z=HEIGHT - _FOOT + 28
@@ -124,5 +122,5 @@ def interval(low: float, high: float, failures: int, runs: int) -> Markup:
         '<svg class="interval" viewBox="0 0 220 26" width="220" height="26" role="img" '
         'aria-label="95 % interval from {l:.0f} to {h:.0f} %"><path class="rule" d="M10 10H210"/>'
         '<path class="reach" d="M{a:.1f} 10H{b:.1f}"/><circle class="dot" cx="{c:.1f}" cy="10" r="4.5"/>'
-        '<text class="under" x="10" y="25">0</text><text class="under" x="210" y="25">100 %</text></svg>'
+        '<text x="7" y="25">0</text><text class="tick" x="214" y="25">100 %</text></svg>'
     ).format(l=low * 100, h=high * 100, a=10 + 200 * low, b=10 + 200 * high, c=10 + 200 * share)

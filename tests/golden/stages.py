@@ -1,0 +1,99 @@
+"""What people are told between the question and the verdict, each piece by its name; held against tests/golden/stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bot.models.command import Command
+from bot.models.delivery import Repository
+from bot.models.draft import Draft
+from bot.models.environment import RepoSource
+from bot.models.job import Job, Options
+from bot.models.report import Report
+from bot.models.run import NewRun, Run, RunState
+from bot.render import plan, replies, sticky
+from bot.rules import verbs
+
+HERE = Path(__file__).parent
+REPORTS = {
+    path.stem: Report.model_validate_json(path.read_text(encoding="utf-8"))
+    for path in sorted((HERE / "reports").glob("*.json"))
+}
+PAGE = "https://reprise.example.com/runs/5f1c0a7e9b3d4c2886aa01d7e4f0b9c3"
+OPTIONS = Options(python="3.11", pins=("torch==2.1.0",), device="gpu", max_runs=20, seed=3, ref="v0.3.1", timeout_s=300)
+
+
+USUAL = Options()
+
+
+def run(report: Report = REPORTS["reproduced"], options: Options = USUAL, **values: object) -> Run:
+    """A run of a report, as a store would have it."""
+    asked = NewRun(
+        delivery="72d3162e-cc78-11e3-81ab-4c9367dc0958",
+        installation=1,
+        repository=Repository(id=1, full_name="acme/pool"),
+        number=41,
+        requester="octocat",
+        trigger="comment",
+        job=Job(issue=report.issue, options=options),
+        plan="0123456789abcdef" * 4,
+    )
+    began = datetime(2024, 5, 2, 9, 30, tzinfo=UTC)
+    whole = {"id": PAGE[-32:], "request": asked, "state": RunState.RUNNING, "created_at": began, "started_at": began}
+    return Run.model_validate(whole | values)
+
+
+def draft(report: Report = REPORTS["reproduced"], **values: object) -> Draft:
+    """The plan of a report."""
+    held = {"bug": report.bug, "signature": report.signature, "script": report.script, "spec": report.spec}
+    return Draft.model_validate(held | values)
+
+
+def stages() -> Iterator[tuple[str, str]]:
+    """Every piece, with a name for its file."""
+    yield "queued", sticky.working(run(state=RunState.QUEUED), ahead=2, page=PAGE, elapsed_s=0, attempts=0)
+    for stage, text, seconds in (
+        ("environment", "environment: torch==2.1.0 on Python 3.11", 40.0),
+        ("search", "search: trying block 1 (1 of 2)", 130.0),
+        ("confirm", "confirm: run 4 of at most 20", 1_000.0),
+    ):
+        now = run(options=OPTIONS, stage=stage, progress=text)
+        yield f"working-{stage}", sticky.working(now, ahead=0, page=PAGE, elapsed_s=seconds, attempts=int(seconds > 60) * 3)
+    stopping = run(stage="search", progress="search: run 1", cancelled_by="hubot")
+    yield "stopping", sticky.working(stopping, ahead=0, page="", elapsed_s=20, attempts=1)
+    yield "failed", sticky.failed(run(error="ValueError: /srv/internal"), PAGE)
+    for name, report in REPORTS.items():
+        yield f"final-{name}", sticky.final(report, page=PAGE)
+    yield "plan", plan.waiting(draft(), run(), page=PAGE)
+    cloned = RepoSource(url="https://github.com/acme/pool.git", ref="v0.3.1")
+    spec = REPORTS["reproduced"].spec
+    assert spec is not None
+    script = REPORTS["reproduced"].script
+    assert script is not None
+    several = draft(others=(script,), spec=spec.model_copy(update={"repo": cloned, "device": "gpu"}))
+    yield "plan-several", plan.waiting(several, run(options=OPTIONS), page="")
+    yield "help", replies.help_text(verbs.help_rows())
+    told = "There is no command `bisekt`; the closest is `bisect`."
+    yield "problems", replies.problems(Command(text="/reproduce bisekt", verb="", problems=(told,)))
+    yield "refused", replies.refused("Running this takes write permission on the repository.")
+    yield "quota", replies.quota("You have had your 10 runs for today in this repository (`quota.person`).")
+    yield "unavailable", replies.unavailable("bisect")
+    yield "nothing_to_cancel", replies.nothing_to_cancel()
+    yield "no_such_plan", replies.no_such_plan("0123456789ab")
+    yield (
+        "status",
+        replies.status(
+            [
+                run(id="a" * 32, state=RunState.WAITING),
+                run(id="b" * 32, state=RunState.QUEUED, cancelled_by="hubot"),
+                run(id="c" * 32, stage="confirm", progress="confirm: run 4 of at most 40"),
+                run(id="d" * 32, state=RunState.REPORTED, verdict="reproduced"),
+                run(id="e" * 32, state=RunState.FINISHED, verdict="not_reproduced"),
+                run(id="f" * 32, state=RunState.FAILED, error="ValueError: /srv/internal"),
+            ],
+            lambda each: PAGE[:-32] + each.id,
+        ),
+    )
+    yield "status-none", replies.status([], lambda each: "")

@@ -19,6 +19,7 @@ PROBES = {
     "node": (("test", "-d", str(NODE / "node_modules" / "probot")), "tests/node is not installed: npm ci --prefix tests/node"),
     "redis": (("redis-server", "--version"), "redis-server does not start"),
     "postgres": ((INITDB, "--version"), "PostgreSQL's initdb does not start"),
+    "browser": (("chromium", "--version"), "chromium does not start"),
     "index": ((sys.executable, "-m", "pip", "index", "versions", "opt_einsum"), "no package index answers"),
 }
 

@@ -1,0 +1,138 @@
+"""A site with runs of every kind on a real store, served by a real server."""
+
+from __future__ import annotations
+
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.message import Message
+from pathlib import Path
+
+from pydantic import SecretStr
+from starlette.applications import Starlette
+
+from bot.adapters.store import SqlStore
+from bot.models.attempt import Attempt
+from bot.models.delivery import Repository
+from bot.models.job import Job, Options
+from bot.models.report import Report
+from bot.models.run import NewRun, Run, RunState
+from bot.service.ports import Store
+from bot.settings import Settings
+from handlers.pages import routes
+from handlers.server import address, bound, make
+from tests.golden.stages import REPORTS
+
+SECRET = "webhook secret of this test"
+LOG = "exit code 1\n--- stdout\n<script>alert(1)</script> \u00e9 webhook secret of this test\n"
+SETTINGS = Settings(app_slug="reprise-test", webhook_secret=SecretStr(SECRET))
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a browser gets."""
+
+    status: int
+    headers: Message
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where it is served, and the id of each run by name."""
+
+    url: str
+    store: Store
+    runs: dict[str, str]
+
+    def get(self, path: str, method: str = "GET") -> Answer:
+        request = urllib.request.Request(self.url + path, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return Answer(answer.status, answer.headers, answer.read())
+        except urllib.error.HTTPError as error:
+            with error:
+                return Answer(error.code, error.headers, error.read())
+
+
+def new(name: str, report: Report, number: int, **values: object) -> NewRun:
+    """A request for a run of a report."""
+    asked = NewRun(
+        delivery=f"delivery of {name}",
+        installation=1,
+        repository=Repository(id=1, full_name="acme/pool", private=True),
+        number=number,
+        requester="octocat",
+        trigger="comment",
+        job=Job(issue=report.issue, options=Options(python="3.11", pins=("torch==2.1.0",))),
+        plan="ab" * 32,
+    )
+    return asked.model_copy(update=values)
+
+
+def worked(store: Store, run: Run, report: Report, attempts: tuple[Attempt, ...]) -> None:
+    """Take a run and keep attempts of it."""
+    assert report.script is not None or not attempts
+    assert store.take_run(run.id, "worker", 600) is not None
+    for attempt in attempts:
+        assert report.script is not None
+        assert store.note_attempt(run.id, "worker", attempt, report.script, LOG)
+
+
+def filled(store: Store) -> dict[str, str]:
+    """Runs of every verdict and every state."""
+    ids = {}
+    for number, (name, report) in enumerate(REPORTS.items(), 1):
+        run, _ = store.add_run(new(name, report, number))
+        worked(store, run, report, report.attempts)
+        store.put_report(run.id, "worker", report)
+        store.finish_run(run.id, "worker")
+        ids[name] = run.id
+    report = REPORTS["inconclusive"]
+    live, _ = store.add_run(new("live", report, 91))
+    worked(store, live, report, report.attempts[:9])
+    store.beat(live.id, "worker", 600, "confirm", "confirm: run 9 of at most 40", 20.0)
+    queued, _ = store.add_run(new("queued", report, 92))
+    waiting, _ = store.add_run(new("waiting", report, 93, state=RunState.WAITING))
+    broken, _ = store.add_run(new("broken", report, 94))
+    worked(store, broken, report, ())
+    store.finish_run(broken.id, "worker", "ValueError: /srv/internal")
+    return ids | {"live": live.id, "queued": queued.id, "waiting": waiting.id, "broken": broken.id}
+
+
+@contextmanager
+def served(app: Starlette) -> Iterator[str]:
+    """The address of an application while it is served."""
+    sock = bound("127.0.0.1", 0)
+    server = make(app)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
+    thread.start()
+    try:
+        deadline = time.monotonic() + 10
+        while not server.started and time.monotonic() < deadline:
+            time.sleep(0.02)
+        yield address(sock)
+    finally:
+        server.should_exit = True
+        thread.join(15)
+        sock.close()
+
+
+@contextmanager
+def site(folder: Path) -> Iterator[Site]:
+    """The whole site on SQLite."""
+    store = SqlStore(f"sqlite:///{folder / 'pages.db'}")
+    try:
+        ids = filled(store)
+        with served(Starlette(routes=routes(store, SETTINGS))) as url:
+            yield Site(url, store, ids)
+    finally:
+        store.close()

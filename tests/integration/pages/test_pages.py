@@ -1,0 +1,262 @@
+"""The pages of the App over HTTP: what they show, what they never tell, and what hostile text becomes on them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from starlette.applications import Starlette
+
+from bot.errors import TransientError
+from bot.models.job import Options
+from bot.render.html.page import REFRESH_S, run_page
+from bot.render.html.plot import ceiling
+from bot.render.html.view import view
+from bot.service.ports import Store
+from bot.testing import InlineQueue, MemoryStore
+from handlers.app import create
+from handlers.pages import routes
+from tests.corpus.hostile.corpus import Hostile, load
+from tests.golden.stages import REPORTS, run
+from tests.integration.pages.reading import words, wrong
+from tests.integration.pages.site import LOG, SECRET, SETTINGS, Site, served
+from tests.unit.test_hostile_outgoing import poisoned
+
+RUNS = [*REPORTS, "live", "queued", "waiting", "broken"]
+LIVE = ("live", "queued", "waiting")
+TEXTS = [each for each in load("outgoing") if not each.fill]
+NOW = datetime(2024, 5, 2, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_page_is_whole_inert_and_told_to_nobody(pages: Site, name: str) -> None:
+    answer = pages.get(f"/runs/{pages.runs[name]}")
+    assert (answer.status, wrong(answer.text)) == (200, [])
+    headers = answer.headers
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["X-Robots-Tag"].startswith("noindex")
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'; style-src 'self'; img-src 'self'")
+    assert "unsafe" not in headers["Content-Security-Policy"]
+    assert SECRET not in answer.text
+    assert (f'http-equiv="refresh" content="{REFRESH_S}"' in answer.text) == (name in LIVE)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_verdict_is_shown_with_what_carries_it(pages: Site, name: str) -> None:
+    text, report = words(pages.get(f"/runs/{pages.runs[name]}").text), REPORTS[name]
+    assert report.issue.title in text
+    assert "Asked for by octocat" in text
+    assert "with torch=2.1.0, python=3.11" in text
+    assert (f"Runs of the program: {len(report.attempts)}" in text) == bool(report.attempts)
+    if report.environment is not None:
+        assert all(f"{each.name}" in text and each.version in text for each in report.environment.packages)
+    if report.command:
+        assert report.command in text
+
+
+def test_numbers_stand_beside_the_verdict(pages: Site) -> None:
+    text = words(pages.get(f"/runs/{pages.runs['reproduced-with-control']}").text)
+    for said in (
+        "5 of 5 runs",
+        "95 % interval 48\u2013100 %",
+        "deterministic",
+        "control (fixed-version) 0 of 5 failed, p = 0.0039",
+    ):
+        assert said in text
+
+
+def test_a_live_run_shows_what_goes_on(pages: Site) -> None:
+    page = pages.get(f"/runs/{pages.runs['live']}").text
+    assert "Confirm with fresh runs run 9 of at most 40" in words(page)
+    assert "Runs of the program: 9" in words(page)
+    assert page.count('class="done"') == 3
+    assert "2 runs are ahead of it" not in words(page)
+    assert "1 run is ahead of it." in words(pages.get(f"/runs/{pages.runs['queued']}").text)
+
+
+def test_a_defect_of_ours_is_told_without_its_inside(pages: Site) -> None:
+    text = words(pages.get(f"/runs/{pages.runs['broken']}").text)
+    assert pages.runs["broken"] in text
+    assert "internal" not in text
+
+
+def test_the_script_can_be_saved_as_it_stands_there(pages: Site) -> None:
+    answer = pages.get(f"/runs/{pages.runs['reproduced']}/repro.py")
+    script = REPORTS["reproduced"].script
+    assert script is not None
+    assert answer.text == script.source
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="repro.py"'
+    assert answer.headers["Content-Type"] == "text/x-python; charset=utf-8"
+
+
+def test_the_report_is_there_for_programs(pages: Site) -> None:
+    answer = pages.get(f"/runs/{pages.runs['reproduced']}/report.json")
+    assert answer.headers["Content-Type"] == "application/json"
+    assert json.loads(answer.body)["verdict"]["kind"] == "reproduced"
+
+
+def test_a_log_is_text_and_nothing_else_and_holds_no_secret(pages: Site) -> None:
+    answer = pages.get(f"/runs/{pages.runs['reproduced']}/logs/1")
+    assert answer.text == LOG.replace(SECRET, "[redacted]")
+    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "sandbox" in answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/runs/" + "0" * 32, "/runs/x", "/runs/" + "a" * 5_000, "/runs/%00" + "a" * 31, "/runs/..%2f..%2fetc", "/runs/%ff%fe" + "a" * 20,
+        "/runs/{id}/logs/0", "/runs/{id}/logs/-1", "/runs/{id}/logs/99999999999999999999", "/runs/{id}/logs/1.5", "/runs/{id}/logs/x",
+        "/runs/{id}/logs/4", "/runs/{id}/logs/%D9%A1", "/runs/{id}/nothing", "/runs/", "/runs", "/static/", "/static/../page.py", "/index.html",
+        "/runs/" + "0" * 32 + "/repro.py", "/runs/" + "0" * 32 + "/report.json", "/runs/" + "0" * 32 + "/logs/1",
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_said_nicely(pages: Site, path: str) -> None:
+    answer = pages.get(path.replace("{id}", pages.runs["reproduced"]))
+    assert (answer.status, wrong(answer.text)) == (404, [])
+    assert "There is no page at this address." in words(answer.text)
+
+
+@pytest.mark.parametrize("name", ["live", "queued", "waiting", "broken", "needs_info"])
+def test_without_a_verdict_there_is_nothing_to_save(pages: Site, name: str) -> None:
+    assert pages.get(f"/runs/{pages.runs[name]}/repro.py").status == 404
+    assert pages.get(f"/runs/{pages.runs[name]}/report.json").status == (200 if name == "needs_info" else 404)
+
+
+def test_the_front_page_counts_and_lists_nothing(pages: Site) -> None:
+    answer = pages.get("/")
+    assert (answer.status, wrong(answer.text)) == (200, [])
+    assert "Reproduced 3" in words(answer.text)
+    assert "https://github.com/apps/reprise-test" in answer.text
+    assert not any(each in answer.text for each in (*pages.runs.values(), "acme", "octocat"))
+
+
+def test_figures_are_in_prometheus_format(pages: Site) -> None:
+    answer = pages.get("/metrics")
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    lines = answer.text.splitlines()
+    assert 'reprise_verdicts{kind="reproduced"} 3' in lines
+    assert 'reprise_runs{state="running"} 1' in lines
+    assert "reprise_switches 0" in lines
+    samples = [line for line in lines if not line.startswith("#")]
+    assert all(line.rpartition(" ")[2].isdigit() for line in samples)
+    assert len(samples) == len({line.rpartition(" ")[0] for line in samples})
+
+
+def test_assets_last(pages: Site) -> None:
+    for path, media in (("/static/style.css", "text/css; charset=utf-8"), ("/static/icon.svg", "image/svg+xml")):
+        answer = pages.get(path)
+        assert (answer.status, answer.headers["Content-Type"]) == (200, media)
+        assert "immutable" in answer.headers["Cache-Control"]
+    assert b"http" not in pages.get("/static/style.css").body, "nothing is loaded from elsewhere"
+
+
+def test_a_question_without_a_body_is_answered_without_one(pages: Site) -> None:
+    assert pages.get(f"/runs/{pages.runs['reproduced']}", "HEAD").body == b""
+    assert pages.get(f"/runs/{pages.runs['reproduced']}", "POST").status == 405
+
+
+@pytest.mark.parametrize("hostile", TEXTS, ids=lambda each: each.id)
+def test_hostile_text_in_every_place_of_a_report_is_only_shown(hostile: Hostile) -> None:
+    asked = run(options=Options(python=hostile.text, pins=(hostile.text,)), approved_by=hostile.text)
+    for name in ("reproduced-with-control", "different_failure", "needs_info", "setup_failed", "not_reproduced"):
+        report = poisoned(name, hostile.text)
+        shown = view(asked, report, (), github_url="https://github.com", now=NOW)
+        assert wrong(run_page(shown)) == []
+
+
+@pytest.mark.parametrize("hostile", TEXTS, ids=lambda each: each.id)
+def test_hostile_text_in_a_run_under_way_is_only_shown(hostile: Hostile) -> None:
+    text = hostile.text
+    repository = run().request.repository.model_copy(update={"full_name": text})
+    issue = run().request.job.issue.model_copy(update={"title": text})
+    for values in (
+        {"progress": f"search: {text}", "stage": "search"},
+        {"cancelled_by": text},
+        {"error": text, "state": "failed"},
+    ):
+        asked = run(**values)
+        job = asked.request.job.model_copy(update={"issue": issue})
+        request = asked.request.model_copy(update={"requester": text, "repository": repository, "job": job})
+        shown = view(asked.model_copy(update={"request": request}), None, (), github_url="https://github.com", now=NOW)
+        assert shown.issue_url == ""
+        assert wrong(run_page(shown)) == []
+
+
+def test_the_reader_of_these_tests_sees_what_acts() -> None:
+    for bad in (
+        "<script>",
+        "<p onclick=x></p>",
+        '<a href="javascript:x"></a>',
+        "<p>",
+        "</p>",
+        "<!-- x -->",
+        "\u202e",
+        '<p style="x"></p>',
+    ):
+        assert wrong(bad), bad
+
+
+class Away(MemoryStore):
+    """A store that has lost its database."""
+
+    def counts(self) -> dict[str, int]:
+        raise TransientError("The database does not answer: password=hunter2.")
+
+    def run(self, run: str) -> None:
+        raise TransientError("The database does not answer: password=hunter2.")
+
+
+@pytest.mark.parametrize("path", ["/", "/metrics", "/runs/" + "0" * 32, "/runs/" + "0" * 32 + "/repro.py"])
+def test_a_store_that_is_away_is_said_so(path: str) -> None:
+    store: Store = Away()
+    with served(Starlette(routes=routes(store, SETTINGS))) as url:
+        answer = Site(url, store, {}).get(path)
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "30")
+    assert "hunter2" not in answer.text
+
+
+def test_a_kill_switch_is_told_on_the_front_page() -> None:
+    store = MemoryStore()
+    store.set_switch("all", "Being moved, <b>back at noon</b>.")
+    with served(Starlette(routes=routes(store, SETTINGS))) as url:
+        site = Site(url, store, {})
+        assert "Switched off for now: Being moved, <b>back at noon</b>." in words(site.get("/").text)
+        assert "reprise_switches 1" in site.get("/metrics").text
+
+
+def test_the_webhook_and_health_stand_before_the_pages() -> None:
+    store = MemoryStore()
+    with served(create(SETTINGS, store, InlineQueue(), extra_routes=routes(store, SETTINGS))) as url:
+        site = Site(url, store, {})
+        assert site.get("/healthz").text == "ok\n"
+        assert site.get("/webhook", "POST").status in {400, 401, 403}
+        assert site.get("/").status == 200
+
+
+def test_pages_load_neither_the_engine_nor_the_clients() -> None:
+    code = "import sys, handlers.pages, handlers.app; print([m for m in sys.modules if m.startswith(%r)])"
+    heavy = ("bot.pipeline", "githubkit", "docker", "arq", "httpx", "rich", "sandbox.docker", "jsonschema")
+    done = subprocess.run([sys.executable, "-c", code % (heavy,)], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("value", "round_number"), [(0, 0.1), (0.3, 0.5), (1, 1), (1.01, 2), (4.9, 5), (7, 10), (120, 200), (700, 1000)]
+)
+def test_the_axis_ends_on_a_round_number_above_the_bars(value: float, round_number: float) -> None:
+    assert ceiling(value) == pytest.approx(round_number)
+
+
+def test_templates_and_assets_travel_with_the_package() -> None:
+    here = Path(sys.modules["bot.render.html.page"].__file__ or "").parent
+    assert {path.name for path in here.rglob("*") if path.suffix in {".html", ".css", ".svg"}} == {
+        "base.html", "landing.html", "missing.html", "parts.html", "run.html", "style.css", "icon.svg",
+    }  # fmt: skip

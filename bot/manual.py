@@ -34,7 +34,8 @@ def _commands(command: object, path: str, above: typer.Context | None) -> Iterat
 def variables() -> str:
     """Every setting as a row of a Markdown table, for the README."""
     rows = [
-        f"| `REPRISE_{name.upper()}` | {_default(field)} | {(field.description or '').replace('<', '&lt;')} |"
+        f"| `{field.validation_alias or 'REPRISE_' + name.upper()}` | {_default(field)} | "
+        f"{(field.description or '').replace('<', '&lt;')} |"
         for name, field in Settings.model_fields.items()
     ]
     return "\n".join(["| variable | default | |", "|---|---|---|", *rows]) + "\n"

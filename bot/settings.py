@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from dotenv import dotenv_values
 from platformdirs import user_cache_path
 from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bot.errors import UserError
 
 _MOST_KEY_BYTES = 65_536
+_OPENAI = "https://api.openai.com/v1"
 _REGISTRATION = ("app_id", "app_slug", "private_key_file", "webhook_secret")
 
 
@@ -27,7 +29,9 @@ def _cache() -> Path:
 class Settings(BaseSettings):
     """Every field can be set as REPRISE_<NAME>; none has to be."""
 
-    model_config = SettingsConfigDict(env_prefix="REPRISE_", frozen=True, extra="ignore", env_ignore_empty=True)
+    model_config = SettingsConfigDict(
+        env_prefix="REPRISE_", frozen=True, extra="ignore", env_ignore_empty=True, populate_by_name=True
+    )
 
     github_url: str = Field(
         "https://github.com", description="Where issues are looked at; a GitHub Enterprise Server's address."
@@ -76,16 +80,69 @@ class Settings(BaseSettings):
         "auto", description="What a worker runs code in; auto never takes process, which isolates nothing."
     )
 
+    model_url: str = Field("", description="A language model: base address of an OpenAI-compatible endpoint, https://HOST/v1.")
+    model_key: SecretStr | None = Field(None, description="Its key. Sent to that address only.")
+    openai_base_url: str = Field(
+        "", validation_alias="OPENAI_BASE_URL", description="The address, when REPRISE_MODEL_URL is unset."
+    )
+    openai_api_key: SecretStr | None = Field(
+        None,
+        validation_alias="OPENAI_API_KEY",
+        description="The key for OPENAI_BASE_URL, or for OpenAI when no address is set.",
+    )
+    model_reader: str = Field(
+        "", description="The model that reads reports, cheap; NAME,NAME is a cascade: the next is asked when one fails."
+    )
+    model_writer: str = Field(
+        "", description="The model that writes programs, strong. When one of the two is unset, it is the other."
+    )
+    model_timeout_s: float = Field(600.0, gt=0, description="How long one question may take, retries and mending included.")
+    model_stall_s: float = Field(120.0, gt=0, description="How long a model that streams its answer may bring no word.")
+    model_prices: Annotated[dict[str, tuple[float, float]] | None, NoDecode] = Field(
+        None, description='USD for a million tokens, in and out, as JSON: {"NAME": [0.5, 2]}. Others count as free.'
+    )
+    model_structured: Literal["auto", "json_schema", "json_object", "plain"] = Field(
+        "auto", description="How the form of answers is asked for; auto begins with json_schema and gives way."
+    )
+
     @field_validator("github_url", "github_api_url", "public_url")
     @classmethod
     def _address(cls, value: str) -> str:
-        parts = urlsplit(value)
-        local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
-        if parts.scheme != "https" and not (parts.scheme == "http" and local):
-            raise ValueError("must be an https:// address")
-        if not parts.hostname or parts.username or parts.query or parts.fragment:
-            raise ValueError("must be a plain address such as https://github.example.com")
-        return value.rstrip("/")
+        return _plain_address(value, "https://github.example.com")
+
+    @field_validator("model_url")
+    @classmethod
+    def _endpoint(cls, value: str) -> str:
+        return _plain_address(value, "https://models.example.com/v1") if value else ""
+
+    @field_validator("model_prices", mode="before")
+    @classmethod
+    def _table(cls, value: object) -> object:
+        try:
+            return json.loads(value) if isinstance(value, str) else value
+        except (ValueError, RecursionError):
+            raise ValueError('must be JSON such as {"NAME": [0.5, 2]}') from None
+
+    @field_validator("model_prices")
+    @classmethod
+    def _prices(cls, value: dict[str, tuple[float, float]] | None) -> dict[str, tuple[float, float]] | None:
+        if any(not 0 <= price < 1_000_000 for pair in (value or {}).values() for price in pair):
+            raise ValueError("must hold prices in USD for a million tokens")
+        return value
+
+    @property
+    def model_endpoint(self) -> tuple[str, str]:
+        """Base address and key of the language model's endpoint, "" for what is not set. OPENAI_API_KEY is never sent to
+        REPRISE_MODEL_URL. Raises UserError when OPENAI_BASE_URL is no use.
+        """
+        own, shared = (each.get_secret_value().strip() if each else "" for each in (self.model_key, self.openai_api_key))
+        if self.model_url:
+            return self.model_url, own
+        try:
+            given = _plain_address(self.openai_base_url, "https://models.example.com/v1") if self.openai_base_url else ""
+        except ValueError as error:
+            raise UserError(f"OPENAI_BASE_URL is not usable: {error}.", "Correct it, or set REPRISE_MODEL_URL.") from None
+        return given or (_OPENAI if own or shared else ""), own or shared
 
     @property
     def token(self) -> str:
@@ -130,12 +187,22 @@ class Settings(BaseSettings):
     @property
     def secrets(self) -> tuple[str, ...]:
         """Values that must never be shown."""
-        hidden = (self.github_token, self.private_key, self.webhook_secret)
+        hidden = (self.github_token, self.private_key, self.webhook_secret, self.model_key, self.openai_api_key)
         values = [each.get_secret_value().strip() for each in hidden if each is not None]
         with suppress(UserError):  # said where the key is needed
             values.append(self.key.strip())
         passwords = [urlsplit(url.get_secret_value()).password for url in (self.database_url, self.redis_url)]
         return tuple(value for value in (*values, *passwords) if value)
+
+
+def _plain_address(value: str, such_as: str) -> str:
+    parts = urlsplit(value)
+    local = parts.hostname in {"localhost", "127.0.0.1", "::1"}
+    if parts.scheme != "https" and not (parts.scheme == "http" and local):
+        raise ValueError("must be an https:// address")
+    if not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise ValueError(f"must be a plain address such as {such_as}")
+    return value.rstrip("/")
 
 
 def load() -> Settings:
@@ -151,7 +218,8 @@ def load() -> Settings:
         return Settings(_secrets_dir=folder, **held) if held else settings
     except ValidationError as error:
         first = error.errors()[0]
-        name = "REPRISE_" + "_".join(str(part) for part in first["loc"]).upper()
+        asked = "_".join(str(part) for part in first["loc"][:1]).upper()
+        name = asked if asked.startswith("OPENAI_") else f"REPRISE_{asked}"
         raise UserError(f"{name} is not usable: {first['msg']}.", f"Correct or unset {name}.") from None
 
 

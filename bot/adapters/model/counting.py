@@ -40,8 +40,16 @@ def said(messages: tuple[Message, ...]) -> str:
 
 def careful(question: Question) -> int:
     """More tokens than tokenizers make of a question in English and code, its schema included: for budgets."""
-    text = said(question.messages) + json.dumps(question.answer_schema)
-    return ceil(len(text.encode("utf-8", "replace")) / _CAREFUL_BYTES) + _A_MESSAGE * len(question.messages)
+    return _careful(said(question.messages)) + careful_schema(question) + _A_MESSAGE * len(question.messages)
+
+
+def careful_schema(question: Question) -> int:
+    """The part of it that is the schema."""
+    return _careful(json.dumps(question.answer_schema))
+
+
+def _careful(text: str) -> int:
+    return ceil(len(text.encode("utf-8", "replace")) / _CAREFUL_BYTES)
 
 
 def priced(usage: Usage, price: Price | None) -> Usage:

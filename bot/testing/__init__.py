@@ -2,6 +2,7 @@
 
 from bot.testing.engine import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
 from bot.testing.github import FakeGitHub
+from bot.testing.library import FakeLibrary, FakeShelf
 from bot.testing.model import ScriptedModel
 from bot.testing.queue import InlineQueue
 from bot.testing.store import MemoryStore
@@ -9,6 +10,8 @@ from bot.testing.store import MemoryStore
 __all__ = [
     "FakeBuilder",
     "FakeGitHub",
+    "FakeLibrary",
+    "FakeShelf",
     "FrozenClock",
     "InlineQueue",
     "ListListener",

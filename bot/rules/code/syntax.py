@@ -1,0 +1,58 @@
+"""Syntax trees of sources that may be damaged or hostile: bounded, and None instead of an error."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+import warnings
+from collections.abc import Iterator
+from functools import lru_cache
+
+LONGEST = 1_500_000
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@lru_cache(maxsize=48)
+def tree_of(text: str) -> ast.Module | None:
+    """The tree of a module; None for what does not parse or no parser should be asked to read."""
+    if len(text) > LONGEST:
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return ast.parse(text)
+        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            return None
+
+
+def tree_of_piece(text: str) -> ast.Module | None:
+    """The tree of some lines of a module: dedented, and with a body where only the head is shown."""
+    plain = textwrap.dedent(text)
+    tree = tree_of(plain)
+    if tree is None and plain.rstrip().endswith(":"):
+        tree = tree_of(f"{plain.rstrip()}\n    pass\n")
+    return tree
+
+
+def dotted(node: ast.AST) -> str:
+    """`a.b.c` as text; "" for anything that is no plain chain of names."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute) and len(parts) < 20:
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        return ".".join([node.id, *reversed(parts)])
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super" and parts:
+        return ".".join(["super", *reversed(parts)])
+    return ""
+
+
+def calls(tree: ast.AST) -> Iterator[str]:
+    """Dotted names of what is called, in the order of the source, with repeats."""
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    for node in sorted(found, key=lambda call: (call.lineno, call.col_offset)):
+        name = dotted(node.func)
+        if name:
+            yield name
+        elif isinstance(node.func, ast.Attribute):
+            yield f"?.{node.func.attr}"

@@ -1,0 +1,70 @@
+"""Words of code and of reports, made alike: identifiers split at humps, dots and underscores, plain endings cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+LONGEST_WORD = 60
+_KEPT = 400_000
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
+_HUMPS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+[0-9]*")
+_STOP = frozenset(re.findall(r"\w+", """
+    a about after all also always an and any are as at be because been before being both but by can cannot could did do does
+    doing don each either else even every few first for from get gets getting got had has have having he her here how however i
+    if in into instead is issue it its itself just like ll make may me might more most much must my need no not now of off on
+    once one only or other our out over own please same see seem seems should since so some still such than that the their them
+    then there these they this those though through to too try trying two under until up use used uses using ve very via want
+    was way we well were what when where whether which while who why will with within without would yes yet you your
+    behavior behaviour bug code error errors exception expected fail fails failed file following happen happens hi hello help
+    line lines problem raise raised raises report reproduce reproduction result results run running script steps thanks thank
+    traceback version work working works wrong correct example def class self return import none true false
+"""))  # fmt: skip
+_memo: dict[str, str] = {}
+
+
+def identifiers(text: str, start: int = 0, end: int | None = None) -> list[str]:
+    """Identifiers of two characters and more, in order, with repeats."""
+    return _IDENTIFIER.findall(text, start, len(text) if end is None else end)
+
+
+def index_words(found: Iterable[str]) -> str:
+    """The words under which identifiers are found, with spaces between: each whole and in its parts."""
+    made = []
+    for name in found:
+        known = _memo.get(name)
+        made.append(known if known is not None else _learn(name))
+    return " ".join(made)
+
+
+def query_words(query: str, most: int = 32) -> tuple[str, ...]:
+    """The words to look for, each once, in order; words that say nothing are left out unless there are no others."""
+    found = dict.fromkeys(word for name in identifiers(query) for word in index_words((name,)).split())
+    telling = [word for word in found if word not in _STOP and len(word) > 1]
+    return tuple((telling or list(found))[:most])
+
+
+def stem(word: str) -> str:
+    """A plain word without its plural, -ing or -ed: "gradients" and "padded" meet "gradient" and "pad"."""
+    if len(word) < 4 or not word.isalpha():
+        return word
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith("s") and not word.endswith(("ss", "us", "is")):
+        word = word[:-1]
+    for ending in ("ing", "ed"):
+        root = word.removesuffix(ending)
+        if root != word and len(root) > 3 and not root.endswith("e"):
+            return root[:-1] if root[-1] == root[-2] and root[-1] not in "sl" else root
+    return word
+
+
+def _learn(name: str) -> str:
+    made = ""
+    if len(name) <= LONGEST_WORD:
+        whole = name.lower()
+        parts = [stem(part.lower()) for part in _HUMPS.findall(name)]
+        made = " ".join(dict.fromkeys([whole, stem(whole), *parts]))
+    if len(_memo) < _KEPT:
+        _memo[name] = made
+    return made

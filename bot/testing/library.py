@@ -1,0 +1,100 @@
+"""A shelf over texts in memory, and a library of them; words are weighed as SQLite's FTS5 does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from threading import Event
+
+from bot.errors import Stopped
+from bot.models.context import Origin
+from bot.models.environment import Environment
+from bot.rules.code import indexing
+from bot.rules.code.outline import Piece
+from bot.rules.code.shelved import Source, StoreShelf
+from bot.rules.code.symbols import Place
+
+
+@dataclass
+class _Memory:
+    """The store: every piece with its words by column."""
+
+    texts: Mapping[str, str]
+    sources: Mapping[str, Source]
+    rows: dict[Place, tuple[frozenset[str], ...]] = field(default_factory=dict)
+    mean: float = 1.0
+
+    def __post_init__(self) -> None:
+        for path in self.paths():
+            for row in indexing.rows(path, self.texts[path]):
+                self.rows[Place(path, row.piece)] = tuple(frozenset(column.split()) for column in row.columns)
+        self.mean = sum(len(column) for each in self.rows.values() for column in each) / max(len(self.rows), 1)
+
+    def paths(self) -> Sequence[str]:
+        return sorted(self.texts)
+
+    def text(self, path: str) -> str | None:
+        return self.texts.get(path)
+
+    def source(self, path: str) -> Source:
+        return self.sources[path]
+
+    def pieces(self, path: str) -> Sequence[Piece]:
+        return [place.piece for place in self.rows if place.path == path]
+
+    def named(self, last: str) -> Sequence[Place]:
+        return [place for place in self.rows if indexing.defines(place.piece, last)]
+
+    def holding(self, words: Sequence[str], limit: int) -> Sequence[Place]:
+        return [place for place, columns in self.rows.items() if all(word in columns[-1] for word in words)][:limit]
+
+    def ranked(self, words: Sequence[str], limit: int) -> Sequence[tuple[Place, float]]:
+        spread = {word: self._rarity(word) for word in words}
+        scored = [(place, self._score(columns, spread)) for place, columns in self.rows.items()]
+        found = sorted((each for each in scored if each[1] > 0), key=lambda each: -each[1])
+        return found[:limit]
+
+    def _rarity(self, word: str) -> float:
+        held = sum(any(word in column for column in columns) for columns in self.rows.values())
+        return max(math.log((len(self.rows) - held + 0.5) / (held + 0.5)), 1e-6)
+
+    def _score(self, columns: tuple[frozenset[str], ...], spread: Mapping[str, float]) -> float:
+        size = sum(map(len, columns))
+        total = 0.0
+        for word, rarity in spread.items():
+            count = sum(weight for weight, column in zip(indexing.WEIGHTS, columns, strict=True) if word in column)
+            total += rarity * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * size / self.mean))
+        return total
+
+
+class FakeShelf(StoreShelf):
+    """Texts by path, all of the packages that were asked for unless `main` names some. Versions go by top-level name."""
+
+    def __init__(
+        self,
+        texts: Mapping[str, str],
+        *,
+        main: Sequence[str] | None = None,
+        versions: Mapping[str, str] | None = None,
+        origin: Origin = "installed",
+    ) -> None:
+        tops = {path: path.removeprefix("src/").partition("/")[0].removesuffix(".py") for path in texts}
+        known = versions or {}
+        sources = {path: Source(origin, top, known.get(top, "1.0"), main is None or top in main) for path, top in tops.items()}
+        super().__init__(_Memory({path: indexing.read(text.encode()) for path, text in texts.items()}, sources))
+
+
+@dataclass
+class FakeLibrary:
+    """Gives one shelf for every environment; `asked` lists what was wanted."""
+
+    held: FakeShelf
+    asked: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+
+    def shelf(self, environment: Environment, packages: tuple[str, ...], *, cancel: Event | None = None) -> FakeShelf:
+        """The shelf, whatever the environment."""
+        if cancel is not None and cancel.is_set():
+            raise Stopped("the index was cancelled")
+        self.asked.append((environment.id, packages))
+        return self.held

@@ -143,3 +143,5 @@ class Ports:
     listener: Listener
     cancel: Flag = field(default_factory=Flag)
     probe: Path | None = None
+    model: Model | None = None
+    library: Library | None = None

@@ -72,9 +72,10 @@ class Answer(Record):
 
 
 class Exchange(Record):
-    """A question with its answer, or with why there is none: the unit of recording and replay."""
+    """A question with its answer, or with why there is none and what was `used` all the same: the unit of recording and replay."""
 
     number: int
     question: Question
     answer: Answer | None = None
     error: str = ""
+    used: Usage = Usage()

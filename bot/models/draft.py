@@ -13,7 +13,9 @@ from bot.models.verdict import AnyVerdict
 
 
 class Draft(Record):
-    """The plan of a job. With a `verdict` nothing is run; otherwise `script` is the first program to try, `others` follow."""
+    """The plan of a job. With a `verdict` nothing is run; otherwise `script` is the first program to try, `others` follow.
+    `self_made`: the report's program brings its failure about by itself.
+    """
 
     bug: BugReport | None = None
     signature: AnySignature | None = None
@@ -21,6 +23,7 @@ class Draft(Record):
     others: tuple[Script, ...] = ()
     spec: EnvironmentSpec | None = None
     verdict: AnyVerdict | None = None
+    self_made: bool = False
 
     @property
     def scripts(self) -> tuple[Script, ...]:

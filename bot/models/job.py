@@ -7,9 +7,16 @@ from typing import Literal
 from bot.models.base import Record
 from bot.models.issue import Issue
 
+Part = Literal["model", "refine", "context", "plan", "checks", "feedback", "analysis", "probe", "contrast", "history"]
+"""Parts that can be left out, to show what each is worth."""
+
 
 class Options(Record):
-    """The choices a user may make. Everything that is None is left to the report and the ladder."""
+    """The choices a user may make. Everything that is None is left to the report and the ladder.
+
+    `max_cost` is in dollars; it, `max_tokens`, `max_calls` and `minutes` are held before each call of a model, `max_attempts`
+    counts the programs a model may have run. `model` replaces the host's choice; `without` leaves parts out.
+    """
 
     python: str | None = None
     pins: tuple[str, ...] = ()
@@ -20,6 +27,13 @@ class Options(Record):
     timeout_s: float = 120.0
     max_runs: int = 40
     seed: int = 0
+    model: str | None = None
+    max_cost: float = 1.0
+    max_tokens: int = 200_000
+    max_calls: int = 16
+    max_attempts: int = 6
+    minutes: float = 20.0
+    without: tuple[Part, ...] = ()
 
 
 class Job(Record):

@@ -7,8 +7,10 @@ from typing import Literal
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
 from bot.models.bug import BugReport
+from bot.models.dialogue import Usage
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.issue import Issue
+from bot.models.plan import Reconstruction
 from bot.models.signature import AnySignature
 from bot.models.verdict import AnyVerdict
 
@@ -30,7 +32,9 @@ class Comparison(Record):
 
 
 class Report(Record):
-    """Everything one job found. `seconds` has "total" and one entry a stage; `sandbox` names what the runs were done in."""
+    """Everything one job found. `reconstruction` is a model's part in it, `cost` what that used, `models` who answered.
+    `seconds` has "total" and one entry a stage; `sandbox` names what the runs were done in.
+    """
 
     issue: Issue
     bug: BugReport | None = None
@@ -49,3 +53,6 @@ class Report(Record):
     sandbox: Literal["docker", "bwrap", "process", "fake", ""] = ""
     version: str = ""
     prompts: dict[str, str] = {}
+    reconstruction: Reconstruction | None = None
+    cost: Usage = Usage()
+    models: tuple[str, ...] = ()

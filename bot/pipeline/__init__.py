@@ -2,7 +2,8 @@
 that loops.
 
 Issue → BugReport → Signature (frozen) → candidate Scripts → Environment → search (run, judge, get past decoys) → confirm
-(sequential test on fresh runs) → Verdict → Report.
+(sequential test on fresh runs) → Verdict → Report. What the report leaves out, a model may write (`reconstruct`); what it wrote
+is confirmed like any other program.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from bot.models.draft import Draft
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.job import Job
 from bot.models.report import Claim, Report
-from bot.models.signature import HangSignature
+from bot.models.signature import HangSignature, ObservationSignature
 from bot.models.verdict import AnyVerdict, Cancelled, Determinism, NeedsInfo, SetupFailed
 from bot.pipeline import candidates, conclude, environment, intake, past, reporting, triage
 from bot.pipeline import signature as signatures
+from bot.pipeline.asking import Asking
 from bot.pipeline.desk import Desk
+from bot.pipeline.reconstruct import Found, reconstruct
 from bot.ports import Ports, Stage
 from bot.rules import flaky
 from bot.rules.statistics import Decision, SequentialTest
@@ -35,14 +38,15 @@ _DECIDED = {Match.MET, Match.ABSENT}
 def run(job: Job, ports: Ports) -> Report:
     """Reproduce one issue. Raises UserError, TransientError and SandboxError; everything else becomes a verdict."""
     desk, started = Desk(job, ports), ports.clock()
+    asking = Asking(ports, job.options, started)
     try:
-        verdict = _decide(desk)
+        verdict = _decide(desk, asking)
     except Stopped:
         verdict = Cancelled(reason=f"stopped on request after {len(desk.attempts)} runs")
     except BuildError as error:
         verdict = SetupFailed(reason=str(error), tried=conclude.tried(error.steps))
     desk.seconds["total"] = ports.clock() - started
-    return reporting.report(desk, verdict)
+    return reporting.report(desk, verdict, asking)
 
 
 def plan(job: Job, stage: Callable[[Stage, str], AbstractContextManager[None]] = lambda *_: nullcontext()) -> Draft:
@@ -59,7 +63,7 @@ def plan(job: Job, stage: Callable[[Stage, str], AbstractContextManager[None]] =
         with stage("candidates", "choosing the program"):
             scripts, own_line = candidates.genuine_ones(candidates.propose(bug, signature), signature)
         if own_line:
-            return Draft(bug=bug, signature=signature, verdict=triage.self_made(own_line))
+            return Draft(bug=bug, signature=signature, verdict=triage.self_made(own_line), self_made=True)
     early = triage.unanswerable(bug, signature, options)
     if early is None and not scripts:
         early = NeedsInfo(reason="none of the report's programs shows the failure", items=(triage.PROGRAM,))
@@ -69,11 +73,23 @@ def plan(job: Job, stage: Callable[[Stage, str], AbstractContextManager[None]] =
     return Draft(bug=bug, signature=signature, script=scripts[0], others=scripts[1:], spec=spec)
 
 
-def _decide(desk: Desk) -> AnyVerdict:
+def _decide(desk: Desk, asking: Asking) -> AnyVerdict:
+    """Rules first; a model is asked only for what they leave open."""
     draft = plan(desk.job, desk.stage)
     desk.bug, desk.signature = draft.bug, draft.signature
-    if draft.verdict is not None:
-        return draft.verdict
+    verdict = draft.verdict or _tried(desk, draft)
+    if desk.ports.model is None or "model" in desk.job.options.without or not triage.leaves_open(draft, verdict, desk.attempts):
+        return verdict
+    kept = (desk.signature, desk.spec, desk.environment, desk.script)
+    written = reconstruct(desk, draft, asking)
+    if written is not None and (found := _confirmed(desk, written)) is not None:
+        return found
+    desk.signature, desk.spec, desk.environment, desk.script = kept
+    return triage.after_model(verdict, desk.reconstruction, desk.spent)
+
+
+def _tried(desk: Desk, draft: Draft) -> AnyVerdict:
+    """The verdict on the report's own programs."""
     assert draft.spec is not None
     found = _search(desk, draft.spec, draft.scripts)
     verdict, match = _confirm(desk, found)
@@ -82,6 +98,18 @@ def _decide(desk: Desk) -> AnyVerdict:
     met = [attempt.judgement for attempt in desk.attempts if attempt.judgement.match is Match.MET]
     desk.notes.extend(conclude.place(met[-1]))
     _contrast(desk, found)
+    return verdict
+
+
+def _confirmed(desk: Desk, written: Found) -> AnyVerdict | None:
+    """The verdict on a program of a model, from fresh runs; None when it shows nothing either way."""
+    silent = isinstance(desk.signature, ObservationSignature)
+    if written.judgement.match is not Match.MET and not (silent and written.judgement.match is Match.ABSENT):
+        return None
+    verdict, match = _confirm(desk, _Found(written.script, written.spec, written.built, written.judgement))
+    if match is Match.MET:
+        met = [attempt.judgement for attempt in desk.attempts if attempt.judgement.match is Match.MET]
+        desk.notes.extend(conclude.place(met[-1]))
     return verdict
 
 

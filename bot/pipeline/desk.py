@@ -11,6 +11,7 @@ from bot.models.attempt import Attempt, Execution, Judgement, Script
 from bot.models.bug import BugReport, Mend
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.job import Job
+from bot.models.plan import Reconstruction
 from bot.models.report import Claim
 from bot.models.signature import AnySignature
 from bot.pipeline import judge, launch, observe
@@ -34,6 +35,9 @@ class Desk:
     claims: list[Claim] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     built: dict[str, Environment] = field(default_factory=dict)
+    reconstruction: Reconstruction | None = None
+    spent: str = ""
+    last: RunResult | None = None
 
     @contextmanager
     def stage(self, name: Stage, text: str = "") -> Iterator[None]:
@@ -77,6 +81,7 @@ class Desk:
             self.attempts.append(kept)
             return kept.judgement
         result = self.execute(launch.spec(script, environment, self.job.options, self.signature, seed, f"run {number}"))
+        self.last = result
         judgement = judge.judge(observe.observe(result), self.signature, script)
         attempt = Attempt(
             number=number,

@@ -158,7 +158,7 @@ def _warning(seen: Observation, wanted: WarningSignature) -> Judgement:
 
 
 def _observation(seen: Observation, wanted: ObservationSignature) -> Judgement:
-    reported, shown = observed.outcome(wanted, seen.output)
+    reported, shown = observed.outcome(wanted, seen.printed)
     if reported:
         return _met(f"the program observed `{wanted.name}` as reported", f"{wanted.name} = {shown}")
     if reported is False:

@@ -19,10 +19,13 @@ _STDLIB = re.compile(r"/lib/python3\.\d+/(?!site-packages|dist-packages)|^<froze
 
 
 class Observation(Record):
-    """One run as the judge sees it. `failures` has the escaped exception first; chained ones hang on it."""
+    """One run as the judge sees it. `failures` has the escaped exception first; chained ones hang on it. `output` are the
+    printed lines made comparable, `printed` the same as they were.
+    """
 
     failures: tuple[Failure, ...]
     output: tuple[str, ...]
+    printed: tuple[str, ...] = ()
     errors: str
     exit_code: int | None
     signal: int | None
@@ -47,6 +50,7 @@ def observe(result: RunResult) -> Observation:
     return Observation(
         failures=(*escaped, *(row for row in printed if (row.exception, row.message) not in known)),
         output=tuple(lines(result.stdout)),
+        printed=tuple(result.stdout.splitlines()),
         errors=result.stderr,
         exit_code=result.exit_code,
         signal=result.signal,

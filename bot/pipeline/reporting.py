@@ -6,16 +6,18 @@ import shlex
 from importlib import metadata
 
 from bot.models.attempt import Match, Script
+from bot.models.dialogue import Usage
 from bot.models.environment import Environment, EnvironmentSpec, Rung
 from bot.models.report import Report
 from bot.models.signature import signature_hash
 from bot.models.verdict import AnyVerdict
 from bot.pipeline import conclude
+from bot.pipeline.asking import Asking
 from bot.pipeline.desk import Desk
 
 
-def report(desk: Desk, verdict: AnyVerdict) -> Report:
-    """The report of a job, whole or stopped half-way."""
+def report(desk: Desk, verdict: AnyVerdict, asking: Asking | None = None) -> Report:
+    """The report of a job, whole or stopped half-way; `asking` is what a model was asked."""
     met = [attempt for attempt in desk.attempts if attempt.judgement.match is Match.MET]
     ran = met or desk.attempts
     last = ran[-1] if ran else None
@@ -38,7 +40,16 @@ def report(desk: Desk, verdict: AnyVerdict) -> Report:
         seconds={name: round(value, 3) for name, value in desk.seconds.items()},
         sandbox=desk.ports.sandbox.name if desk.attempts else "",
         version=metadata.version("reprise"),
+        prompts=dict(asking.prompts) if asking is not None else {},
+        reconstruction=desk.reconstruction,
+        cost=asking.usage if asking is not None else Usage(),
+        models=_models(asking),
     )
+
+
+def _models(asking: Asking | None) -> tuple[str, ...]:
+    rows = asking.exchanges if asking is not None else []
+    return tuple(dict.fromkeys(row.answer.model for row in rows if row.answer is not None and row.answer.model))
 
 
 def _command(script: Script, built: Environment, spec: EnvironmentSpec | None) -> str:

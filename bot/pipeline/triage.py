@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from bot.models.attempt import Attempt, Match
 from bot.models.bug import BugReport, ReportKind, Symptom
+from bot.models.draft import Draft
 from bot.models.job import Options
+from bot.models.plan import Reconstruction
 from bot.models.signature import AnySignature, CrashSignature
-from bot.models.verdict import AnyVerdict, NeedsHardware, NeedsInfo, NotABug
+from bot.models.verdict import (
+    AnyVerdict,
+    BudgetReached,
+    DifferentFailure,
+    Inconclusive,
+    NeedsHardware,
+    NeedsInfo,
+    NotABug,
+)
 from bot.pipeline.signature import members_of
 from bot.rules import hardware
 
@@ -49,6 +60,28 @@ def _hardware(signature: AnySignature, options: Options) -> AnyVerdict | None:
     return NeedsHardware(
         reason="this error cannot arise without the hardware it names", needs=tuple({rule.needs for rule in found})
     )
+
+
+def leaves_open(draft: Draft, verdict: AnyVerdict, attempts: list[Attempt]) -> bool:
+    """Whether a program is missing that could decide the report: it holds none, or its own could not be run for want of
+    something that can be made up. What ran and did not fail, what fakes its failure, and what needs a GPU is left as it is.
+    """
+    if draft.verdict is not None:
+        return isinstance(draft.verdict, NeedsInfo) and draft.script is None and not draft.self_made
+    if isinstance(verdict, NeedsInfo):
+        return True
+    ran = any(attempt.judgement.match in {Match.ABSENT, Match.MET} for attempt in attempts)
+    return isinstance(verdict, DifferentFailure | Inconclusive) and not ran
+
+
+def after_model(verdict: AnyVerdict, part: Reconstruction | None, spent: str) -> AnyVerdict:
+    """The verdict when a model could not show the failure either: with its questions, or the limit that ended its work."""
+    if spent:
+        return BudgetReached(reason=f"the next step would have passed {spent}; without a model: {verdict.reason}")
+    questions = part.refined.questions if part is not None and part.refined is not None else ()
+    if isinstance(verdict, NeedsInfo) and questions:
+        return verdict.model_copy(update={"items": tuple(dict.fromkeys((*questions, *verdict.items)))[:4]})
+    return verdict
 
 
 def self_made(line: str) -> NeedsInfo:

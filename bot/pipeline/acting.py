@@ -1,0 +1,70 @@
+"""Where a reconstruction stands → the model's next actions. `build` and `parse` are pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from bot.models.context import Context
+from bot.models.dialogue import Message, Question
+from bot.models.environment import Environment
+from bot.models.plan import Action, Edit, Plan, Refined, Write
+from bot.pipeline import checks, conclude, planning, refine, shelves
+from prompts import load
+
+_actions: TypeAdapter[tuple[Action, ...]] = TypeAdapter(tuple[Action, ...])
+_RULES = """Rules for the program:
+- One file, as short as possible, on the CPU, without network, downloads, data sets or pretrained weights: tiny models from
+  configuration, one batch of synthetic data, few steps.
+- It reaches the code in question through the library's public API wherever that is possible.
+- It does not raise, print or assert the reported text by itself, patch the library, or set the observed value by hand.
+- Know your substitutes: dropout (call eval), random initialisation (seed, or compare within one run), default arguments."""
+_TWIN = {
+    True: "It is required here, because the report does not quote the failure: only a twin that passes shows that the reported "
+    "point is the cause.",
+    False: "It may be empty here.",
+}
+
+
+def build(
+    report: str,
+    refined: Refined,
+    environment: Environment,
+    plan: Plan | None,
+    ranked: tuple[Context, ...],
+    history: str,
+    left: str,
+) -> Question:
+    """What the writer is asked next."""
+    prompt = load("act")
+    system, user = prompt.render(
+        rules=_RULES,
+        contrast_rule=_TWIN[refined.needs_contrast],
+        report=report,
+        claim=refined.claim,
+        signature=refine.fixed(refined),
+        form=checks.form(refined),
+        environment=conclude.versions(environment),
+        plan=planning.told(plan) if plan is not None else "none",
+        contexts=shelves.contexts(ranked),
+        history=history or "Nothing has been tried yet.",
+        left=left,
+    )
+    messages = (Message(role="system", content=system), Message(role="user", content=user))
+    return Question(role="writer", prompt=prompt.id, messages=messages, answer_schema=prompt.schema, most_tokens=6_000)
+
+
+def parse(data: dict[str, Any]) -> tuple[Action, ...]:
+    """The actions, up to and with the first program."""
+    actions = _actions.validate_python(data["actions"])
+    ends = next((at for at, each in enumerate(actions) if isinstance(each, Write | Edit)), len(actions) - 1)
+    return actions[: ends + 1]
+
+
+def edited(text: str, edit: Edit) -> str:
+    """A program with lines replaced. An edit beyond its end is appended; lines are 1-based and inclusive."""
+    lines = text.splitlines()
+    start = min(edit.start, len(lines) + 1) - 1
+    end = max(start, min(edit.end, len(lines)))
+    return "\n".join([*lines[:start], *edit.text.rstrip("\n").splitlines(), *lines[end:]]) + "\n"

@@ -1,0 +1,64 @@
+"""What a model may use: held before each call, counted after it, and every exchange kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bot.errors import ModelUnavailable
+from bot.models.dialogue import Answer, Exchange, Question, Usage
+from bot.models.job import Options
+from bot.ports import Ports
+
+
+class Spent(Exception):
+    """A limit would be passed by the next call; its message names the limit."""
+
+
+@dataclass
+class Asking:
+    """The model of one job with its purse. `began` is the clock's reading when the job began."""
+
+    ports: Ports
+    options: Options
+    began: float
+    exchanges: list[Exchange] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    prompts: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, question: Question) -> Answer:
+        """One answer. Raises Spent before a call that could pass a limit, ModelUnavailable, Stopped."""
+        assert self.ports.model is not None
+        self._afford(self.ports.model.bound(question))
+        number = len(self.exchanges) + 1
+        self.prompts[question.prompt.partition("@")[0]] = question.prompt
+        try:
+            answer = self.ports.model.ask(question, cancel=self.ports.cancel)
+        except ModelUnavailable as error:
+            self.usage += error.usage
+            self.exchanges.append(Exchange(number=number, question=question, error=str(error)))
+            raise
+        self.usage += answer.usage
+        self.exchanges.append(Exchange(number=number, question=question, answer=answer))
+        return answer
+
+    @property
+    def minutes(self) -> float:
+        """Minutes since the job began."""
+        return (self.ports.clock() - self.began) / 60
+
+    def left(self) -> str:
+        """What is left, for the model to plan with."""
+        calls = self.options.max_calls - self.usage.calls
+        minutes = max(0, round(self.options.minutes - self.minutes))
+        return f"{calls} calls, {minutes} minutes"
+
+    def _afford(self, most: Usage) -> None:
+        options, used = self.options, self.usage
+        if used.calls + 1 > options.max_calls:
+            raise Spent(f"the {options.max_calls} calls of a model that a run may make")
+        if used.usd + most.usd > options.max_cost:
+            raise Spent(f"the {options.max_cost:g} USD that a run may cost")
+        if used.input_tokens + used.output_tokens + most.input_tokens + most.output_tokens > options.max_tokens:
+            raise Spent(f"the {options.max_tokens} tokens that a run may use")
+        if self.minutes > options.minutes:
+            raise Spent(f"the {options.minutes:g} minutes that a run may take")

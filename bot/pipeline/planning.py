@@ -1,0 +1,47 @@
+"""Report + ranked contexts → the plan, told before anything runs. `build` and `parse` are pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from bot.models.context import Context
+from bot.models.dialogue import Message, Question
+from bot.models.environment import Environment
+from bot.models.plan import Plan, Read, Refined, Search
+from bot.pipeline import conclude, refine, shelves
+from prompts import load
+
+_wishes: TypeAdapter[tuple[Search | Read, ...]] = TypeAdapter(tuple[Search | Read, ...])
+
+
+def build(report: str, refined: Refined, environment: Environment, ranked: tuple[Context, ...]) -> Question:
+    """What the writer is asked first."""
+    prompt = load("plan")
+    system, user = prompt.render(
+        report=report,
+        claim=refined.claim,
+        signature=refine.fixed(refined),
+        environment=conclude.versions(environment),
+        contexts=shelves.contexts(ranked),
+    )
+    messages = (Message(role="system", content=system), Message(role="user", content=user))
+    return Question(role="writer", prompt=prompt.id, messages=messages, answer_schema=prompt.schema, most_tokens=2_000)
+
+
+def parse(data: dict[str, Any], prompt: str) -> tuple[Plan, tuple[Search | Read, ...]]:
+    """The plan, and what is to be looked up for it."""
+    plan = Plan(
+        hypothesis=" ".join(data["hypothesis"].split()),
+        steps=tuple(" ".join(step.split()) for step in data["steps"]),
+        counts=" ".join(data["counts"].split()),
+        context=data["context"],
+        prompt=prompt,
+    )
+    return plan, _wishes.validate_python(data["needs"])
+
+
+def told(plan: Plan) -> str:
+    """The plan as text for the next prompt."""
+    return "\n".join([plan.hypothesis, *(f"{at}. {step}" for at, step in enumerate(plan.steps, 1)), plan.counts])

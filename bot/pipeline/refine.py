@@ -1,0 +1,140 @@
+"""Report → its gaps filled by a model: the claim, what will count (frozen before anything runs), the code it is about.
+
+`build` and `parse` are pure. What the model calls a quote counts as one only when it stands in the report; everything else is
+marked inferred. See RepGen (arXiv 2512.14990), section on report restructuring, and AssertFlip for silent failures.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from bot.models.bug import BugReport
+from bot.models.dialogue import Message, Question
+from bot.models.issue import Issue
+from bot.models.plan import Pin, Refined
+from bot.models.signature import AnySignature, CrashSignature, Member, ObservationSignature, Predicate, WarningSignature
+from bot.pipeline import conclude, quoting
+from bot.pipeline.signature import members_of
+from bot.rules.signatures import observed, wording
+from prompts import load
+
+_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+_VERSION = re.compile(r"\d+(?:\.\d+)*(?:\.\*)?", re.ASCII)
+_CLASS = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
+_EXCEPTIONS = ("Error", "Exception", "Warning", "Exit", "Interrupt", "StopIteration")
+
+
+def build(issue: Issue, bug: BugReport, signature: AnySignature | None) -> Question:
+    """What the reader is asked."""
+    prompt = load("refine")
+    system, user = prompt.render(
+        repository=issue.repository or "not stated",
+        date=f"{issue.created_at:%Y-%m-%d}" if issue.created_at else "not stated",
+        report=quoting.report(issue, bug),
+        known=_known(bug, signature),
+    )
+    messages = (Message(role="system", content=system), Message(role="user", content=user))
+    return Question(role="reader", prompt=prompt.id, messages=messages, answer_schema=prompt.schema, most_tokens=2_000)
+
+
+def parse(data: dict[str, Any], issue: Issue, signature: AnySignature | None) -> Refined:
+    """The answer as a value. A signature that rules froze from the report's own words stays as it is."""
+    inferred: list[str] = []
+    api = tuple(name for name in data["api"] if _DOTTED.fullmatch(name))
+    found = signature or _signature(data, issue, api, inferred)
+    if not any(quoting.quoted(words, issue) for words in data["quotes"]):
+        inferred.append("claim")
+    weak = signature is None and isinstance(found, CrashSignature) and not found.message
+    return Refined(
+        claim=" ".join(data["claim"].split()),
+        signature=found,
+        inferred=tuple(inferred),
+        api=api,
+        packages=tuple(name for name in data["packages"] if _NAME.fullmatch(name)),
+        pins=tuple(
+            _pin(row, issue) for row in data["pins"] if _NAME.fullmatch(row["name"]) and _VERSION.fullmatch(row["version"])
+        ),
+        questions=tuple(" ".join(each.split()) for each in data["questions"]),
+        needs_contrast=weak,
+    )
+
+
+def _known(bug: BugReport, signature: AnySignature | None) -> str:
+    rows = [f"- symptom: {bug.symptom.value}", f"- programs in the report: {len(bug.programs)}"]
+    rows += [f"- version stated: {claim.name} {claim.version}" for claim in bug.versions[:12]]
+    rows += [f"- cannot be had here: {missing.what}" for missing in bug.missing[:4]]
+    fixed = conclude.describe(signature) if signature is not None else "nothing yet"
+    return "\n".join([*rows, f"- what counts as the failure: {fixed}"])
+
+
+def _signature(data: dict[str, Any], issue: Issue, api: tuple[str, ...], inferred: list[str]) -> Member | None:
+    kind = data["kind"]
+    if kind == "crash" and data["crash"]:
+        return _crash(data["crash"], issue, api, inferred)
+    if kind == "warning" and data["warning"]:
+        return _warning(data["warning"], inferred)
+    if kind == "observation" and data["observation"]:
+        return _observation(data["observation"], api, inferred)
+    return None
+
+
+def _crash(row: dict[str, Any], issue: Issue, api: tuple[str, ...], inferred: list[str]) -> CrashSignature | None:
+    """A message that the report does not quote is not held against a run; then only the place tells the failure from others."""
+    exception = row["exception"].strip()
+    if not _CLASS.fullmatch(exception) or not exception.endswith(_EXCEPTIONS):
+        return None
+    message = " ".join(row["message"].split())
+    if message and not quoting.quoted(wording.core(message) or message, issue):
+        inferred.append("message")
+        message = ""
+    if not quoting.mentions(exception.rsplit(".", 1)[-1], issue):
+        inferred.append("exception")
+    frame = row["in_file"].strip().lstrip("/") if not message else ""
+    if not message and not _in_package(frame, api):
+        return None
+    if frame:
+        inferred.append("place")
+    return CrashSignature(exception=exception, message=message, shapes=wording.shapes(wording.core(message)), frame=frame)
+
+
+def _in_package(path: str, api: tuple[str, ...]) -> bool:
+    """A module of the package in question, so that a crash of the program's own making cannot count."""
+    tops = {name.split(".")[0] for name in api}
+    return path.endswith(".py") and path.split("/", 1)[0].removesuffix(".py") in tops
+
+
+def _warning(row: dict[str, Any], inferred: list[str]) -> WarningSignature | None:
+    message = " ".join(row["message"].split())
+    if len(message) < 8:
+        return None
+    inferred.append("at_least")
+    return WarningSignature(category=row["category"].strip(), message=message, at_least=row["at_least"])
+
+
+def _observation(row: dict[str, Any], api: tuple[str, ...], inferred: list[str]) -> ObservationSignature | None:
+    wrong, right = Predicate(**row["wrong"]), Predicate(**row["right"])
+    if not api or _overlap(wrong, right):
+        return None
+    inferred.append("observation")
+    return ObservationSignature(name=row["name"], says=" ".join(row["says"].split()), wrong=wrong, right=right, api=api)
+
+
+def _overlap(wrong: Predicate, right: Predicate) -> bool:
+    """Whether a value that one condition names satisfies both: then they do not tell anything apart."""
+    samples = [each.value for each in (wrong, right) if each.op not in {"finite", "nan"}]
+    numbers = [float(each) for each in samples if isinstance(each, int | float) and not isinstance(each, bool)]
+    samples += [number + step for number in numbers for step in (-1.0, 1.0)] + ["nan", 0.0, 1.0, True, False]
+    return any(observed.holds(wrong, value) and observed.holds(right, value) for value in samples)
+
+
+def _pin(row: dict[str, Any], issue: Issue) -> Pin:
+    told = quoting.quoted(row["quote"], issue) and row["version"].rstrip(".*") in row["quote"]
+    return Pin(name=row["name"].lower(), version=row["version"], quote=row["quote"], quoted=told)
+
+
+def fixed(refined: Refined) -> str:
+    """What counts, in a line for prompts."""
+    assert refined.signature is not None
+    return " or ".join(conclude.describe(member) for member in members_of(refined.signature))

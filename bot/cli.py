@@ -23,6 +23,7 @@ from bot.errors import UserError
 from bot.models.job import Job, Options
 from bot.models.report import Report
 from bot.progress import shown_on
+from bot.promptsmith import prompts
 from bot.render.report_json import report_text
 from bot.render.terminal import terminal
 from bot.schema import configuration
@@ -128,6 +129,9 @@ def schema(
 ) -> None:
     """Print the JSON Schema of report.json, or of the configuration."""
     typer.echo(configuration.text() if config else published.text(), nl=False)
+
+
+app.command()(prompts)
 
 
 def _pythons() -> list[str]:

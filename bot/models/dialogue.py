@@ -72,7 +72,7 @@ class Answer(Record):
 
 
 class Exchange(Record):
-    """A question with its answer, or with why there is none and what was `used` all the same: the unit of recording and replay."""
+    """A question with its answer, or with why there is none and what that `used`: the unit of recording and replay."""
 
     number: int
     question: Question

@@ -1,5 +1,6 @@
 """Fakes, shipped beside the ports they stand for and held to the same contract tests as the real things."""
 
+from bot.testing.endpoint import FakeEndpoint
 from bot.testing.engine import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
 from bot.testing.github import FakeGitHub
 from bot.testing.library import FakeLibrary, FakeShelf
@@ -9,6 +10,7 @@ from bot.testing.store import MemoryStore
 
 __all__ = [
     "FakeBuilder",
+    "FakeEndpoint",
     "FakeGitHub",
     "FakeLibrary",
     "FakeShelf",

@@ -1,0 +1,127 @@
+"""Recorded exchanges: kept as they happen, and asked in a model's place."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict, deque
+from pathlib import Path
+from threading import Event, Lock
+
+from pydantic import ValidationError
+
+from bot.adapters.model.counting import careful
+from bot.errors import ModelUnavailable, Stopped, UserError
+from bot.models.dialogue import Answer, Exchange, Question, Usage
+from bot.ports import Model
+
+
+class Recording:
+    """A model whose every exchange is written to a file, a line each, before its answer is handed on: nothing is lost when the
+    process is killed. A file that is there already is gone on with.
+    """
+
+    def __init__(self, model: Model, path: Path) -> None:
+        self._model = model
+        self._path = path
+        self._lock = Lock()
+        self._number = _mended(path)
+
+    def bound(self, question: Question) -> Usage:
+        """That of the model."""
+        return self._model.bound(question)
+
+    def ask(self, question: Question, *, cancel: Event | None = None) -> Answer:
+        """The model's answer, or its error. What was stopped on request is no exchange."""
+        try:
+            answer = self._model.ask(question, cancel=cancel)
+        except ModelUnavailable as error:
+            self._keep(question, error=str(error), used=error.usage)
+            raise
+        self._keep(question, answer=answer)
+        return answer
+
+    def _keep(self, question: Question, *, answer: Answer | None = None, error: str = "", used: Usage | None = None) -> None:
+        with self._lock:
+            self._number += 1
+            said = Exchange(number=self._number, question=question, answer=answer, error=error, used=used or Usage())
+            with self._path.open("ab") as file:
+                file.write(said.model_dump_json(exclude_defaults=True).encode() + b"\n")
+                file.flush()
+                os.fsync(file.fileno())
+
+
+class Tape:
+    """Answers from recorded exchanges: equal questions get their answers in the order in which they were recorded. What was not
+    recorded raises ModelUnavailable.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._exchanges = recorded(path)
+        self._lock = Lock()
+        self._waiting: dict[str, deque[Exchange]] = defaultdict(deque)
+        for each in self._exchanges:
+            self._waiting[each.question.digest].append(each)
+
+    def bound(self, question: Question) -> Usage:
+        """What the recorded exchange used, so that a budget that allowed it then allows it now."""
+        with self._lock:
+            waiting = self._waiting.get(question.digest)
+            if waiting:
+                return waiting[0].answer.usage if waiting[0].answer is not None else waiting[0].used
+        return Usage(calls=1, input_tokens=careful(question), output_tokens=question.most_tokens, estimated=True)
+
+    def ask(self, question: Question, *, cancel: Event | None = None) -> Answer:
+        """The next recorded answer, or the recorded error."""
+        if cancel is not None and cancel.is_set():
+            raise Stopped("asking the model was cancelled")
+        with self._lock:
+            waiting = self._waiting.get(question.digest)
+            found = waiting.popleft() if waiting else None
+        if found is None:
+            raise ModelUnavailable(*self._unknown(question))
+        if found.answer is None:
+            raise ModelUnavailable(found.error, usage=found.used)
+        return found.answer
+
+    def unused(self) -> tuple[Exchange, ...]:
+        """Recorded exchanges that nobody asked for, in order."""
+        with self._lock:
+            left = {each.number for waiting in self._waiting.values() for each in waiting}
+        return tuple(each for each in self._exchanges if each.number in left)
+
+    def _unknown(self, question: Question) -> tuple[str, str]:
+        stage = question.prompt.partition("@")[0]
+        known = {each.question.prompt for each in self._exchanges if each.question.prompt.partition("@")[0] == stage}
+        if known and question.prompt not in known:
+            why = f"the prompt changed: recorded with {', '.join(sorted(known))}, asked with {question.prompt}"
+        elif any(each.question.digest == question.digest for each in self._exchanges):
+            why = f"{question.prompt} asks it more often than it was recorded"
+        else:
+            why = f"the run went another way than the recorded one, at {question.prompt}"
+        return f"There is no recorded answer at stage {stage}: {why}.", "Record again with a model."
+
+
+def recorded(path: Path) -> tuple[Exchange, ...]:
+    """Every exchange of a file; a last line that a kill left unfinished is passed over. Raises UserError when it is none."""
+    try:
+        *lines, _ = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}).", "Give the folder of a run that asked a model.") from None
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(Exchange.model_validate_json(line))
+        except ValidationError:
+            raise UserError(f"Line {number} of {path} is no recorded exchange.", "Record again with a model.") from None
+    return tuple(found)
+
+
+def _mended(path: Path) -> int:
+    """Takes off what a kill left unfinished; returns how many exchanges are kept."""
+    if not path.exists():
+        return 0
+    content = path.read_bytes()
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        os.truncate(path, whole)
+    return content.count(b"\n")

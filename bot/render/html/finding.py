@@ -65,7 +65,7 @@ def _figures(report: Report) -> dict[str, Any]:
         control = verdict.control
         said = f"{control.failures} of {control.runs} failed" + (f", p = {control.p:.2g}" if control.p is not None else "")
         figures.append(("control", "none") if control.type == "none" else (f"control ({control.type})", said))
-    figures += [("took", words.duration(report))] if report.seconds.get("total") else []
+    figures += [("took", words.duration(report))] if report.seconds.get("total", 0.0) >= 0.1 else []
     return {"figures": tuple(figures), **held}
 
 

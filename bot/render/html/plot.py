@@ -33,7 +33,7 @@ def attempts(several: Sequence[Attempt]) -> Markup:
     """The plot; nothing when nothing was run."""
     if not several:
         return Markup()
-    step = min(88.0, max(9.0, (WIDTH - _LEFT - 8) / len(several)))
+    step = min(50.0, max(9.0, (WIDTH - _LEFT - 8) / len(several)))
     width = math.ceil(max(LEAST, _LEFT + step * len(several) + 8))
     top = ceiling(max((_seconds(each) for each in several), default=0.0))
     scale = (HEIGHT - _TOP - _FOOT) / top
@@ -119,8 +119,8 @@ def interval(low: float, high: float, failures: int, runs: int) -> Markup:
     """How often it fails, as far as the runs tell: the interval on a line from 0 to 100 %, a dot where it was measured."""
     share = failures / runs if runs else 0.0
     return Markup(
-        '<svg class="interval" viewBox="0 0 220 26" width="220" height="26" role="img" '
-        'aria-label="95 % interval from {l:.0f} to {h:.0f} %"><path class="rule" d="M10 10H210"/>'
+        '<svg class="interval" viewBox="0 0 180 26" width="180" height="26" role="img" '
+        'aria-label="95 % interval from {l:.0f} to {h:.0f} %"><path class="rule" d="M6 10H174"/>'
         '<path class="reach" d="M{a:.1f} 10H{b:.1f}"/><circle class="dot" cx="{c:.1f}" cy="10" r="4.5"/>'
-        '<text x="7" y="25">0</text><text class="tick" x="214" y="25">100 %</text></svg>'
-    ).format(l=low * 100, h=high * 100, a=10 + 200 * low, b=10 + 200 * high, c=10 + 200 * share)
+        '<text x="3" y="25">0</text><text class="tick" x="178" y="25">100 %</text></svg>'
+    ).format(l=low * 100, h=high * 100, a=6 + 168 * low, b=6 + 168 * high, c=6 + 168 * share)

@@ -1,0 +1,97 @@
+"""Takes the pictures of the README: the example is run for real, told on an issue, and looked at in a browser.
+
+`python tests/integration/pages/pictures.py` writes .github/images/page.png and comment.png.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT))
+
+from starlette.applications import Starlette  # noqa: E402
+
+from bot import bootstrap, pipeline  # noqa: E402
+from bot.adapters.source import example  # noqa: E402
+from bot.models.delivery import Repository  # noqa: E402
+from bot.models.job import Job, Options  # noqa: E402
+from bot.models.report import Report  # noqa: E402
+from bot.models.run import NewRun, Run  # noqa: E402
+from bot.render import labels, sticky  # noqa: E402
+from bot.service.recording import StoreRecorder  # noqa: E402
+from bot.settings import load  # noqa: E402
+from bot.testing import MemoryStore  # noqa: E402
+from bot.testing.server import GitHubServer  # noqa: E402
+from handlers.pages import routes  # noqa: E402
+from tests.integration.pages.chromium import browser  # noqa: E402
+from tests.integration.pages.site import served  # noqa: E402
+
+IMAGES = ROOT / ".github" / "images"
+
+
+def worked(store: MemoryStore) -> tuple[Run, Report]:
+    """The example, run for real, and kept."""
+    issue = example()
+    issue = issue.model_copy(update={"number": 237, "author": "reporter"})
+    asked = NewRun(
+        delivery="picture",
+        installation=1,
+        repository=Repository(id=1, full_name=issue.repository),
+        number=237,
+        requester="maintainer",
+        trigger="comment",
+        job=Job(issue=issue, options=Options()),
+    )
+    run, _ = store.add_run(asked)
+    store.take_run(run.id, "me", 3_600)
+    settings = load()
+    world = bootstrap.ports(asked.job.options, settings, recorder=StoreRecorder(store, run.id, "me"), listener=lambda _: None)
+    report = pipeline.run(asked.job, world)
+    store.put_report(run.id, "me", report)
+    store.finish_run(run.id, "me")
+    return run, report
+
+
+def told(github: GitHubServer, run: Run, report: Report) -> str:
+    """The verdict on an issue page; its address."""
+    state, issue = github.state, report.issue
+    state.installation(run.request.repository.owner, [issue.repository])
+    label = labels.label_of(report.verdict.kind)
+    assert label is not None
+    state.label(issue.repository, label.name, label.colour)
+    state.issue(
+        issue.repository,
+        issue.title,
+        issue.body.partition("### To reproduce")[0],
+        "reporter",
+        number=237,
+        labels=[label.name],
+        created_at=issue.created_at,
+    )
+    state.comment(issue.repository, 237, "maintainer", "/reproduce")
+    body = sticky.final(report, page=f"https://reprise.example.com/runs/{run.id}")
+    state.comment(issue.repository, 237, "reprise[bot]", body, app=True)
+    return f"{github.url}/{issue.repository}/issues/237"
+
+
+def main() -> None:
+    """Both pictures."""
+    store = MemoryStore()
+    run, report = worked(store)
+    print(f"{datetime.now(UTC):%H:%M:%S} {report.verdict.kind} after {len(report.attempts)} runs")  # noqa: T201
+    with tempfile.TemporaryDirectory() as folder, browser(Path(folder) / "profile") as tab, GitHubServer() as github:
+        with served(Starlette(routes=routes(store, load()))) as url:
+            tab.look(940, 1780)
+            tab.open(f"{url}/runs/{run.id}")
+            tab.shot(IMAGES / "page.png")
+        tab.look(940, 1230)
+        tab.open(told(github, run, report))
+        tab.shot(IMAGES / "comment.png")
+
+
+if __name__ == "__main__":
+    main()

@@ -12,11 +12,13 @@ from time import monotonic
 from bot import pipeline
 from bot.adapters.builder import UvBuilder
 from bot.adapters.clone import Credentials
-from bot.adapters.folder import Folder
+from bot.adapters.folder import EXCHANGES, Folder
+from bot.adapters.model.configured import configured
+from bot.adapters.model.tape import Recording
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
 from bot.models.report import Report
-from bot.ports import Listener, Ports, Recorder
+from bot.ports import Library, Listener, Model, Ports, Recorder
 from bot.render.comment import comment
 from bot.render.report_json import report_text
 from bot.settings import Settings
@@ -33,8 +35,10 @@ def ports(
     cancel: Event | None = None,
     sandbox: Sandbox | None = None,
     credentials: Credentials | None = None,
+    model: Model | None = None,
 ) -> Ports:
-    """The world for one job; `credentials` are for cloning the repository under test. Raises SandboxUnavailable when the
+    """The world for one job; `credentials` are for cloning the repository under test, `model` writes what the report
+    leaves out (None: nobody does). Raises SandboxUnavailable when the
     sandbox that was asked for does not work here.
     """
     chosen = sandbox or choose(options.sandbox)
@@ -45,7 +49,15 @@ def ports(
         clock=monotonic,
         listener=listener,
         cancel=cancel or Event(),
+        model=model,
+        library=_library(settings) if model is not None else None,
     )
+
+
+def _library(settings: Settings) -> Library:
+    from bot.adapters.library import SqliteLibrary
+
+    return SqliteLibrary(settings.cache_dir)
 
 
 def reproduce(
@@ -56,10 +68,16 @@ def reproduce(
     listener: Listener,
     cancel: Event | None = None,
     sandbox: Sandbox | None = None,
+    model: Model | None = None,
     run: Callable[[Job, Ports], Report] = pipeline.run,
 ) -> Report:
-    """Reproduce one issue into a run folder; what every door that has no database does."""
-    world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox)
+    """Reproduce one issue into a run folder; what every door that has no database does. Without a `model` the one that the
+    options or the settings name is asked, if any; the exchanges are kept in the folder.
+    """
+    asked = model or configured(settings, job.options.model or "")
+    folder.begin(job)
+    recorded = Recording(asked, folder.path / EXCHANGES) if asked is not None else None
+    world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox, model=recorded)
     world.sandbox.sweep()
     report = run(job, world)
     folder.finish(

@@ -9,6 +9,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from bot.errors import UserError
+from bot.models.job import PARTS, Part
 
 _PYTHON = re.compile(r"^3\.(\d{1,2})(\.\d{1,3})?$", re.ASCII)
 _REF = re.compile(r"^\w[\w./@+-]{0,200}$", re.ASCII)
@@ -63,3 +64,12 @@ def ref(value: str | None, repo: str | None = None) -> str | None:
             f"--ref {value} names a place in a clone, and no clone was given.", "Add --repo with a folder or an address."
         )
     return value
+
+
+def parts(text: str) -> tuple[Part, ...]:
+    """Parts to leave out, with commas between."""
+    named = tuple(each.strip() for each in text.split(",") if each.strip())
+    known: dict[str, Part] = {part: part for part in PARTS}
+    if unknown := [each for each in named if each not in known]:
+        raise UserError(f"--without {unknown[0]} is no part of a run.", f"Choose from {', '.join(PARTS)}.")
+    return tuple(known[each] for each in dict.fromkeys(named))

@@ -17,11 +17,13 @@ from bot import bootstrap, choices, exits
 from bot import doctor as checkup
 from bot import schema as published
 from bot.adapters import source as sources
-from bot.adapters.folder import Folder
+from bot.adapters.folder import EXCHANGES, Folder, kept_job
+from bot.adapters.model.tape import Tape
 from bot.bench.cli import app as bench
 from bot.errors import UserError
-from bot.models.job import Job, Options
+from bot.models.job import PARTS, Job, Options
 from bot.models.report import Report
+from bot.ports import Model
 from bot.progress import shown_on
 from bot.promptsmith import prompts
 from bot.render.report_json import report_text
@@ -58,6 +60,14 @@ _Ref = Annotated[str | None, typer.Option(help="Branch, tag or commit of it.", m
 _Timeout = Annotated[float, typer.Option(help="Seconds one run may take.", min=1, max=86_400, metavar="S")]
 _MaxRuns = Annotated[int, typer.Option(help="Most confirming runs.", min=1, max=1000, metavar="N")]
 _Seed = Annotated[int, typer.Option(help="First random seed.", min=0, max=2**31, metavar="N")]
+_Model = Annotated[
+    str | None, typer.Option(help="Model that writes what the report leaves out; default REPRISE_MODEL_WRITER.", metavar="NAME")
+]
+_MaxCost = Annotated[float, typer.Option(help="Most dollars a model may cost.", min=0, metavar="USD")]
+_MaxTokens = Annotated[int, typer.Option(help="Most tokens.", min=1_000, metavar="N")]
+_MaxAttempts = Annotated[int, typer.Option(help="Most programs a model may write.", min=1, max=50, metavar="N")]
+_Minutes = Annotated[float, typer.Option(help="A model is not asked after this many minutes.", min=0.1, metavar="M")]
+_Without = Annotated[str, typer.Option(help=f"Parts to leave out: {', '.join(PARTS)}.", metavar="PART,...", show_default=False)]
 _Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON, and nothing else, on standard output.")]
 
 
@@ -89,6 +99,12 @@ def reproduce(
     timeout: _Timeout = 120,
     max_runs: _MaxRuns = 40,
     seed: _Seed = 0,
+    model: _Model = None,
+    max_cost: _MaxCost = 1.0,
+    max_tokens: _MaxTokens = 200_000,
+    max_attempts: _MaxAttempts = 6,
+    minutes: _Minutes = 20,
+    without: _Without = "",
     as_json: _Json = False,
 ) -> None:
     """Run a bug report: exit 0 when it is reproduced, 3 for any other verdict, 2 for a mistake, 1 for a defect of ours."""
@@ -103,6 +119,12 @@ def reproduce(
             timeout_s=timeout,
             max_runs=max_runs,
             seed=seed,
+            model=model,
+            max_cost=max_cost,
+            max_tokens=max_tokens,
+            max_attempts=max_attempts,
+            minutes=minutes,
+            without=choices.parts(without),
         )
         raise typer.Exit(_reproduce(source, options, out, as_json=as_json))
 
@@ -112,6 +134,20 @@ def example(out: _Out = None, sandbox: _Sandbox = "auto", as_json: _Json = False
     """Reproduce the issue that ships with Reprise."""
     with exits.boundary(secrets=secrets):
         raise typer.Exit(_reproduce(sources.EXAMPLE, Options(sandbox=sandbox), out, as_json=as_json))
+
+
+@app.command()
+def replay(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run that asked a model.", show_default=False)],
+    out: _Out = None,
+    sandbox: _Sandbox = "auto",
+    as_json: _Json = False,
+) -> None:
+    """Repeat a run from its folder: the recorded answers stand in for the model, everything else is done anew."""
+    with exits.boundary(secrets=secrets):
+        job = kept_job(run)
+        job = job.model_copy(update={"options": job.options.model_copy(update={"sandbox": sandbox})})
+        raise typer.Exit(_run(job, out, model=Tape(run / EXCHANGES), as_json=as_json))
 
 
 @app.command()
@@ -147,17 +183,18 @@ def secrets() -> tuple[str, ...]:
 
 
 def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool) -> int:
+    issue = sources.load(source, load_settings())
+    return _run(Job(issue=issue, options=options), out, as_json=as_json, bundled=source == sources.EXAMPLE)
+
+
+def _run(job: Job, out: Path | None, *, as_json: bool, bundled: bool = False, model: Model | None = None) -> int:
     settings = load_settings()
-    issue = sources.load(source, settings)
-    bundled = source == sources.EXAMPLE
-    sandbox = _chosen(options, bundled=bundled)
-    folder = exits.opened(out or bootstrap.run_folder(issue, settings.runs_dir, datetime.now().astimezone()))
+    sandbox = _chosen(job.options, bundled=bundled)
+    folder = exits.opened(out or bootstrap.run_folder(job.issue, settings.runs_dir, datetime.now().astimezone()))
     cancel = Event()
     with closing(folder), exits.boundary(lambda: folder.path, lambda: settings.secrets), exits.stoppable(cancel):
         with shown_on(Console(stderr=True)) as listener:
-            report = bootstrap.reproduce(
-                Job(issue=issue, options=options), settings, folder, listener=listener, cancel=cancel, sandbox=sandbox
-            )
+            report = bootstrap.reproduce(job, settings, folder, listener=listener, cancel=cancel, sandbox=sandbox, model=model)
         _show(report, settings, folder, as_json=as_json)
         return exits.code(report)
 

@@ -84,6 +84,7 @@ class _Engine:
     def __call__(self, job: Job, *, recorder: Recorder, listener: Listener, cancel: Event, clone: CloneToken | None) -> Report:
         from bot import bootstrap, pipeline
         from bot.adapters.clone import Credentials
+        from bot.adapters.model.configured import configured
 
         credentials = None
         if clone is not None and job.options.repo:
@@ -96,5 +97,6 @@ class _Engine:
             cancel=cancel,
             sandbox=self._sandbox,
             credentials=credentials,
+            model=configured(self._settings, job.options.model or ""),
         )
         return pipeline.run(job, world)

@@ -11,12 +11,15 @@ from typing import IO
 
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Script
+from bot.models.job import Job
 from bot.models.report import Report
 from bot.render.log import log_text
 from sandbox.port import RunResult
 
 MARK = ".reprise"
-_OURS = ("report.json", "report.md", "environment.lock", "attempts.jsonl", "logs", "scripts")
+EXCHANGES = "exchanges.jsonl"
+JOB = "job.json"
+_OURS = ("report.json", "report.md", "environment.lock", "attempts.jsonl", "logs", "scripts", EXCHANGES, JOB)
 
 
 class Folder:
@@ -27,6 +30,10 @@ class Folder:
         self._mark = _claim(path)
         self._clear()
         (path / "logs").mkdir()
+
+    def begin(self, job: Job) -> None:
+        """Keep what was asked for, so that the run can be repeated from its folder."""
+        write(self.path / JOB, job.model_dump_json(indent=2) + "\n")
 
     def log(self, number: int, script: Script, result: RunResult) -> str:
         """Keep the streams of a run, and the program that made them; returns the log's name below the folder."""
@@ -63,7 +70,7 @@ class Folder:
     def close(self) -> None:
         """Let others use the folder; one in which nothing happened goes."""
         self._mark.close()
-        if {path.name for path in self.path.iterdir()} <= {MARK, "logs"} and not any((self.path / "logs").iterdir()):
+        if {path.name for path in self.path.iterdir()} <= {MARK, JOB, "logs"} and not any((self.path / "logs").iterdir()):
             shutil.rmtree(self.path)
 
     def _clear(self) -> None:
@@ -89,6 +96,16 @@ def _claim(path: Path) -> IO[str]:
         raise UserError(f"Another run is writing to {path}.", "Wait for it, or choose another --out.") from None
     mark.seek(0)
     return mark
+
+
+def kept_job(path: Path) -> Job:
+    """What was asked for in an earlier run. Raises UserError when the folder does not tell."""
+    try:
+        return Job.model_validate_json((path / JOB).read_bytes())
+    except (OSError, ValueError):
+        raise UserError(
+            f"{path} is not the folder of a run.", "Give a folder that holds job.json and exchanges.jsonl."
+        ) from None
 
 
 def inside(name: str) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from bot.models.base import Record
 from bot.models.issue import Issue
 
 Part = Literal["model", "refine", "context", "plan", "checks", "feedback", "analysis", "probe", "contrast", "history"]
 """Parts that can be left out, to show what each is worth."""
+
+PARTS: tuple[Part, ...] = get_args(Part)
 
 
 class Options(Record):

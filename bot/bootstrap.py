@@ -21,6 +21,7 @@ from bot.models.report import Report
 from bot.ports import Library, Listener, Model, Ports, Recorder
 from bot.render.comment import comment
 from bot.render.report_json import report_text
+from bot.render.sanitize import redact
 from bot.settings import Settings
 from sandbox.port import Sandbox
 from sandbox.select import choose
@@ -54,6 +55,12 @@ def ports(
     )
 
 
+def _kept(job: Job, secrets: tuple[str, ...]) -> Job:
+    """The job as it may lie on a disk."""
+    hidden = {name: redact(getattr(job.issue, name), secrets) for name in ("title", "body")}
+    return job.model_copy(update={"issue": job.issue.model_copy(update=hidden)})
+
+
 def _library(settings: Settings) -> Library:
     from bot.adapters.library import SqliteLibrary
 
@@ -75,7 +82,7 @@ def reproduce(
     options or the settings name is asked, if any; the exchanges are kept in the folder.
     """
     asked = model or configured(settings, job.options.model or "")
-    folder.begin(job)
+    folder.begin(_kept(job, settings.secrets))
     recorded = Recording(asked, folder.path / EXCHANGES) if asked is not None else None
     world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox, model=recorded)
     world.sandbox.sweep()

@@ -6,6 +6,7 @@ import re
 
 from bot.models.bug import BugReport, FenceKind
 from bot.models.issue import Issue
+from bot.render.sanitize import redact
 from bot.rules.intake import text, unseen
 from prompts import fence
 
@@ -27,7 +28,7 @@ def report(issue: Issue, bug: BugReport) -> str:
             body = body.replace(block.raw, f"{kept}\n[{len(block.raw):,} characters left out]", 1)
     if len(body) > _MOST_BODY:
         body = f"{body[: _MOST_BODY * 2 // 3]}\n[…]\n{body[-_MOST_BODY // 3 :]}"
-    return fence("issue title", text.line(issue.title)) + "\n" + fence("issue body", body)
+    return fence("issue title", redact(text.line(issue.title))) + "\n" + fence("issue body", redact(body))
 
 
 def quoted(words: str, issue: Issue) -> bool:

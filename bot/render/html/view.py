@@ -15,7 +15,7 @@ from bot.models.environment import Environment
 from bot.models.report import Comparison, Report
 from bot.models.run import LIVE, Run, RunState
 from bot.render.comment import scrubbed
-from bot.render.details import MATCHES
+from bot.render.details import MATCHES, telling
 from bot.render.html import finding, plot
 from bot.render.html.finding import Pin, shortened
 from bot.render.requests import choices, so_far
@@ -90,8 +90,8 @@ def view(
     """A run with its report, or with what is known of it while there is none. `now` is aware of its zone."""
     hidden = tuple(secrets)
     run = scrubbed(run, hidden)
-    report = scrubbed(report, hidden) if report is not None else None
-    several = tuple(scrubbed(each, hidden) for each in attempts) if report is None else report.attempts
+    report = scrubbed(_light(report), hidden) if report is not None else None
+    several = tuple(scrubbed(_brief(each), hidden) for each in attempts) if report is None else report.attempts
     name, number = run.request.repository.full_name, run.request.number
     shared: dict[str, Any] = {
         "base": f"/runs/{run.id}",
@@ -106,6 +106,16 @@ def view(
     }
     found = finding.of(report) if report is not None and run.state is not RunState.FAILED else _under_way(run, ahead, now)
     return RunView(**(shared | found))
+
+
+def _light(report: Report) -> Report:
+    """The report without the evidence that the page does not show: hundreds of tracebacks take long to search for secrets."""
+    shown = telling(report)
+    return report.model_copy(update={"attempts": tuple(each if each is shown else _brief(each) for each in report.attempts)})
+
+
+def _brief(attempt: Attempt) -> Attempt:
+    return attempt.model_copy(update={"judgement": attempt.judgement.model_copy(update={"evidence": "", "failure": None})})
 
 
 def _under_way(run: Run, ahead: int, now: datetime) -> dict[str, Any]:

@@ -223,6 +223,26 @@ def test_a_store_that_is_away_is_said_so(path: str) -> None:
     assert "hunter2" not in answer.text
 
 
+class Listening(MemoryStore):
+    """A store that remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+
+    def run(self, run: str) -> None:
+        self.asked.append(run)
+
+
+def test_the_store_is_asked_only_for_what_can_be_a_run() -> None:
+    store = Listening()
+    with served(Starlette(routes=routes(store, SETTINGS))) as url:
+        site = Site(url, store, {})
+        for name in ("%00" + "a" * 31, "x", "a" * 5_000, "%ff%fe" + "a" * 20, "a%20b" * 8, "b" * 32):
+            assert site.get(f"/runs/{name}").status == 404
+    assert store.asked == ["b" * 32]
+
+
 def test_a_kill_switch_is_told_on_the_front_page() -> None:
     store = MemoryStore()
     store.set_switch("all", "Being moved, <b>back at noon</b>.")

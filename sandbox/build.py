@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from threading import Event
 
@@ -37,7 +39,7 @@ def wheel(
     source: Source, python: Snapshot, sandbox: Sandbox, indexes: Indexes, into: Path, cancel: Event | None = None
 ) -> Path:
     """Build one wheel and keep it in `into`. The build sees the index and a throwaway cache, and holds no secret."""
-    tool = Path(find_uv_bin())
+    tool = _tool(into)
     argv = [str(tool), "build", "-q", "--wheel", "--out-dir", "out", "--python", str(python.executable)]
     argv += ["--exclude-newer", source.exclude_newer] if source.exclude_newer else []
     spec = RunSpec(
@@ -58,6 +60,19 @@ def wheel(
     if not re.fullmatch(r"[\w.+!]+(?:-[\w.+!]+){4,5}\.whl", name):
         raise BuildFailed("the build made a wheel with a name that no installer accepts")
     return _keep(made[0][1], into, name)
+
+
+def _tool(into: Path) -> Path:
+    """The installer as a copy in the cache: with its daemon's host a worker in a container shares the cache, and nothing else."""
+    kept = into.parent / "tools" / f"uv-{version('uv')}"
+    if not kept.exists():
+        kept.parent.mkdir(exist_ok=True)
+        kept.parent.chmod(0o755)
+        part = kept.with_name(f".{kept.name}.{os.getpid()}.part")
+        shutil.copyfile(find_uv_bin(), part)
+        part.chmod(0o755)
+        part.replace(kept)
+    return kept
 
 
 def _environment(source: Source, python: Snapshot, indexes: Indexes) -> dict[str, str]:

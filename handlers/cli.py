@@ -69,6 +69,21 @@ def receive(
         raise typer.Exit(code)
 
 
+@app.command()
+def switch(
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="all, owner/name or installation:NUMBER; none: list.")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Told to whoever asks for a run.", metavar="TEXT")] = "",
+    back: Annotated[bool, typer.Option("--back", help="Switch it on again.")] = False,
+) -> None:
+    """Stop the App from starting anything (everywhere, in one repository, for one installation), or list what is stopped."""
+    with exits.boundary(secrets=secrets):
+        from handlers import switching
+
+        switching.switch(load(), name, reason, back=back)
+
+
 def main() -> None:
     """The console script."""
     app()

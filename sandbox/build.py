@@ -63,7 +63,7 @@ def wheel(
 
 
 def _tool(into: Path) -> Path:
-    """The installer as a copy in the cache: with its daemon's host a worker in a container shares the cache, and nothing else."""
+    """The installer, copied into the cache: that is all that a worker in a container shares with its daemon's host."""
     kept = into.parent / "tools" / f"uv-{version('uv')}"
     if not kept.exists():
         kept.parent.mkdir(exist_ok=True)

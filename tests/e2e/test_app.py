@@ -4,8 +4,10 @@ judges.
 
 from __future__ import annotations
 
+import random
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 import time
@@ -223,3 +225,61 @@ def test_a_private_repository_is_cloned_with_a_token_of_its_own(whole):
     )
     written = report + "".join(path.read_text() for path in whole.logs.glob("*.log"))
     assert not any(value in written for value in whole.hub.state.tokens)
+
+
+SLOW = """With Python 3.11:
+
+```python
+import statistics
+import time
+
+end = time.monotonic() + 2
+while time.monotonic() < end:
+    statistics.mean([1, 2, 3])
+print(statistics.mean([]))
+```
+
+```
+Traceback (most recent call last):
+  File "repro.py", line 7, in <module>
+    print(statistics.mean([]))
+  File "/usr/lib/python3.11/statistics.py", line 327, in mean
+    raise StatisticsError('mean requires at least one data point')
+statistics.StatisticsError: mean requires at least one data point
+```
+"""
+
+
+def test_one_process_on_sqlite_is_killed_in_the_middle_and_goes_on_where_it_was(tmp_path):
+    web = free_port()
+    with GitHubServer(webhook=f"http://127.0.0.1:{web}/webhook") as hub:
+        kept = {name: text for name, text in host().items() if not name.startswith(("REPRISE_", "COV_"))}
+        env = {
+            **kept,
+            **hub.settings(),
+            "REPRISE_DATABASE_URL": f"sqlite:///{tmp_path / 'reprise.db'}",
+            "REPRISE_PUBLIC_URL": f"http://127.0.0.1:{web}",
+            "REPRISE_APP_FILE": str(tmp_path / "app.env"),
+            "REPRISE_SANDBOX": "docker",
+            "REPRISE_LEASE_S": "3",
+        }
+        script = str(Path(sys.executable).with_name("reprise"))
+        with Supervised({"app": [script, "serve", "--embedded", "--port", str(web)]}, env, tmp_path) as app:
+            assert reachable(web, 60)
+            one = Whole(hub, tmp_path)
+            number = one.issue(SLOW, repository=REPOSITORY)
+            one.opened(number)
+            one.until(lambda: attempts(tmp_path / "reprise.db"), "the first attempt")
+            app.kill(random.Random(0))
+            done = attempts(tmp_path / "reprise.db")
+            body = one.verdict(number, "**Reproduced**", within_s=120)
+    assert app.starts["app"] == 2
+    assert done >= 1
+    assert attempts(tmp_path / "reprise.db") == 3, "those that were made before the kill were not made again"
+    assert "2 of 2 runs" in body
+    assert len(one.ours(number)) == 1
+
+
+def attempts(database: Path) -> int:
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
+        return connection.execute("SELECT count(*) FROM attempts").fetchone()[0]

@@ -16,7 +16,7 @@ import httpx
 
 from bot.adapters.model import counting, refusals
 from bot.adapters.model.dialect import Dialect, Structured, first
-from bot.adapters.model.halts import Halted, Lost, OutOfTime, Refused, Rejected, Unreached
+from bot.adapters.model.halts import Halted, Lost, Refused, Rejected, Unreached
 from bot.adapters.model.hearing import Heard
 from bot.adapters.model.mending import with_schema
 from bot.adapters.model.watch import Watch
@@ -126,12 +126,12 @@ class Endpoint:
     def _listen(self, call: Call, heard: Heard, watch: Watch) -> None:
         """Until the answer is whole. An answer that ended as it should is one, even when its connection did not."""
         while not heard.done:
-            try:
-                watch.check()
-            except OutOfTime:
-                if heard.finish:
-                    return
-                raise
+            stalled = heard.streamed and monotonic() - heard.alive > self._stall_s
+            if heard.finish and (stalled or not watch.left):
+                return
+            if stalled:
+                raise Lost(f"no word came for {self._stall_s:g} s")
+            watch.check()
             piece = call.next(_POLL_S)
             if isinstance(piece, bytes):
                 heard.take(piece)
@@ -140,10 +140,6 @@ class Endpoint:
                     raise Lost(f"the answer broke off ({piece.error})")
                 heard.close()
                 return
-            elif heard.streamed and monotonic() - heard.alive > self._stall_s:
-                if heard.finish:
-                    return
-                raise Lost(f"no word came for {self._stall_s:g} s")
 
     def _rest(self, call: Call, watch: Watch) -> bytes:
         """The words of a refusal; what takes long is left unread."""

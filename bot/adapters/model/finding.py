@@ -14,7 +14,7 @@ from jsonschema.exceptions import best_match
 from bot.render.sanitize import clip
 
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n[ \t]*(?=\{)")
-_THOUGHT = "</think>"
+_THOUGHTS, _END = "<think>", "</think>"
 _MOST_STARTS = 200
 _MOST_ERROR = 1_000
 
@@ -57,8 +57,17 @@ def fitted(text: str, schema: dict[str, Any], *, cut_at: int = 0) -> dict[str, A
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
-    """The outermost JSON objects in a text: the whole text first, then those after a fence, then any."""
-    text = _spoken(text)
+    """The outermost JSON objects in the words after the thoughts. When those hold none, of all the words: an answer may itself
+    hold the mark that ends thoughts.
+    """
+    spoken = _spoken(text)
+    found = list(_outermost(spoken))
+    yield from found or ([] if text.lstrip().startswith(_THOUGHTS) else _outermost(text))
+
+
+def _outermost(text: str) -> Iterator[dict[str, Any]]:
+    """The whole text first, then what begins after a fence, then any."""
+    text = text.strip()
     starts = [0, *(match.end() for match in _FENCED.finditer(text)), *(match.start() for match in re.finditer(r"\{", text))]
     end = 0
     for start in list(dict.fromkeys(starts))[:_MOST_STARTS]:
@@ -74,10 +83,10 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _spoken(text: str) -> str:
-    """The words after the thoughts; some templates leave out where thoughts begin. An answer may hold such marks itself."""
+    """The words after the thoughts; some templates leave out the mark where thoughts begin."""
     text = text.strip()
-    tail = text.partition(_THOUGHT)[2].strip()
-    if text.startswith("<think>"):
+    tail = text.partition(_END)[2].strip()
+    if text.startswith(_THOUGHTS):
         return tail
     return tail if "{" in tail and not text.startswith(("{", "```")) else text
 

@@ -27,7 +27,7 @@ class Watch:
         if self._cancel.is_set():
             raise Stopped("asking the model was cancelled")
         if not self.left:
-            raise OutOfTime(f"no answer within {self._seconds:g} s")
+            raise OutOfTime(f"no answer within {round(self._seconds, 1):g} s")
 
     def sleep(self, seconds: float) -> None:
         """Wait, and leave early when somebody asks to stop."""

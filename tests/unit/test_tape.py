@@ -1,0 +1,124 @@
+"""Recorded exchanges: every one is kept as it happens, and a replay asks for the same or says what is different."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from bot.adapters.model.tape import Recording, Tape, recorded
+from bot.errors import ModelUnavailable, Stopped, UserError
+from bot.models.dialogue import Message, Question, Usage
+from bot.testing import ScriptedModel
+
+
+def question(text: str, prompt: str = "read@v1#0123456789ab") -> Question:
+    return Question(role="reader", prompt=prompt, messages=(Message(role="user", content=text),), answer_schema={})
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "exchanges.jsonl"
+
+
+def test_every_exchange_is_a_line_before_its_answer_is_handed_on(path: Path) -> None:
+    lost = ModelUnavailable("no words", usage=Usage(calls=2, input_tokens=9))
+    model = Recording(ScriptedModel([{"a": 1}, lost, Stopped("no")]), path)
+    model.ask(question("x"))
+    assert len(recorded(path)) == 1
+    with pytest.raises(ModelUnavailable):
+        model.ask(question("y"))
+    with pytest.raises(Stopped):
+        model.ask(question("z"))
+    first, second = recorded(path)
+    assert (first.number, first.question, first.answer and first.answer.data, first.error) == (1, question("x"), {"a": 1}, "")
+    assert (second.number, second.answer, second.error, second.used.calls) == (2, None, "no words", 2)
+    with pytest.raises(ModelUnavailable, match="no words") as raised:
+        Tape(path).ask(question("y"))
+    assert raised.value.usage == lost.usage
+
+
+def test_a_killed_recording_is_gone_on_with(path: Path) -> None:
+    Recording(ScriptedModel([{"a": 1}, {"a": 2}]), path).ask(question("x"))
+    with path.open("ab") as file:
+        file.write(b'{"number": 2, "quest')
+    assert [each.number for each in recorded(path)] == [1]
+    Recording(ScriptedModel([{"a": 2}]), path).ask(question("y"))
+    assert [each.number for each in recorded(path)] == [1, 2]
+    assert [Tape(path).ask(question(text)).data for text in "xy"] == [{"a": 1}, {"a": 2}]
+
+
+def test_exchanges_of_several_threads_stay_whole(path: Path) -> None:
+    model = Recording(ScriptedModel(lambda asked: {"said": asked.messages[0].content}), path)
+    threads = [Thread(target=model.ask, args=(question(f"{number}" * 3_000),)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [each.number for each in recorded(path)] == list(range(1, 9))
+    tape = Tape(path)
+    assert all(tape.ask(question(f"{number}" * 3_000)).data == {"said": f"{number}" * 3_000} for number in range(8))
+    assert tape.unused() == ()
+
+
+def test_what_nobody_asked_for_is_listed(path: Path) -> None:
+    model = Recording(ScriptedModel([{"a": 1}, {"a": 2}, {"a": 3}]), path)
+    for text in "xyx":
+        model.ask(question(text))
+    tape = Tape(path)
+    tape.ask(question("x"))
+    assert [(each.number, each.question) for each in tape.unused()] == [(2, question("y")), (3, question("x"))]
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (question("x", "read@v2#ba9876543210"), r"the prompt changed: recorded with read@v1#\w+, asked with read@v2#\w+"),
+        (question("other"), "the run went another way than the recorded one, at read@v1#"),
+        (question("x"), "asks it more often than it was recorded"),
+        (question("x", "plan@v1#0123456789ab"), "the run went another way"),
+    ],
+)
+def test_what_was_not_recorded_names_the_stage_and_the_reason(path: Path, asked: Question, why: str) -> None:
+    Recording(ScriptedModel([{"a": 1}]), path).ask(question("x"))
+    tape = Tape(path)
+    tape.ask(question("x"))
+    stage = asked.prompt.partition("@")[0]
+    with pytest.raises(ModelUnavailable, match=rf"no recorded answer at stage {stage}: .*{why}"):
+        tape.ask(asked)
+
+
+def test_the_bound_of_a_tape_is_what_was_used(path: Path) -> None:
+    used = Recording(ScriptedModel([{"a": 1}], usd=0.5), path).ask(question("x")).usage
+    tape = Tape(path)
+    assert tape.bound(question("x")) == used
+    assert tape.bound(question("y")).output_tokens == question("y").most_tokens
+
+
+@pytest.mark.parametrize("line", [b"nonsense\n", b"{}\n", b"\xff\n", json.dumps({"number": 1}).encode() + b"\n"])
+def test_a_file_that_holds_something_else_is_refused(path: Path, line: bytes) -> None:
+    Recording(ScriptedModel([{"a": 1}]), path).ask(question("x"))
+    with path.open("ab") as file:
+        file.write(line)
+    with pytest.raises(UserError, match="Line 2 of"):
+        Tape(path)
+
+
+def test_a_file_that_is_not_there_is_named(path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        Tape(path)
+
+
+def test_a_scripted_answer_that_does_not_fit_is_a_mistake_of_the_test() -> None:
+    schema: dict[str, Any] = {"type": "object", "required": ["n"]}
+    asked = question("x").model_copy(update={"answer_schema": schema})
+    with pytest.raises(ValueError, match="'n' is a required property"):
+        ScriptedModel([{}]).ask(asked)
+    model = ScriptedModel(({"n": 1},))
+    assert model.ask(asked).data == {"n": 1}
+    with pytest.raises(ModelUnavailable, match="only 1 answers were scripted"):
+        model.ask(asked)
+    assert model.asked == [asked, asked]

@@ -12,7 +12,8 @@ from bot.rules.code.symbols import Place, Sources
 from bot.rules.code.words import query_words
 
 _LEAD = 0.6
-_CANDIDATES = 120
+_CANDIDATES = 60
+_CALLERS = 1_600
 _READ_LINES = 2_000
 _WIDEST = 200
 _ASIDE = frozenset({"tests", "test", "testing", "_internal", "_vendor", "vendor", "benchmarks", "examples"})
@@ -52,6 +53,8 @@ class StoreShelf:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self._loops: dict[Place, float] | None = None
+        self._asked: tuple[str, ...] | None = None
 
     def search(self, query: str, limit: int = 10) -> tuple[Chunk, ...]:
         """Best first; what only serves tests or belongs to a dependency is ranked lower."""
@@ -98,13 +101,14 @@ class StoreShelf:
         place = self._place(chunk)
         if place is None or not place.piece.name:
             return ()
-        name = edges.callable_name(place).lower()
+        name = edges.callable_name(place)
         home = place.path.partition("/")[0]
-        held = sorted(self.store.holding((name,), _CANDIDATES * 4), key=lambda each: (
+        held = sorted(self.store.holding((name.lower(),), _CALLERS), key=lambda each: (
             each.path.partition("/")[0] != home, -self._weight(each.path), each.path != place.path, each.path,
             each.piece.start))  # fmt: skip
-        candidates = ((each, self._text(each)) for each in held[:_CANDIDATES])
-        return self._chunks(edges.callers(self.store, place, candidates), limit)
+        texts = ((each, self._text(each)) for each in held[: _CALLERS // 2])
+        calling = [(each, text) for each, text in texts if f"{name}(" in text]
+        return self._chunks(edges.callers(self.store, place, calling[:_CANDIDATES]), limit)
 
     def callees(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
         """Only what is defined on this shelf."""
@@ -115,11 +119,13 @@ class StoreShelf:
 
     def loops(self, limit: int = 5) -> tuple[Chunk, ...]:
         """Pieces with the words of an idiom, judged by their syntax."""
-        found: dict[Place, float] = {}
-        for words in loops.CANDIDATES:
-            for place in self.store.holding(words, _CANDIDATES):
-                if place not in found:
-                    found[place] = self._loop(place) * self._weight(place.path)
+        if self._loops is None:
+            self._loops = {}
+            for words in loops.CANDIDATES:
+                for place in self.store.holding(words, _CANDIDATES):
+                    if place not in self._loops:
+                        self._loops[place] = self._loop(place) * self._weight(place.path)
+        found = self._loops
         best = sorted((each for each in found if found[each] > 0), key=lambda each: (-found[each], each.path, each.piece.start))
         chunks = self._chunks(best, limit, found)
         return tuple(chunk.model_copy(update={"kind": "loop"}) for chunk in chunks)
@@ -147,8 +153,10 @@ class StoreShelf:
         return (1.0 if self.store.source(path).main else _LEAD) * (_LEAD if aside else 1.0)
 
     def _main(self) -> tuple[str, ...]:
-        tops = dict.fromkeys(path.partition("/")[0].removesuffix(".py") for path in self.store.paths())
-        return tuple(top for top in tops if any(self.store.source(each).main for each in _first(self.store.paths(), top)))
+        if self._asked is None:
+            main = (path for path in self.store.paths() if self.store.source(path).main)
+            self._asked = tuple(dict.fromkeys(path.removeprefix("src/").partition("/")[0].removesuffix(".py") for path in main))
+        return self._asked
 
     def _place(self, chunk: Chunk) -> Place | None:
         pieces = self.store.pieces(chunk.path)
@@ -198,7 +206,3 @@ def _whole(pieces: Sequence[Piece], piece: Piece) -> Piece:
     if not same or pieces[last].end - pieces[first].start >= _WIDEST:
         return piece
     return piece._replace(start=pieces[first].start, end=pieces[last].end, part=0)
-
-
-def _first(paths: Sequence[str], top: str) -> Sequence[str]:
-    return [path for path in paths if path == f"{top}.py" or path.startswith(f"{top}/")][:1]

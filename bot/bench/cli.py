@@ -19,6 +19,7 @@ from bot.bench.killing import Kill, kill_runs
 from bot.bench.runner import Case, Reproduce, find_cases, run_cases
 from bot.bench.summary import Row, summarise
 from bot.bench.tables import issues_table, kills_table
+from bot.errors import UserError
 from bot.exits import OTHER, boundary, stoppable
 from bot.models.job import Job, Options
 from bot.models.report import Report
@@ -152,6 +153,48 @@ def deliveries(
         typer.echo(outcome.model_dump_json(indent=2) if as_json else storms.told(outcome))
         if not outcome.right:
             raise typer.Exit(OTHER)
+
+
+@app.command()
+def context(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(help="Holds cases/*.json and keys/*.json: is the file that matters ranked first?", metavar="[DIR]"),
+    ] = None,
+    tree: Annotated[
+        Path | None, typer.Option(help="The root of an environment: how fast is it indexed and asked?", metavar="PATH")
+    ] = None,
+    packages: Annotated[str, typer.Option(help="Distributions of the tree, with commas between.", metavar="NAME,...")] = (
+        "torch,transformers"
+    ),
+    only: Annotated[
+        str, typer.Option(help="Ids, or beginnings of ids, with commas between.", metavar="ID,...", show_default=False)
+    ] = "",
+    answers: Annotated[
+        Path | None, typer.Option(help="Maps ids to the files that matter, where keys do not say.", metavar="FILE")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
+) -> None:
+    """Measure the index of sources, and where the file that a fix touched stands in what it finds."""
+    with boundary():
+        from bot.adapters.builder import UvBuilder
+        from bot.adapters.library import SqliteLibrary
+        from bot.bench import context as contexts  # builds environments
+
+        if folder is None and tree is None:
+            raise UserError("There is nothing to measure.", "Name a folder of cases, or --tree.")
+        if tree is not None:
+            figures = contexts.indexed(tree, [each for each in packages.split(",") if each])
+            typer.echo(figures.model_dump_json(indent=2) if as_json else contexts.told(figures))
+        if folder is not None:
+            settings = load()
+            builder, library = UvBuilder(settings.cache_dir, sandbox=choose("auto")), SqliteLibrary(settings.cache_dir)
+            places = [
+                contexts.placed(each, source.load(str(each.path), settings), builder, library, answers)
+                for each in find_cases(folder, [start for start in only.split(",") if start])
+            ]
+            shown = "\n".join(each.model_dump_json() for each in places) if as_json else contexts.told_places(places)
+            typer.echo(shown)
 
 
 def _working() -> tuple[str, ...]:

@@ -72,6 +72,28 @@ def score(run: Path, key: Key) -> Score:
     return _held(evidence(run, report), patterns)
 
 
+_INSTALLED = re.compile(r'File "[^"\n]*site-packages/([\w./-]+\.py)", line \d+')
+_SOURCE = re.compile(r"[\w./-]+/[\w-]+\.py")
+
+
+def touched(folder: Path, case: str, answers: Path | None = None) -> tuple[str, ...]:
+    """The installed files that a case is about: those its key says the fix touched, else the frame its key names, else the
+    innermost frame of its own package in what was seen. `answers` maps ids to files and comes first.
+    """
+    if answers is not None:
+        known: dict[str, list[str]] = json.loads(answers.read_bytes())
+        if case in known:
+            return tuple(known[case])
+    key = json.loads((folder / "keys" / f"{case}.json").read_bytes())
+    if key.get("fix_files"):
+        return tuple(key["fix_files"])
+    framed = _SOURCE.findall((key.get("expected") or {}).get("frame") or "")
+    if framed:
+        return (str(framed[0]),)
+    seen = [path for path in _INSTALLED.findall(key.get("verified_output") or "") if path.partition("/")[0] != "torch"]
+    return (str(seen[-1]),) if seen else ()
+
+
 def evidence(run: Path, report: dict[str, Any]) -> tuple[str, ...]:
     """What each confirming run that met the signature printed."""
     confirming = (

@@ -120,16 +120,25 @@ def _line_of(quoted: Sequence[str], path: str, near: int, shelf: Shelf) -> int:
 
 
 def _named(bug: BugReport, issue: Issue, shelf: Shelf) -> Iterator[Hint]:
-    """Definitions of the names in the report; a name with many definitions says little about each."""
+    """Definitions of the names in the report; a name with many definitions says little about each, and one with none is an
+    attribute or an argument: whoever holds the word.
+    """
     for name in pointers.names(bug, issue):
-        found = shelf.symbol(name.text, 5)
-        exact = "." in name.text or len(found) == 1
+        found = [each for each in shelf.symbol(name.text, 5) if each.kind != "module" or "." in name.text]
+        share = _share(name.text, len(found))
         for place, chunk in enumerate(found[:3]):
-            if not exact and name.text.islower() and "_" not in name.text:
-                share = 1 / (1 + len(found))
-            else:
-                share = 1.0 if exact and place == 0 else 0.8 / (1 + place)
-            yield Hint(chunk, name.weight * share, f"`{name.text}` in {name.where}")
+            yield Hint(chunk, name.weight * share / (1 + place), f"`{name.text}` in {name.where}")
+        for part in name.text.split(".") if not found else ():
+            if "_" in part.strip("_") or not (part.islower() or part.isupper()):
+                for place, chunk in enumerate(shelf.search(part, 4)):
+                    yield Hint(chunk, name.weight * 0.6 / (1 + 0.4 * place), f"holds `{part}`, named in {name.where}")
+
+
+def _share(name: str, definitions: int) -> float:
+    if "." in name or definitions == 1:
+        return 1.0
+    plain = name.islower() and "_" not in name
+    return 1 / (1 + definitions) if plain else 0.8 if definitions < 4 else 0.5
 
 
 def _worded(bug: BugReport, issue: Issue, shelf: Shelf) -> Iterator[Hint]:

@@ -50,10 +50,14 @@ class _Memory:
         return [place for place, columns in self.rows.items() if all(word in columns[-1] for word in words)][:limit]
 
     def ranked(self, words: Sequence[str], limit: int) -> Sequence[tuple[Place, float]]:
+        """As the real one does, the packages asked for and the others each among themselves, the best at 1."""
         spread = {word: self._rarity(word) for word in words}
         scored = [(place, self._score(columns, spread)) for place, columns in self.rows.items()]
-        found = sorted((each for each in scored if each[1] > 0), key=lambda each: -each[1])
-        return found[:limit]
+        best = {True: 0.0, False: 0.0}
+        for place, score in scored:
+            best[self.source(place.path).main] = max(best[self.source(place.path).main], score)
+        found = [(place, score / best[self.source(place.path).main]) for place, score in scored if score > 0]
+        return sorted(found, key=lambda each: (-each[1], each[0].path, each[0].piece.start))[:limit]
 
     def _rarity(self, word: str) -> float:
         held = sum(any(word in column for column in columns) for columns in self.rows.values())

@@ -23,7 +23,7 @@ from sandbox.cache import Cache
 from sandbox.port import SandboxError
 
 _TEXTS = 64
-_RARE = 0.02
+_POSTINGS = 12_000
 _TELLING = 4
 
 
@@ -93,6 +93,8 @@ class _Shards:
             source = Source(holding.origin, holding.package, holding.version, holding.main)
             self._sources.update((path, (source, holding.root)) for path, _ in holding.files)
         self._shards = shards
+        main = [each for each in shards if any(path in self._sources and self._sources[path][0].main for path in each.paths)]
+        self._groups = (main, [each for each in shards if each not in main])
         self._homes = {path: each for each in shards for path in each.paths}
         self._paths = sorted(path for path in self._sources if path in self._homes)
         self._texts: OrderedDict[str, str | None] = OrderedDict()
@@ -134,19 +136,30 @@ class _Shards:
         return sorted(found, key=lambda place: (place.path, place.piece.start))[:limit]
 
     def ranked(self, words: Sequence[str], limit: int) -> Sequence[tuple[Place, float]]:
-        query = " OR ".join(f'"{word}"' for word in self._telling(words))
-        with self._lock:
-            found = [hit for each in self._shards for hit in each.matching(query, limit, ranked=True)]
+        """What was asked for and what it needs are each ranked among themselves, the best of either at 1: in a small package
+        every word is common, and what is large would always win.
+        """
+        found: list[tuple[Place, float]] = []
+        for group in self._groups:
+            query = " OR ".join(f'"{word}"' for word in _telling(words, group))
+            with self._lock:
+                hits = [hit for each in group for hit in each.matching(query, limit, ranked=True)] if query else []
+            best = max((score for _, score in hits), default=0.0) or 1.0
+            found += [(place, score / best) for place, score in hits]
         return sorted(found, key=lambda hit: (-hit[1], hit[0].path, hit[0].piece.start))[:limit]
 
-    def _telling(self, words: Sequence[str]) -> Sequence[str]:
-        """The words without those that a fiftieth of all pieces hold, unless too few would be left: those cost the most time
-        and tell the least.
-        """
-        total = sum(each.size for each in self._shards)
-        counts = {word: sum(each.common.get(word, 0) for each in self._shards) for word in words}
-        rare = [word for word in words if counts[word] <= total * _RARE]
-        if len(rare) >= _TELLING:
-            return rare
-        others = sorted((word for word in words if word not in rare), key=lambda word: (counts[word], word))
-        return [*rare, *others[: _TELLING - len(rare)]]
+
+def _telling(words: Sequence[str], group: Sequence[shard.Shard]) -> Sequence[str]:
+    """The rarer words, until together they stand in some thousand pieces; four at least. The others cost the most time and
+    tell the least.
+    """
+    counts = {word: sum(each.common.get(word, 0) for each in group) for word in words}
+    rare = sorted(words, key=lambda word: counts[word])
+    kept: list[str] = []
+    total = 0
+    for word in rare:
+        total += counts[word]
+        if len(kept) >= _TELLING and total > _POSTINGS:
+            break
+        kept.append(word)
+    return kept

@@ -26,7 +26,7 @@ create index piece_last on piece(last) where part = 0 and last != '';
 create index piece_file on piece(file);
 create virtual table temp.terms using fts5vocab(main, words, row);
 create table common(term text primary key, docs integer not null) without rowid;
-insert into common select term, doc from temp.terms where doc > (select count(*) / 50 from piece);
+insert into common select term, doc from temp.terms where doc > (select count(*) / 500 from piece);
 """
 _COLUMNS = "file.path, piece.kind, piece.name, piece.first, piece.final, piece.part"
 _JOINED = "from piece join file on file.id = piece.file"

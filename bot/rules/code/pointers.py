@@ -5,16 +5,20 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from bot.models.bug import BugReport, FenceKind, Role
 from bot.models.issue import Issue
 from bot.rules.code import syntax
+from bot.rules.code.words import query_words, says_nothing
 
 _PROSE_CHARACTERS = 8_000
 _MOST_NAMES = 40
 _FENCED = re.compile(r"(?ms)^[ \t]{0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]{0,3}\1|\Z)")
+_SURROUNDINGS = re.compile(
+    r"(?ims)^#{1,6}[^\n]{0,40}\b(?:versions?|environment|system info|collect_env|dependencies)\b[^\n]*\n.*?(?=^#{1,6}\s|\Z)"
+)
 _ADDRESS = re.compile(r"https?://\S+")
 _COMMENTED = re.compile(r"(?s)<!--.*?-->")
 _TICKED = re.compile(r"`([^`\n]{2,160})`")
@@ -34,20 +38,28 @@ class Name(NamedTuple):
 
 
 def prose(issue: Issue) -> str:
-    """The body's own words: no blocks, comments or addresses, and of dumps without a fence only the beginning."""
-    text = _ADDRESS.sub(" ", _FENCED.sub("\n", _COMMENTED.sub(" ", issue.body)))
-    return text[:_PROSE_CHARACTERS]
+    """The body's own words: no blocks, comments or addresses, no section on versions, and not more than a reader would."""
+    text = _SURROUNDINGS.sub("\n", _FENCED.sub("\n", _COMMENTED.sub(" ", issue.body)))
+    return _ADDRESS.sub(" ", text)[:_PROSE_CHARACTERS]
 
 
 def names(bug: BugReport, issue: Issue) -> tuple[Name, ...]:
-    """Names of code, the most telling first, each once."""
+    """Names of code, the most telling first, each once; a name in a program tells more when the words speak of it too."""
+    said = dict.fromkeys(query_words(prose(issue), 400), 1.0) | dict.fromkeys(query_words(issue.title, 100), 2.5)
     best: dict[str, Name] = {}
-    found = (*_in_words(issue.title, 8.0, "the title"), *_in_words(prose(issue), 6.0, "the text"), *_in_programs(bug))
+    written = (_spoken(name, said) for name in _in_programs(bug))
+    found = (*_in_words(issue.title, 8.0, "the title"), *_in_words(prose(issue), 6.0, "the text"), *written)
     for name in (*found, *(Name(text, 4.0, "the report") for text in bug.api)):
-        if name.text not in _BUILTIN and len(name.text) > 2 and (name.text not in best or best[name.text].weight < name.weight):
+        told = name.text not in _BUILTIN and len(name.text) > 2 and not says_nothing(name.text)
+        if told and (name.text not in best or best[name.text].weight < name.weight):
             best[name.text] = name
     ordered = sorted(best.values(), key=lambda name: -name.weight)
     return tuple(ordered[:_MOST_NAMES])
+
+
+def _spoken(name: Name, said: Mapping[str, float]) -> Name:
+    own = query_words(name.text.rpartition(".")[2])
+    return name._replace(weight=name.weight + max((said.get(word, 0.0) for word in own), default=0.0))
 
 
 def quoted_lines(bug: BugReport) -> tuple[str, ...]:

@@ -61,7 +61,7 @@ class StoreShelf:
         words = query_words(query)
         if not words:
             return ()
-        weighed = [(score * self._weight(place.path), place) for place, score in self.store.ranked(words, limit * 4)]
+        weighed = [(score * self._weight(place.path), place) for place, score in self.store.ranked(words, limit * 3)]
         weighed.sort(key=lambda each: (-round(each[0], 6), each[1].path, each[1].piece.start))
         return self._chunks((place for _, place in weighed), limit, {place: score for score, place in weighed})
 

@@ -44,6 +44,11 @@ def query_words(query: str, most: int = 32) -> tuple[str, ...]:
     return tuple((telling or list(found))[:most])
 
 
+def says_nothing(word: str) -> bool:
+    """Whether a word is so common in reports that it points at nothing."""
+    return word.lower() in _STOP
+
+
 def stem(word: str) -> str:
     """A plain word without its plural, -ing or -ed: "gradients" and "padded" meet "gradient" and "pad"."""
     if len(word) < 4 or not word.isalpha():

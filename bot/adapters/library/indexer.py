@@ -1,36 +1,27 @@
-"""Builds the parts of an index with two processes that end when the one that started them does."""
+"""Cuts holdings into slices and deals them to two worker processes."""
 
 from __future__ import annotations
 
-import multiprocessing
-import sqlite3
+import json
+import selectors
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
+from contextlib import suppress
 from pathlib import Path
 from threading import Event
 
-from bot.adapters.library import shard
 from bot.adapters.library.holdings import Holding
+from bot.adapters.library.worker import START, Slice, made
 from bot.errors import Stopped, TransientError
-from sandbox.cache import Cache, DiskFull
 
-FOLDER = "index"
 _SLICE = 8_000_000
 _ALONE = 3_000_000
 _WORKERS = 2
 _POLL_S = 0.1
 
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """Files of one holding that are indexed together."""
-
-    cache: Path
-    root: Path
-    paths: tuple[str, ...]
-    size: int
+Worker = subprocess.Popen[bytes]
 
 
 def slices(holding: Holding, cache: Path) -> tuple[Slice, ...]:
@@ -50,79 +41,78 @@ def index(work: list[Slice], cancel: Event | None) -> dict[Slice, str]:
         done = {}
         for each in work:
             _check(cancel)
-            done[each] = made(each)
+            done[each] = made(each.cache, each.root, each.paths)
         return done
-    return dict(_shared(sorted(work, key=lambda each: (-each.size, each.paths)), cancel))
-
-
-def made(work: Slice) -> str:
-    """The part of a slice, built when it is not there."""
-    files = list(shard.contents(work.root, work.paths))
-    name = shard.key(files)
-    cache = Cache(work.cache)
-    target = cache.folder(FOLDER) / f"{name}.sqlite"
-    if not target.exists():
-        with cache.guarded(f"index-{name}"):
-            if not target.exists():
-                shard.build(target, files)
-    return name
-
-
-def serve(pipe: Connection) -> None:
-    """The life of a worker: a slice in, a name out, until the other end is closed."""
-    while True:
-        try:
-            work: Slice = pipe.recv()
-            answer: str | OSError = ""
-            try:
-                answer = made(work)
-            except (OSError, DiskFull, sqlite3.Error) as error:
-                answer = OSError(str(error))
-            pipe.send(answer)
-        except (EOFError, BrokenPipeError, KeyboardInterrupt):
-            return
-
-
-def _shared(work: list[Slice], cancel: Event | None) -> Iterator[tuple[Slice, str]]:
-    context = multiprocessing.get_context("spawn")
-    pipes: dict[Connection, Slice | None] = {}
-    processes = []
+    workers = [_start() for _ in range(min(_WORKERS, len(work)))]
     try:
-        for _ in range(min(_WORKERS, len(work))):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=serve, args=(theirs,), daemon=True, name="reprise-index")
-            process.start()
-            theirs.close()
-            processes.append(process)
-            pipes[ours] = None
-        yield from _dealt(list(reversed(work)), pipes, cancel)
+        return dict(_dealt(sorted(work, key=lambda each: (each.size, each.paths)), workers, cancel))
     finally:
-        for pipe in pipes:
-            pipe.close()
-        for process in processes:
-            process.terminate()
-            process.join()
+        for worker in workers:
+            _end(worker)
 
 
-def _dealt(work: list[Slice], pipes: dict[Connection, Slice | None], cancel: Event | None) -> Iterator[tuple[Slice, str]]:
-    while work or any(pipes.values()):
-        for pipe, busy in pipes.items():
-            if busy is None and work:
-                pipes[pipe] = work.pop()
-                pipe.send(pipes[pipe])
-        for ready in wait(list(pipes), timeout=_POLL_S):
-            assert isinstance(ready, Connection)
-            current = pipes[ready]
-            try:
-                answer = ready.recv()
-            except (EOFError, ConnectionResetError) as error:
-                raise TransientError("A process that reads sources was killed.", "Try again, with more memory.") from error
-            if isinstance(answer, OSError):
-                raise TransientError(f"The index of sources cannot be kept: {answer}", "Make room in the cache folder.")
-            pipes[ready] = None
-            if current is not None:
-                yield current, answer
-        _check(cancel)
+def _start() -> Worker:
+    path = json.dumps([str(Path(each).absolute()) for each in sys.path if each])
+    return subprocess.Popen(
+        [sys.executable, "-I", "-c", START, path],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env={}, start_new_session=True, bufsize=0,
+    )  # fmt: skip
+
+
+def _end(worker: Worker) -> None:
+    worker.terminate()
+    for stream in (worker.stdin, worker.stdout):
+        with suppress(OSError):
+            if stream is not None:
+                stream.close()
+    worker.wait()
+
+
+def _dealt(work: list[Slice], workers: list[Worker], cancel: Event | None) -> Iterator[tuple[Slice, str]]:
+    """Largest first, a slice at a time to whoever is free."""
+    busy: dict[int, Slice] = {}
+    with selectors.DefaultSelector() as selector:
+        for at, worker in enumerate(workers):
+            assert worker.stdout is not None
+            selector.register(worker.stdout, selectors.EVENT_READ, at)
+            _tell(worker, work, busy, at)
+        while busy:
+            for key, _ in selector.select(_POLL_S):
+                at = key.data
+                done = busy.pop(at, None)
+                name = _answer(workers[at])
+                _tell(workers[at], work, busy, at)
+                if done is not None:
+                    yield done, name
+            _check(cancel)
+
+
+def _tell(worker: Worker, work: list[Slice], busy: dict[int, Slice], at: int) -> None:
+    if not work:
+        return
+    assert worker.stdin is not None
+    busy[at] = work.pop()
+    data = memoryview(busy[at].line())
+    try:
+        while data:
+            data = data[worker.stdin.write(data) or 0 :]
+    except BrokenPipeError as error:
+        raise _killed() from error
+
+
+def _answer(worker: Worker) -> str:
+    assert worker.stdout is not None
+    line = worker.stdout.readline()
+    if not line.endswith(b"\n"):
+        raise _killed()
+    answer = json.loads(line)
+    if "error" in answer:
+        raise TransientError(f"The index of sources cannot be kept: {answer['error']}", "Make room in the cache folder.")
+    return str(answer["name"])
+
+
+def _killed() -> TransientError:
+    return TransientError("A process that reads sources was killed.", "Try again, with more memory.")
 
 
 def _check(cancel: Event | None) -> None:

@@ -12,7 +12,7 @@ from threading import Event, Lock
 
 from bot.adapters.library import holdings, indexer, shard
 from bot.adapters.library.holdings import Holding
-from bot.adapters.library.indexer import FOLDER, Slice
+from bot.adapters.library.worker import FOLDER, Slice
 from bot.errors import TransientError
 from bot.models.environment import Environment
 from bot.rules.code import indexing
@@ -23,8 +23,8 @@ from sandbox.cache import Cache
 from sandbox.port import SandboxError
 
 _TEXTS = 64
-_POSTINGS = 12_000
-_TELLING = 4
+_POSTINGS = (6_000, 2_500)
+_TELLING = 2
 
 
 @dataclass
@@ -132,25 +132,28 @@ class _Shards:
     def holding(self, words: Sequence[str], limit: int) -> Sequence[Place]:
         query = " AND ".join(f'body:"{word}"' for word in words)
         with self._lock:
-            found = [place for each in self._shards for place, _ in each.matching(query, limit, ranked=False)]
+            found = [each.place(row) for each in self._shards for row, _ in each.matching(query, limit, ranked=False)]
         return sorted(found, key=lambda place: (place.path, place.piece.start))[:limit]
 
     def ranked(self, words: Sequence[str], limit: int) -> Sequence[tuple[Place, float]]:
         """What was asked for and what it needs are each ranked among themselves, the best of either at 1: in a small package
         every word is common, and what is large would always win.
         """
-        found: list[tuple[Place, float]] = []
-        for group in self._groups:
-            query = " OR ".join(f'"{word}"' for word in _telling(words, group))
+        hits: list[tuple[float, shard.Shard, int]] = []
+        for group, postings in zip(self._groups, _POSTINGS, strict=True):
+            query = " OR ".join(f'"{word}"' for word in _telling(words, group, postings))
             with self._lock:
-                hits = [hit for each in group for hit in each.matching(query, limit, ranked=True)] if query else []
-            best = max((score for _, score in hits), default=0.0) or 1.0
-            found += [(place, score / best) for place, score in hits]
+                own = [(-s, each, row) for each in group for row, s in each.matching(query, limit, ranked=True)]
+            best = min((score for score, _, _ in own), default=0.0) or -1.0
+            own.sort(key=lambda hit: hit[0])
+            hits += [(score / best, each, row) for score, each, row in own[: limit * 2]]
+        with self._lock:
+            found = [(each.place(row), score) for score, each, row in hits]
         return sorted(found, key=lambda hit: (-hit[1], hit[0].path, hit[0].piece.start))[:limit]
 
 
-def _telling(words: Sequence[str], group: Sequence[shard.Shard]) -> Sequence[str]:
-    """The rarer words, until together they stand in some thousand pieces; four at least. The others cost the most time and
+def _telling(words: Sequence[str], group: Sequence[shard.Shard], postings: int) -> Sequence[str]:
+    """The rarer words, until together they stand in `postings` pieces; two at least. The others cost the most time and
     tell the least.
     """
     counts = {word: sum(each.common.get(word, 0) for each in group) for word in words}
@@ -159,7 +162,7 @@ def _telling(words: Sequence[str], group: Sequence[shard.Shard]) -> Sequence[str
     total = 0
     for word in rare:
         total += counts[word]
-        if len(kept) >= _TELLING and total > _POSTINGS:
+        if len(kept) >= _TELLING and total > postings:
             break
         kept.append(word)
     return kept

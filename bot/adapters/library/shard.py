@@ -109,13 +109,17 @@ class Shard:
         where = "where piece.last = ? and piece.last != '' and piece.part = 0 order by piece.id"
         return [_place(row) for row in self._base.execute(f"select {_COLUMNS} {_JOINED} {where}", (last,))]
 
-    def matching(self, query: str, limit: int, *, ranked: bool) -> list[tuple[Place, float]]:
-        """Pieces that a full-text query meets, with their weight (higher is better): the best ones, or the first ones."""
+    def matching(self, query: str, limit: int, *, ranked: bool) -> list[tuple[int, float]]:
+        """Numbers of the pieces that a full-text query meets, with their weight (higher is better): the best ones, or the
+        first ones.
+        """
         score, order = (f"-bm25(words, {_WEIGHTS})", "score desc, rowid") if ranked else ("0.0", "rowid")
-        inner = f"select rowid as id, {score} as score from words where words match ? order by {order} limit ?"  # noqa: S608
-        tables = f"({inner}) hit join piece on piece.id = hit.id join file on file.id = piece.file"
-        joined = f"select {_COLUMNS}, hit.score from {tables}"  # noqa: S608
-        return [(_place(row), float(row[6])) for row in self._base.execute(joined, (query, limit))]
+        asked = f"select rowid, {score} as score from words where words match ? order by {order} limit ?"  # noqa: S608
+        return self._base.execute(asked, (query, limit)).fetchall()
+
+    def place(self, number: int) -> Place:
+        """A piece by its number."""
+        return _place(self._base.execute(f"select {_COLUMNS} {_JOINED} where piece.id = ?", (number,)).fetchone())
 
     def close(self) -> None:
         """Let go of the file."""

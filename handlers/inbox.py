@@ -1,4 +1,4 @@
-"""Deliveries are kept before they are answered: all that arrive while one transaction runs share the next one."""
+"""Deliveries are kept before they are answered: at once where the store can, else all that wait share a transaction."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ import logging
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from time import monotonic
 
 from bot.errors import RepriseError, TransientError
 from bot.models.delivery import Delivery
-from bot.service.ports import Claim, Queue, Store, Task
+from bot.service.ports import Claim, ClaimsNow, OffersMany, Queue, Store, Task
 
 MOST_WAITING = 2_000
 MOST_AT_ONCE = 500  # deliveries in one transaction, about
 WAIT_S = 8.0  # GitHub gives up after ten
+SLOW_S = 0.005  # a claim at once that took longer than this: the disk is better waited for in a thread,
+REST_S = 1.0  # for so long
 TELL_S = 0.02
+TELL_EACH_S = 0.2  # while deliveries keep coming: each time costs as much as answering several of them
 _log = logging.getLogger("reprise.inbox")
 
 
@@ -32,23 +36,30 @@ class _Group:
 
 
 class Inbox:
-    """Group commit in front of the store. Its state belongs to one event loop; the store is used from one thread of its own,
-    the queue from another. Threads are woken as seldom as can be: a wake-up costs more than most of the work in between.
+    """What stands in front of the store. Its state belongs to one event loop. A claim that the store can make at once is made in
+    the loop's own thread, since waking another takes longer; while somebody else writes, or the disk is slow, deliveries
+    gather for one transaction in a thread. The queue has a thread too, which is woken as seldom as can be.
     """
 
     def __init__(self, store: Store, queue: Queue, *, most_waiting: int = MOST_WAITING, wait_s: float = WAIT_S) -> None:
         self._store = store
         self._queue = queue
+        self._claim_now = store.claim_now if isinstance(store, ClaimsNow) else None
+        self._rests_until = 0.0
         self._most_waiting = most_waiting
         self._wait_s = wait_s
         self._waiting: list[_Group] = []
         self._writing = False
         self._untold: list[str] = []
+        self._told_at = 0.0
         self._writer = ThreadPoolExecutor(1, "inbox")
         self._teller = ThreadPoolExecutor(1, "offers")
 
     async def put(self, deliveries: Sequence[Delivery]) -> tuple[Claim, ...]:
         """Claim deliveries durably; they are offered to the queue afterwards. Raises Full when that cannot be done in time."""
+        if not self._writing and (claims := self._at_once(deliveries)) is not None:
+            self._tell_soon(asyncio.get_running_loop(), deliveries, claims)
+            return claims
         if len(self._waiting) >= self._most_waiting:
             raise Full("Too many deliveries wait to be kept.")
         loop = asyncio.get_running_loop()
@@ -61,6 +72,16 @@ class Inbox:
             return await group.kept
         finally:
             late.cancel()
+
+    def _at_once(self, deliveries: Sequence[Delivery]) -> tuple[Claim, ...] | None:
+        begun = monotonic()
+        if self._claim_now is None or begun < self._rests_until:
+            return None
+        claims = self._claim_now(deliveries)
+        ended = monotonic()
+        if ended - begun > SLOW_S:
+            self._rests_until = ended + REST_S
+        return claims
 
     def _write(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin a transaction for what waits."""
@@ -88,24 +109,32 @@ class Inbox:
             mine, at = claims[at : at + len(group.deliveries)], at + len(group.deliveries)
             if not group.kept.done():
                 group.kept.set_result(mine)
-            self._tell_soon(loop, [each.guid for each, claim in zip(group.deliveries, mine, strict=True) if claim != "known"])
+            self._tell_soon(loop, group.deliveries, mine)
 
-    def _tell_soon(self, loop: asyncio.AbstractEventLoop, guids: list[str]) -> None:
-        """Offer to the queue, off the answer's path and several at once. What is dropped waits in the store for the reaper."""
+    def _tell_soon(self, loop: asyncio.AbstractEventLoop, deliveries: Sequence[Delivery], claims: Sequence[Claim]) -> None:
+        """Offer to the queue, off the answer's path: the first at once, almost, those that follow several at a time. What is
+        dropped waits in the store for the reaper.
+        """
+        guids = [each.guid for each, claim in zip(deliveries, claims, strict=True) if claim != "known"]
         if guids and not self._untold:
-            loop.call_later(TELL_S, self._tell)
+            loop.call_later(max(TELL_S, self._told_at + TELL_EACH_S - monotonic()), self._tell)
         if len(self._untold) < self._most_waiting:
             self._untold += guids
 
     def _tell(self) -> None:
         guids, self._untold = self._untold, []
+        self._told_at = monotonic()
         if guids:
             self._teller.submit(self._offer, guids).add_done_callback(_report)
 
     def _offer(self, guids: list[str]) -> None:
+        tasks = [Task(kind="delivery", id=guid) for guid in guids]
         try:
-            for guid in guids:
-                self._queue.offer(Task(kind="delivery", id=guid))
+            if isinstance(self._queue, OffersMany):
+                self._queue.offer_all(tasks)
+                return
+            for task in tasks:
+                self._queue.offer(task)
         except RepriseError as error:
             _log.warning("The queue is away, the reaper will offer what came in: %s", error)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
 
 from handlers.events import Ignored, Malformed, read
 from handlers.inbox import Full, Inbox
@@ -28,7 +30,7 @@ _FORM = "Set the webhook's content type to application/json in the App's setting
 
 class Webhook:
     """The endpoint. Answers 202 for what is kept, 200 for what needs nothing, 4xx for what GitHub would not send, and 503 when
-    it cannot be kept now.
+    it cannot be kept now. An ASGI application: what a framework does for a request takes as long as all of this.
     """
 
     def __init__(self, secret: str, us: Us, inbox: Inbox) -> None:
@@ -37,19 +39,25 @@ class Webhook:
         self._inbox = inbox
         self._held = 0
 
-    async def receive(self, request: Request) -> Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one delivery."""
+        more: Mapping[str, str] = {}
         try:
-            return await self._receive(request)
+            status, answer = await self._answer(_headers(scope), receive)
         except HTTPException as refused:
-            answer = {"status": "refused", "reason": refused.detail}
-            return JSONResponse(answer, refused.status_code, dict(refused.headers or {}))
+            status, answer = refused.status_code, {"status": "refused", "reason": refused.detail}
+            more = refused.headers or {}
         except ClientDisconnect:
-            return Response(status_code=400)
+            status, answer = 400, {}
+        body = json.dumps(answer, separators=(",", ":")).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        headers += [(name.lower().encode(), value.encode()) for name, value in more.items()]
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
-    async def _receive(self, request: Request) -> Response:
-        event, guid = _checked(request)
-        body = await self._signed_body(request)
+    async def _answer(self, headers: Mapping[str, str], receive: Receive) -> tuple[int, dict[str, str]]:
+        event, guid = _checked(headers)
+        body = await self._signed_body(headers, receive)
         now = datetime.now(UTC)
         if len(body) > LONG_BYTES:
             what = await asyncio.to_thread(read, event, guid, body, now, self._us)
@@ -58,32 +66,37 @@ class Webhook:
         if isinstance(what, Malformed):
             raise HTTPException(400, f"This is not a payload of {event}: {what.reason}.")
         if isinstance(what, Ignored):
-            return JSONResponse({"status": "ignored", "reason": what.reason})
+            return 200, {"status": "ignored", "reason": what.reason}
         try:
             claims = await self._inbox.put(what)
         except Full as full:
             raise _later(str(full)) from None
         if set(claims) == {"known"}:
-            return JSONResponse({"status": "known"})
-        return JSONResponse({"status": "accepted"}, 202)
+            return 200, {"status": "known"}
+        return 202, {"status": "accepted"}
 
-    async def _signed_body(self, request: Request) -> bytes:
+    async def _signed_body(self, headers: Mapping[str, str], receive: Receive) -> bytes:
         """The raw body, once its signature is right."""
         try:
             async with asyncio.timeout(READ_S):
-                body = await self._body(request)
+                body = await self._body(receive)
         except TimeoutError:
             raise HTTPException(408, "The body did not arrive in time.") from None
-        if not verify(self._secret, body, request.headers.get("x-hub-signature-256")):
+        if not verify(self._secret, body, headers.get("x-hub-signature-256")):
             raise HTTPException(401, "The signature is not ours: the webhook secret differs, or the body was changed.")
         return body
 
-    async def _body(self, request: Request) -> bytes:
+    async def _body(self, receive: Receive) -> bytes:
         """The raw body, measured while it comes in."""
         chunks: list[bytes] = []
         size = 0
         try:
-            async for chunk in request.stream():
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnect
+                chunk, more = message.get("body", b""), message.get("more_body", False)
                 size += len(chunk)
                 self._held += len(chunk)
                 chunks.append(chunk)
@@ -96,9 +109,13 @@ class Webhook:
             self._held -= size
 
 
-def _checked(request: Request) -> tuple[str, str]:
+def _headers(scope: Scope) -> dict[str, str]:
+    """By name in small letters; of several the first."""
+    return {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(scope["headers"])}
+
+
+def _checked(headers: Mapping[str, str]) -> tuple[str, str]:
     """The event and the delivery's id. Refuses by the headers alone what need not be read."""
-    headers = request.headers
     length = headers.get("content-length")
     if length is not None and not (length.isascii() and length.isdigit()):
         raise HTTPException(400, "Content-Length is not a number.")

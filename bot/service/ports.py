@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Event
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from pydantic import Field
 
@@ -253,6 +253,17 @@ class Store(Protocol):
         ...
 
 
+@runtime_checkable
+class ClaimsNow(Protocol):
+    """What a store may offer besides: claims that are made in the caller's thread in well under a millisecond."""
+
+    def claim_now(self, deliveries: Sequence[Delivery]) -> tuple[Claim, ...] | None:
+        """The same as `claim`, as durable; None, and nothing is kept, when it would have to wait for somebody else's
+        transaction, or cannot be done in this way. What is wrong is for `claim` to say.
+        """
+        ...
+
+
 # --- Queue -------------------------------------------------------------------------------------------------------------------
 
 Handler = Callable[[Task, Event], None]
@@ -278,6 +289,15 @@ class Queue(Protocol):
 
     def close(self) -> None:
         """Let go of connections."""
+        ...
+
+
+@runtime_checkable
+class OffersMany(Protocol):
+    """What a queue may offer besides: several tasks in one round trip."""
+
+    def offer_all(self, tasks: Sequence[Task]) -> None:
+        """The same as `offer` for each of them, due now. Raises TransientError when away."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event
 from time import monotonic
 from typing import Any
@@ -22,6 +22,7 @@ from bot.service.ports import Device, Handler, Task
 _CONNECT_S, _ANSWER_S = 0.5, 1.0  # an offer must not keep GitHub waiting; what is lost is offered again from the store
 _REST_S = 1.0
 _KEEP_MS = 7 * 86_400_000
+_MOST_AT_ONCE = 500
 
 
 class ArqQueue:
@@ -53,14 +54,25 @@ class ArqQueue:
         """Keep a task until it is due, in one round trip. Offered again while it waits, it is due at the earlier of the two
         times.
         """
-        delay_ms = int(max(delay_s, 0.0) * 1000)
+        self._offer([task], int(max(delay_s, 0.0) * 1000))
 
+    def offer_all(self, tasks: Sequence[Task]) -> None:
+        """The same for several that are due now, in one round trip."""
+        for at in range(0, len(tasks), _MOST_AT_ONCE):
+            self._offer(tasks[at : at + _MOST_AT_ONCE], 0)
+
+    def _offer(self, tasks: Sequence[Task], delay_ms: int) -> None:
         def do(redis: Any) -> None:
+            lanes: dict[Device, dict[str, int]] = {lane(task): {} for task in tasks}
+            due = wire.now_ms() + delay_ms
             with redis.pipeline(transaction=True) as pipe:
-                pipe.set(wire.JOB + wire.name(task), wire.job_of(task), px=delay_ms + _KEEP_MS)
-                pipe.zadd(wire.lane_of(task), {wire.name(task): wire.now_ms() + delay_ms}, lt=True)
-                if not delay_ms:
-                    pipe.publish(wire.offers_of(lane(task)), b"")
+                for task in tasks:
+                    lanes[lane(task)][wire.name(task)] = due
+                    pipe.set(wire.JOB + wire.name(task), wire.job_of(task), px=delay_ms + _KEEP_MS)
+                for device, names in lanes.items():
+                    pipe.zadd(wire.queue_of(device), names, lt=True)
+                    if not delay_ms:
+                        pipe.publish(wire.offers_of(device), b"")
                 pipe.execute()
 
         self._ask(do)

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from bot.adapters.queues.underway import lane
 from bot.service.ports import Device, Task
 
 FUNCTION = "look"
@@ -30,11 +29,6 @@ def offers_of(device: Device) -> str:
 def name(task: Task) -> str:
     """The job id. A worker that was killed leaves an id blocked for a while; `turn` makes the next offer another job."""
     return f"{task.kind}:{task.id}:{task.turn}"
-
-
-def lane_of(task: Task) -> str:
-    """The sorted set that a task belongs in."""
-    return queue_of(lane(task))
 
 
 def now_ms() -> int:

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
 from sqlalchemy import exc as sa
 
+from bot.adapters.store.at_once import AtOnce
 from bot.errors import TransientError, UserError
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Database:
         self._gate = Lock()  # SQLite has one writer at a time; within a process they need not find out by polling
         self._engine = _lite(self.url) if self.sqlite else _postgres(self.url)
         self._writer = self._engine.execution_options(writes=True)
+        self.at_once = AtOnce(self._apart, self._gate) if self.sqlite else None
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -76,7 +78,20 @@ class Database:
 
     def close(self) -> None:
         """Let go of connections."""
+        if self.at_once is not None:
+            self.at_once.close()
         self._engine.dispose()
+
+    def _apart(self) -> sqlite3.Connection:
+        """A connection to the file, prepared like all others, which the pool knows nothing of."""
+        try:
+            pooled = self._engine.raw_connection()
+        except sa.DBAPIError as error:
+            raise sqlite3.OperationalError(str(error.orig)) from None
+        connection = pooled.driver_connection
+        pooled.detach()
+        assert isinstance(connection, sqlite3.Connection)
+        return connection
 
     @contextmanager
     def _told(self) -> Iterator[None]:

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, or_, select, update
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.dml import ReturningInsert
 
 from bot.adapters.store.part import Part
@@ -33,8 +34,18 @@ class Deliveries(Part):
         words: list[Claim] = []
         for each in deliveries:
             tried = tries.pop(keep.text(each.guid), None)
-            words.append("known" if tried is None else "new" if tried == 0 else "again")
+            words.append(_word(tried))
         return tuple(words)
+
+    def claim_now(self, deliveries: Sequence[Delivery]) -> tuple[Claim, ...] | None:
+        """The same for one delivery on SQLite, in this very thread and for nobody's sake waiting; None when nothing was kept."""
+        if self._db.at_once is None or len(deliveries) != 1:
+            return None
+        [delivery] = deliveries
+        row = self._row(self._clock(), keep.text(delivery.guid), keep.json(delivery))
+        sql, names, constants = self._keeping_sql
+        kept = self._db.at_once.run(sql, [row[name] if name in row else constants[name] for name in names])
+        return None if kept is None else (_word(kept[0][1] if kept else None),)
 
     @cached_property
     def _keeping(self) -> ReturningInsert[Any]:
@@ -45,12 +56,22 @@ class Deliveries(Part):
         kept = new.on_conflict_do_update(index_elements=[_c.guid], set_=again, where=_c.state == "failed")
         return kept.returning(_c.guid, _c.tries)
 
+    @cached_property
+    def _keeping_sql(self) -> tuple[str, Sequence[str], dict[str, Any]]:
+        """The same statement as SQLite itself takes it, the names of its parameters in order, and those that never change."""
+        made = self._keeping.compile(dialect=sqlite.dialect(), column_keys=list(self._row(0.0, "", "")))
+        return made.string, made.positiontup or (), made.params
+
     def _keep(self, bodies: dict[str, str]) -> dict[str, int]:
         """How often each had failed before, of those that are open now because of this call."""
         now = self._clock()
-        rows = [{**_FRESH, "offered_at": now, "guid": guid, "body": body} for guid, body in bodies.items()]
+        rows = [self._row(now, guid, body) for guid, body in bodies.items()]
         with self._db.writing() as connection:
             return {row.guid: row.tries for row in connection.execute(self._keeping, rows)}
+
+    @staticmethod
+    def _row(now: float, guid: str, body: str) -> dict[str, Any]:
+        return {**_FRESH, "offered_at": now, "guid": guid, "body": body}
 
     def take_delivery(self, guid: str, owner: str, lease_s: float) -> Delivery | None:
         """Lease a delivery."""
@@ -95,3 +116,8 @@ class Deliveries(Part):
             change = update(deliveries).where(held).values(**values(self._clock())).returning(_c.turn)
             turn: int | None = connection.execute(change).scalar()
             return turn
+
+
+def _word(tried: int | None) -> Claim:
+    """How often a delivery had failed before → what its sender is told; None stands for one that was left as it was."""
+    return "known" if tried is None else "new" if tried == 0 else "again"

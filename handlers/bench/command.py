@@ -19,6 +19,9 @@ def webhook(
     rates: Annotated[str, typer.Option(help="Deliveries a second, with commas between.", metavar="N,...")] = "100,300",
     rounds: Annotated[int, typer.Option(min=1, help="Turns of each server at each rate.", metavar="N")] = 3,
     seconds: Annotated[float, typer.Option(min=1.0, help="Length of a turn.", metavar="N")] = 10.0,
+    database: Annotated[
+        str, typer.Option(help="Address of an empty database; default a new SQLite file.", metavar="URL", show_default=False)
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
 ) -> None:
     """Load the server with signed deliveries beside probot, which keeps nothing, and compare the answers."""
@@ -27,7 +30,7 @@ def webhook(
         from handlers.bench.webhook import measure
 
         console = Console(stderr=True)
-        result = measure(node, _rates(rates), rounds, seconds, lambda line: console.print(line, highlight=False))
+        result = measure(node, _rates(rates), rounds, seconds, lambda line: console.print(line, highlight=False), database)
         if as_json:
             typer.echo(result.model_dump_json(indent=2))
         else:

@@ -33,8 +33,8 @@ class Contender:
 
 
 @contextmanager
-def ours(folder: Path) -> Iterator[Contender]:
-    """`reprise serve` on a new database in `folder`, with a Redis of its own."""
+def ours(folder: Path, database: str) -> Iterator[Contender]:
+    """`reprise serve` on a new database at an address, with a Redis of its own."""
     with _redis(folder) as redis_port:
         port = _free_port()
         environment = {name: value for name, value in host().items() if not name.startswith("REPRISE_")}
@@ -44,7 +44,7 @@ def ours(folder: Path) -> Iterator[Contender]:
             "REPRISE_PRIVATE_KEY": _KEY,
             "REPRISE_WEBHOOK_SECRET": SECRET,
             "REPRISE_APP_FILE": str(folder / "app.env"),
-            "REPRISE_DATABASE_URL": f"sqlite:///{folder / 'reprise.db'}",
+            "REPRISE_DATABASE_URL": database,
             "REPRISE_REDIS_URL": f"redis://127.0.0.1:{redis_port}/0",
         }
         argv = (sys.executable, "-P", "-c", _OURS, "serve", "--port", str(port))

@@ -17,7 +17,8 @@ def measured(serve: Serve, count: int, rate: float) -> tuple[list[float], dict[i
     async def story() -> tuple[list[float], dict[int, int]]:
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         async with server:
-            sample = await load("127.0.0.1", server.sockets[0].getsockname()[1], [REQUEST] * count, rate)
+            port = server.sockets[0].getsockname()[1]
+            sample = await asyncio.to_thread(load, "127.0.0.1", port, [REQUEST] * count, rate)
             await asyncio.sleep(0.1)  # the server's side of the connections ends too
         return sample.seconds, dict(sample.statuses)
 

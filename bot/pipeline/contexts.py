@@ -14,7 +14,7 @@ from bot.models.bug import BugReport, FenceKind, Frame, Role, Symptom, Traceback
 from bot.models.context import Chunk, Context
 from bot.models.issue import Issue
 from bot.ports import Shelf
-from bot.rules.code import links, pointers
+from bot.rules.code import imports, links, pointers, syntax
 from bot.rules.code.fitting import fitted, merged
 from bot.rules.code.heads import cut, trimmed
 
@@ -23,6 +23,8 @@ _SHARES = (0.4, 0.25, 0.2, 0.15)
 _FRAMES = 12
 _PER_MODULE = 8
 _OWN_CODE = 60
+_FAINT = 0.12
+_OVERLOADS = ("@overload", "@typing.overload", "@torch.jit._overload")
 _LEARNING = {Symptom.NOT_LEARNING, Symptom.NONFINITE}
 
 
@@ -153,7 +155,7 @@ def _worded(bug: BugReport, issue: Issue, shelf: Shelf) -> Iterator[Hint]:
     )
     for words, weight, why in asked:
         for place, chunk in enumerate(shelf.search(words, 12) if words.strip() else ()):
-            yield Hint(chunk, weight / (1 + 0.25 * place), why)
+            yield Hint(chunk, weight * chunk.score / (1 + 0.2 * place), why)
 
 
 def _called(shelf: Shelf, strongest: Sequence[Hint]) -> Iterator[Hint]:
@@ -175,6 +177,8 @@ def _summed(hints: Iterable[Hint]) -> tuple[Chunk, ...]:
         gathered.setdefault((hint.chunk.path, hint.chunk.start, hint.chunk.end), []).append(hint)
     made = []
     for several in gathered.values():
+        if several[0].chunk.text.lstrip().startswith(_OVERLOADS):
+            continue
         ordered = sorted(several, key=lambda hint: (-hint.weight, hint.why))
         score = sum(hint.weight * 0.6**place for place, hint in enumerate(ordered))
         why = tuple(dict.fromkeys(hint.why for hint in ordered))
@@ -189,7 +193,7 @@ def _modules(ranked: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
         groups.setdefault(chunk.path, []).append(chunk)
     worth = {path: sum(c.score * 0.35**place for place, c in enumerate(group)) for path, group in groups.items()}
     ordered = sorted(groups, key=lambda path: (-worth[path], path))
-    return [(path, groups[path][:_PER_MODULE]) for path in ordered]
+    return [(path, [c for c in groups[path] if c.score >= groups[path][0].score * _FAINT][:_PER_MODULE]) for path in ordered]
 
 
 def files(bug: BugReport, issue: Issue, shelf: Shelf) -> tuple[str, ...]:
@@ -203,10 +207,23 @@ def _closure(shelf: Shelf, chunks: Sequence[Chunk]) -> list[Chunk]:
     for owner in list(dict.fromkeys(_class_name(chunk) for chunk in chunks[:3] if _class_name(chunk)))[:2]:
         for name, why in ((owner, "the class it belongs to"), (f"{owner}.__init__", f"constructs {owner.rpartition('.')[2]}")):
             found += [_with(trimmed(chunk), why) for chunk in shelf.symbol(name, 1)]
+        found += _bases(shelf, owner)
     main = chunks[0]
     for chunk in shelf.callers(main, 2):
         found.append(_with(cut(chunk, 24), f"calls {_short(main)}"))
-    return [chunk for chunk in found if chunk.text.strip()]
+    return list({chunk.text: chunk for chunk in reversed(found) if chunk.text.strip()}.values())[::-1]
+
+
+def _bases(shelf: Shelf, owner: str) -> list[Chunk]:
+    """Heads of the bases of a class that are of its own package."""
+    found = []
+    for chunk in shelf.symbol(owner, 1):
+        tree = syntax.tree_of_piece(chunk.text)
+        named = imports.bases(tree, owner.rpartition(".")[2]) if tree is not None else ()
+        for base in named[:3]:
+            known = shelf.symbol(f"{imports.module_of(chunk.path)}.{base}", 1)
+            found += [_with(trimmed(each), f"a base of {_short(chunk)}") for each in known if each.package == chunk.package]
+    return found
 
 
 def _class_name(chunk: Chunk) -> str:

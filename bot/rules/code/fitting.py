@@ -16,19 +16,24 @@ def size(chunks: Sequence[Chunk]) -> int:
 
 
 def fitted(chunks: Sequence[Chunk], lines: int) -> tuple[Chunk, ...]:
-    """The chunks, given most important first, in at most so many lines."""
-    kept = list(chunks)
-    for at in range(len(kept) - 1, 0, -1):
-        if size(kept) <= lines:
-            return tuple(kept)
-        kept[at] = trimmed(kept[at])
-    while len(kept) > 1 and size(kept) > lines and size(kept[:1]) + _SHORTEST < lines:
-        kept.pop()
-    if size(kept) > lines:
-        rest = size(kept[1:])
-        kept[0] = cut(kept[0], max(lines - rest, min(lines, _SHORTEST)))
-        while len(kept) > 1 and size(kept) > lines:
-            kept.pop()
+    """The chunks, given most important first, in at most so many lines: heads of as many as fit, then bodies in order."""
+    kept: list[Chunk] = []
+    left = lines
+    for chunk in chunks:
+        head = trimmed(chunk) if kept or size([chunk]) > left else cut(trimmed(chunk), left)
+        if size([head]) <= left or not kept:
+            kept.append(cut(head, max(left, 1)))
+            left -= size(kept[-1:])
+    whole = {(chunk.path, chunk.start): chunk for chunk in chunks}
+    for at, head in enumerate(kept):
+        full = whole[head.path, head.start]
+        more = size([full]) - size([head])
+        if more > left and left >= _SHORTEST:
+            full = cut(full, size([head]) + left)
+            more = left
+        if more <= left:
+            kept[at] = full
+            left -= more
     return tuple(kept)
 
 

@@ -52,8 +52,8 @@ def lookup(sources: Sources, name: str, limit: int, main: Sequence[str] = ()) ->
     parts = name.split(".")
     others = sorted(sources.named(parts[-1]), key=lambda place: _distance(place, parts, main))
     asked = [place for place in others if len(parts) == 1 or place.dotted.endswith("." + ".".join(parts[-2:]))]
-    if first is None and not asked and len(parts) > 1:
-        asked = [place for place in others if place.dotted.partition(".")[0] == parts[0]]
+    if first is None and not asked:
+        asked = [place for place in others if _through(parts, place.dotted.split("."))]
     found = dict.fromkeys([*([first] if first else []), *asked])
     return tuple(found)[:limit]
 
@@ -139,6 +139,12 @@ def _definition(sources: Sources, path: str, name: str) -> Place | None:
     last = name.rpartition(".")[2]
     found = [place for place in sources.named(last) if place.path == path and place.piece.name == name]
     return found[-1] if found else None
+
+
+def _through(parts: Sequence[str], own: Sequence[str]) -> bool:
+    """Whether the parts stand in this order in a full name: re-exports leave modules out."""
+    left = iter(own)
+    return all(part in left for part in parts)
 
 
 def _distance(place: Place, parts: Sequence[str], main: Sequence[str]) -> tuple[int, int, int, int, int, str, int]:

@@ -39,9 +39,10 @@ def index_words(found: Iterable[str]) -> str:
 
 def query_words(query: str, most: int = 32) -> tuple[str, ...]:
     """The words to look for, each once, in order; words that say nothing are left out unless there are no others."""
-    found = dict.fromkeys(word for name in identifiers(query) for word in index_words((name,)).split())
-    telling = [word for word in found if word not in _STOP and len(word) > 1]
-    return tuple((telling or list(found))[:most])
+    named = identifiers(query)
+    telling = [name for name in named if name.lower() not in _STOP]
+    found = dict.fromkeys(word for name in telling or named for word in index_words((name,)).split() if len(word) > 1)
+    return tuple([word for word in found if not telling or word not in _STOP][:most])
 
 
 def says_nothing(word: str) -> bool:

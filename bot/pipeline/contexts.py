@@ -72,7 +72,7 @@ def ranking(bug: BugReport, issue: Issue, shelf: Shelf, lineage: Sequence[Chunk]
 def _framed(bug: BugReport, shelf: Shelf) -> Iterator[Hint]:
     """Frames of packages, the innermost first."""
     for traceback in bug.tracebacks[:4]:
-        for weight, each in ((9.0, traceback), *((7.0, cause) for cause in traceback.chained[:2])):
+        for weight, each in ((12.0, traceback), *((7.0, cause) for cause in traceback.chained[:2])):
             inside = [frame for frame in reversed(each.frames) if frame.module_path]
             for depth, frame in enumerate(inside[:_FRAMES]):
                 chunk = _of_frame(frame, shelf)
@@ -191,7 +191,7 @@ def _modules(ranked: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
     groups: dict[str, list[Chunk]] = {}
     for chunk in ranked:
         groups.setdefault(chunk.path, []).append(chunk)
-    worth = {path: sum(c.score * 0.35**place for place, c in enumerate(group)) for path, group in groups.items()}
+    worth = {path: sum(c.score * 0.25**place for place, c in enumerate(group)) for path, group in groups.items()}
     ordered = sorted(groups, key=lambda path: (-worth[path], path))
     return [(path, [c for c in groups[path] if c.score >= groups[path][0].score * _FAINT][:_PER_MODULE]) for path in ordered]
 

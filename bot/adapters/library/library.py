@@ -39,8 +39,11 @@ class SqliteLibrary:
         """The shelf of an environment. Raises Stopped, or TransientError when the index cannot be kept."""
         held = holdings.find(environment, packages)
         try:
-            names = self._names(held, cancel)
-            return StoreShelf(_Shards(held, [self._opened(name) for name in names]))
+            try:
+                shards = [self._opened(name) for name in self._names(held, cancel)]
+            except sqlite3.DatabaseError:
+                shards = [self._opened(name) for name in self._names(held, cancel)]
+            return StoreShelf(_Shards(held, shards))
         except (SandboxError, OSError, sqlite3.Error) as error:
             raise TransientError(
                 f"The index of sources cannot be kept: {error}", f"Make room, or empty {self.cache}."
@@ -67,7 +70,7 @@ class SqliteLibrary:
         return sorted(set(names))
 
     def _opened(self, name: str) -> shard.Shard:
-        """A part; one that is damaged is thrown away, so that the next try builds it again."""
+        """A part; one that is damaged is thrown away, so that the second try builds it again."""
         path = self.cache / FOLDER / f"{name}.sqlite"
         try:
             return shard.Shard(path)

@@ -9,6 +9,7 @@ code in question or print constants.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 
 from bot.rules.signatures.observed import MARK
 
@@ -105,8 +106,9 @@ class _Reach:
         """The least set of names that holds all that depends on the reported code."""
         touched: set[str] = set()
         flows = [flow for node in ast.walk(self._tree) for flow in _flows(node)]
+        fixed = _constants(self._tree)
         while True:
-            more = {name for names, source in flows if self.depends(source, touched) for name in names} - touched
+            more = {name for names, source in flows if self.depends(source, touched) for name in names} - touched - fixed
             if not more:
                 return touched
             touched |= more
@@ -128,9 +130,31 @@ def _flows(node: ast.AST) -> list[tuple[set[str], ast.AST]]:
     if isinstance(node, ast.Try):
         caught = {handler.name for handler in node.handlers if handler.name}
         return [(caught, statement) for statement in node.body]
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return [(_names(node.func.value), part) for part in (*node.args, *(word.value for word in node.keywords))]
+    if isinstance(node, ast.Call):
+        given = (*node.args, *(word.value for word in node.keywords))
+        # What is handed to the code in question may be changed or called by it: a hook, a spy, a tensor written in place.
+        handed = [({name for part in given for name in _names(part)}, node.func)]
+        held = [(_names(node.func.value), part) for part in given] if isinstance(node.func, ast.Attribute) else []
+        return handed + held
     return []
+
+
+def _constants(tree: ast.Module) -> set[str]:
+    """Names that are only ever set to values nobody can change, such as a number that is handed over."""
+    stored = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    plain = Counter(
+        name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and _immutable(node.value)
+        for target in node.targets
+        for name in _names(target)
+    )
+    return {name for name, times in plain.items() if times == stored[name]}
+
+
+def _immutable(value: ast.expr) -> bool:
+    parts = (part for part in ast.walk(value) if isinstance(part, ast.expr))
+    return all(isinstance(part, ast.Constant | ast.UnaryOp | ast.Tuple) for part in parts)
 
 
 def _inside(node: ast.AST) -> list[tuple[set[str], ast.AST]]:

@@ -133,9 +133,10 @@ def _flows(node: ast.AST) -> list[tuple[set[str], ast.AST]]:
     if isinstance(node, ast.Call):
         given = (*node.args, *(word.value for word in node.keywords))
         # What is handed to the code in question may be changed or called by it: a hook, a spy, a tensor written in place.
-        handed = [({name for part in given for name in _names(part)}, node.func)]
-        held = [(_names(node.func.value), part) for part in given] if isinstance(node.func, ast.Attribute) else []
-        return handed + held
+        handed: list[tuple[set[str], ast.AST]] = [({name for part in given for name in _names(part)}, node.func)]
+        if isinstance(node.func, ast.Attribute):
+            handed += [(_names(node.func.value), part) for part in given]
+        return handed
     return []
 
 

@@ -19,7 +19,7 @@ from bot.pipeline import crashes
 from bot.pipeline.observe import Observation, flatten
 from bot.pipeline.signature import members_of
 from bot.rules import decoys
-from bot.rules.signatures import genuine, observed, staged, values, wording
+from bot.rules.signatures import genuine, observed, staged, values, warned, wording
 
 _ARRAY = 4
 _EVIDENCE = 600
@@ -143,17 +143,14 @@ def _nonfinite(seen: Observation, wanted: NonFiniteSignature, script: Script) ->
 
 
 def _warning(seen: Observation, wanted: WarningSignature) -> Judgement:
-    lines = [
-        line
-        for line in (*seen.errors.splitlines(), *seen.output)
-        if wording.resemblance(wanted.message, line) >= wording.ENOUGH
-    ]
-    if wanted.category:
-        lines = [line for line in lines if wanted.category in line] or lines[:0]
+    lines = warned.lines((*seen.errors.splitlines(), *seen.printed), wanted)
     if len(lines) >= wanted.at_least:
         return _met(f"the reported warning was given {len(lines)} times", lines[0])
+    near = warned.nearest((*seen.errors.splitlines(), *seen.printed))
     return Judgement(
-        match=Match.ABSENT, reason=f"the reported warning was given {len(lines)} times, {wanted.at_least} expected"
+        match=Match.ABSENT,
+        reason=f"the reported warning was given {len(lines)} times, {wanted.at_least} expected",
+        evidence="\n".join(near)[:_EVIDENCE],
     )
 
 

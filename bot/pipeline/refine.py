@@ -16,7 +16,7 @@ from bot.models.plan import Pin, Refined
 from bot.models.signature import AnySignature, CrashSignature, Member, ObservationSignature, Predicate, WarningSignature
 from bot.pipeline import conclude, quoting
 from bot.pipeline.signature import members_of
-from bot.rules.signatures import observed, wording
+from bot.rules.signatures import observed, warned, wording
 from prompts import load
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
@@ -74,7 +74,7 @@ def _signature(data: dict[str, Any], issue: Issue, api: tuple[str, ...], inferre
     if kind == "crash" and data["crash"]:
         return _crash(data["crash"], issue, api, inferred)
     if kind == "warning" and data["warning"]:
-        return _warning(data["warning"], inferred)
+        return _warning(data["warning"], issue, inferred)
     if kind == "observation" and data["observation"]:
         return _observation(data["observation"], api, inferred)
     return None
@@ -105,12 +105,16 @@ def _in_package(path: str, api: tuple[str, ...]) -> bool:
     return path.endswith(".py") and path.split("/", 1)[0].removesuffix(".py") in tops
 
 
-def _warning(row: dict[str, Any], inferred: list[str]) -> WarningSignature | None:
-    message = " ".join(row["message"].split())
-    if len(message) < 8:
+def _warning(row: dict[str, Any], issue: Issue, inferred: list[str]) -> WarningSignature | None:
+    """A category that the report does not name is not asked for: libraries print their warnings in forms of their own."""
+    message, category = " ".join(row["message"].split()), row["category"].strip()
+    if len(message) < warned.SHORTEST:
         return None
+    if not quoting.quoted(message, issue):
+        inferred.append("message")
     inferred.append("at_least")
-    return WarningSignature(category=row["category"].strip(), message=message, at_least=row["at_least"])
+    named = category if category and quoting.mentions(category, issue) else ""
+    return WarningSignature(category=named, message=message, at_least=row["at_least"])
 
 
 def _observation(row: dict[str, Any], api: tuple[str, ...], inferred: list[str]) -> ObservationSignature | None:

@@ -9,12 +9,13 @@ from typing import Literal, Protocol
 
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
+from bot.models.bisect import Commit, Release
 from bot.models.context import Chunk
 from bot.models.dialogue import Answer, Question, Usage
-from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from sandbox.port import RunResult, Sandbox
 
-Stage = Literal["intake", "signature", "environment", "candidates", "search", "confirm", "report"]
+Stage = Literal["intake", "signature", "environment", "candidates", "search", "confirm", "control", "bisect", "report"]
 
 
 class Progress(Record):
@@ -45,6 +46,34 @@ class Builder(Protocol):
 
     def releases(self, name: str) -> tuple[str, ...]:
         """Every version of a distribution that the index still offers, oldest first; empty when unknown."""
+        ...
+
+    def history(self, name: str) -> tuple[Release, ...]:
+        """Every version of a distribution with its day, withdrawn and pre-releases too, lowest first; empty when unknown."""
+        ...
+
+    def changelog(self, name: str) -> str:
+        """A link to a distribution's changes or, failing that, to its home; "" when its metadata names neither."""
+        ...
+
+
+class Commits(Protocol):
+    """Reads the history of a clone. Nothing is checked out or run; a clone that cannot be read raises UserError or
+    TransientError.
+    """
+
+    def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:
+        """The commits on the first-parent line after `older` up to `newer`, oldest first; empty when `newer` does not come
+        after `older`. Raises UserError for a name that is no commit.
+        """
+        ...
+
+    def commit(self, source: RepoSource, ref: str) -> Commit:
+        """The commit that a branch, a tag or an id means, "" for the head of the default branch. Raises UserError."""
+        ...
+
+    def between(self, source: RepoSource, older: str, newer: str, limit: int = 50) -> tuple[Commit, ...]:
+        """The commits between the tags of two releases, newest first, at most `limit`; empty when a release has no tag."""
         ...
 
 
@@ -145,3 +174,4 @@ class Ports:
     probe: Path | None = None
     model: Model | None = None
     library: Library | None = None
+    commits: Commits | None = None

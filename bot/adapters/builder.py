@@ -18,7 +18,9 @@ from bot.adapters.ladder import Draft, World
 from bot.adapters.record import outcome
 from bot.adapters.torch import Torch
 from bot.errors import BuildError, IndexUnreachable, Stopped, TransientError
+from bot.models.bisect import Release
 from bot.models.environment import BuildStep, Environment, EnvironmentSpec, Requirement, Rung
+from bot.rules import releases
 from bot.rules.packages import companions, complaints, pythons, versions
 from sandbox import indexes, interpreters
 from sandbox.cache import Cache, DiskFull
@@ -61,6 +63,29 @@ class UvBuilder:
             return tuple(str(each.version) for each in self._index.releases(name) if not each.yanked)
         except IndexUnreachable:
             return ()
+
+    def history(self, name: str) -> tuple[Release, ...]:
+        """Every version with its day, withdrawn and pre-releases too, lowest first; empty when unknown."""
+        try:
+            found = self._index.releases(name)
+        except IndexUnreachable:
+            return ()
+        return tuple(
+            Release(
+                version=str(each.version),
+                uploaded_at=each.uploaded,
+                yanked=each.yanked,
+                prerelease=each.version.is_prerelease,
+            )
+            for each in found
+        )
+
+    def changelog(self, name: str) -> str:
+        """A link to a distribution's changes or, failing that, to its home; "" when its metadata names neither."""
+        try:
+            return releases.changelog(self._index.links(name))
+        except IndexUnreachable:
+            return ""
 
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:
         """Build or fetch from the cache. Raises BuildError with the ladder of tries, IndexUnreachable, or Stopped."""

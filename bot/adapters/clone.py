@@ -83,6 +83,7 @@ class Git:
     environ: dict[str, str]
     timeout_s: float = 600.0
     credentials: Credentials | None = None
+    _whole: set[str] = field(default_factory=set, init=False)
 
     def checkout(self, source: RepoSource, before: datetime | None) -> Checkout:
         """The asked commit, else the newest of before a day. Raises UserError when there is none."""
@@ -94,6 +95,18 @@ class Git:
             self._fetch(place, store, source.ref, local)
             commit = source.commit or self._commit(store, source.ref, before)
             return Checkout(self._tree(store, commit), commit, self._described(store, commit))
+
+    def history(self, source: RepoSource, *argv: str) -> Completed:
+        """What a reading command of git says about the whole history of a repository, its exit code included."""
+        place, local = _place(source)
+        store = self.cache.folder("repos") / hashlib.sha256(place.encode()).hexdigest()[:16]
+        with self.cache.guarded(f"repo-{store.name}"):
+            if place not in self._whole:
+                if (store / "shallow").exists():  # one commit was fetched before: its ancestors would stay hidden
+                    shutil.rmtree(store)
+                self._fetch(place, store, "", local)
+                self._whole.add(place)
+            return self._git(store, *argv, check=False)
 
     def _fetch(self, place: str, store: Path, ref: str, local: bool) -> None:
         if not (store / "HEAD").exists():

@@ -7,6 +7,8 @@ import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
+from email.message import Message
+from email.parser import Parser
 from html.parser import HTMLParser
 from pathlib import Path
 from threading import Lock
@@ -81,6 +83,34 @@ class PackageIndex:
                 self._known[name] = _grouped(files)
             return self._known[name]
 
+    def links(self, name: str) -> dict[str, str]:
+        """The addresses that the newest release names for its project, by their labels; empty where no index tells.
+
+        Asked of the JSON page that indexes keep beside the simple one, else of the metadata beside a wheel (PEP 658).
+        """
+        found = self._index_links(name)
+        return found or self._wheel_links(name)
+
+    def _index_links(self, name: str) -> dict[str, str]:
+        base = self.indexes.index.rstrip("/")
+        if self.indexes.offline or not base.startswith("http") or not base.endswith("/simple"):
+            return {}
+        answer = self._get(f"{base.removesuffix('/simple')}/pypi/{name}/json")
+        try:
+            info = answer.json()["info"] if answer.is_success else {}
+        except (ValueError, KeyError, TypeError):
+            return {}
+        return _texts({**(info.get("project_urls") or {}), **({"home": info["home_page"]} if info.get("home_page") else {})})
+
+    def _wheel_links(self, name: str) -> dict[str, str]:
+        wheels = [file for each in self.releases(name)[-1:] for file in each.files if file.name.endswith(".whl")]
+        if not wheels or not wheels[0].url.startswith("http"):
+            return {}
+        answer = self._get(f"{wheels[0].url}.metadata")
+        metadata = Parser().parsestr(answer.text, headersonly=True) if answer.is_success else Message()
+        named = (str(each).partition(",") for each in metadata.get_all("Project-URL", []))
+        return {label.strip(): url.strip() for label, _, url in named}
+
     def download(self, file: File) -> bytes:
         """The bytes of a file, held against its hash."""
         if urlsplit(file.url).scheme == "file":
@@ -129,6 +159,10 @@ def _from_json(page: Any, base: str) -> Iterator[File]:
             uploaded=_time(entry.get("upload-time")),
             yanked=bool(entry.get("yanked")),
         )
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str]:
+    return {name: value for name, value in values.items() if isinstance(name, str) and isinstance(value, str)}
 
 
 class _Links(HTMLParser):

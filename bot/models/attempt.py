@@ -110,7 +110,7 @@ class Attempt(Record):
     """A script that was run, and how it was judged. `purpose` tells searching from confirming."""
 
     number: int
-    purpose: Literal["search", "confirm", "repeat", "contrast"]
+    purpose: Literal["search", "confirm", "repeat", "contrast", "control", "bisect"]
     script: str
     origin: str
     environment: str

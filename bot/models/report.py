@@ -6,6 +6,7 @@ from typing import Literal
 
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
+from bot.models.bisect import Bisection
 from bot.models.bug import BugReport
 from bot.models.dialogue import Usage
 from bot.models.environment import Environment, EnvironmentSpec
@@ -56,3 +57,4 @@ class Report(Record):
     reconstruction: Reconstruction | None = None
     cost: Usage = Usage()
     models: tuple[str, ...] = ()
+    bisection: Bisection | None = None

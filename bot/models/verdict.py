@@ -12,13 +12,35 @@ Determinism = Literal["deterministic", "seed-dependent", "nondeterministic"]
 ControlType = Literal["fixed-version", "fixed-commit", "patched", "surrogate-patch", "last-good-version", "none"]
 
 
+class Effect(Record):
+    """How far failing runs and control runs lie apart: the difference of their failure rates with its 95 % interval and, where
+    the runs printed a number for the reported quantity, Cliff's delta of the two samples.
+    """
+
+    difference: float
+    interval: tuple[float, float]
+    delta: float | None = None
+    values: tuple[float, ...] = ()
+    control_values: tuple[float, ...] = ()
+
+
 class Control(Record):
-    """The twin that should pass. With type "none" a comment says "symptom observed", not "bug confirmed"."""
+    """The twin that should pass. With type "none" a comment says "symptom observed", not "bug confirmed".
+
+    `p` is Fisher's exact test, one-sided. `what` names the twin ("x-lib 1.42.20"); `paired_failures` of `paired_runs` are the
+    failing environment's runs under the same seeds, `environment` is where the control ran and `moved` what else differs.
+    """
 
     type: ControlType = "none"
     runs: int = 0
     failures: int = 0
     p: float | None = None
+    what: str = ""
+    paired_runs: int = 0
+    paired_failures: int = 0
+    effect: Effect | None = None
+    environment: str = ""
+    moved: tuple[str, ...] = ()
 
 
 class _Counted(Record):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from bot.errors import Stopped
 from bot.models.attempt import Attempt, Execution, Judgement, Script
+from bot.models.bisect import Bisection
 from bot.models.bug import BugReport, Mend
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.job import Job
@@ -36,6 +37,7 @@ class Desk:
     seconds: dict[str, float] = field(default_factory=dict)
     built: dict[str, Environment] = field(default_factory=dict)
     reconstruction: Reconstruction | None = None
+    bisection: Bisection | None = None
     spent: str = ""
     last: RunResult | None = None
 

@@ -28,7 +28,7 @@ def specify(report: BugReport, issue: Issue, options: Options, source: str) -> E
     """The environment that a report describes: options, then claims, then the date, for what the program imports."""
     claims = said.gathered(report)
     wanted = _asked(options)
-    target = _under_test(report, issue, source, claims)
+    target = _published(report, issue, source, claims)
     for name, reason, rung in (*target, *_imported(source, issue.created_at)):
         wanted.setdefault(name, _pinned(name, reason, rung, claims, issue.created_at))
     variables = backends.add(wanted, source, issue.created_at, lambda name, why: _pinned(name, why, Rung.IMPORT, claims, None))
@@ -80,14 +80,14 @@ def alternatives(
     Another version that the report names; the newest release of before the report where a version was named; the release
     before the one that was tried, and the one after it where the builder's list of releases is at hand.
     """
-    target = _target(spec, report, issue)
+    target = under_test(spec, report, issue)
     if target is None:
         return ()
     tried = versions.pinned(target.specifier) or (built.version(target.name) if built else "")
     options = _others(target, report, issue, tried, releases)
     fresh = [each for each in options if each.specifier != target.specifier]
     unique = {each.specifier: each for each in fresh}
-    return tuple(_replaced(spec, each) for each in list(unique.values())[:2])
+    return tuple(at_version(spec, each) for each in list(unique.values())[:2])
 
 
 def _others(target: Requirement, report: BugReport, issue: Issue, tried: str, releases: tuple[str, ...]) -> list[Requirement]:
@@ -112,7 +112,7 @@ def _with(target: Requirement, specifier: str, rung: Rung, reason: str) -> Requi
     return target.model_copy(update={"specifier": specifier, "rung": rung, "reason": reason})
 
 
-def _replaced(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:
+def at_version(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:
     """The spec with the package under test at another version. Packages that share its version go along."""
     followers = {name for pair in companions.SHARED_VERSIONS if new.name in pair for name in pair if name != new.name}
     changed = tuple(
@@ -123,7 +123,7 @@ def _replaced(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:
     return spec.model_copy(update={"requirements": changed, "constraints": bounds, "repo": None})
 
 
-def _target(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requirement | None:
+def under_test(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requirement | None:
     """The requirement for the package under test: the repository's, else the one whose frame raised, else the first named."""
     names = [_installed_name(repositories.distribution_of(issue.repository)[0])]
     frames = (frame for trace in report.tracebacks for frame in trace.frames[::-1] if frame.package)
@@ -160,7 +160,7 @@ def _imported(source: str, at: datetime | None) -> list[tuple[str, str, Rung]]:
     ]
 
 
-def _under_test(report: BugReport, issue: Issue, source: str, claims: Claims) -> list[tuple[str, str, Rung]]:
+def _published(report: BugReport, issue: Issue, source: str, claims: Claims) -> list[tuple[str, str, Rung]]:
     """The repository's own distribution. One that is only guessed from the repository's name needs a second sign."""
     name, known = repositories.distribution_of(issue.repository)
     if not name:

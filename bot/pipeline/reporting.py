@@ -44,6 +44,7 @@ def report(desk: Desk, verdict: AnyVerdict, asking: Asking | None = None) -> Rep
         reconstruction=desk.reconstruction,
         cost=asking.usage if asking is not None else Usage(),
         models=_models(asking),
+        bisection=desk.bisection,
     )
 
 

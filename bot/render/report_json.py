@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from bot.models.attempt import Attempt
+from bot.models.bisect import Bisection
 from bot.models.environment import BuildStep, Claimed, Rung
 from bot.models.report import Claim, Comparison, Report
 from bot.models.signature import signature_hash
@@ -129,7 +130,7 @@ class Published(_Out):
     attempts: tuple[Attempt, ...]
     claims: tuple[Claim, ...]
     notes: tuple[str, ...]
-    bisect: None = None
+    bisect: Bisection | None = None
     diagnosis: None = None
     patch: None = None
     cost: CostOut = CostOut()
@@ -151,6 +152,7 @@ def published(report: Report) -> Published:
         attempts=report.attempts,
         claims=report.claims,
         notes=report.notes,
+        bisect=report.bisection,
         seconds=report.seconds,
         sandbox=report.sandbox or None,
         versions=VersionsOut(reprise=report.version, prompts=report.prompts),

@@ -1,7 +1,7 @@
 """Fakes, shipped beside the ports they stand for and held to the same contract tests as the real things."""
 
 from bot.testing.endpoint import FakeEndpoint
-from bot.testing.engine import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
+from bot.testing.engine import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryRecorder
 from bot.testing.github import FakeGitHub
 from bot.testing.library import FakeLibrary, FakeShelf
 from bot.testing.model import ScriptedModel
@@ -10,6 +10,7 @@ from bot.testing.store import MemoryStore
 
 __all__ = [
     "FakeBuilder",
+    "FakeCommits",
     "FakeEndpoint",
     "FakeGitHub",
     "FakeLibrary",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from threading import Event
 
-from bot.errors import BuildError, Stopped
+from bot.errors import BuildError, Stopped, UserError
 from bot.models.attempt import Attempt, Script
-from bot.models.environment import BuildStep, Environment, EnvironmentSpec, Package
+from bot.models.bisect import Commit, Release
+from bot.models.environment import BuildStep, Environment, EnvironmentSpec, Package, RepoSource
 from bot.ports import Progress
 from sandbox.port import RunResult
 
@@ -20,13 +22,16 @@ class FakeBuilder:
     """Builds nothing: every requirement counts as installed, at the version its specifier names, else the newest it knows.
 
     `failing` maps a distribution name to the first cause with which a build that asks for it fails; `on_build` replaces the
-    whole answer. `built` lists what was asked for, in order.
+    whole answer. `released` and `changelogs` are what the index says of a distribution. `built` lists what was asked for, in
+    order.
     """
 
     known: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     failing: Mapping[str, str] = field(default_factory=dict)
     on_build: Build | None = None
     built: list[EnvironmentSpec] = field(default_factory=list)
+    released: Mapping[str, tuple[Release, ...]] = field(default_factory=dict)
+    changelogs: Mapping[str, str] = field(default_factory=dict)
 
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:
         """Answer at once with a made-up environment, or with the failure that was asked for."""
@@ -45,7 +50,7 @@ class FakeBuilder:
         )
         lock = "".join(f"{package.name}=={package.version}\n" for package in packages)
         return Environment(
-            id=f"fake-{len(self.built)}",
+            id=f"fake-{hashlib.sha256(spec.model_dump_json().encode()).hexdigest()[:16]}",
             python=spec.python,
             interpreter="python3",
             packages=packages,
@@ -58,10 +63,48 @@ class FakeBuilder:
         """The versions this fake was told about."""
         return self.known.get(name, ())
 
+    def history(self, name: str) -> tuple[Release, ...]:
+        """The releases this fake was told about; those it knows by version only have no day."""
+        return self.released.get(name) or tuple(Release(version=each) for each in self.known.get(name, ()))
+
+    def changelog(self, name: str) -> str:
+        """The link this fake was told about."""
+        return self.changelogs.get(name, "")
+
     def _version(self, name: str, specifier: str) -> str:
         if specifier.startswith("==") and "*" not in specifier:
             return specifier.removeprefix("==").strip()
         return (self.known.get(name) or ("1.0",))[-1]
+
+
+@dataclass
+class FakeCommits:
+    """A history of one line: `commits` oldest first, `tags` the commits' ids by the version they are tagged with."""
+
+    commits: tuple[Commit, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+    def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:  # noqa: ARG002 - one repository
+        """What lies after one commit up to another."""
+        first, last = self._place(older), self._place(newer)
+        return self.commits[first + 1 : last + 1]
+
+    def commit(self, source: RepoSource, ref: str) -> Commit:  # noqa: ARG002 - one repository
+        """The commit of an id or a tag, "" for the last one."""
+        return self.commits[self._place(ref)] if ref else self.commits[-1]
+
+    def between(self, source: RepoSource, older: str, newer: str, limit: int = 50) -> tuple[Commit, ...]:
+        """What lies between two tags, newest first."""
+        if older not in self.tags or newer not in self.tags:
+            return ()
+        return self.line(source, older, newer)[::-1][:limit]
+
+    def _place(self, ref: str) -> int:
+        wanted = self.tags.get(ref, ref)
+        found = [at for at, each in enumerate(self.commits) if each.id.startswith(wanted)]
+        if len(found) != 1:
+            raise UserError(f"The repository has no {ref}.", "Look up the branch, tag or commit.")
+        return found[0]
 
 
 @dataclass

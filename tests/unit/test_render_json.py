@@ -51,7 +51,7 @@ def test_a_reproduced_report_in_full() -> None:
     report = load("reproduced")
     data = report_json(report)
     verdict = data["verdict"]
-    assert verdict["control"] == {"type": "none", "runs": 0, "failures": 0, "p": None}
+    assert verdict["control"].items() >= {"type": "none", "runs": 0, "failures": 0, "p": None}.items()
     assert (verdict["runs"], verdict["failures"], verdict["interval"]) == (2, 2, [0.158, 1.0])
     assert data["signature"]["hash"] == report.signature_hash
     assert data["signature"]["exception"] == "RuntimeError"

@@ -1,0 +1,67 @@
+"""The history of a clone, read with git: one line of commits, and what lies between the tags of two releases."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.adapters.clone import Git
+from bot.errors import TransientError, UserError
+from bot.models.bisect import Commit
+from bot.models.environment import RepoSource
+
+_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+~^-]{0,199}")
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}", re.ASCII)
+_FORMAT = "--format=%H%x09%cI%x09%s"
+_HEAD = "refs/heads/reported"
+_MOST = 20_000
+
+
+@dataclass
+class GitCommits:
+    """Reads clones through one `Git`."""
+
+    git: Git
+
+    def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:
+        """The commits on the first-parent line after `older` up to `newer`, oldest first; empty when `newer` does not come
+        after `older`. Raises UserError for a name that is no commit.
+        """
+        first, last = self.commit(source, older).id, self.commit(source, newer).id
+        if self.git.history(source, "merge-base", "--is-ancestor", first, last).code:
+            return ()
+        return self._log(source, "--first-parent", "--reverse", f"--max-count={_MOST}", f"{first}..{last}")
+
+    def commit(self, source: RepoSource, ref: str) -> Commit:
+        """The commit that a branch, a tag or an id means, "" for the head of the default branch. Raises UserError."""
+        if ref and (not _REF.fullmatch(ref) or ".." in ref):
+            raise UserError(f"{ref!r} is not a git reference.", "Give a branch, a tag or a commit.")
+        for name in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref) if ref else (_HEAD,):
+            done = self.git.history(source, "rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}")
+            if done.code == 0:
+                return self._log(source, "--max-count=1", done.out.strip())[0]
+        raise UserError(f"The repository has no {ref or 'commit'}.", "Look up the branch, tag or commit.")
+
+    def between(self, source: RepoSource, older: str, newer: str, limit: int = 50) -> tuple[Commit, ...]:
+        """The commits between the tags of two releases, newest first, at most `limit`; empty when a release has no tag."""
+        first, last = self._tag(source, older), self._tag(source, newer)
+        if not first or not last:
+            return ()
+        return self._log(source, "--no-merges", f"--max-count={limit}", f"{first}..{last}")
+
+    def _tag(self, source: RepoSource, version: str) -> str:
+        """The tag of a release: its version, with a "v" or a name before it."""
+        if not _VERSION.fullmatch(version):
+            return ""
+        done = self.git.history(source, "for-each-ref", "--format=%(refname)", "refs/tags/")
+        tags = done.out.split() if done.code == 0 else []
+        ends = re.compile(rf"^refs/tags/(?:.*[^0-9.])?{re.escape(version)}$")
+        return min((tag for tag in tags if ends.match(tag)), key=len, default="")
+
+    def _log(self, source: RepoSource, *argv: str) -> tuple[Commit, ...]:
+        done = self.git.history(source, "log", _FORMAT, *argv, "--")
+        if done.code:
+            raise TransientError("git could not read the history of the repository.")
+        rows = (line.split("\t", 2) for line in done.out.splitlines() if line.count("\t") >= 2)
+        return tuple(Commit(id=name, date=datetime.fromisoformat(day), subject=subject[:200]) for name, day, subject in rows)

@@ -1,0 +1,96 @@
+"""Where a failure came in and where it went: releases or commits, the probes made, and the two boundaries."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from bot.models.base import Record
+
+Outcome = Literal["fails", "passes", "untestable", "uninstallable", "undecided"]
+
+
+class Release(Record):
+    """One version of a distribution, as the index offers it. `uploaded_at` is None where the index does not say."""
+
+    version: str
+    uploaded_at: datetime | None = None
+    yanked: bool = False
+    prerelease: bool = False
+
+
+class Commit(Record):
+    """One commit: its full id, the first line of its message and when it was committed."""
+
+    id: str
+    subject: str = ""
+    date: datetime | None = None
+
+
+class Point(Record):
+    """One side of a boundary: a version or a commit, and its date."""
+
+    at: str
+    date: datetime | None = None
+    subject: str = ""
+
+
+class Probe(Record):
+    """What the script did at one release or commit. `runs` are those that decided something, `failures` those as reported;
+    `moved` are other packages that could not stay as they were.
+    """
+
+    at: str
+    date: datetime | None = None
+    outcome: Outcome
+    runs: int = 0
+    failures: int = 0
+    reason: str = ""
+    moved: tuple[str, ...] = ()
+    environment: str = ""
+
+
+class Skipped(Record):
+    """A release or commit that was left out or could not be tested, and why."""
+
+    at: str
+    why: str
+
+
+class Bisection(Record):
+    """A search over the releases of a package, or over the commits of a repository.
+
+    "Introduced" lies between `last_good` and `first_bad`, "fixed" between `last_bad` and `first_fixed`. Where what lies
+    between could not be tested, `introduced_among` (`fixed_among`) names every candidate, the boundary's newer side last; empty
+    when the boundary is exact. `oldest` and `newest` are the outcomes at the two ends of what was searched. `risk` bounds the
+    chance that any probe was misjudged, for a failure that occurs at least at `rate`; `regular` is false when probes contradict
+    a single introduction and a single fix. `introduced_by` and `fixed_by` are the commits between the two sides, where a clone
+    is at hand.
+    """
+
+    package: str
+    over: Literal["releases", "commits"] = "releases"
+    bad: str
+    first_bad: Point | None = None
+    last_good: Point | None = None
+    last_bad: Point | None = None
+    first_fixed: Point | None = None
+    introduced_among: tuple[str, ...] = ()
+    fixed_among: tuple[str, ...] = ()
+    oldest: Outcome | None = None
+    newest: Outcome | None = None
+    probes: tuple[Probe, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    risk: float = 0.0
+    rate: float = 1.0
+    regular: bool = True
+    changelog: str = ""
+    introduced_by: tuple[Commit, ...] = ()
+    fixed_by: tuple[Commit, ...] = ()
+    stopped: str = ""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def dates(self) -> dict[str, datetime]:
+        """The dates of everything that was probed, where they are known."""
+        return {probe.at: probe.date for probe in self.probes if probe.date is not None}

@@ -1,0 +1,280 @@
+"""A confirmed failure → its control: the same program where it should pass, in turn with the failing one, seed by seed.
+
+What fails there too, or fails for another reason, is no control; the next candidate is tried. See reproduction.md, section 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from bot.errors import Stopped, TransientError, UserError
+from bot.models.attempt import Judgement, Match, Script
+from bot.models.base import Record
+from bot.models.bisect import Release
+from bot.models.bug import BugReport, VersionClaim
+from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.report import Claim
+from bot.models.signature import ObservationSignature
+from bot.models.verdict import Control, ControlType, Effect
+from bot.pipeline import claimed, environment, twins
+from bot.pipeline.desk import Desk
+from bot.pipeline.signature import members_of
+from bot.rules import exact, releases
+from bot.rules.packages import versions
+
+_ENOUGH = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A twin that may pass. `ways` are specs, the closest to the failing environment first; `script` replaces the failing one
+    (a surrogate patch of it), None for the same.
+    """
+
+    type: ControlType
+    what: str
+    ways: tuple[EnvironmentSpec, ...]
+    package: str = ""
+    version: str = ""
+    claim: VersionClaim | None = None
+    script: Script | None = None
+
+
+class Controlled(Record):
+    """A control and where it ran. `attempts` are the numbers of its runs; `claims` what the report says that they bear on."""
+
+    control: Control = Control()
+    spec: EnvironmentSpec | None = None
+    attempts: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    claims: tuple[Claim, ...] = ()
+
+
+@dataclass(slots=True)
+class _Side:
+    """The runs of one environment by seed."""
+
+    script: Script
+    built: Environment
+    change: str
+    seen: dict[int, Judgement] = field(default_factory=dict)
+
+    @property
+    def failures(self) -> int:
+        return sum(run.match is Match.MET for run in self.seen.values())
+
+
+def control(
+    desk: Desk,
+    script: Script,
+    spec: EnvironmentSpec,
+    built: Environment,
+    bug: BugReport,
+    *,
+    fix: str = "",
+    surrogates: tuple[Candidate, ...] = (),
+    seconds: float = 600.0,
+) -> Controlled:
+    """The first candidate that passes where the failing environment fails, with the counts of both.
+
+    `fix` is the commit of the merged fix, where one is known and a clone is at hand; `surrogates` are tried last. No new
+    candidate and no new pair is begun after `seconds`. What the desk shows is as before; being stopped ends with what there is.
+    """
+    shown = (desk.spec, desk.environment, desk.script)
+    work = _Work(desk, script, spec, built, bug, desk.ports.clock() + seconds)
+    try:
+        with desk.stage("control", "looking for a version that works"):
+            return work.first(fix, surrogates)
+    except Stopped:
+        work.notes.append("stopped on request while a control was run")
+        return Controlled(notes=tuple(work.notes), claims=tuple(work.claims), attempts=tuple(work.numbers))
+    finally:
+        desk.spec, desk.environment, desk.script = shown
+
+
+class _Work:
+    """One search for a control."""
+
+    def __init__(
+        self, desk: Desk, script: Script, spec: EnvironmentSpec, built: Environment, bug: BugReport, until: float
+    ) -> None:
+        self.desk, self.script, self.spec, self.built, self.bug, self.until = desk, script, spec, built, bug, until
+        self.notes: list[str] = []
+        self.claims: list[Claim] = []
+        self.numbers: list[int] = []
+
+    def first(self, fix: str, surrogates: tuple[Candidate, ...]) -> Controlled:
+        failing = _Side(self.script, self.built, "as reported", _confirmed(self.desk, self.script, self.built))
+        wanted = exact.pairs(failing.failures, len(failing.seen), most=max(5, self.desk.job.options.max_runs))
+        for candidate in self._candidates(fix, surrogates):
+            if self.desk.ports.clock() > self.until:
+                self.notes.append("the time for a control was up")
+                break
+            found = self._tried(candidate, failing, wanted)
+            if found is not None:
+                return found
+        return Controlled(notes=tuple(self.notes), claims=tuple(self.claims), attempts=tuple(self.numbers))
+
+    def _tried(self, candidate: Candidate, failing: _Side, wanted: int) -> Controlled | None:
+        """The candidate's control, None when it is none; notes and claims say why."""
+        self.desk.say("control", f"control: {candidate.what}")
+        twin = twins.build(self.desk, candidate.ways, candidate.package, candidate.version)
+        if isinstance(twin, str):
+            self.notes.append(f"no control with {candidate.what}: {twin}")
+            self._bears(candidate, None, twin)
+            return None
+        spec, built = twin
+        if built.id == self.built.id and candidate.script is None and built.commit == self.built.commit:
+            return None
+        passing = _Side(candidate.script or self.script, built, f"control: {candidate.what}")
+        why = self._alternate(failing, passing, wanted)
+        if why:
+            self.notes.append(f"no control with {candidate.what}: {why}")
+        failed = any(run.match is Match.MET for run in passing.seen.values())
+        counts = f"{candidate.what}: {passing.failures} of {len(passing.seen)} failed as reported"
+        self._bears(candidate, False if failed else None if why else True, why or counts)
+        if why or not passing.seen:
+            return None
+        return Controlled(
+            control=self._counted(candidate, failing, passing),
+            spec=spec,
+            attempts=tuple(self.numbers),
+            notes=tuple(self.notes),
+            claims=tuple(self.claims),
+        )
+
+    def _alternate(self, failing: _Side, passing: _Side, wanted: int) -> str:
+        """Run both sides in turn under the same seeds; why the twin is no control, "" when it is one."""
+        first = self.desk.job.options.seed + 1
+        for done, seed in enumerate(range(first, first + wanted)):
+            if done and self.desk.ports.clock() > self.until:
+                self.notes.append(f"the time for a control was up after {done} of {wanted} pairs")
+                break
+            self.desk.say("control", passing.change, done + 1, wanted)
+            if seed not in failing.seen:
+                failing.seen[seed] = self._run(failing, seed)
+            judgement = passing.seen[seed] = self._run(passing, seed)
+            if judgement.match is Match.MET:
+                return "it fails there too"
+            if judgement.match is not Match.ABSENT:
+                return f"it does not come to its end there: {_words(judgement)}"
+        return ""
+
+    def _run(self, side: _Side, seed: int) -> Judgement:
+        judgement = self.desk.run(side.script, side.built, seed, "control", side.change)
+        self.numbers.append(len(self.desk.attempts))
+        return judgement
+
+    def _counted(self, candidate: Candidate, failing: _Side, passing: _Side) -> Control:
+        paired = [run for seed, run in failing.seen.items() if seed in passing.seen]
+        failures, runs = sum(run.match is Match.MET for run in paired), len(paired)
+        return Control(
+            type=candidate.type,
+            runs=len(passing.seen),
+            failures=passing.failures,
+            p=exact.one_sided(failures, runs, passing.failures, len(passing.seen)),
+            what=candidate.what,
+            paired_runs=runs,
+            paired_failures=failures,
+            effect=self._effect(paired, passing),
+            environment=passing.built.id,
+            moved=twins.moved(self.built, passing.built, candidate.package),
+        )
+
+    def _effect(self, paired: list[Judgement], passing: _Side) -> Effect:
+        failures = sum(run.match is Match.MET for run in paired)
+        gap, low, high = exact.difference(failures, len(paired), passing.failures, len(passing.seen))
+        ours, theirs = self._values(paired), self._values(list(passing.seen.values()))
+        return Effect(
+            difference=gap,
+            interval=(low, high),
+            delta=exact.cliffs_delta(ours, theirs) if ours and theirs else None,
+            values=ours,
+            control_values=theirs,
+        )
+
+    def _values(self, runs: list[Judgement]) -> tuple[float, ...]:
+        """The numbers that the runs observed; none when any of them is no number."""
+        assert self.desk.signature is not None
+        if not any(isinstance(member, ObservationSignature) for member in members_of(self.desk.signature)):
+            return ()
+        try:
+            return tuple(float(run.evidence.partition(" = ")[2]) for run in runs)
+        except ValueError:
+            return ()
+
+    def _bears(self, candidate: Candidate, holds: bool | None, evidence: str) -> None:
+        if candidate.claim is not None:
+            self.claims.append(Claim(text=claimed.works(candidate.claim), holds=holds, evidence=evidence))
+
+    def _candidates(self, fix: str, surrogates: tuple[Candidate, ...]) -> Iterator[Candidate]:
+        """What is at hand, the reporter's word first; each is built only when its turn comes."""
+        target = environment.under_test(self.spec, self.bug, self.desk.job.issue)
+        package = target.name if target is not None else ""
+        yield from self._said(package)
+        history = self.desk.ports.builder.history(package) if package else ()
+        here = self.built.version(package)
+        newest = releases.newest(history)
+        if newest is not None and here and releases.older(here, newest.version):
+            yield self._at("fixed-version", package, newest, "the newest release")
+        if history and here and (last := releases.before(history, _first_named(self.bug, package, here))) is not None:
+            yield self._at("last-good-version", package, last, "the release before the first that is said to fail")
+        yield from self._merged(fix)
+        yield from surrogates
+
+    def _said(self, package: str) -> Iterator[Candidate]:
+        """The versions that the report calls good, those of the package under test first."""
+        rows = [(claimed.name_of(each, self.built), each) for each in self.bug.works_in]
+        for name, claim in sorted(rows, key=lambda row: row[0] != package):
+            history = self.desk.ports.builder.history(name) if name else ()
+            meant = claimed.meant(claim, history)
+            here = self.built.version(name)
+            if meant is None or not here or releases.same(meant.version, here):
+                continue
+            kind: ControlType = "last-good-version" if releases.older(meant.version, here) else "fixed-version"
+            yield self._at(kind, name, meant, f"the report says that {claim.version} works", claim)
+
+    def _at(self, kind: ControlType, name: str, release: Release, why: str, claim: VersionClaim | None = None) -> Candidate:
+        ways = twins.at_release(self.spec, self.built, name, release, why)
+        return Candidate(kind, f"{name} {release.version}", ways, name, release.version, claim)
+
+    def _merged(self, fix: str) -> Iterator[Candidate]:
+        """The merged fix, where a commit is named and a clone is at hand."""
+        source, commits = self.spec.repo or claimed.clone(self.desk.job.options), self.desk.ports.commits
+        if not fix or source is None or commits is None:
+            return
+        try:
+            found = commits.commit(source, fix)
+        except (UserError, TransientError) as error:
+            self.notes.append(f"no control with the commit of the fix: {error}")
+            return
+        at = self.spec.model_copy(update={"repo": source})
+        yield Candidate("fixed-commit", f"commit {found.id[:12]}", (twins.at_commit(at, found.id),))
+
+
+def _confirmed(desk: Desk, script: Script, built: Environment) -> dict[int, Judgement]:
+    """The confirming runs of this program in this environment, by their seeds."""
+    rows = (row for row in desk.attempts if row.purpose == "confirm")
+    same = (row for row in rows if row.script == script.digest and row.environment == built.id)
+    return {row.execution.seed: row.judgement for row in same if row.execution.seed is not None}
+
+
+def _first_named(bug: BugReport, package: str, here: str) -> str:
+    """The oldest version of the package that the report names as failing, the built one included."""
+    named = [here]
+    for claim in bug.versions:
+        exactly = versions.pinned(versions.specifier(claim.version, claim.source) or "")
+        if exactly and claimed.same_package(claim.name, package) and releases.older(exactly, named[0]):
+            named[0] = exactly
+    return named[0]
+
+
+def _words(judgement: Judgement) -> str:
+    """What a run shows in one line: the exception it ended with, else the reason."""
+    return next(iter(judgement.evidence.splitlines()), "")[:200] or judgement.reason
+
+
+def convincing(found: Controlled) -> bool:
+    """Whether the control sets the failure apart at the usual level."""
+    return found.control.p is not None and found.control.p <= _ENOUGH

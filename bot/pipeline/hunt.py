@@ -1,0 +1,269 @@
+"""The probes of one bisection: which places were run, how often each failed, and what that says of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from itertools import count, islice
+
+from bot.errors import Stopped
+from bot.models.attempt import Match, Script
+from bot.models.bisect import Outcome, Probe
+from bot.models.environment import Environment, EnvironmentSpec
+from bot.pipeline import twins
+from bot.pipeline.ahead import Ahead
+from bot.pipeline.desk import Desk
+from bot.rules import odds
+from bot.rules.bisecting import Edge, Seen, bracket, following
+from bot.rules.odds import Tally
+from bot.rules.statistics import SequentialTest
+
+_SEEN: dict[Outcome, Seen] = {"fails": "bad", "passes": "good"}
+_FRESH = {"confirm", "control", "bisect"}
+_MOST_RUNS = 80
+"""At one place, before it is left undecided."""
+
+
+@dataclass(slots=True)
+class Place:
+    """A release or commit on the line. `ways` are the specs to have it by, the closest to the known bad one first."""
+
+    name: str
+    date: datetime | None
+    ways: Callable[[], tuple[EnvironmentSpec, ...]]
+    subject: str = ""
+
+
+@dataclass(slots=True)
+class _Visit:
+    """What is known of one place."""
+
+    built: Environment | None = None
+    tally: Tally = field(default_factory=Tally)
+    why: str = ""
+
+
+class _OutOfTime(Exception):
+    """The time is up."""
+
+
+class Hunt:
+    """Probes of places on one line, `bad` the one that is known to fail. Outcomes are read off the counts anew after each run,
+    because a failure that turns out to be rarer than it seemed asks for more runs at places that were settled before.
+    """
+
+    def __init__(
+        self,
+        desk: Desk,
+        script: Script,
+        built: Environment,
+        places: list[Place],
+        bad: int,
+        package: str,
+        ahead: Ahead,
+        *,
+        seconds: float,
+        risk: float,
+    ) -> None:
+        self.desk, self.script, self.built, self.places, self.bad, self.package = desk, script, built, places, bad, package
+        self.ahead, self.risk, self.stopped = ahead, risk, ""
+        self._until = desk.ports.clock() + seconds
+        self._visits: dict[int, _Visit] = {}
+        self._asked: list[int] = []
+        self._seeds: list[int] = []
+        self._used: set[int] = set()
+        if package:
+            self._visits[bad] = _Visit(built=built, tally=self._before())
+
+    @property
+    def rate(self) -> float:
+        """What the failure is taken to occur at least at."""
+        return odds.rate(visit.tally for visit in self._visits.values())
+
+    def edge(self, way: int, hints: tuple[int, ...] = ()) -> Edge:
+        """The boundary in one direction, -1 to older and 1 to newer places; as far as it is known when it has to stop."""
+        size = self.bad if way < 0 else len(self.places) - 1 - self.bad
+        try:
+            self._refer()
+            while not self.stopped:
+                step = following(size, self._known(way), hints)
+                if isinstance(step, Edge):
+                    return step
+                self._look_ahead(way, step, size, hints)
+                self._probe(self.bad + way * step)
+        except Stopped:
+            self.stopped = "stopped on request"
+        except _OutOfTime:
+            self.stopped = "the time for it was up"
+        return bracket(size, self._known(way))
+
+    def known_bad_fails(self) -> bool:
+        """Whether the place that is said to fail does."""
+        try:
+            self._probe(self.bad)
+        except Stopped:
+            self.stopped = "stopped on request"
+        except _OutOfTime:
+            self.stopped = "the time for it was up"
+        if not self.stopped and self.outcome(self.bad) != "fails":
+            self.stopped = f"{self._short(self.bad)} does not fail: {self._visits[self.bad].why or self.outcome(self.bad)}"
+        return not self.stopped
+
+    def outcome(self, at: int) -> Outcome | None:
+        """What is known of a place; None when it was not tried."""
+        visit = self._visits.get(at)
+        if at == self.bad and self.package:
+            return "fails"
+        if visit is None:
+            return None
+        if visit.built is None:
+            return "uninstallable" if visit.why else None
+        if visit.tally.hopeless:
+            return "untestable"
+        decided = self._test().decide(visit.tally.failures, visit.tally.runs)
+        if decided == "undecided":
+            return "undecided" if visit.tally.runs else None
+        return decided
+
+    def seen(self) -> dict[int, Seen]:
+        """Every settled place by its distance from the known bad one, older ones negative."""
+        return {at - self.bad: seen for at in self._visits if (seen := self._settled(at)) is not None}
+
+    def probes(self) -> tuple[Probe, ...]:
+        """Everything that was tried, in the order of the line."""
+        rows = []
+        for at, visit in sorted(self._visits.items()):
+            outcome, place, built = self.outcome(at), self.places[at], visit.built
+            if outcome is not None:
+                rows.append(
+                    Probe(
+                        at=place.name,
+                        date=place.date,
+                        outcome=outcome,
+                        runs=visit.tally.runs,
+                        failures=visit.tally.failures,
+                        reason=visit.why,
+                        moved=twins.moved(self.built, built, self.package) if built is not None else (),
+                        environment=built.id if built is not None else "",
+                    )
+                )
+        return tuple(rows)
+
+    def skipped(self) -> list[tuple[str, str]]:
+        """Places where nothing could be told, and why."""
+        return [(probe.at, probe.reason or probe.outcome) for probe in self.probes() if probe.outcome not in _SEEN]
+
+    def risk_taken(self) -> float:
+        """The bound on the chance that any settled probe is wrong."""
+        settled = sum(at != self.bad and seen != "skip" for at in self._visits if (seen := self._settled(at)) is not None)
+        return min(self.risk, settled * self.risk / odds.branches(len(self.places)))
+
+    def _test(self) -> SequentialTest:
+        return odds.test(self.rate, len(self.places), self.risk)
+
+    def _known(self, way: int) -> dict[int, Seen]:
+        places = {(at - self.bad) * way: self._settled(at) for at in self._visits}
+        return {step: seen for step, seen in places.items() if step > 0 and seen is not None}
+
+    def _settled(self, at: int) -> Seen | None:
+        """What a place counts as for the search, None while more runs may tell."""
+        outcome, visit = self.outcome(at), self._visits[at]
+        if outcome in _SEEN:
+            return _SEEN[outcome]
+        capped = visit.tally.runs + visit.tally.others >= _MOST_RUNS
+        return "skip" if capped or outcome in {"untestable", "uninstallable"} else None
+
+    def _before(self) -> Tally:
+        """The fresh runs that were made of this very program in this very environment."""
+        tally = Tally()
+        for row in self.desk.attempts:
+            same = row.script == self.script.digest and row.environment == self.built.id and row.purpose in _FRESH
+            if same and row.execution.seed is not None:
+                self._used.add(row.execution.seed)
+            if same and row.judgement.match in {Match.MET, Match.ABSENT}:
+                tally.runs += 1
+                tally.failures += row.judgement.match is Match.MET
+                if row.judgement.match is Match.MET and row.execution.seed is not None:
+                    self._seeds.append(row.execution.seed)
+        return tally
+
+    def _refer(self) -> None:
+        """Enough runs of the known bad place to read the rate from."""
+        visit = self._visits.get(self.bad)
+        if visit is None or visit.built is None:
+            return
+        while visit.tally.runs + visit.tally.others < odds.REFERENCE:
+            seed = next(seed for seed in count(self.desk.job.options.seed + 1) if seed not in self._used)
+            self._used.add(seed)
+            self._once(self.bad, visit, visit.built, seed)
+
+    def _probe(self, at: int) -> None:
+        """Runs at one place until it is settled."""
+        visit = self._visits.setdefault(at, _Visit())
+        if visit.built is None:
+            self._time()
+            self.desk.say("bisect", f"bisect: {self._short(at)}: building", *self._progress(at))
+            found = self._build(at)
+            if isinstance(found, str):
+                visit.why = found
+                self.desk.say("bisect", f"bisect: {self._short(at)}: cannot be had", *self._progress(at))
+                return
+            visit.built = found
+        while self._settled(at) is None:
+            self._once(at, visit, visit.built, self._seed(visit.tally.runs + visit.tally.others))
+        tally, outcome = visit.tally, self.outcome(at)
+        counted = f" ({tally.failures} of {tally.runs})" if outcome in _SEEN else ""
+        self.desk.say("bisect", f"bisect: {self._short(at)}: {outcome}{counted}", *self._progress(at))
+
+    def _once(self, at: int, visit: _Visit, built: Environment, seed: int) -> None:
+        self._time()
+        tally, subject = visit.tally, f"{self.package} {self.places[at].name}".strip()
+        judgement = self.desk.run(self.script, built, seed, "bisect", subject)
+        if judgement.match in {Match.MET, Match.ABSENT}:
+            tally.runs += 1
+            tally.failures += judgement.match is Match.MET
+            return
+        tally.others += 1
+        tally.why = visit.why = (next(iter(judgement.evidence.splitlines()), "") or judgement.reason)[:200]
+        if judgement.match is Match.DECOY:
+            tally.others += 1  # the environment's own failure is there every time
+
+    def _seed(self, turn: int) -> int:
+        """Seeds that are known to fail first: a failure that hangs on the seed is then there at every bad place."""
+        if turn < len(self._seeds):
+            return self._seeds[turn]
+        fresh = (seed for seed in count(self.desk.job.options.seed + 1) if seed not in self._seeds)
+        return next(islice(fresh, turn - len(self._seeds), None))
+
+    def _build(self, at: int) -> Environment | str:
+        place = self.places[at]
+        ways = place.ways()
+        early = self.ahead.take(ways[0], self.desk.ports.cancel)
+        if early is not None:
+            self.desk.built[ways[0].model_dump_json()] = early
+        found = twins.build(self.desk, ways, self.package, place.name)
+        return found if isinstance(found, str) else found[1]
+
+    def _look_ahead(self, way: int, step: int, size: int, hints: tuple[int, ...]) -> None:
+        """Have the environments built that will be wanted next, whichever way this probe goes."""
+        known = self._known(way)
+        for seen in ("bad", "good"):
+            after = following(size, {**known, step: seen}, hints)
+            if not isinstance(after, Edge) and (self.bad + way * after) not in self._visits:
+                self.ahead.start(self.places[self.bad + way * after].ways()[0])
+
+    def _progress(self, at: int) -> tuple[int, int]:
+        if at not in self._asked:
+            self._asked.append(at)
+        total = max(len(self._asked), 2 * len(self.places).bit_length() + 2)
+        return len(self._asked), min(total, len(self.places))
+
+    def _short(self, at: int) -> str:
+        name = self.places[at].name
+        return name if self.package else name[:12]
+
+    def _time(self) -> None:
+        self.desk.stop_if_asked()
+        if self.desk.ports.clock() > self._until:
+            raise _OutOfTime

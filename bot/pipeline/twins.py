@@ -1,0 +1,102 @@
+"""An environment → the same one at another version of one package: everything else stays where it resolves."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from bot.errors import BuildError
+from bot.models.bisect import Release
+from bot.models.environment import Environment, EnvironmentSpec, Requirement, Rung
+from bot.pipeline import environment
+from bot.pipeline.desk import Desk
+from bot.rules import releases
+from bot.rules.packages import companions
+
+_SETTLED = timedelta(days=7)
+_MOST_MOVED = 6
+
+
+def at_release(
+    spec: EnvironmentSpec, built: Environment, package: str, release: Release, reason: str
+) -> tuple[EnvironmentSpec, ...]:
+    """The ways to have a release, the closest first: beside the very packages of `built`, and beside those of its own day."""
+    wanted = _requirement(spec, package, release.version, reason)
+    near = environment.at_version(spec, wanted)
+    fixed = near.model_copy(update={"constraints": (*_as_built(near, built), *_others(near, built))})
+    if release.uploaded_at is None:
+        return (fixed,)
+    free = near.model_copy(update={"exclude_newer": _day(spec.exclude_newer, release.uploaded_at), "constraints": ()})
+    return fixed, free
+
+
+def _requirement(spec: EnvironmentSpec, package: str, version: str, reason: str) -> Requirement:
+    old = next((each for each in spec.requirements if each.name == package), None)
+    extras = old.extras if old is not None else ()
+    return Requirement(name=package, specifier=f"=={version}", extras=extras, rung=Rung.OPTION, reason=reason)
+
+
+def _as_built(spec: EnvironmentSpec, built: Environment) -> tuple[Requirement, ...]:
+    """What was built, as bounds on what the new environment draws; torch comes as it can be had, and versions that are
+    pinned anyway need no bound.
+    """
+    asked = {each.name for each in spec.requirements if each.specifier}
+    free = {*asked, *companions.TORCH_FAMILY, *companions.TENSORFLOW, "setuptools"}
+    return tuple(
+        Requirement(name=each.name, specifier=f"=={each.version}", rung=Rung.DEPENDENCY, reason="as it was")
+        for each in built.packages
+        if each.name not in free and "+" not in each.version and not _follows(each.name, spec)
+    )
+
+
+def _others(spec: EnvironmentSpec, built: Environment) -> tuple[Requirement, ...]:
+    return tuple(each for each in spec.constraints if not built.version(each.name))
+
+
+def _follows(name: str, spec: EnvironmentSpec) -> bool:
+    """Whether a package is released together with one that moves."""
+    moving = {each.name for each in spec.requirements if each.rung is Rung.OPTION}
+    return any(name in pair and moving & set(pair) for pair in companions.SHARED_VERSIONS)
+
+
+def _day(cut_off: datetime | None, uploaded: datetime) -> datetime | None:
+    return None if cut_off is None else uploaded + _SETTLED
+
+
+def at_commit(spec: EnvironmentSpec, commit: str, ref: str = "") -> EnvironmentSpec:
+    """The environment with the repository at a commit."""
+    assert spec.repo is not None
+    return spec.model_copy(update={"repo": spec.repo.model_copy(update={"commit": commit, "ref": ref})})
+
+
+def build(
+    desk: Desk, ways: tuple[EnvironmentSpec, ...], package: str, version: str
+) -> tuple[EnvironmentSpec, Environment] | str:
+    """The first way that can be built and has the version; else why there is none, as a phrase."""
+    why = "it could not be installed"
+    for spec in ways:
+        try:
+            found = desk.build(spec)
+        except BuildError as error:
+            why = str(error)
+            continue
+        if not package or releases.same(found.version(package), version):
+            return spec, found
+        why = f"{found.version(package) or 'nothing'} would be installed in its place"
+    return why
+
+
+def moved(before: Environment, after: Environment, package: str) -> tuple[str, ...]:
+    """What else differs between two environments, in words, at most six rows."""
+    rows = []
+    if _minor(before.python) != _minor(after.python):
+        rows.append(f"Python {before.python} → {after.python}")
+    for each in before.packages:
+        now = after.version(each.name)
+        if each.name != package and now and now != each.version:
+            rows.append(f"{each.name} {each.version} → {now}")
+    more = len(rows) - _MOST_MOVED
+    return (*rows[:_MOST_MOVED], f"{more} more") if more > 0 else tuple(rows)
+
+
+def _minor(python: str) -> str:
+    return ".".join(python.split(".")[:2])

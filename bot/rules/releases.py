@@ -1,0 +1,101 @@
+"""The releases of a package as one line: by the day of their upload, without those that stand beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from packaging.version import InvalidVersion, Version
+
+from bot.models.bisect import Release, Skipped
+
+_LOGS = ("changelog", "changes", "releasenotes", "history", "whatsnew", "news", "release", "releases")
+_HOMES = ("repository", "source", "sourcecode", "homepage", "home", "github", "code")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Releases, oldest first, the place of the one that is known to fail, and what was left out."""
+
+    releases: tuple[Release, ...]
+    bad: int
+    left_out: tuple[Skipped, ...] = ()
+
+
+def line(history: tuple[Release, ...], bad: str, named: Collection[str] = ()) -> Line:
+    """The line on which a version lies. Pre-releases and withdrawn releases are left out unless they are `named`, and so are
+    later patches of earlier lines, which would make the order of days another than that of the code.
+
+    A version that itself is such a patch is seen in the order of versions. One that the index does not have is put in place.
+    """
+    wanted = {_key(each) for each in (bad, *named)}
+    if not any(_key(each.version) == _key(bad) for each in history):
+        history = (*history, Release(version=bad))
+    kept, left_out = list[Release](), list[Skipped]()
+    for each in history:
+        why = "withdrawn" if each.yanked else "a pre-release" if each.prerelease else ""
+        if why and _key(each.version) not in wanted:
+            left_out.append(Skipped(at=each.version, why=why))
+        else:
+            kept.append(each)
+    ordered, beside = _by_day(kept, wanted)
+    left_out += [Skipped(at=each.version, why="a later patch of an earlier line") for each in beside]
+    place = next(at for at, each in enumerate(ordered) if _key(each.version) == _key(bad))
+    return Line(tuple(ordered), place, tuple(left_out))
+
+
+def _by_day(kept: list[Release], wanted: set[Version | str]) -> tuple[list[Release], list[Release]]:
+    by_version = sorted(kept, key=lambda each: _order(each.version))
+    if any(each.uploaded_at is None for each in kept):
+        return by_version, []
+    newest, trunk, beside = None, list[Release](), list[Release]()
+    for each in sorted(by_version, key=lambda each: each.uploaded_at.timestamp() if each.uploaded_at else 0.0):
+        version = _order(each.version)
+        if newest is None or version > newest:
+            newest = version
+            trunk.append(each)
+        else:
+            beside.append(each)
+    if any(_key(each.version) in wanted for each in beside):
+        return by_version, []
+    return trunk, beside
+
+
+def newest(history: tuple[Release, ...]) -> Release | None:
+    """The newest release that is neither withdrawn nor a pre-release: the highest version."""
+    whole = [each for each in history if not each.yanked and not each.prerelease]
+    return max(whole, key=lambda each: _order(each.version), default=None)
+
+
+def before(history: tuple[Release, ...], version: str) -> Release | None:
+    """The release that comes right before a version on its line."""
+    found = line(history, version)
+    return found.releases[found.bad - 1] if found.bad else None
+
+
+def older(version: str, other: str) -> bool:
+    """Whether one version comes before another."""
+    return _order(version) < _order(other)
+
+
+def same(version: str, other: str) -> bool:
+    """Whether two texts name one version, local parts aside ("2.1.0" and "2.1+cpu")."""
+    return _key(version) == _key(other)
+
+
+def changelog(links: dict[str, str]) -> str:
+    """The link to the changes among the links of a project, failing that to its home; "" when there is neither."""
+    plain = {"".join(filter(str.isalpha, name.lower())): url for name, url in links.items() if url.startswith("https://")}
+    return next((plain[name] for name in (*_LOGS, *_HOMES) if name in plain), "")
+
+
+def _key(version: str) -> Version | str:
+    try:
+        return Version(Version(version).public)
+    except InvalidVersion:
+        return version
+
+
+def _order(version: str) -> Version:
+    key = _key(version)
+    return key if isinstance(key, Version) else Version("0")

@@ -19,11 +19,13 @@ _RULES = """Rules for the program:
   configuration, one batch of synthetic data, few steps.
 - It reaches the code in question through the library's public API wherever that is possible.
 - It does not raise, print or assert the reported text by itself, patch the library, or set the observed value by hand.
-- Know your substitutes: dropout (call eval), random initialisation (seed, or compare within one run), default arguments."""
+- Know your substitutes: dropout (call eval), random initialisation (seed, or compare within one run), default arguments.
+- A printed value is built from what the code in question returns, from an object that it made, or from an object that was handed
+  to it; for example `len(wrapper.sampler.calls)` after `wrapper.set_epoch(3)`. A constant is refused before it runs."""
 _TWIN = {
-    True: "It is required here, because the report does not quote the failure: only a twin that passes shows that the reported "
-    "point is the cause.",
-    False: "It may be empty here.",
+    True: "It is required, because the report does not quote the failure: only a twin that passes shows that the reported point is "
+    "the cause.",
+    False: 'It is not required for this report and may be "".',
 }
 
 
@@ -41,18 +43,25 @@ def build(
     system, user = prompt.render(
         rules=_RULES,
         contrast_rule=_TWIN[refined.needs_contrast],
+        twin=checks.twin(refined),
         report=report,
         claim=refined.claim,
         signature=refine.fixed(refined),
         form=checks.form(refined),
         environment=conclude.versions(environment),
         plan=planning.told(plan) if plan is not None else "none",
-        contexts=shelves.contexts(ranked),
+        contexts=shelves.contexts(_chosen(plan, ranked)),
         history=history or "Nothing has been tried yet.",
         left=left,
     )
     messages = (Message(role="system", content=system), Message(role="user", content=user))
     return Question(role="writer", prompt=prompt.id, messages=messages, answer_schema=prompt.schema, most_tokens=6_000)
+
+
+def _chosen(plan: Plan | None, ranked: tuple[Context, ...]) -> tuple[Context, ...]:
+    """The context that the plan rests on; the first two while there is none."""
+    named = tuple(each for each in ranked if plan is not None and each.rank == plan.context)
+    return named or ranked[:2]
 
 
 def parse(data: dict[str, Any]) -> tuple[Action, ...]:

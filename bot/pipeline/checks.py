@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from bot.models.plan import Refined
-from bot.models.signature import ObservationSignature
+from bot.models.signature import ObservationSignature, WarningSignature
 from bot.pipeline.signature import members_of
 from bot.rules.mends import imports
 from bot.rules.signatures import relevance, staged
@@ -93,6 +93,17 @@ def _root(node: ast.expr) -> str:
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
+
+
+def twin(refined: Refined) -> str:
+    """What the twin has to do, as a clause for prompts."""
+    assert refined.signature is not None
+    members = members_of(refined.signature)
+    if any(isinstance(member, ObservationSignature) for member in members):
+        return "it prints its own value under the same name, and what would be right has to hold for it."
+    if any(isinstance(member, WarningSignature) for member in members):
+        return "it has to end normally, with fewer such warnings than count."
+    return "it has to end normally."
 
 
 def form(refined: Refined) -> str:

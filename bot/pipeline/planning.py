@@ -10,7 +10,7 @@ from bot.models.context import Context
 from bot.models.dialogue import Message, Question
 from bot.models.environment import Environment
 from bot.models.plan import Plan, Read, Refined, Search
-from bot.pipeline import conclude, refine, shelves
+from bot.pipeline import checks, conclude, refine, shelves
 from prompts import load
 
 _wishes: TypeAdapter[tuple[Search | Read, ...]] = TypeAdapter(tuple[Search | Read, ...])
@@ -25,6 +25,7 @@ def build(report: str, refined: Refined, environment: Environment, ranked: tuple
         signature=refine.fixed(refined),
         environment=conclude.versions(environment),
         contexts=shelves.contexts(ranked),
+        twin=checks.twin(refined),
     )
     messages = (Message(role="system", content=system), Message(role="user", content=user))
     return Question(role="writer", prompt=prompt.id, messages=messages, answer_schema=prompt.schema, most_tokens=2_000)

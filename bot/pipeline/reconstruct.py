@@ -74,12 +74,13 @@ def reconstruct(desk: Desk, draft: Draft, asking: Asking) -> Found | None:
     """
     assert draft.bug is not None
     try:
-        refined = _refined(desk, draft, asking)
+        bench = _prepared(desk, draft, asking)
+        refined = _refined(bench, draft)
         desk.reconstruction = Reconstruction(refined=refined)
         if refined.signature is None:
             return None
-        desk.signature = refined.signature
-        bench = _prepared(desk, draft, asking, refined)
+        desk.signature, bench.refined = refined.signature, refined
+        _completed(bench, draft)
         _plan(bench)
         return _loop(bench)
     except Spent as error:
@@ -91,31 +92,48 @@ def reconstruct(desk: Desk, draft: Draft, asking: Asking) -> Found | None:
     return None
 
 
-def _refined(desk: Desk, draft: Draft, asking: Asking) -> Refined:
+def _prepared(desk: Desk, draft: Draft, asking: Asking) -> _Bench:
+    """The environment of the day and its sources, before anything is asked: what counts is fixed with the code in sight."""
     assert draft.bug is not None
-    if "refine" in desk.job.options.without:
+    spec = draft.spec or environment.specify(draft.bug, desk.job.issue, desk.job.options, "")
+    bench = _Bench(
+        desk, asking, quoting.report(desk.job.issue, draft.bug), Refined(claim=desk.job.issue.title), spec, desk.build(spec)
+    )
+    _read_sources(bench, draft, [each.name for each in spec.requirements if each.rung is not Rung.REPAIR])
+    return bench
+
+
+def _refined(bench: _Bench, draft: Draft) -> Refined:
+    assert draft.bug is not None
+    desk = bench.desk
+    if bench.without("refine"):
         return Refined(claim=desk.job.issue.title, signature=draft.signature, inferred=("claim",))
     with desk.stage("intake", "asking a model what the report leaves open"):
-        answer = asking.ask(refine.build(desk.job.issue, draft.bug, draft.signature))
+        question = refine.build(desk.job.issue, draft.bug, draft.signature, bench.built, bench.ranked)
+        answer = bench.asking.ask(question)
     return refine.parse(answer.data, desk.job.issue, draft.signature)
 
 
-def _prepared(desk: Desk, draft: Draft, asking: Asking, refined: Refined) -> _Bench:
-    """The environment that the claim is about, and its sources."""
+def _completed(bench: _Bench, draft: Draft) -> None:
+    """What the model says is needed beside what rules found."""
+    wanted = _wanted(bench.refined, bench.spec)
+    if not wanted:
+        return
+    for requirement in wanted:
+        bench.spec = environment.add(bench.spec, requirement)
+    bench.built = bench.desk.build(bench.spec)
+    tops = dict.fromkeys(name.split(".")[0] for name in bench.refined.api)
+    _read_sources(bench, draft, [imports.distribution(top) or top for top in tops])
+
+
+def _read_sources(bench: _Bench, draft: Draft, names: list[str]) -> None:
+    desk = bench.desk
+    if desk.ports.library is None or bench.without("context") or not names:
+        return
     assert draft.bug is not None
-    tops = dict.fromkeys(name.split(".")[0] for name in refined.api)
-    source = "\n".join(f"import {top}" for top in tops) or "\n"
-    spec = draft.spec or environment.specify(draft.bug, desk.job.issue, desk.job.options, source)
-    for requirement in _wanted(refined, spec):
-        spec = environment.add(spec, requirement)
-    built = desk.build(spec)
-    bench = _Bench(desk, asking, quoting.report(desk.job.issue, draft.bug), refined, spec, built)
-    if desk.ports.library is not None and not bench.without("context"):
-        with desk.stage("candidates", "reading the sources of the package"):
-            names = tuple(dict.fromkeys(imports.distribution(top) or top for top in tops))
-            bench.shelf = desk.ports.library.shelf(built, names, cancel=desk.ports.cancel)
-            bench.ranked = contexting.contexts(draft.bug, desk.job.issue, bench.shelf)
-    return bench
+    with desk.stage("candidates", "reading the sources of " + ", ".join(names[:3])):
+        bench.shelf = desk.ports.library.shelf(bench.built, tuple(dict.fromkeys(names)), cancel=desk.ports.cancel)
+        bench.ranked = contexting.contexts(draft.bug, desk.job.issue, bench.shelf)
 
 
 def _wanted(refined: Refined, spec: EnvironmentSpec) -> list[Requirement]:
@@ -222,14 +240,14 @@ def _probed(bench: _Bench, action: Probe) -> str:
 
 
 def _tried(bench: _Bench, change: str) -> Found | None:
-    """Check the program, run it, and what follows from that."""
-    bench.programs += 1
+    """Check the program, run it, and what follows from that. One that is refused costs a call and no try."""
     assert bench.desk.reconstruction is not None
     _record(bench, changes=(*bench.desk.reconstruction.changes, change))
     if not bench.without("checks") and (wrong := _objections(bench)):
         bench.desk.say("candidates", "the program was not run: " + wrong[0])
-        bench.note("Your last program was not run:\n" + "\n".join(f"- {each}" for each in wrong))
+        bench.note("Your last program was not run (nor its twin):\n" + "\n".join(f"- {each}" for each in wrong))
         return None
+    bench.programs += 1
     script = Script(files={"repro.py": bench.program}, origin="a program written by a model")
     found = _run(bench, script, change or "written by a model")
     if found.judgement.match is Match.MET and (why := _confounded(bench, found)):

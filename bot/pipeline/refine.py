@@ -10,11 +10,13 @@ import re
 from typing import Any
 
 from bot.models.bug import BugReport
+from bot.models.context import Context
 from bot.models.dialogue import Message, Question
+from bot.models.environment import Environment
 from bot.models.issue import Issue
 from bot.models.plan import Pin, Refined
 from bot.models.signature import AnySignature, CrashSignature, Member, ObservationSignature, Predicate, WarningSignature
-from bot.pipeline import conclude, quoting
+from bot.pipeline import conclude, quoting, shelves
 from bot.pipeline.signature import members_of
 from bot.rules.signatures import observed, warned, wording
 from prompts import load
@@ -26,14 +28,22 @@ _CLASS = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 _EXCEPTIONS = ("Error", "Exception", "Warning", "Exit", "Interrupt", "StopIteration")
 
 
-def build(issue: Issue, bug: BugReport, signature: AnySignature | None) -> Question:
-    """What the reader is asked."""
+def build(
+    issue: Issue,
+    bug: BugReport,
+    signature: AnySignature | None,
+    environment: Environment | None = None,
+    ranked: tuple[Context, ...] = (),
+) -> Question:
+    """What the reader is asked; the first context is shown, so that what counts is fixed by someone who has seen the code."""
     prompt = load("refine")
     system, user = prompt.render(
         repository=issue.repository or "not stated",
         date=f"{issue.created_at:%Y-%m-%d}" if issue.created_at else "not stated",
         report=quoting.report(issue, bug),
         known=_known(bug, signature),
+        environment=conclude.versions(environment) if environment is not None else "not known yet",
+        code=shelves.contexts(ranked[:1]),
     )
     messages = (Message(role="system", content=system), Message(role="user", content=user))
     return Question(role="reader", prompt=prompt.id, messages=messages, answer_schema=prompt.schema, most_tokens=2_000)

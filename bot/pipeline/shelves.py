@@ -11,8 +11,9 @@ from prompts import fence
 
 _MOST_LINES = 160
 _MOST_LINE = 300
-_HITS = 6
-_HIT_LINES = 40
+_HITS = 5
+_WIDE = 30
+_HIT_LINES = 50
 
 
 def contexts(ranked: Iterable[Context]) -> str:
@@ -44,9 +45,18 @@ def look_up(shelf: Shelf | None, wish: Search | Read) -> str:
     if isinstance(wish, Read):
         end = min(max(wish.end, wish.start), wish.start + _MOST_LINES - 1)
         found = shelf.read(wish.path.lstrip("/"), wish.start, end)
-        return chunk(found) if found is not None else f"There is no file {wish.path[:200]!r} among the sources."
-    hits = _unique([*shelf.symbol(wish.query, 3), *shelf.search(wish.query, _HITS)])[:_HITS]
+        if found is None:
+            return f"There is no file {wish.path[:200]!r} among the sources."
+        return chunk(found) + (f"\n(cut; go on at line {found.end + 1})" if found.end < wish.end else "")
+    hits = _literal(wish.query, _unique([*shelf.symbol(wish.query, 3), *shelf.search(wish.query, _WIDE)]))[:_HITS]
     return "\n\n".join(chunk(each, _HIT_LINES) for each in hits) or f"Nothing was found for {wish.query[:200]!r}."
+
+
+def _literal(query: str, pieces: list[Chunk]) -> list[Chunk]:
+    """Pieces that hold what was asked for as it was written; where any does, the others are noise."""
+    words = query.split()
+    held = [piece for piece in pieces if all(word in piece.text for word in words)]
+    return held or pieces
 
 
 def _unique(pieces: Iterable[Chunk]) -> list[Chunk]:

@@ -8,32 +8,25 @@ from datetime import datetime
 from importlib import metadata
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
 
-from bot import bootstrap, choices, exits
-from bot import doctor as checkup
-from bot import schema as published
-from bot.adapters import source as sources
-from bot.adapters.folder import EXCHANGES, Folder, kept_job
-from bot.adapters.model.tape import Tape
+from bot import exits
 from bot.bench.cli import app as bench
 from bot.errors import UserError
 from bot.models.job import PARTS, Job, Options
-from bot.models.report import Report
-from bot.ports import Model
-from bot.progress import shown_on
 from bot.promptsmith import prompts
-from bot.render.report_json import report_text
-from bot.render.terminal import terminal
-from bot.schema import configuration
 from bot.settings import Settings, host
 from bot.settings import load as load_settings
-from sandbox.interpreters import discover
-from sandbox.port import Sandbox, SandboxUnavailable
-from sandbox.select import choose
+
+if TYPE_CHECKING:
+    from bot.adapters.folder import Folder
+    from bot.models.report import Report
+    from bot.ports import Model
+    from sandbox.port import Sandbox
+
+# Everything heavy is imported inside the commands: help is at hand at once, and the web process carries none of the engine.
 
 app = typer.Typer(
     name="reprise",
@@ -109,6 +102,8 @@ def reproduce(
 ) -> None:
     """Run a bug report: exit 0 when it is reproduced, 3 for any other verdict, 2 for a mistake, 1 for a defect of ours."""
     with exits.boundary(secrets=secrets):
+        from bot import choices
+
         options = Options(
             python=choices.python(python, _pythons),
             pins=choices.pins(pins or ()),
@@ -133,6 +128,8 @@ def reproduce(
 def example(out: _Out = None, sandbox: _Sandbox = "auto", as_json: _Json = False) -> None:
     """Reproduce the issue that ships with Reprise."""
     with exits.boundary(secrets=secrets):
+        from bot.adapters import source as sources
+
         raise typer.Exit(_reproduce(sources.EXAMPLE, Options(sandbox=sandbox), out, as_json=as_json))
 
 
@@ -145,6 +142,9 @@ def replay(
 ) -> None:
     """Repeat a run from its folder: the recorded answers stand in for the model, everything else is done anew."""
     with exits.boundary(secrets=secrets):
+        from bot.adapters.folder import EXCHANGES, kept_job
+        from bot.adapters.model.tape import Tape
+
         job = kept_job(run)
         job = job.model_copy(update={"options": job.options.model_copy(update={"sandbox": sandbox})})
         raise typer.Exit(_run(job, out, model=Tape(run / EXCHANGES), as_json=as_json))
@@ -154,6 +154,10 @@ def replay(
 def doctor(as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False) -> None:
     """Say what works here (sandboxes, Python versions, package index, devices), each with the fix when it does not."""
     with exits.boundary(secrets=secrets):
+        from rich.console import Console
+
+        from bot import doctor as checkup
+
         findings = checkup.examine(load_settings())
         typer.echo(checkup.as_json(findings) if as_json else checkup.as_text(findings, Console().width), nl=False)
         raise typer.Exit(0 if findings.ready else exits.USER)
@@ -164,6 +168,9 @@ def schema(
     config: Annotated[bool, typer.Option("--config", help="Print that of .github/reprise.yml instead.")] = False,
 ) -> None:
     """Print the JSON Schema of report.json, or of the configuration."""
+    from bot import schema as published
+    from bot.schema import configuration
+
     typer.echo(configuration.text() if config else published.text(), nl=False)
 
 
@@ -171,6 +178,8 @@ app.command()(prompts)
 
 
 def _pythons() -> list[str]:
+    from sandbox.interpreters import discover
+
     return [each.minor for each in discover(host())]
 
 
@@ -183,11 +192,18 @@ def secrets() -> tuple[str, ...]:
 
 
 def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool) -> int:
+    from bot.adapters import source as sources
+
     issue = sources.load(source, load_settings())
     return _run(Job(issue=issue, options=options), out, as_json=as_json, bundled=source == sources.EXAMPLE)
 
 
 def _run(job: Job, out: Path | None, *, as_json: bool, bundled: bool = False, model: Model | None = None) -> int:
+    from rich.console import Console
+
+    from bot import bootstrap
+    from bot.progress import shown_on
+
     settings = load_settings()
     sandbox = _chosen(job.options, bundled=bundled)
     folder = exits.opened(out or bootstrap.run_folder(job.issue, settings.runs_dir, datetime.now().astimezone()))
@@ -201,6 +217,9 @@ def _run(job: Job, out: Path | None, *, as_json: bool, bundled: bool = False, mo
 
 def _chosen(options: Options, *, bundled: bool) -> Sandbox:
     """The sandbox; the bundled issue is ours, so it may run unprotected where nothing else works."""
+    from sandbox.port import SandboxUnavailable
+    from sandbox.select import choose
+
     try:
         chosen = choose(options.sandbox)
     except SandboxUnavailable:
@@ -217,6 +236,11 @@ def _chosen(options: Options, *, bundled: bool) -> Sandbox:
 
 
 def _show(report: Report, settings: Settings, folder: Folder, *, as_json: bool) -> None:
+    from rich.console import Console
+
+    from bot.render.report_json import report_text
+    from bot.render.terminal import terminal
+
     if as_json:
         sys.stdout.write(report_text(report, secrets=settings.secrets))
     else:

@@ -16,10 +16,10 @@ from bot.service.ports import Claim, ClaimsNow, OffersMany, Queue, Store, Task
 MOST_WAITING = 2_000
 MOST_AT_ONCE = 500  # deliveries in one transaction, about
 WAIT_S = 8.0  # GitHub gives up after ten
-SLOW_S = 0.005  # a claim at once that took longer than this: the disk is better waited for in a thread,
-REST_S = 1.0  # for so long
+SLOW_S = 0.003  # a claim at once that took longer than this: the disk is better waited for in a thread,
+REST = 10  # for so many times as long, so that the loop stands still for a tenth of the time at most
 TELL_S = 0.02
-TELL_EACH_S = 0.2  # while deliveries keep coming: each time costs as much as answering several of them
+TELL_EACH_S = 0.4  # while deliveries keep coming: each time costs as much as answering several of them
 _log = logging.getLogger("reprise.inbox")
 
 
@@ -36,8 +36,8 @@ class _Group:
 
 
 class Inbox:
-    """What stands in front of the store. Its state belongs to one event loop. A claim that the store can make at once is made in
-    the loop's own thread, since waking another takes longer; while somebody else writes, or the disk is slow, deliveries
+    """What stands in front of the store. Its state belongs to one event loop. A claim that can be made at once is made in the
+    loop's own thread, since waking another takes longer; while somebody else writes, or the disk is slow, deliveries
     gather for one transaction in a thread. The queue has a thread too, which is woken as seldom as can be.
     """
 
@@ -80,7 +80,7 @@ class Inbox:
         claims = self._claim_now(deliveries)
         ended = monotonic()
         if ended - begun > SLOW_S:
-            self._rests_until = ended + REST_S
+            self._rests_until = ended + REST * (ended - begun)
         return claims
 
     def _write(self, loop: asyncio.AbstractEventLoop) -> None:

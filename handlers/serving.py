@@ -18,7 +18,6 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from bot import hosting
-from bot.adapters import registration
 from bot.errors import UserError
 from bot.exits import AT_ONCE, say
 from bot.service.ports import Device, Queue, Store
@@ -114,6 +113,7 @@ def _say_where(settings: Settings, queue: str) -> None:
 
 def _set_up(settings: Settings, door: Door) -> Settings:
     """Serve the setup page until an App is registered; the settings with it."""
+    from bot.adapters import registration
     from handlers.setup import Setup
 
     if settings.github_url != "https://github.com" and settings.github_api_url == "https://api.github.com":

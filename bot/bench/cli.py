@@ -4,31 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 from threading import Event
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
-from rich.console import Console
 
-from bot import bootstrap
-from bot.adapters import source
-from bot.adapters.folder import Folder
-from bot.bench import overhead as costs
-from bot.bench.board import Board
-from bot.bench.containers import containers_of
-from bot.bench.killing import Kill, kill_runs
-from bot.bench.runner import Case, Reproduce, find_cases, run_cases
-from bot.bench.summary import Row, summarise
-from bot.bench.tables import issues_table, kills_table
 from bot.errors import UserError
 from bot.exits import OTHER, boundary, stoppable
 from bot.models.job import Job, Options
-from bot.models.report import Report
-from bot.ports import Listener
 from bot.settings import Settings, host, load
-from sandbox import overhead as starts
-from sandbox.port import Sandbox, SandboxUnavailable
-from sandbox.process import ProcessSandbox
-from sandbox.select import choose, survey
+
+if TYPE_CHECKING:
+    from bot.bench.runner import Case, Reproduce
+    from bot.models.report import Report
+    from bot.ports import Listener
+    from sandbox.port import Sandbox
+
+# Everything heavy is imported inside the commands, as in `bot.cli`.
 
 app = typer.Typer(help="Measure Reprise against work whose answer is known.", no_args_is_help=True)
 
@@ -54,6 +45,14 @@ def issues(
 ) -> None:
     """Run a folder of issues and hold each verdict against its key."""
     with boundary():
+        from rich.console import Console
+
+        from bot.bench.board import Board
+        from bot.bench.runner import find_cases, run_cases
+        from bot.bench.summary import Row, summarise
+        from bot.bench.tables import issues_table
+        from sandbox.select import choose
+
         settings, cancel = load(), Event()
         cases = find_cases(folder, [each for each in only.split(",") if each])
         kept = out or settings.runs_dir / "bench"
@@ -76,6 +75,12 @@ def issues(
 
 
 def _reproducer(settings: Settings, options: Options, sandbox: Sandbox, cancel: Event, *, overhead: bool) -> Reproduce:
+    from bot import bootstrap
+    from bot.adapters import source
+    from bot.adapters.folder import Folder
+    from bot.bench import overhead as costs
+    from sandbox.process import ProcessSandbox
+
     def once(case: Case, run: Path, listener: Listener) -> Report:
         kept = Folder(run)
         try:
@@ -104,6 +109,8 @@ def sandbox_starts(
 ) -> None:
     """Compare the start of a hardened container with a plain one, and with bubblewrap."""
     with boundary():
+        from sandbox import overhead as starts
+
         raise typer.Exit(starts.main(["--runs", str(runs), *(["--json"] if as_json else [])]))
 
 
@@ -115,6 +122,12 @@ def killing(
 ) -> None:
     """Kill the command line at random moments; nothing may be left, and the next run must succeed."""
     with boundary():
+        from rich.console import Console
+
+        from bot.bench.containers import containers_of
+        from bot.bench.killing import Kill, kill_runs
+        from bot.bench.tables import kills_table
+
         console, kills = Console(stderr=True), list[Kill]()
         for name in _working() if sandbox == "each" else (sandbox,):
             console.print(f"{name}: warming up, then {times} kills")
@@ -142,6 +155,8 @@ def deliveries(
 ) -> None:
     """Kill the App's processes while deliveries stream in: each must end in exactly one run and one comment."""
     with boundary():
+        from rich.console import Console
+
         from bot.bench import deliveries as storms  # a web server and a database, which no other bench needs
 
         console, settings = Console(stderr=True), load()
@@ -177,9 +192,12 @@ def context(
 ) -> None:
     """Measure the index of sources, and where the file that a fix touched stands in what it finds."""
     with boundary():
+        from bot.adapters import source
         from bot.adapters.builder import UvBuilder
         from bot.adapters.library import SqliteLibrary
         from bot.bench import context as contexts  # builds environments
+        from bot.bench.runner import find_cases
+        from sandbox.select import choose
 
         if folder is None and tree is None:
             raise UserError("There is nothing to measure.", "Name a folder of cases, or --tree.")
@@ -198,6 +216,9 @@ def context(
 
 
 def _working() -> tuple[str, ...]:
+    from sandbox.port import SandboxUnavailable
+    from sandbox.select import survey
+
     names = tuple(name for name, health in survey().items() if health.works)
     if not names:
         raise SandboxUnavailable("no sandbox works here")

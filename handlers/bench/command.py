@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from bot.errors import UserError
 from bot.exits import OTHER, boundary
@@ -26,6 +25,8 @@ def webhook(
 ) -> None:
     """Load the server with signed deliveries beside probot, which keeps nothing, and compare the answers."""
     with boundary():
+        from rich.console import Console
+
         from handlers.bench.table import sentences, table  # the command line starts without what only this needs
         from handlers.bench.webhook import measure
 

@@ -28,6 +28,7 @@ def sentences(result: Result) -> str:
         f"Deliveries sent under different ids: {result.sent}; kept: {result.kept}.\n"
         f"A bare synchronous write on this disk: p50 {result.disk_p50_ms:.2f} ms, p99 {result.disk_p99_ms:.2f} ms.\n"
         f"The load generator's own lateness is in the figures: p99 {late:.2f} ms at most; rounds thrown away "
-        f"because it was later: {thrown}.\n"
+        f"because it was later: {thrown}; p99 ratios with them: "
+        f"{', '.join(f'{ratio:.2f} at {rate}/s' for rate, ratio in result.ratios_with_late.items())}.\n"
         f"Target: p99 at most {MOST_RATIO} times probot's. {'Met.' if result.good else 'NOT MET.'}"
     )

@@ -12,7 +12,7 @@ import pytest
 
 from bot.models.run import RunState
 from bot.service import keep
-from bot.service.ports import Beat, OurComment, Task, Usage
+from bot.service.ports import Beat, ClaimsNow, OurComment, Store, Task, Usage
 from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
 from tests.contract.samples import SCRIPT, attempt, delivery, new_run, report
 
@@ -58,6 +58,31 @@ def test_a_delivery_is_new_once_and_known_until_it_fails(bench: Bench) -> None:
     assert store.finish_delivery("a", "w2")
     assert store.claim([delivery("a")]) == ("known",)
     assert store.take_delivery("a", "w3", 10) is None
+
+
+def now(store: Store, *guids: str) -> tuple[str, ...]:
+    """Claims made at once, where the store knows how; by way of a transaction elsewhere."""
+    made = [delivery(guid) for guid in guids]
+    claims = store.claim_now(made) if isinstance(store, ClaimsNow) else None
+    return claims if claims is not None else store.claim(made)
+
+
+def test_claims_at_once_and_in_transactions_know_of_each_other(bench: Bench) -> None:
+    store, other = bench.store, bench.another()
+    assert now(store, "a") == ("new",)
+    assert store.claim([delivery("a"), delivery("b")]) == ("known", "new")
+    assert now(other, "b") == now(store, "a") == ("known",)
+    assert now(other, "c") == ("new",)
+    assert store.claim([delivery("c")]) == ("known",)
+    assert [other.take_delivery(guid, "w", 10) for guid in "abc"] == [delivery(guid) for guid in "abc"]
+    assert now(store, "a") == ("known",)
+    assert store.finish_delivery("a", "w", "GitHub said no")
+    assert store.finish_delivery("b", "w", "GitHub said no")
+    assert (now(store, "a"), store.claim([delivery("b")])) == (("again",), ("again",))
+    assert now(other, "a") == ("known",)
+    assert store.seen("abc") == {"a", "b", "c"}
+    assert (store.take_delivery("a", "w2", 10), store.take_delivery("b", "w2", 10)) == (delivery("a"), delivery("b"))
+    assert now(store, "two", "at a time") == ("new", "new")
 
 
 def test_a_delivery_has_one_holder_whose_lease_can_run_out(bench: Bench) -> None:

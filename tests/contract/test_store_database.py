@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 
 import bot.adapters.store.database as database_module
-from bot.adapters.store import SqlStore, migrate, tables
+from bot.adapters.store import SqlStore, at_once, migrate, tables
 from bot.errors import TransientError, UserError
 from tests.contract.databases import postgres_server
 from tests.contract.samples import delivery
@@ -112,6 +113,68 @@ def test_a_locked_file_is_tried_again(tmp_path: Path, monkeypatch: pytest.Monkey
     other.close()
     assert store.claim([delivery()]) == ("new",)
     store.close()
+
+
+def test_a_claim_at_once_leaves_the_same_row_as_a_transaction(tmp_path: Path) -> None:
+    odd = delivery("odd \0 \ud800", sender="NUL \0, a half \ud800 and ünïcode")
+    rows = []
+    for name in ("transaction", "at once"):
+        store = SqlStore(f"sqlite:///{tmp_path}/{name}.db", clock=lambda: 1_800_000_000.25)
+        for word in ("new", "again"):
+            assert (store.claim([odd]) if name == "transaction" else store.claim_now([odd])) == (word,)
+            taken = store.take_delivery(odd.guid, "w", 10)
+            assert taken is not None
+            store.finish_delivery(odd.guid, "w", "no")
+            assert (store.claim([odd]) if name == "transaction" else store.claim_now([odd])) == ("again",)
+            assert store.take_delivery(odd.guid, "w", 10) == taken
+            store.finish_delivery(odd.guid, "w", "no")
+        assert (store.claim([odd]) if name == "transaction" else store.claim_now([odd])) == ("again",)
+        with store._db.reading() as connection:
+            rows.append([tuple(row) for row in connection.exec_driver_sql("SELECT * FROM deliveries")])
+        store.close()
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 1
+
+
+def test_a_claim_at_once_waits_for_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "reprise.db"
+    store = SqlStore(f"sqlite:///{path}")
+    assert store.claim_now([delivery("a")]) == ("new",)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    begun = time.monotonic()
+    assert store.claim_now([delivery("b")]) is None, "another process writes"
+    other.execute("ROLLBACK")
+    with store._db.writing():
+        assert store.claim_now([delivery("b")]) is None, "another thread writes"
+    assert time.monotonic() - begun < 1
+    assert store.seen(["b"]) == frozenset()
+    assert store.claim_now([delivery("b")]) == ("new",)
+    assert store.claim_now([delivery("b")]) == ("known",)
+    assert store.claim_now([delivery("c"), delivery("d")]) is None, "several are for a transaction"
+    other.execute("ALTER TABLE deliveries RENAME TO elsewhere")
+    assert store.claim_now([delivery("e")]) is None, "what is wrong is for the transaction to say"
+    other.execute("ALTER TABLE elsewhere RENAME TO deliveries")
+    assert store.claim_now([delivery("e")]) == ("new",)
+    other.close()
+    store.close()
+
+
+def test_the_log_of_claims_at_once_is_durable_and_does_not_grow(tmp_path: Path) -> None:
+    path = tmp_path / "reprise.db"
+    store = SqlStore(f"sqlite:///{path}")
+    asked = [store.claim_now([delivery("first")])]
+    assert store._db.at_once is not None
+    connection = store._db.at_once._opened()
+    pragmas = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+    assert [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas] == ["wal", 2, 1, 0]
+    sizes = []
+    for number in range(4 * at_once._EVERY):
+        asked.append(store.claim_now([delivery(f"g{number}")]) or store.claim([delivery(f"g{number}")]))
+        sizes.append((tmp_path / "reprise.db-wal").stat().st_size)
+    store.close()
+    assert set(asked) == {("new",)}
+    assert sizes[-1] < 2.5 * sizes[at_once._EVERY]
 
 
 def test_files_that_are_no_database(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import httpx
 import pytest
 import yaml
 
+from bot.adapters.store import SqlStore
 from bot.testing.server import GitHubServer
 from tests.contract.databases import postgres_server
 
@@ -29,10 +30,12 @@ COMMAND = [sys.executable, "-c", "from handlers.cli import main; main()"]
 class Process:
     """A running `reprise`, with what it said on standard error so far."""
 
+    command = COMMAND
+
     def __init__(self, folder: Path, *argv: str, **more: str) -> None:
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPRISE_", "COV_"))}
         env = kept | {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", "REPRISE_SANDBOX": "process"} | more
-        self.process = subprocess.Popen([*COMMAND, *argv], cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([*self.command, *argv], cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
         self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -189,6 +192,55 @@ def test_a_worker_waits_for_the_app_and_leaves_when_it_is_told_to(start: Start, 
     worker = start("worker")
     worker.waits("waiting for .*reprise-app.env")
     assert worker.ended() == 0
+
+
+class Open(Process):
+    """One that tells at its end what it had loaded."""
+
+    command = [
+        sys.executable,
+        "-c",
+        (
+            "import atexit, sys; atexit.register(lambda: print('loaded', *sys.modules, file=sys.stderr)); "
+            "from handlers.cli import main; main()"
+        ),
+    ]
+
+
+def test_the_web_process_carries_nothing_of_the_engine(tmp_path: Path) -> None:
+    """The command itself, registered, on tables that are there: what keeps a delivery and shows a page, and no more."""
+    SqlStore(f"sqlite:///{tmp_path}/reprise.db").close()
+    key = "\n".join(f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END")).replace("\n", "\nMA==\n")
+    app = {"REPRISE_APP_ID": "1", "REPRISE_PRIVATE_KEY": key, "REPRISE_WEBHOOK_SECRET": "of-the-test"}
+    app |= {"REPRISE_DATABASE_URL": f"sqlite:///{tmp_path}/reprise.db"}
+    web = Open(tmp_path, "serve", "--port", "0", **app)
+    try:
+        url = web.waits(r"Listening on (http://\S+)")[1]
+        assert httpx.get(f"{url}/readyz", timeout=20).status_code == 200
+        assert httpx.post(f"{url}/webhook", content=b"{}").status_code == 401
+        assert httpx.get(f"{url}/").status_code == 200
+        status = Path(f"/proc/{web.process.pid}/status").read_text()
+    finally:
+        code = web.ended()
+    assert code == 0
+    loaded = set(re.findall(r"loaded (.*)", web.said)[0].split())
+    assert {"handlers.app", "handlers.pages", "bot.adapters.store", "bot.adapters.queues.redis", "uvloop"} <= loaded
+    heavy = (
+        "docker",
+        "githubkit",
+        "httpx",
+        "arq",
+        "jsonschema",
+        "requests",
+        "alembic",
+        "bot.pipeline",
+        "bot.bootstrap",
+        "bot.worker",
+    )
+    heavy += ("bot.adapters.builder", "bot.adapters.hub", "bot.adapters.model", "bot.bench.runner", "handlers.bench.webhook")
+    heavy += ("sandbox.docker", "sandbox.select", "bot.rules.intake")
+    assert {name for name in loaded if name.startswith(tuple(f"{each}." for each in heavy)) or name in heavy} == set()
+    assert int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1024 < 90
 
 
 def test_a_stranger_sees_no_form(start: Start, hub: GitHubServer) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any
 
-_EVERY = 500  # commits after which the log is carried over into the database, about 13 MB of it
+_EVERY = 500  # commits after which the log is carried over into the database: about 13 MB of it
 _ROUNDS = 3
 
 
@@ -73,14 +73,24 @@ class AtOnce:
         self._carrier.submit(self._checkpoint)
 
     def _checkpoint(self) -> None:
-        """Carry all of the log over, so that it begins anew and does not grow; what came in meanwhile takes another round."""
-        connection = self._connect()
+        """Carry all of the log over: only then does it begin anew, and grow no further. Each round takes what came in during
+        the one before; when there is always something, nobody in this process writes during the last and shortest one.
+        """
+        connection, before = self._connect(), -1
         try:
             for _ in range(_ROUNDS):
-                _, logged, carried = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-                if carried >= logged:
-                    break
+                if (now := _carried(connection)) == before:
+                    return
+                before = now
+            with self._gate:
+                _carried(connection)
         except sqlite3.Error:
             return  # the next one makes up for it, and whoever writes in another way says what is wrong
         finally:
             connection.close()
+
+
+def _carried(connection: sqlite3.Connection) -> int:
+    """Copy what nobody reads any more from the log; how long the log was. Nobody waits meanwhile, writers go on."""
+    _, logged, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    return int(logged)

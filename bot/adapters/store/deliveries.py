@@ -38,7 +38,7 @@ class Deliveries(Part):
         return tuple(words)
 
     def claim_now(self, deliveries: Sequence[Delivery]) -> tuple[Claim, ...] | None:
-        """The same for one delivery on SQLite, in this very thread and for nobody's sake waiting; None when nothing was kept."""
+        """The same for one delivery on SQLite, in this very thread and waiting for nobody; None when nothing was kept."""
         if self._db.at_once is None or len(deliveries) != 1:
             return None
         [delivery] = deliveries

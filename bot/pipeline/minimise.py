@@ -1,0 +1,271 @@
+"""A confirmed failing program made small: every step is held against the whole failure, and the last confirmed one is kept.
+
+The search (`bot.rules.reduce`) proposes, the trials run many proposals in one sandbox, and only fresh ordinary runs of the
+desk confirm what is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from bot.errors import Stopped
+from bot.models.attempt import Match, Script
+from bot.models.base import Record
+from bot.models.environment import Environment
+from bot.models.signature import CrashSignature
+from bot.pipeline.desk import Desk
+from bot.pipeline.signature import members_of
+from bot.pipeline.trials import Mode, Trials
+from bot.ports import Stage
+from bot.rules.reduce import passes, tidy
+from bot.rules.reduce.edits import size
+from bot.rules.reduce.reached import unreached
+from bot.rules.reduce.search import Search
+from bot.rules.reduce.slip import Reference, reference
+from bot.rules.statistics import SequentialTest
+
+STAGE: Stage = "confirm"
+PURPOSE = "repeat"
+_AT_A_TIME: dict[Mode, int] = {"fork": 64, "fresh": 12, "single": 4}
+_MOST_RUNS = 60
+_MOST_REJECTED = 4
+_SEEDS = 100_003
+_FINAL_S = 0.85
+
+Keep = Callable[[Script], None]
+Control = Callable[[Script], bool]
+Ended = Literal["complete", "tests", "time", "stopped", "unseen"]
+
+
+class Step(Record):
+    """One accepted reduction."""
+
+    what: str
+    lines: int
+    tests: int
+    seconds: float
+
+
+class Reduced(Record):
+    """What became of a program. `tests` counts the programs tried, `runs` the processes started for them and to confirm.
+
+    `ended` says why it stopped: nothing more to take away, the limit of tests or of time, a request, or because the failure
+    was not seen again (then `script` is what was given). `seconds` is wall time, `lines` are those that are not blank.
+    """
+
+    script: Script
+    tests: int
+    runs: int
+    seconds: float
+    lines_before: int
+    lines_after: int
+    history: tuple[Step, ...] = ()
+    mode: Mode = "fork"
+    ended: Ended = "complete"
+
+
+def confirmed_reference(desk: Desk, script: Script, environment: Environment) -> tuple[Reference, tuple[int, ...]] | None:
+    """What the confirming runs of a script showed, with the seeds under which it failed; None when none of them did."""
+    runs = [row for row in desk.attempts if row.script == script.digest and row.environment == environment.id]
+    fresh = [row for row in runs if row.purpose == "confirm"] or runs
+    met = [row for row in fresh if row.judgement.match is Match.MET]
+    if not met:
+        return None
+    judgement = next((row.judgement for row in met if row.judgement.failure and row.judgement.failure.frames), met[0].judgement)
+    seeds = tuple(row.execution.seed for row in met if row.execution.seed is not None)
+    return reference(judgement, script, len(met) / len(fresh)), seeds
+
+
+def minimise(
+    desk: Desk,
+    script: Script,
+    environment: Environment,
+    held: Reference,
+    *,
+    seeds: tuple[int, ...] = (),
+    control: Control | None = None,
+    keep: Keep | None = None,
+    start: Script | None = None,
+    max_tests: int = 600,
+    seconds: float = 300.0,
+) -> Reduced:
+    """The smallest program found that shows the same failure, confirmed by fresh runs.
+
+    `seeds` are those under which the script failed, the first for every test. `control` says whether a program still passes
+    where it should; `keep` is told every program that is confirmed, and `start` is the last one it was told by a process that
+    was killed. Raises SandboxError.
+    """
+    shown = (desk.script, desk.environment)
+    trials = Trials(desk, environment, held, seeds or (desk.job.options.seed,))
+    work = _Work(desk, trials, script, control, keep, max_tests, seconds)
+    try:
+        ended = work.reduce(start)
+    except Stopped:
+        ended = "stopped"
+    finally:
+        desk.script, desk.environment = shown
+    return work.outcome(ended)
+
+
+@dataclass(slots=True)
+class _Work:
+    """One reduction on its way. `best` is the last confirmed program, `path` the accepted ones since then."""
+
+    desk: Desk
+    trials: Trials
+    script: Script
+    control: Control | None
+    keep: Keep | None
+    max_tests: int
+    max_seconds: float
+    best: Script = field(init=False)
+    path: list[Script] = field(default_factory=list)
+    history: list[Step] = field(default_factory=list)
+    confirming: int = 0
+    rejected: int = 0
+    timid: bool = False
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.best, self.began = self.script, self.desk.ports.clock()
+        signature = self.desk.signature
+        assert signature is not None
+        # Where the failure is a value, or arises in a statement of the program with few words, other values in the program may
+        # well bring about the same one for another reason.
+        held = self.trials.held
+        self.timid = not isinstance(members_of(signature)[held.member], CrashSignature) or not (held.path or held.shapes)
+
+    def reduce(self, start: Script | None) -> Ended:
+        """All passes, each confirmed; then the end result by the sequential test."""
+        self._say("looking for the failure again")
+        if start is not None and self.trials.settle(start):
+            self.best = start
+        elif not self.trials.settle(self.script):
+            return "unseen"
+        ended = self._passes()
+        return ended if self._finally() else "unseen"
+
+    def _passes(self) -> Ended:
+        files = dict(self.best.files)
+        if idle := unreached(files, self.trials.reached):
+            files = self._pass(files, [idle])
+        for make in passes.FIRST:
+            files = self._confirmed(self._pass(files, make(files, self.script.entry, careful=self.timid)))
+        while (stop := self._limit()) is None:
+            before = files
+            files = tidy.formatted(self._pass(files, passes.fine(files, self.script.entry, careful=self.timid)))
+            if files == tidy.formatted(before):
+                after = self._confirmed(files)
+                if after == files or self.rejected >= _MOST_REJECTED:
+                    return "complete"
+                files = after
+        self._confirmed(files)
+        return stop
+
+    def _pass(self, files: dict[str, str], groups: passes.Groups) -> dict[str, str]:
+        """One search to its end, or to a limit."""
+        search = Search.over(files, groups)
+        while self._limit() is None and (found := search.propose(self._width())):
+            scripts = [self._with(each.files) for each in found]
+            before = search.files
+            search.learn(list(zip(found, self.trials.meets(scripts), strict=True)))
+            if search.files != before:
+                self._accepted(dict(search.files), [each.what for each in found if each.files == search.files])
+        return dict(search.files)
+
+    def _accepted(self, files: dict[str, str], what: list[str]) -> None:
+        now = self._with(files)
+        self.path.append(now)
+        lines = size(files)[0]
+        spent = self.desk.ports.clock() - self.began
+        self.history.append(Step(what=what[0] if what else "", lines=lines, tests=self.trials.tests, seconds=round(spent, 2)))
+        self._say(f"{size(self.script.files)[0]} → {lines} lines")
+
+    def _confirmed(self, files: dict[str, str]) -> dict[str, str]:
+        """The program after a fresh ordinary run and the control, laid out; else the last one before it for which they hold."""
+        neat = self._with(tidy.formatted(files))
+        if neat.digest == self.best.digest:
+            return dict(neat.files)
+        if self._fails(neat, final=False):
+            if self.control is None or self.control(neat):
+                self._keep(neat)
+                return dict(neat.files)
+            self.timid = True
+            self._back(self.control, files)
+        else:
+            self._back(lambda each: self._fails(each, final=False), files)
+            self.trials.careful()
+        self.rejected += 1
+        self.trials.known |= {script.digest: False for script in (neat, self._with(files))}
+        return dict(self.best.files)
+
+    def _back(self, still: Control, files: dict[str, str]) -> None:
+        """Bisect what was accepted since the last confirmed program for the last one for which it holds."""
+        path = [each for each in self.path if each.files != files]
+        low, high = -1, len(path)
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if still(path[middle]) else (low, middle)
+        if low >= 0 and self._fails(path[low], final=False) and (self.control is None or self.control(path[low])):
+            self._keep(path[low])
+        self.path = []
+
+    def _with(self, files: Mapping[str, str]) -> Script:
+        return self.script.model_copy(update={"files": dict(files)})
+
+    def _keep(self, script: Script) -> None:
+        self.best, self.path = script, []
+        if self.keep is not None:
+            self.keep(script)
+
+    def _finally(self) -> bool:
+        """Whether the end result still fails by the sequential test; if not, the program as it was given is the result."""
+        if self.best.digest == self.script.digest or self._fails(self.best, final=True):
+            return True
+        self.best = self.script
+        return False
+
+    def _fails(self, script: Script, *, final: bool) -> bool:
+        """Fresh ordinary runs under new seeds: one where it always fails, else, and at the end, as many as the test needs."""
+        test, failures = (self.trials.test(0.02) if self.trials.held.rate < 1 else SequentialTest()), 0
+        for runs in range(1, _MOST_RUNS + 1):
+            seed = self._seed(runs)
+            judgement = self.desk.run(script, self.trials.environment, seed, PURPOSE, "smaller program")
+            failures += self.trials.holds(judgement, script)
+            self.confirming += 1
+            if self.trials.held.rate == 1 and not final:
+                return failures > 0
+            if (decision := test.decide(failures, runs)) != "undecided":
+                return decision == "fails"
+        return False
+
+    def _seed(self, run: int) -> int:
+        return self.desk.job.options.seed + _SEEDS + run
+
+    def _width(self) -> int:
+        return max(1, min(_AT_A_TIME[self.trials.mode], self.max_tests - self.trials.tests))
+
+    def _limit(self) -> Ended | None:
+        if self.trials.tests >= self.max_tests:
+            return "tests"
+        spent = self.desk.ports.clock() - self.began
+        return "time" if spent > self.max_seconds * _FINAL_S else None
+
+    def _say(self, text: str) -> None:
+        self.desk.say(STAGE, f"minimising: {text}", min(self.trials.tests, self.max_tests), self.max_tests)
+
+    def outcome(self, ended: Ended) -> Reduced:
+        """What there is to show, at any moment."""
+        return Reduced(
+            script=self.best,
+            tests=self.trials.tests,
+            runs=self.trials.runs + self.confirming,
+            seconds=self.desk.ports.clock() - self.began,
+            lines_before=size(self.script.files)[0],
+            lines_after=size(self.best.files)[0],
+            history=tuple(self.history),
+            mode=self.trials.mode,
+            ended=ended,
+        )

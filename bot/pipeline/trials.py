@@ -1,0 +1,281 @@
+"""Many programs in one run of the sandbox: who still shows the confirmed failure, judged as every run is."""
+
+from __future__ import annotations
+
+import ast
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+from pydantic import ValidationError
+
+from bot.models.attempt import Judgement, Match, Script
+from bot.models.base import Record
+from bot.models.environment import Environment
+from bot.models.signature import CrashSignature, HangSignature, WarningSignature
+from bot.pipeline import judge, launch, observe
+from bot.pipeline.desk import Desk
+from bot.pipeline.signature import members_of
+from bot.rules.reduce.edits import programs
+from bot.rules.reduce.reached import Reached
+from bot.rules.reduce.slip import Reference, slipped
+from bot.rules.signatures import staged
+from bot.rules.statistics import SequentialTest
+from sandbox.port import RunResult, RunSpec
+
+Mode = Literal["fork", "fresh", "single"]
+DEGREE = 2
+_IMPORT_S, _LIMIT_S, _MOST_WALL_S = 60.0, 3.0, 600.0
+_DEATHS = 3
+_SOME_WAVES = 10
+_WAVE, _MOST_RUNS = 4, 24
+_SEED = 7919
+_FOLDER, _BATCH = ".reprise", "batch"
+_ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")}
+
+
+class _Row(Record):
+    """What the batch says of one program; it comes from where hostile code runs. Each character of a text is one byte."""
+
+    id: int
+    seconds: float
+    timed_out: bool
+    signal: int | None
+    exit_code: int | None
+    stdout: str
+    stderr: str
+    stdout_truncated: bool
+    stderr_truncated: bool
+    traces: dict[str, str]
+    covered: tuple[tuple[str, int], ...] = ()
+
+    def result(self) -> RunResult:
+        """The row as if it had been a run of its own."""
+        return RunResult(
+            exit_code=None if self.timed_out else self.exit_code,
+            signal=None if self.timed_out else self.signal,
+            timed_out=self.timed_out,
+            stdout=_bytes(self.stdout).decode(errors="replace"),
+            stderr=_bytes(self.stderr).decode(errors="replace"),
+            stdout_truncated=self.stdout_truncated,
+            stderr_truncated=self.stderr_truncated,
+            seconds=self.seconds,
+            artifacts={f"{_FOLDER}/{name}": _bytes(data) for name, data in self.traces.items()},
+        )
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("latin-1", "replace")
+
+
+@dataclass(slots=True)
+class Trials:
+    """Holds programs against a confirmed failure. `tests` counts the programs tried, `runs` the processes started for them,
+    `rounds` the runs of the sandbox.
+    """
+
+    desk: Desk
+    environment: Environment
+    held: Reference
+    seeds: tuple[int, ...] = ()
+    mode: Mode = "fork"
+    limit_s: float = 0.0
+    tests: int = 0
+    runs: int = 0
+    rounds: int = 0
+    seconds: float = 0.0
+    known: dict[str, bool] = field(default_factory=dict)
+    base: Script | None = None
+    reached: Reached = frozenset()
+    cover: bool = False
+
+    def settle(self, script: Script) -> bool:
+        """Find the fastest way in which the failure shows at all, and the lines that a run reaches. False when it no longer
+        shows.
+        """
+        signature = self.desk.signature
+        assert signature is not None
+        hang = any(isinstance(member, HangSignature) for member in members_of(signature))
+        modes: tuple[Mode, ...] = ("single",) if hang else ("fork", "fresh", "single")
+        self.base, self.limit_s = script, self.desk.job.options.timeout_s
+        for self.mode in modes:
+            self.tests += 1
+            for turn in range(1 if self.held.rate == 1.0 else _SOME_WAVES):
+                self.cover = self.mode == "fork" and turn == 0
+                wave = 1 if self.held.rate == 1.0 else _WAVE
+                if any(self._hold([(script, self._seed(wave * turn + place)) for place in range(wave)])):
+                    self.known[script.digest] = True
+                    return True
+        return False
+
+    def careful(self) -> None:
+        """From here on a process of its own for every program: what forked children showed did not hold."""
+        self.mode = "single" if self.mode == "single" else "fresh"
+        self.known.clear()
+
+    def meets(self, scripts: Sequence[Script]) -> list[bool]:
+        """Which of these show the failure; a program that was tried before is not run again."""
+        fresh = {script.digest: script for script in scripts if script.digest not in self.known}
+        self.tests += len(fresh)
+        self.known |= {digest: False for digest in fresh}
+        open_ = {digest: script for digest, script in fresh.items() if not self._stages(script)}
+        counts = {digest: (0, 0) for digest in open_}
+        while open_:
+            wave = 1 if self.held.rate == 1.0 else _WAVE
+            jobs = [(script, self._seed(counts[digest][1] + turn)) for digest, script in open_.items() for turn in range(wave)]
+            for (script, _), met in zip(jobs, self._hold(jobs), strict=True):
+                failures, runs = counts[script.digest]
+                counts[script.digest] = (failures + met, runs + 1)
+            for digest in list(open_):
+                decided = self._decided(*counts[digest])
+                if decided is not None:
+                    self.known[digest] = decided
+                    del open_[digest]
+        return [self.known[script.digest] for script in scripts]
+
+    def holds(self, judgement: Judgement, script: Script) -> bool:
+        """Whether a judged run shows the confirmed failure and no other."""
+        return judgement.match is Match.MET and not slipped(self.held, judgement, script)
+
+    def test(self, beta: float = 0.1) -> SequentialTest:
+        """For a failure that comes and goes: at least as often as it did, against a quarter of that."""
+        return SequentialTest(p0=max(0.02, self.held.rate / 4), p1=self.held.rate, alpha=0.02, beta=beta)
+
+    def _decided(self, failures: int, runs: int) -> bool | None:
+        if self.held.rate == 1.0:
+            return failures > 0
+        decision = self.test().decide(failures, runs)
+        if decision == "undecided" and runs < _MOST_RUNS:
+            return None
+        return decision == "fails"
+
+    def _seed(self, turn: int) -> int:
+        """Seeds with which it is known to fail come first."""
+        return self.seeds[turn] if turn < len(self.seeds) else _SEED + turn
+
+    def _stages(self, script: Script) -> bool:
+        """Whether any file of a program brings the failure about by itself."""
+        assert self.desk.signature is not None
+        member = members_of(self.desk.signature)[self.held.member]
+        others = [text for path, text in script.files.items() if path != script.entry and path.endswith(".py")]
+        return bool(staged.staged(script.source, member)) or any(_crash_staged(text, member) for text in others)
+
+    def _hold(self, jobs: list[tuple[Script, int]]) -> list[bool]:
+        clock = self.desk.ports.clock
+        began = clock()
+        try:
+            if self.mode == "single":
+                return [self._single(script, seed) for script, seed in jobs]
+            return self._batched(jobs)
+        finally:
+            self.seconds += clock() - began
+
+    def _single(self, script: Script, seed: int) -> bool:
+        assert self.desk.signature is not None
+        spec = launch.spec(script, self.environment, self.desk.job.options, self.desk.signature, seed, "minimise")
+        self.runs, self.rounds = self.runs + 1, self.rounds + 1
+        return self._met(self.desk.execute(spec), script)
+
+    def _met(self, result: RunResult, script: Script) -> bool:
+        assert self.desk.signature is not None
+        return self.holds(judge.judge(observe.observe(result), self.desk.signature, script), script)
+
+    def _batched(self, jobs: list[tuple[Script, int]]) -> list[bool]:
+        """One run of the sandbox; where a program ended the server, that one is tried alone and the rest again."""
+        met = [False] * len(jobs)
+        left, deaths = list(range(len(jobs))), 0
+        alone: list[list[int]] = []
+        while left and deaths <= _DEATHS:
+            rows = self._run([jobs[place] for place in left])
+            for at, row in rows.items():
+                met[left[at]] = self._met(row.result(), jobs[left[at]][0])
+                self._note(row, jobs[left[at]][0])
+            lost = [place for at, place in enumerate(left) if at not in rows]
+            if lost and len(left) > 1:
+                deaths += 1
+                alone.extend([place] for place in lost[:DEGREE])
+                left = lost[DEGREE:]
+            else:
+                left = []
+            if not left and alone and deaths <= _DEATHS:
+                left = alone.pop()
+        return met
+
+    def _note(self, row: _Row, script: Script) -> None:
+        if self.base is not None and script.digest == self.base.digest and not row.timed_out:
+            self.limit_s = min(self.desk.job.options.timeout_s, _LIMIT_S + 3 * row.seconds)
+
+    def _run(self, jobs: list[tuple[Script, int]]) -> dict[int, _Row]:
+        self.runs, self.rounds = self.runs + len(jobs), self.rounds + 1
+        result = self.desk.execute(self._spec(jobs))
+        rows: dict[int, _Row] = {}
+        for data in result.artifacts.values():
+            try:
+                row = _Row.model_validate_json(data)
+            except ValidationError:
+                continue
+            if row.covered:
+                self.reached = frozenset(row.covered)
+            if 0 <= row.id < len(jobs):
+                rows[row.id] = row
+        return rows
+
+    def _spec(self, jobs: list[tuple[Script, int]]) -> RunSpec:
+        assert self.desk.signature is not None
+        assert self.base is not None
+        plain = launch.spec(self.base, self.environment, self.desk.job.options, self.desk.signature, jobs[0][1], "minimise")
+        files = {f"{_FOLDER}/{name}": _probe(name) for name in ("sitecustomize.py", "batch.py")}
+        rows = list[dict[str, object]]()
+        for number, (script, seed) in enumerate(jobs):
+            row = {"id": number, "folder": str(number), "entry": script.entry, "seed": seed, "cover": False}
+            rows.append(row)
+            files |= {f"{_BATCH}/{number}/{path}": text.encode("utf-8", "replace") for path, text in script.files.items()}
+        if self.cover:
+            rows.append({**rows[0], "id": len(jobs), "folder": str(len(jobs)), "cover": True})
+            files |= {f"{_BATCH}/{len(jobs)}/{path}": text.encode("utf-8", "replace") for path, text in self.base.files.items()}
+            self.cover = False
+        plan = {
+            "jobs": rows,
+            "mode": self.mode,
+            "degree": DEGREE,
+            "limit_s": self.limit_s,
+            "output_bytes": plain.limits.output_bytes // 8,
+            "modules": heavy(self.base),
+        }
+        files[f"{_BATCH}/jobs.json"] = json.dumps(plan).encode()
+        wall = min(_MOST_WALL_S, _IMPORT_S + self.limit_s * (1 + len(jobs) / DEGREE))
+        return replace(
+            plain,
+            argv=(plain.argv[0], f"{_FOLDER}/batch.py", _BATCH),
+            files=files,
+            env={**plain.env, **(_ONE_THREAD if self.mode == "fork" else {})},
+            limits=replace(plain.limits, wall_s=wall),
+            artifacts=(f"{_BATCH}/out/*.json",),
+        )
+
+
+def heavy(script: Script) -> list[str]:
+    """The modules of other people that a program imports, worth importing once for all candidates."""
+    own = {path.removesuffix(".py").split("/")[0] for path in script.files}
+    names: dict[str, None] = {}
+    for _, _, tree in programs(script.files):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import):
+                names |= dict.fromkeys(alias.name for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names[node.module] = None
+    return [name for name in names if name.split(".")[0] not in own | sys.stdlib_module_names]
+
+
+def _crash_staged(text: str, member: object) -> bool:
+    """The checks of a single file that make sense for one that is not the program's entry."""
+    return isinstance(member, CrashSignature | WarningSignature) and bool(staged.staged(text, member))
+
+
+@cache
+def _probe(name: str) -> bytes:
+    return resources.files("sandbox").joinpath("probe", name).read_bytes()

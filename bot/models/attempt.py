@@ -12,12 +12,13 @@ from bot.models.bug import Frame, Mend
 
 class Script(Record):
     """A program of one or more files, the one to start named by `entry`. `origin` says which blocks of the issue it came
-    from.
+    from; the `author` is who wrote it in the first place.
     """
 
     files: dict[str, str]
     entry: str = "repro.py"
     origin: str = ""
+    author: Literal["reporter", "model"] = "reporter"
     fences: tuple[int, ...] = ()
     mends: tuple[Mend, ...] = ()
 

@@ -228,7 +228,7 @@ def _probed(bench: _Bench, action: Probe) -> str:
     if bench.without("probe"):
         return "Probes are not available."
     assert bench.desk.signature is not None
-    script = Script(files={"repro.py": action.code}, origin="a model's probe")
+    script = Script(files={"repro.py": action.code}, origin="a model's probe", author="model")
     with bench.desk.stage("search", "running a probe"):
         spec = launch.spec(
             script, bench.built, bench.desk.job.options, bench.desk.signature, bench.desk.job.options.seed, "probe"
@@ -248,7 +248,7 @@ def _tried(bench: _Bench, change: str) -> Found | None:
         bench.note("Your last program was not run (nor its twin):\n" + "\n".join(f"- {each}" for each in wrong))
         return None
     bench.programs += 1
-    script = Script(files={"repro.py": bench.program}, origin="a program written by a model")
+    script = Script(files={"repro.py": bench.program}, origin="a program written by a model", author="model")
     found = _run(bench, script, change or "written by a model")
     if found.judgement.match is Match.MET and (why := _confounded(bench, found)):
         bench.note(f"Your program failed as reported, but {why}")
@@ -291,7 +291,7 @@ def _confounded(bench: _Bench, found: Found) -> str:
     if not bench.contrast.strip() or bench.without("contrast"):
         return ""
     desk = bench.desk
-    twin = Script(files={"repro.py": bench.contrast}, origin="its twin without the reported point")
+    twin = Script(files={"repro.py": bench.contrast}, origin="its twin without the reported point", author="model")
     with desk.stage("search", "running the twin, which must not fail"):
         judgement = desk.run(twin, found.built, desk.job.options.seed, "contrast", "must not fail")
     last = desk.attempts[-1]

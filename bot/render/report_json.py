@@ -97,16 +97,32 @@ class ScriptOut(_Out):
     lines: int
     sha256: str
     origin: str
+    author: Literal["reporter", "model"] = Field("reporter", description="Who wrote it; what counts is what its runs show.")
     changes: tuple[str, ...]
 
 
+class PlanOut(_Out):
+    """A model's part in the run. All of it is a model's words, and none of it decides: verdicts rest on `attempts`."""
+
+    claim: str = Field("", description="What the report says, as the model read it.")
+    inferred: tuple[str, ...] = Field((), description="Parts of what counts that the report does not say in so many words.")
+    hypothesis: str = ""
+    steps: tuple[str, ...] = ()
+    counts: str = Field("", description="What the plan says will count; what does count is `signature`.")
+    contexts: tuple[str, ...] = Field((), description="Pieces of source code that the model was shown, best first.")
+    changes: tuple[str, ...] = Field((), description="One entry a program that was proposed, run or refused.")
+    given_up: str = ""
+    questions: tuple[str, ...] = ()
+
+
 class CostOut(_Out):
-    """What models cost."""
+    """What models cost. `usd` is 0 where the price is not known, `estimated` where the provider counted nothing."""
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     usd: float = 0
+    estimated: bool = False
 
 
 class VersionsOut(_Out):
@@ -114,6 +130,7 @@ class VersionsOut(_Out):
 
     reprise: str
     prompts: dict[str, str]
+    models: tuple[str, ...] = ()
 
 
 class Published(_Out):
@@ -133,6 +150,7 @@ class Published(_Out):
     bisect: Bisection | None = None
     diagnosis: None = None
     patch: None = None
+    plan: PlanOut | None = Field(None, description="A model's part; null when none was asked.")
     cost: CostOut = CostOut()
     seconds: dict[str, float] = Field(description='"total" and one entry a stage.')
     sandbox: Literal["docker", "bwrap", "process", "fake"] | None
@@ -153,9 +171,11 @@ def published(report: Report) -> Published:
         claims=report.claims,
         notes=report.notes,
         bisect=report.bisection,
+        plan=_plan(report),
+        cost=CostOut(**dict(report.cost)),
         seconds=report.seconds,
         sandbox=report.sandbox or None,
-        versions=VersionsOut(reprise=report.version, prompts=report.prompts),
+        versions=VersionsOut(reprise=report.version, prompts=report.prompts, models=report.models),
     )
 
 
@@ -227,5 +247,22 @@ def _script(report: Report) -> ScriptOut | None:
         lines=len(script.source.splitlines()),
         sha256=script.digest,
         origin=script.origin,
+        author=script.author,
         changes=tuple(f"{mend.what} ({mend.why})" if mend.why else mend.what for mend in script.mends),
+    )
+
+
+def _plan(report: Report) -> PlanOut | None:
+    """The last plan stands for all: an earlier one was given up for it."""
+    part = report.reconstruction
+    if part is None:
+        return None
+    told = dict(part.plans[-1]) if part.plans else {}
+    read = part.refined
+    return PlanOut(
+        **({"claim": read.claim, "inferred": read.inferred, "questions": read.questions} if read is not None else {}),
+        **{name: told[name] for name in ("hypothesis", "steps", "counts") if name in told},
+        contexts=part.contexts,
+        changes=part.changes,
+        given_up=part.given_up,
     )

@@ -17,7 +17,7 @@ REPORTS = Path(__file__).parent.parent / "golden" / "reports"
 NAMES = sorted(path.stem for path in REPORTS.glob("*.json"))
 VALIDATOR = Draft202012Validator(json.loads(schema.text()))
 TOP = {"schema", "issue", "verdict", "signature", "environment", "script", "attempts", "claims", "bisect", "diagnosis", "patch"}
-TOP |= {"cost", "seconds", "sandbox", "versions"}
+TOP |= {"plan", "cost", "seconds", "sandbox", "versions"}
 
 
 def load(name: str) -> Report:
@@ -42,8 +42,8 @@ def test_every_promised_field_is_there(name: str) -> None:
     assert data["schema"] == 1
     assert set(data["issue"]) == {"repository", "number", "title", "url"}
     assert set(data["verdict"]) >= {"kind", "runs", "failures", "interval", "determinism", "control", "reason"}
-    assert data["cost"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0, "usd": 0}
-    assert set(data["versions"]) == {"reprise", "prompts"}
+    assert data["cost"].items() >= {"calls": load(name).cost.calls, "usd": load(name).cost.usd}.items()
+    assert set(data["versions"]) == {"reprise", "prompts", "models"}
     assert data["bisect"] is data["diagnosis"] is data["patch"] is None
 
 
@@ -101,3 +101,27 @@ def test_credentials_are_removed_and_lone_surrogates_do_not_break_the_file() -> 
     assert "ghp_a" not in text
     assert "hunter22" not in text
     assert json.loads(text)["notes"] == ["x?y"]
+
+
+def test_a_models_part_is_published_with_its_price() -> None:
+    data = report_json(load("reproduced-by-model"))
+    VALIDATOR.validate(data)
+    assert data["script"]["author"] == "model"
+    assert data["plan"]["hypothesis"] == "bias is dropped"
+    assert data["plan"]["inferred"] == ["observation"]
+    assert len(data["plan"]["changes"]) == 3
+    assert data["cost"] == {"calls": 5, "input_tokens": 4285, "output_tokens": 349, "usd": 0.02, "estimated": False}
+    assert set(data["versions"]["prompts"]) == {"refine", "plan", "act"}
+    assert data["versions"]["models"] == ["writer-1"]
+
+
+def test_a_model_that_gave_up_is_published_with_its_questions() -> None:
+    plan = report_json(load("needs_info-after-model"))["plan"]
+    assert plan["given_up"] == "the layer does what the report asks for"
+    assert plan["questions"] == ["Which layer, and with which arguments?"]
+
+
+def test_without_a_model_there_is_no_plan() -> None:
+    data = report_json(load("reproduced"))
+    assert data["plan"] is None
+    assert data["script"]["author"] == "reporter"

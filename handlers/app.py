@@ -23,7 +23,7 @@ from handlers.receiving import Webhook
 
 READY_S = 2.0
 YOUNG = 20_000  # objects between two looks for garbage; a delivery leaves none behind that counting does not find
-SWITCH_S = 0.0001  # threads here work in slices shorter than Python's own 5 ms, and answers wait for them
+SWITCH_S = 0.0005  # threads here work in slices shorter than Python's own 5 ms, and answers wait for them
 
 
 class App(Starlette):

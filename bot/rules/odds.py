@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from bot.rules.statistics import SequentialTest, interval
@@ -45,8 +46,13 @@ def rate(failing: Iterable[Tally]) -> float:
     seen = [tally for tally in failing if tally.failures]
     if not any(tally.mixed for tally in seen):
         return _ALWAYS
-    low, _ = interval(sum(tally.failures for tally in seen), sum(tally.runs for tally in seen), 0.6)
+    low = _lower(sum(tally.failures for tally in seen), sum(tally.runs for tally in seen))
     return min(max(low, _LEAST), _ALWAYS)
+
+
+@lru_cache(maxsize=1024)
+def _lower(failures: int, runs: int) -> float:
+    return interval(failures, runs, 0.6)[0]
 
 
 def branches(places: int) -> int:

@@ -1,0 +1,357 @@
+"""Bisection over releases and commits, on fakes: what a program does at each version is known, and so is the answer."""
+
+import random
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from threading import Event
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.errors import BuildError, UserError
+from bot.models.attempt import Match
+from bot.models.bisect import Commit, Release
+from bot.models.environment import Environment, EnvironmentSpec, Package, RepoSource, Requirement, Rung
+from bot.models.issue import Issue
+from bot.models.job import Job, Options
+from bot.pipeline import claimed, plan
+from bot.pipeline.bisection import bisect_commits, bisect_releases
+from bot.pipeline.desk import Desk
+from bot.ports import Ports
+from bot.testing import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryRecorder
+from sandbox.fake import FakeSandbox
+from sandbox.port import RunResult
+
+DAY = datetime(2024, 1, 1, tzinfo=UTC)
+MESSAGE = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"
+BODY = f"It fails:\n\n```python\nimport lib\nlib.fit()\n```\n\nError:\n\n```\nRuntimeError: {MESSAGE}\n```\n"
+OK = RunResult(exit_code=0, stdout="done\n", seconds=1.0)
+
+
+def raised(exception: str, message: str) -> RunResult:
+    place = '  File "/e/lib/python3.11/site-packages/lib/core.py", line 9, in fit\n    return f()\n'
+    top = 'Traceback (most recent call last):\n  File "repro.py", line 2, in <module>\n    lib.fit()\n'
+    return RunResult(exit_code=1, stderr=f"{top}{place}{exception}: {message}\n", seconds=1.0)
+
+
+FAILS = raised("RuntimeError", MESSAGE)
+DECOY = raised("ModuleNotFoundError", "No module named 'lib.extras'")
+OTHER = raised("AttributeError", "module 'lib' has no attribute 'fit'")
+
+
+def released(count: int) -> tuple[Release, ...]:
+    return tuple(Release(version=f"1.{at}", uploaded_at=DAY + timedelta(days=7 * at)) for at in range(count))
+
+
+def built(spec: EnvironmentSpec) -> Environment:
+    """An environment that tells its programs what is installed and which commit it is of."""
+    packages = tuple(
+        Package(name=each.name, version=each.specifier.removeprefix("==") or "1.0", rung=each.rung)
+        for each in (*spec.requirements, *spec.constraints)
+    )
+    commit = spec.repo.commit if spec.repo else ""
+    versions = {each.name: each.version for each in packages}
+    return Environment(
+        id=f"{commit}-{sorted(versions.items())}",
+        python=spec.python,
+        interpreter="python3",
+        packages=packages,
+        variables={"LIB": versions.get("lib", ""), "COMMIT": commit},
+    )
+
+
+class World:
+    """A desk where the failure of `lib` is confirmed at one version; `program` says what a run does at each."""
+
+    def __init__(
+        self,
+        program: Callable[[str], RunResult],
+        history: tuple[Release, ...] = (),
+        bad: str = "1.0",
+        body: str = BODY,
+        build: Callable[[EnvironmentSpec], Environment] = built,
+        commits: FakeCommits | None = None,
+        earlier: tuple = (),
+        step: float = 0.0,
+        **options: object,
+    ) -> None:
+        issue = Issue(title="fit fails", body=body, repository="acme/lib", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+        job = Job(issue=issue, options=Options(**options))
+        self.sandbox = FakeSandbox(lambda spec: program(spec.env["COMMIT"] or spec.env["LIB"]))
+        links = {"lib": "https://lib.example/changes"}
+        self.builder = FakeBuilder(on_build=build, released={"lib": history}, changelogs=links)
+        self.cancel = Event()
+        ports = Ports(
+            sandbox=self.sandbox,
+            builder=self.builder,
+            recorder=MemoryRecorder(earlier=earlier),
+            clock=FrozenClock(step=step),
+            listener=ListListener(),
+            cancel=self.cancel,
+            commits=commits,
+        )
+        draft = plan(job)
+        self.desk = Desk(job, ports, bug=draft.bug, signature=draft.signature)
+        self.script = draft.script
+        requirement = Requirement(name="lib", specifier=f"=={bad}", rung=Rung.ISSUE, reason="reported")
+        self.spec = EnvironmentSpec(python="3.11", requirements=(requirement,), exclude_newer=DAY + timedelta(days=900))
+        self.built = self.desk.build(self.spec)
+
+    def releases(self, **more):
+        return bisect_releases(self.desk, self.script, self.spec, self.built, "lib", self.desk.bug, **more)
+
+    def commits(self, good, bad):
+        source = RepoSource(url="", path="/somewhere")
+        return bisect_commits(self.desk, self.script, self.spec, self.built, source, good, bad)
+
+
+def number(version: str) -> int:
+    return int(version.partition(".")[2])
+
+
+def broken(first: int, last: int, elsewhere: dict[int, RunResult] | None = None) -> Callable[[str], RunResult]:
+    """Fails from one release to another; `elsewhere` says what else happens at some."""
+    others = elsewhere or {}
+    return lambda at: others.get(number(at), FAILS if first <= number(at) <= last else OK)
+
+
+def name(point):
+    return point.at if point is not None else None
+
+
+def test_both_boundaries_with_their_days_and_the_changelog():
+    world = World(broken(17, 19), released(40), bad="1.18")
+    shown = (world.desk.spec, world.desk.environment, world.desk.script)
+    found = world.releases()
+    assert (found.last_good.at, found.first_bad.at, found.last_bad.at, found.first_fixed.at) == ("1.16", "1.17", "1.19", "1.20")
+    assert found.first_fixed.date == DAY + timedelta(days=140)
+    assert (found.introduced_among, found.fixed_among, found.skipped, found.stopped, found.regular) == ((), (), (), "", True)
+    assert found.changelog == "https://lib.example/changes"
+    assert 0 < found.risk <= 0.05
+    assert len(found.probes) < 14
+    assert {each.purpose for each in world.desk.attempts} == {"bisect"}
+    assert (world.desk.spec, world.desk.environment, world.desk.script) == shown, "what the report shows is not touched"
+    heard = [each.text for each in world.desk.ports.listener.heard if each.stage == "bisect"]
+    assert "bisect: 1.19: fails (2 of 2)" in heard
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data())
+def test_wherever_it_came_and_went_and_whatever_cannot_be_tested(data):
+    size = data.draw(st.integers(1, 30))
+    first = data.draw(st.integers(0, size - 1))
+    last = data.draw(st.integers(first, size - 1))
+    bad = data.draw(st.integers(first, last))
+    skips = data.draw(st.sets(st.integers(0, size - 1), max_size=3)) - {bad, 0, size - 1}
+    found = World(broken(first, last, dict.fromkeys(skips, OTHER)), released(size), bad=f"1.{bad}").releases()
+    assert found.regular
+    if first and found.last_good is not None:
+        good, worse = number(found.last_good.at), number(found.first_bad.at)
+        assert good < first <= worse
+        assert set(range(good + 1, worse)) <= skips
+        assert bool(found.introduced_among) == (worse - good > 1)
+    else:
+        assert not first or skips, "only what cannot be tested hides the boundary"
+    assert (found.first_fixed is None) == (last == size - 1)
+    if found.first_fixed is not None:
+        assert set(range(number(found.last_bad.at) + 1, number(found.first_fixed.at))) <= skips
+        assert number(found.last_bad.at) <= last < number(found.first_fixed.at)
+    assert {each.at for each in found.skipped} <= {f"1.{at}" for at in skips}
+
+
+def test_a_release_that_breaks_for_another_reason_makes_it_a_range():
+    found = World(broken(5, 30, {4: OTHER, 3: DECOY}), released(20), bad="1.9").releases()
+    assert (found.last_good.at, found.first_bad.at) == ("1.2", "1.5")
+    assert found.introduced_among == ("1.3", "1.4", "1.5")
+    assert {each.at for each in found.skipped} == {"1.3", "1.4"}
+    assert "has no attribute" in next(each.why for each in found.skipped if each.at == "1.4")
+    assert found.newest == "fails"
+    assert found.first_fixed is None
+
+
+def test_what_cannot_be_installed_is_skipped_and_said():
+    def build(spec):
+        if spec.requirements[0].specifier == "==1.4":
+            raise BuildError("no wheel of it")
+        return built(spec)
+
+    found = World(broken(5, 30), released(20), bad="1.9", build=build).releases()
+    assert [(each.at, each.why) for each in found.skipped] == [("1.4", "no wheel of it")]
+    assert found.introduced_among == ("1.4", "1.5")
+
+
+def test_another_release_in_its_place_is_not_taken_for_it():
+    def build(spec):
+        given = built(spec)
+        wanted = spec.requirements[0].specifier
+        return given if wanted != "==1.4" else built(spec.model_copy(update={"requirements": (requirement("1.5"),)}))
+
+    def requirement(version):
+        return Requirement(name="lib", specifier=f"=={version}", rung=Rung.NEIGHBOUR, reason="")
+
+    found = World(broken(5, 30), released(20), bad="1.9", build=build).releases()
+    assert [(each.at, each.why) for each in found.skipped] == [("1.4", "1.5 would be installed in its place")]
+
+
+def test_the_rest_stays_where_it_resolves_else_moves_with_the_day_and_is_said():
+    def build(spec):
+        lib = spec.requirements[0].specifier.removeprefix("==")
+        old = any(each.name == "dep" and each.specifier == "==2.0" for each in spec.constraints)
+        if number(lib) < 5 and old:
+            raise BuildError("dep 2.0 does not go with it")
+        dep = "2.0" if number(lib) >= 5 else "1.0"
+        given = built(spec.model_copy(update={"constraints": ()}))
+        return given.model_copy(update={"packages": (*given.packages, Package(name="dep", version=dep, rung=Rung.DEPENDENCY))})
+
+    world = World(broken(3, 30), released(8), bad="1.7", build=build)
+    found = world.releases()
+    assert found.first_bad.at == "1.3"
+    assert {each.at: each.moved for each in found.probes if each.moved} == {
+        each.at: ("dep 2.0 → 1.0",) for each in found.probes if number(each.at) < 5
+    }
+    free = [spec for spec in world.builder.built if not spec.constraints and number(spec.requirements[0].specifier[2:]) < 5]
+    assert all(spec.exclude_newer < DAY + timedelta(days=7 * 5 + 7) for spec in free)
+
+
+def test_a_history_that_goes_back_and_forth_is_said_to():
+    found = World(lambda at: FAILS if number(at) in {0, 1, 10, 11} else OK, released(20), bad="1.11").releases()
+    assert (found.first_bad.at, found.regular) == ("1.10", True), "an older run of failures that no probe met is not known of"
+    body = BODY + "\nIt works in lib 1.8. It works in lib 1.5.\n"
+    found = World(lambda at: FAILS if number(at) in {5, 10, 11} else OK, released(20), bad="1.11", body=body).releases()
+    assert (found.first_bad.at, found.regular) == ("1.10", False)
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_what_the_report_says_of_a_version_is_held_against_the_probe(good):
+    body = BODY + "\nIt works in lib 1.5.\n"
+    world = World(broken(7 if good else 3, 30), released(20), bad="1.11", body=body)
+    assert [each.version for each in world.desk.bug.works_in] == ["1.5"]
+    found = world.releases()
+    claim = next(each for each in claimed.claims(world.desk.bug, found) if each.text == "lib 1.5 works")
+    assert claim.holds is good
+    assert claim.evidence.startswith("1.5: 0 of" if good else "1.5: 2 of")
+
+
+def test_a_version_said_to_fail_that_passes_is_told():
+    world = World(broken(7, 30), released(20), bad="1.11", body=BODY + "\nlib version: 1.6\n")
+    found = world.releases()
+    rows = {each.text: each.holds for each in claimed.claims(world.desk.bug, found)}
+    assert rows == {"lib 1.6 fails": False}
+
+
+@pytest.mark.parametrize("way", ["introduced", "fixed"])
+def test_a_failure_of_three_in_ten_ends_right_in_nine_of_ten(way):
+    right = 0
+    for repetition in range(30):
+        chance = random.Random(repetition)
+
+        def program(at, chance=chance):
+            there = number(at) >= 13 if way == "introduced" else number(at) <= 13
+            return FAILS if there and chance.random() < 0.3 else OK
+
+        world = World(program, released(40), bad="1.30" if way == "introduced" else "1.5", seed=1000 * repetition)
+        confirmed_by_chance(world)
+        found = world.releases()
+        point = found.first_bad if way == "introduced" else found.first_fixed
+        right += name(point) == ("1.13" if way == "introduced" else "1.14")
+    assert right >= 27
+
+
+def confirmed_by_chance(world):
+    """The confirming runs that lead to a bisection: the sequential test has decided."""
+    from bot.rules.statistics import SequentialTest
+
+    runs = failures = 0
+    while SequentialTest().decide(failures, runs) != "fails":
+        runs += 1
+        judged = world.desk.run(world.script, world.built, world.desk.job.options.seed + runs, "confirm")
+        failures += judged.match is Match.MET
+
+
+def test_a_failure_that_hangs_on_the_seed_is_looked_for_under_seeds_that_fail():
+    world = World(lambda at: OK, released(20), bad="1.11")
+    world.sandbox.program = lambda spec: (
+        FAILS if number(spec.env["LIB"]) >= 7 and int(spec.env["REPRISE_SEED"]) % 4 == 0 else OK
+    )
+    for seed in range(1, 13):
+        world.desk.run(world.script, world.built, seed, "confirm")
+    assert world.releases().first_bad.at == "1.7"
+
+
+def test_being_stopped_leaves_a_range():
+    world = World(lambda at: OK, released(64), bad="1.63")
+    runs = []
+
+    def program(spec):
+        runs.append(spec)
+        if len(runs) == 25:
+            world.cancel.set()
+        return FAILS if number(spec.env["LIB"]) >= 21 else OK
+
+    world.sandbox.program = program
+    found = world.releases()
+    assert found.stopped == "stopped on request"
+    assert number(found.last_good.at) < 21 <= number(found.first_bad.at)
+    assert len(found.introduced_among) > 1
+
+
+def test_the_time_is_kept():
+    found = World(broken(21, 63), released(64), bad="1.63", step=1.0).releases(seconds=40)
+    assert found.stopped == "the time for it was up"
+
+
+def test_what_a_killed_process_had_kept_is_not_run_again():
+    whole = World(broken(17, 19), released(40), bad="1.18")
+    found = whole.releases()
+    kept = tuple(whole.desk.attempts[:9])
+    again = World(broken(17, 19), released(40), bad="1.18", earlier=kept)
+    assert again.releases() == found
+    assert len(again.sandbox.specs) == len(whole.sandbox.specs) - 9
+
+
+def test_a_package_that_is_not_there_cannot_be_bisected():
+    world = World(broken(17, 19), released(40), bad="1.18")
+    with pytest.raises(UserError, match="numpy is not installed"):
+        bisect_releases(world.desk, world.script, world.spec, world.built, "numpy")
+
+
+def history(count):
+    return tuple(Commit(id=f"{at:040x}", subject=f"change {at}", date=DAY + timedelta(days=at)) for at in range(count))
+
+
+def at_commit(first, last=99):
+    return lambda at: FAILS if first <= int(at, 16) <= last else OK
+
+
+def test_commits_are_bisected_between_two_ends():
+    world = World(at_commit(23), commits=FakeCommits(history(50)))
+    found = world.commits(f"{3:040x}", f"{48:040x}")
+    assert (found.over, found.first_bad.subject, found.last_good.subject) == ("commits", "change 23", "change 22")
+    assert found.first_bad.date == DAY + timedelta(days=23)
+    assert len(found.probes) <= 9
+
+
+def test_the_commit_of_a_fix_is_found_when_the_good_end_comes_later():
+    world = World(at_commit(0, 31), commits=FakeCommits(history(50)))
+    found = world.commits(f"{48:040x}", f"{3:040x}")
+    assert (found.first_fixed.subject, found.last_bad.subject) == ("change 32", "change 31")
+    assert found.first_bad is None
+
+
+@pytest.mark.parametrize(("first", "why"), [(60, "does not fail"), (0, "")])
+def test_ends_that_are_not_as_said(first, why):
+    world = World(at_commit(first), commits=FakeCommits(history(50)))
+    found = world.commits(f"{3:040x}", f"{48:040x}")
+    assert found.first_bad is None
+    assert why in found.stopped
+    assert found.oldest == (None if why else "fails")
+
+
+def test_the_commits_between_two_releases_are_named_where_a_clone_is_at_hand():
+    rows = history(9)
+    tags = {"1.2": rows[3].id, "1.3": rows[6].id}
+    world = World(broken(3, 30), released(8), bad="1.7", commits=FakeCommits(rows, tags), repo="/somewhere")
+    found = world.releases()
+    assert [each.subject for each in found.introduced_by] == ["change 6", "change 5", "change 4"]
+    assert found.fixed_by == ()

@@ -47,8 +47,18 @@ def meant(claim: VersionClaim, history: tuple[Release, ...]) -> Release | None:
     exactly = versions.pinned(specifier)
     if not history:
         return Release(version=exactly) if exactly else None
-    fits = [each for each in history if _fits(each.version, specifier)]
-    return releases.newest(tuple(fits)) or (fits[-1] if fits else None)
+    fits = fitting(claim, history)
+    return releases.newest(fits) or (fits[-1] if fits else None)
+
+
+def fitting(claim: VersionClaim, history: tuple[Release, ...]) -> tuple[Release, ...]:
+    """The releases that a claim of one version covers, oldest first: any patch of it where the claim names none; a range names
+    no version.
+    """
+    specifier = versions.specifier(claim.version, claim.source) or ""
+    if not specifier.startswith("=="):
+        return ()
+    return tuple(each for each in history if _fits(each.version, specifier))
 
 
 def _fits(version: str, specifier: str) -> bool:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from bot.errors import Stopped, TransientError, UserError
 from bot.models.attempt import Judgement, Match, Script
 from bot.models.base import Record
-from bot.models.bisect import Release
+from bot.models.bisect import Bisection, Point, Release
 from bot.models.bug import BugReport, VersionClaim
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.report import Claim
@@ -21,7 +21,6 @@ from bot.pipeline import claimed, environment, twins
 from bot.pipeline.desk import Desk
 from bot.pipeline.signature import members_of
 from bot.rules import exact, releases
-from bot.rules.packages import versions
 
 _ENOUGH = 0.05
 
@@ -72,20 +71,22 @@ def control(
     built: Environment,
     bug: BugReport,
     *,
+    bisected: Bisection | None = None,
     fix: str = "",
     surrogates: tuple[Candidate, ...] = (),
     seconds: float = 600.0,
 ) -> Controlled:
     """The first candidate that passes where the failing environment fails, with the counts of both.
 
-    `fix` is the commit of the merged fix, where one is known and a clone is at hand; `surrogates` are tried last. No new
-    candidate and no new pair is begun after `seconds`. What the desk shows is as before; being stopped ends with what there is.
+    `bisected` is a search over releases that may have found one that passes: it goes first. `fix` is the commit of the merged
+    fix, where one is known and a clone is at hand; `surrogates` are tried last. No new candidate and no new pair is begun after
+    `seconds`. What the desk shows is as before; being stopped ends with what there is.
     """
     shown = (desk.spec, desk.environment, desk.script)
     work = _Work(desk, script, spec, built, bug, desk.ports.clock() + seconds)
     try:
         with desk.stage("control", "looking for a version that works"):
-            return work.first(fix, surrogates)
+            return work.first(bisected, fix, surrogates)
     except Stopped:
         work.notes.append("stopped on request while a control was run")
         return Controlled(notes=tuple(work.notes), claims=tuple(work.claims), attempts=tuple(work.numbers))
@@ -104,10 +105,10 @@ class _Work:
         self.claims: list[Claim] = []
         self.numbers: list[int] = []
 
-    def first(self, fix: str, surrogates: tuple[Candidate, ...]) -> Controlled:
+    def first(self, bisected: Bisection | None, fix: str, surrogates: tuple[Candidate, ...]) -> Controlled:
         failing = _Side(self.script, self.built, "as reported", _confirmed(self.desk, self.script, self.built))
         wanted = exact.pairs(failing.failures, len(failing.seen), most=max(5, self.desk.job.options.max_runs))
-        for candidate in self._candidates(fix, surrogates):
+        for candidate in self._candidates(bisected, fix, surrogates):
             if self.desk.ports.clock() > self.until:
                 self.notes.append("the time for a control was up")
                 break
@@ -208,20 +209,31 @@ class _Work:
         if candidate.claim is not None:
             self.claims.append(Claim(text=claimed.works(candidate.claim), holds=holds, evidence=evidence))
 
-    def _candidates(self, fix: str, surrogates: tuple[Candidate, ...]) -> Iterator[Candidate]:
+    def _candidates(self, bisected: Bisection | None, fix: str, surrogates: tuple[Candidate, ...]) -> Iterator[Candidate]:
         """What is at hand, the reporter's word first; each is built only when its turn comes."""
         target = environment.under_test(self.spec, self.bug, self.desk.job.issue)
         package = target.name if target is not None else ""
+        yield from self._bisected(bisected)
         yield from self._said(package)
         history = self.desk.ports.builder.history(package) if package else ()
         here = self.built.version(package)
         newest = releases.newest(history)
         if newest is not None and here and releases.older(here, newest.version):
             yield self._at("fixed-version", package, newest, "the newest release")
-        if history and here and (last := releases.before(history, _first_named(self.bug, package, here))) is not None:
+        if history and here and (last := releases.before(history, _first_named(self.bug, package, here, history))) is not None:
             yield self._at("last-good-version", package, last, "the release before the first that is said to fail")
         yield from self._merged(fix)
         yield from surrogates
+
+    def _bisected(self, found: Bisection | None) -> Iterator[Candidate]:
+        if found is None or found.over != "releases":
+            return
+        points: tuple[tuple[ControlType, Point | None], ...]
+        points = ("fixed-version", found.first_fixed), ("last-good-version", found.last_good)
+        for kind, point in points:
+            if point is not None:
+                release = Release(version=point.at, uploaded_at=point.date)
+                yield self._at(kind, found.package, release, "the bisection found that it works")
 
     def _said(self, package: str) -> Iterator[Candidate]:
         """The versions that the report calls good, those of the package under test first."""
@@ -260,14 +272,14 @@ def _confirmed(desk: Desk, script: Script, built: Environment) -> dict[int, Judg
     return {row.execution.seed: row.judgement for row in same if row.execution.seed is not None}
 
 
-def _first_named(bug: BugReport, package: str, here: str) -> str:
+def _first_named(bug: BugReport, package: str, here: str, history: tuple[Release, ...]) -> str:
     """The oldest version of the package that the report names as failing, the built one included."""
-    named = [here]
+    oldest = here
     for claim in bug.versions:
-        exactly = versions.pinned(versions.specifier(claim.version, claim.source) or "")
-        if exactly and claimed.same_package(claim.name, package) and releases.older(exactly, named[0]):
-            named[0] = exactly
-    return named[0]
+        if claimed.same_package(claim.name, package):
+            fits = claimed.fitting(claim, history)
+            oldest = next((each.version for each in fits if releases.older(each.version, oldest)), oldest)
+    return oldest
 
 
 def _words(judgement: Judgement) -> str:

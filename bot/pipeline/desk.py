@@ -78,7 +78,7 @@ class Desk:
         number = len(self.attempts) + 1
         self.script, self.environment = script, environment
         kept = self.ports.recorder.recall(number)
-        if kept is not None and _same(kept, script, environment, seed, purpose):
+        if kept is not None and _same(kept, script, environment, seed, purpose, change):
             self.stop_if_asked()
             self.attempts.append(kept)
             return kept.judgement
@@ -108,9 +108,11 @@ class Desk:
         return result
 
 
-def _same(kept: Attempt, script: Script, environment: Environment, seed: int, purpose: str) -> bool:
+def _same(kept: Attempt, script: Script, environment: Environment, seed: int, purpose: str, change: str) -> bool:
     ran = (kept.script, kept.environment, kept.execution.seed, kept.purpose)
-    return ran == (script.digest, environment.id, seed, purpose)
+    # Commits of a repository on the path share one environment: only the words tell them apart.
+    told = kept.change == change or purpose not in {"control", "bisect"}
+    return told and ran == (script.digest, environment.id, seed, purpose)
 
 
 def changed(script: Script, source: str, mends: tuple[Mend, ...]) -> Script:

@@ -1,6 +1,7 @@
 """The search by itself: any history, first bad anywhere, places that cannot be tested anywhere."""
 
 import math
+from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,6 +66,6 @@ def test_a_single_gap_is_stepped_over():
 def test_a_history_is_regular_when_one_run_of_failures_explains_it(outcomes):
     outcomes[0] = "bad"
     settled = [outcomes[at] for at in sorted(outcomes) if outcomes[at] != "skip"]
-    changes = sum(one != two for one, two in zip(settled, settled[1:], strict=False))
+    changes = sum(one != two for one, two in pairwise(settled))
     one_run = changes <= (settled[0] == "good") + (settled[-1] == "good")
     assert (regular(outcomes) == ()) == one_run

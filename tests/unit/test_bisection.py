@@ -1,9 +1,7 @@
 """Bisection over releases and commits, on fakes: what a program does at each version is known, and so is the answer."""
 
 import random
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from threading import Event
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -11,109 +9,12 @@ from hypothesis import strategies as st
 
 from bot.errors import BuildError, UserError
 from bot.models.attempt import Match
-from bot.models.bisect import Commit, Release
-from bot.models.environment import Environment, EnvironmentSpec, Package, RepoSource, Requirement, Rung
-from bot.models.issue import Issue
-from bot.models.job import Job, Options
-from bot.pipeline import claimed, plan
-from bot.pipeline.bisection import bisect_commits, bisect_releases
-from bot.pipeline.desk import Desk
-from bot.ports import Ports
-from bot.testing import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryRecorder
-from sandbox.fake import FakeSandbox
-from sandbox.port import RunResult
-
-DAY = datetime(2024, 1, 1, tzinfo=UTC)
-MESSAGE = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"
-BODY = f"It fails:\n\n```python\nimport lib\nlib.fit()\n```\n\nError:\n\n```\nRuntimeError: {MESSAGE}\n```\n"
-OK = RunResult(exit_code=0, stdout="done\n", seconds=1.0)
-
-
-def raised(exception: str, message: str) -> RunResult:
-    place = '  File "/e/lib/python3.11/site-packages/lib/core.py", line 9, in fit\n    return f()\n'
-    top = 'Traceback (most recent call last):\n  File "repro.py", line 2, in <module>\n    lib.fit()\n'
-    return RunResult(exit_code=1, stderr=f"{top}{place}{exception}: {message}\n", seconds=1.0)
-
-
-FAILS = raised("RuntimeError", MESSAGE)
-DECOY = raised("ModuleNotFoundError", "No module named 'lib.extras'")
-OTHER = raised("AttributeError", "module 'lib' has no attribute 'fit'")
-
-
-def released(count: int) -> tuple[Release, ...]:
-    return tuple(Release(version=f"1.{at}", uploaded_at=DAY + timedelta(days=7 * at)) for at in range(count))
-
-
-def built(spec: EnvironmentSpec) -> Environment:
-    """An environment that tells its programs what is installed and which commit it is of."""
-    packages = tuple(
-        Package(name=each.name, version=each.specifier.removeprefix("==") or "1.0", rung=each.rung)
-        for each in (*spec.requirements, *spec.constraints)
-    )
-    commit = spec.repo.commit if spec.repo else ""
-    versions = {each.name: each.version for each in packages}
-    return Environment(
-        id=f"{commit}-{sorted(versions.items())}",
-        python=spec.python,
-        interpreter="python3",
-        packages=packages,
-        variables={"LIB": versions.get("lib", ""), "COMMIT": commit},
-    )
-
-
-class World:
-    """A desk where the failure of `lib` is confirmed at one version; `program` says what a run does at each."""
-
-    def __init__(
-        self,
-        program: Callable[[str], RunResult],
-        history: tuple[Release, ...] = (),
-        bad: str = "1.0",
-        body: str = BODY,
-        build: Callable[[EnvironmentSpec], Environment] = built,
-        commits: FakeCommits | None = None,
-        earlier: tuple = (),
-        step: float = 0.0,
-        **options: object,
-    ) -> None:
-        issue = Issue(title="fit fails", body=body, repository="acme/lib", created_at=datetime(2026, 1, 1, tzinfo=UTC))
-        job = Job(issue=issue, options=Options(**options))
-        self.sandbox = FakeSandbox(lambda spec: program(spec.env["COMMIT"] or spec.env["LIB"]))
-        links = {"lib": "https://lib.example/changes"}
-        self.builder = FakeBuilder(on_build=build, released={"lib": history}, changelogs=links)
-        self.cancel = Event()
-        ports = Ports(
-            sandbox=self.sandbox,
-            builder=self.builder,
-            recorder=MemoryRecorder(earlier=earlier),
-            clock=FrozenClock(step=step),
-            listener=ListListener(),
-            cancel=self.cancel,
-            commits=commits,
-        )
-        draft = plan(job)
-        self.desk = Desk(job, ports, bug=draft.bug, signature=draft.signature)
-        self.script = draft.script
-        requirement = Requirement(name="lib", specifier=f"=={bad}", rung=Rung.ISSUE, reason="reported")
-        self.spec = EnvironmentSpec(python="3.11", requirements=(requirement,), exclude_newer=DAY + timedelta(days=900))
-        self.built = self.desk.build(self.spec)
-
-    def releases(self, **more):
-        return bisect_releases(self.desk, self.script, self.spec, self.built, "lib", self.desk.bug, **more)
-
-    def commits(self, good, bad):
-        source = RepoSource(url="", path="/somewhere")
-        return bisect_commits(self.desk, self.script, self.spec, self.built, source, good, bad)
-
-
-def number(version: str) -> int:
-    return int(version.partition(".")[2])
-
-
-def broken(first: int, last: int, elsewhere: dict[int, RunResult] | None = None) -> Callable[[str], RunResult]:
-    """Fails from one release to another; `elsewhere` says what else happens at some."""
-    others = elsewhere or {}
-    return lambda at: others.get(number(at), FAILS if first <= number(at) <= last else OK)
+from bot.models.environment import Package, Requirement, Rung
+from bot.pipeline import claimed
+from bot.pipeline.bisection import bisect_releases
+from bot.rules.statistics import SequentialTest
+from bot.testing import FakeCommits
+from tests.unit.versioned import BODY, DAY, DECOY, FAILS, OK, OTHER, World, broken, built, history, number, released
 
 
 def name(point):
@@ -260,8 +161,6 @@ def test_a_failure_of_three_in_ten_ends_right_in_nine_of_ten(way):
 
 def confirmed_by_chance(world):
     """The confirming runs that lead to a bisection: the sequential test has decided."""
-    from bot.rules.statistics import SequentialTest
-
     runs = failures = 0
     while SequentialTest().decide(failures, runs) != "fails":
         runs += 1
@@ -314,10 +213,6 @@ def test_a_package_that_is_not_there_cannot_be_bisected():
     world = World(broken(17, 19), released(40), bad="1.18")
     with pytest.raises(UserError, match="numpy is not installed"):
         bisect_releases(world.desk, world.script, world.spec, world.built, "numpy")
-
-
-def history(count):
-    return tuple(Commit(id=f"{at:040x}", subject=f"change {at}", date=DAY + timedelta(days=at)) for at in range(count))
 
 
 def at_commit(first, last=99):

@@ -1,0 +1,116 @@
+"""A world in which what a program does hangs on the installed version of one package, or on the commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from threading import Event
+
+from bot.models.attempt import Attempt
+from bot.models.bisect import Commit, Release
+from bot.models.environment import Environment, EnvironmentSpec, Package, RepoSource, Requirement, Rung
+from bot.models.issue import Issue
+from bot.models.job import Job, Options
+from bot.pipeline import plan
+from bot.pipeline.bisection import bisect_commits, bisect_releases
+from bot.pipeline.desk import Desk
+from bot.ports import Ports
+from bot.testing import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryRecorder
+from sandbox.fake import FakeSandbox
+from sandbox.port import RunResult
+
+DAY = datetime(2024, 1, 1, tzinfo=UTC)
+MESSAGE = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"
+BODY = f"It fails:\n\n```python\nimport lib\nlib.fit()\n```\n\nError:\n\n```\nRuntimeError: {MESSAGE}\n```\n"
+OK = RunResult(exit_code=0, stdout="done\n", seconds=1.0)
+
+
+def raised(exception: str, message: str) -> RunResult:
+    place = '  File "/e/lib/python3.11/site-packages/lib/core.py", line 9, in fit\n    return f()\n'
+    top = 'Traceback (most recent call last):\n  File "repro.py", line 2, in <module>\n    lib.fit()\n'
+    return RunResult(exit_code=1, stderr=f"{top}{place}{exception}: {message}\n", seconds=1.0)
+
+
+FAILS = raised("RuntimeError", MESSAGE)
+DECOY = raised("ModuleNotFoundError", "No module named 'lib.extras'")
+OTHER = raised("AttributeError", "module 'lib' has no attribute 'fit'")
+
+
+def released(count: int) -> tuple[Release, ...]:
+    return tuple(Release(version=f"1.{at}", uploaded_at=DAY + timedelta(days=7 * at)) for at in range(count))
+
+
+def built(spec: EnvironmentSpec) -> Environment:
+    """An environment that tells its programs what is installed and which commit it is of."""
+    packages = tuple(
+        Package(name=each.name, version=each.specifier.removeprefix("==") or "1.0", rung=each.rung)
+        for each in (*spec.requirements, *spec.constraints)
+    )
+    commit = spec.repo.commit if spec.repo else ""
+    versions = {each.name: each.version for each in packages}
+    return Environment(
+        id=f"{commit}-{sorted(versions.items())}",
+        python=spec.python,
+        interpreter="python3",
+        packages=packages,
+        variables={"LIB": versions.get("lib", ""), "COMMIT": commit},
+    )
+
+
+class World:
+    """A desk where the failure of `lib` is confirmed at one version; `program` says what a run does at each."""
+
+    def __init__(
+        self,
+        program: Callable[[str], RunResult],
+        history: tuple[Release, ...] = (),
+        bad: str = "1.0",
+        body: str = BODY,
+        build: Callable[[EnvironmentSpec], Environment] = built,
+        commits: FakeCommits | None = None,
+        earlier: tuple[Attempt, ...] = (),
+        step: float = 0.0,
+        **options: object,
+    ) -> None:
+        issue = Issue(title="fit fails", body=body, repository="acme/lib", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+        job = Job(issue=issue, options=Options(**options))
+        self.sandbox = FakeSandbox(lambda spec: program(spec.env["COMMIT"] or spec.env["LIB"]))
+        links = {"lib": "https://lib.example/changes"}
+        self.builder = FakeBuilder(on_build=build, released={"lib": history}, changelogs=links)
+        self.cancel = Event()
+        ports = Ports(
+            sandbox=self.sandbox,
+            builder=self.builder,
+            recorder=MemoryRecorder(earlier=earlier),
+            clock=FrozenClock(step=step),
+            listener=ListListener(),
+            cancel=self.cancel,
+            commits=commits,
+        )
+        draft = plan(job)
+        self.desk = Desk(job, ports, bug=draft.bug, signature=draft.signature)
+        self.script = draft.script
+        requirement = Requirement(name="lib", specifier=f"=={bad}", rung=Rung.ISSUE, reason="reported")
+        self.spec = EnvironmentSpec(python="3.11", requirements=(requirement,), exclude_newer=DAY + timedelta(days=900))
+        self.built = self.desk.build(self.spec)
+
+    def releases(self, **more):
+        return bisect_releases(self.desk, self.script, self.spec, self.built, "lib", self.desk.bug, **more)
+
+    def commits(self, good, bad):
+        source = RepoSource(url="", path="/somewhere")
+        return bisect_commits(self.desk, self.script, self.spec, self.built, source, good, bad)
+
+
+def number(version: str) -> int:
+    return int(version.partition(".")[2])
+
+
+def broken(first: int, last: int, elsewhere: dict[int, RunResult] | None = None) -> Callable[[str], RunResult]:
+    """Fails from one release to another; `elsewhere` says what else happens at some."""
+    others = elsewhere or {}
+    return lambda at: others.get(number(at), FAILS if first <= number(at) <= last else OK)
+
+
+def history(count):
+    return tuple(Commit(id=f"{at:040x}", subject=f"change {at}", date=DAY + timedelta(days=at)) for at in range(count))

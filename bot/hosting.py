@@ -69,6 +69,7 @@ def service(settings: Settings, store: Store, queue: Queue, github: GitHub) -> S
         run_minutes=settings.run_minutes,
         daily_runs=settings.daily_runs,
         daily_minutes=settings.daily_minutes,
+        daily_usd=settings.daily_usd,
         keep_days=settings.keep_days,
     )
     office = Office(store, queue, Paced(github, store), _Engine(settings, sandbox), house)

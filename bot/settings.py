@@ -73,6 +73,7 @@ class Settings(BaseSettings):
     writes_per_hour: int = Field(500, ge=1, description="Most writes to GitHub an hour.")
     daily_runs: int = Field(500, ge=0, description="Most runs a day (UTC), over all repositories.")
     daily_minutes: int = Field(2_880, ge=0, description="Most minutes of compute a day (UTC), over all repositories.")
+    daily_usd: float = Field(0.0, ge=0, description="Most dollars a day (UTC) that models may cost; 0: no limit.")
     run_minutes: int = Field(60, ge=1, description="Most minutes one run may take.")
     reconcile_s: float = Field(300.0, gt=0, description="How often GitHub is asked for deliveries that never arrived.")
     keep_days: int = Field(90, ge=1, description="How long finished runs are kept.")

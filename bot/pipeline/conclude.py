@@ -56,6 +56,11 @@ def _describe(member: Member) -> str:
     return f"no progress for {member.bound_s:g} s"
 
 
+def _said(member: Member) -> str:
+    """A cell of the table; the claim that an observation is about stands above it."""
+    return f"{member.name} {observed.words(member.wrong)}" if isinstance(member, ObservationSignature) else _describe(member)
+
+
 def verdict(decision: Decision, runs: list[Judgement], determinism: Determinism, versions: tuple[str, ...]) -> AnyVerdict:
     """The verdict on the confirming runs."""
     met = [run for run in runs if run.match is Match.MET]
@@ -137,7 +142,7 @@ def compare(signature: AnySignature | None, last: Attempt | None, environment: E
     if signature is not None and last is not None:
         seen = last.judgement.evidence or last.judgement.reason
         member = members_of(signature)[min(last.judgement.member, len(members_of(signature)) - 1)]
-        rows.append(Comparison(what="failure", reported=_describe(member), observed=_shown(member, seen)))
+        rows.append(Comparison(what="failure", reported=_said(member), observed=_shown(member, seen)))
         if isinstance(member, CrashSignature) and member.frame and last.judgement.failure:
             reported = f"{member.frame} in {member.function}" if member.function else member.frame
             rows.append(Comparison(what="place", reported=reported, observed=_place(last.judgement.failure)))

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from bot.models.base import Record
 from bot.models.report import Report
 from bot.models.verdict import NeedsHardware, NeedsInfo, NotABug
-from bot.render import scripts, words
-from bot.render.details import attempts, environment, evidence
+from bot.render import scripts, words, written
+from bot.render.details import attempts, environment, evidence, proposals
 from bot.render.folds import LIMIT, assemble
 from bot.render.sanitize import bullets, clean, code_span, fence, prose, redact, shorten_paths
 
@@ -33,7 +33,7 @@ def comment(
     """
     report = scrubbed(report, tuple(secrets))
     top, script = _top(report), scripts.in_sight(report.script)
-    below = tuple(filter(None, (environment(report), evidence(report), attempts(report, elsewhere))))
+    below = tuple(filter(None, (proposals(report), environment(report), evidence(report), attempts(report, elsewhere))))
     foot = "\n\n".join(filter(None, [next_step, _footer(report, run, ends)]))
     shown = bool(script) and sum(map(bool, top)) + len(script) + len(below) + 1 + bool(next_step) <= UNFOLDED
     head = [*top, *script] if shown else top
@@ -62,7 +62,7 @@ def _top(report: Report) -> list[str]:
     lines = [f"**{title}**" + (f": {prose(figures)}." if figures else "."), ""]
     said = " ".join(filter(None, [words.standing(report), words.reason(report)]))
     lines += [prose(shorten_paths(said)), ""] if said else []
-    lines += _asked(report) + _table(report) + _changes(report)
+    lines += _asked(report) + _claim(report) + _table(report) + _written(report) + _changes(report)
     if report.command and report.script is not None:
         lines += [*fence(report.command[:3_000], "sh").splitlines(), ""]
     return lines
@@ -78,6 +78,18 @@ def _asked(report: Report) -> list[str]:
         case NotABug() if verdict.sentence:
             return [f"> {prose(verdict.sentence, limit=300)}", ""]
     return []
+
+
+def _claim(report: Report) -> list[str]:
+    """What the values in the table are about, where only a model has put it in one sentence."""
+    claim = written.claim(report)
+    return [f"Claim: {prose(shorten_paths(claim))}", ""] if claim else []
+
+
+def _written(report: Report) -> list[str]:
+    """Whoever reads the program must know at once that it is a model's."""
+    mark = written.mark(report)
+    return [prose(mark), ""] if mark else []
 
 
 def _table(report: Report) -> list[str]:
@@ -106,6 +118,7 @@ def _footer(report: Report, run: str, more: tuple[str, ...]) -> str:
     if report.signature_hash and report.attempts:
         parts.append(f"What counts was fixed before the first run: {code_span(report.signature_hash[:12])}.")
     ends = [prose(f"Reprise {report.version}", limit=60)]
+    ends += [prose(cost)] if (cost := written.cost(report)) else []
     ends += [words.duration(report)] if report.seconds.get("total") else []
     ends += [f"run {code_span(run)}"] if run else []
     return f"<sub>{' '.join(parts)} {' · '.join([*ends, *more])}</sub>"

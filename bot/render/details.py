@@ -8,7 +8,7 @@ from bot.models.attempt import Attempt, Match
 from bot.models.environment import Environment, Package, Rung
 from bot.models.report import Report
 from bot.models.verdict import DifferentFailure, NotReproduced, SetupFailed
-from bot.render import words
+from bot.render import words, written
 from bot.render.folds import Block, Fold
 from bot.render.sanitize import bullets, code_span, prose, shorten_paths
 
@@ -24,6 +24,18 @@ MATCHES = {
 
 HOLDS = {True: "holds", False: "does not hold", None: "not checked"}
 """Whether a claim of the report holds."""
+
+
+def proposals(report: Report) -> Fold | None:
+    """What a model read, planned and tried."""
+    blocks = tuple(_section(title, lines) for title, lines in written.sections(report))
+    return Fold("Plan and attempts of the model", blocks) if blocks else None
+
+
+def _section(title: str, lines: tuple[str, ...]) -> Block:
+    if len(lines) == 1:
+        return Block(f"{title}: {prose(shorten_paths(lines[0]))}")
+    return _titled(f"{title}:", bullets(map(shorten_paths, lines), limit=600))
 
 
 def environment(report: Report) -> Fold | None:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from bot.models.report import Report
 from bot.models.verdict import DifferentFailure, NeedsHardware, NeedsInfo, NotABug, SetupFailed
-from bot.render import words
+from bot.render import words, written
 from bot.render.comment import scrubbed
 from bot.render.sanitize import clip, one_line
 
@@ -48,8 +48,9 @@ def _parts(report: Report, run: str) -> list[RenderableType]:
     parts += [Text(line) for line in (words.standing(report), one_line(words.reason(report))) if line]
     parts += _items(report)
     if report.comparison:
-        parts += [Text(), _table(report)]
+        parts += [Text(), *_claim(report), _table(report)]
     parts += _program(report)
+    parts += _proposals(report)
     if run:
         parts += [Text(), Text.assemble("Everything is in ", (run, "bold"))]
     parts += [Text(), Text.assemble(("Next: ", "bold"), words.next_step(report)), Text(_footer(report), style="dim")]
@@ -74,6 +75,22 @@ def _items(report: Report) -> list[RenderableType]:
     return [Padding(Text("- " + clip(one_line(line), _CELL)), (0, 0, 0, 2)) for line in lines[:12]]
 
 
+def _claim(report: Report) -> list[RenderableType]:
+    claim = written.claim(report)
+    return [Text(f"Claim: {clip(one_line(claim), _CELL)}")] if claim else []
+
+
+def _proposals(report: Report) -> list[RenderableType]:
+    """What a model planned and tried; the run folder and the comment hold more of it."""
+    told = dict(written.sections(report))
+    parts: list[RenderableType] = []
+    for title in ("Inferred, not said by the report", "Hypothesis", "Programs proposed", "Given up"):
+        if title in told:
+            parts += [Text(), Text(title)]
+            parts += [Padding(Text("- " + clip(one_line(line), _CELL)), (0, 0, 0, 2)) for line in told[title]]
+    return parts
+
+
 def _table(report: Report) -> Table:
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     table.add_column("")
@@ -95,11 +112,14 @@ def _program(report: Report) -> list[RenderableType]:
         parts = [Text(), Text.assemble((script.entry, "bold"), f" ({count})")]
     if report.command:
         parts.append(Text("  " + one_line(report.command), style="cyan", no_wrap=True))
+    if mark := written.mark(report):
+        parts.append(Text(one_line(mark)))
     parts += [Padding(Text(f"changed: {one_line(mend.what)}"), (0, 0, 0, 2)) for mend in script.mends[:6]]
     return parts
 
 
 def _footer(report: Report) -> str:
     ends = [words.provenance(report), f"Reprise {report.version}".strip()]
+    ends += [cost] if (cost := written.cost(report)) else []
     ends += [words.duration(report)] if report.seconds.get("total") else []
     return " · ".join(ends)

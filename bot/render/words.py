@@ -25,6 +25,7 @@ from bot.models.verdict import (
     NotReproduced,
     Reproduced,
 )
+from bot.render import written
 from bot.rules.signatures import observed
 
 TITLES = {
@@ -169,7 +170,16 @@ def provenance(report: Report) -> str:
         first = f"Measured in {count(len(report.attempts), 'run')} {where}".strip()
     else:
         first = "Nothing was run"
-    return f"{first}. " + ("Every figure was measured." if report.prompts else "No model was used.")
+    return f"{first}. {_part(report)}"
+
+
+def _part(report: Report) -> str:
+    if not report.prompts and report.reconstruction is None:
+        return "No model was used."
+    if not report.attempts:
+        return "A model read the report."
+    whose = "the program is a model's" if written.mark(report) else "what a model proposed decided nothing"
+    return f"Every figure was measured; {whose}."
 
 
 def duration(report: Report) -> str:

@@ -27,7 +27,7 @@ def over_quota(office: Office, config: Config, repository: str, person: str) -> 
     """Which limit another run would pass, as a sentence; "" when none."""
     day, store, house = office.day(), office.store, office.house
     whole = store.usage(day)
-    if whole.runs >= house.daily_runs or whole.seconds >= house.daily_minutes * 60:
+    if whole.runs >= house.daily_runs or whole.seconds >= house.daily_minutes * 60 or 0 < house.daily_usd <= whole.usd:
         return "This host has reached its limit for today; it starts anew at 00:00 UTC."
     here = store.usage(day, repository=repository)
     if here.runs >= config.quota.repository:

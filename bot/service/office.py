@@ -34,7 +34,9 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class House:
-    """What the host decided. Times in seconds; `pace` is the least time between two edits of a comment while work goes on."""
+    """What the host decided. Times in seconds; `pace` is the least time between two edits of a comment while work goes on,
+    `daily_usd` what models may cost a day (0: no limit).
+    """
 
     public_url: str = ""
     secrets: tuple[str, ...] = ()
@@ -45,6 +47,7 @@ class House:
     run_minutes: int = 60
     daily_runs: int = 500
     daily_minutes: int = 2_880
+    daily_usd: float = 0.0
     keep_days: int = 90
     takes: int = 10
 
@@ -90,7 +93,7 @@ class Office:
     def switched_off(self, installation: int, repository: Repository | None) -> str:
         """Why nothing is done for now, "" when no kill switch is thrown."""
         thrown = self.store.switches()
-        names = ["all", f"installation:{installation}", *([repository.full_name] if repository else [])]
+        names = ["all", f"installation:{installation}", *([repository.full_name.lower()] if repository else [])]
         return next((thrown[name] or "switched off by the host" for name in names if name in thrown), "")
 
 

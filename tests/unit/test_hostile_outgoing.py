@@ -26,7 +26,7 @@ REPORTS = sorted((Path(__file__).parent.parent / "golden" / "reports").glob("*.j
 NAMES = [path.stem for path in REPORTS]
 TEXTS = load("outgoing")
 SHORT = [each for each in TEXTS if not each.fill]
-FOLDS = re.compile(r"^(?:Script:|Environment: |Evidence$|Attempts: |What was tried$)")
+FOLDS = re.compile(r"^(?:Script:|Environment: |Evidence$|Attempts: |What was tried$|Plan and attempts of the model$)")
 TABLES = {"Reported|Observed|", "The report says|Installed|", "Package|Version|Decided by|", "Run|What|Seed|Result|Seconds|"}
 
 FOUND = [Phase.explicit, Phase.reuse, Phase.generate]  # to make an example smaller takes minutes; the texts have names

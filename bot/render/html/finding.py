@@ -16,7 +16,7 @@ from bot.models.verdict import (
     Reproduced,
     SetupFailed,
 )
-from bot.render import words
+from bot.render import words, written
 from bot.render.details import HOLDS, MATCHES, telling
 from bot.render.html import plot
 from bot.render.sanitize import clip, shorten_paths
@@ -44,6 +44,9 @@ def of(report: Report) -> dict[str, Any]:
         "fixed": report.signature_hash[:12],
         "evidence": tuple(_evidence(report)),
         "notes": tuple(_notes(report)),
+        "claim": shortened(written.claim(report)),
+        "written": shortened(written.mark(report)),
+        "proposals": tuple((title, tuple(map(shortened, lines))) for title, lines in written.sections(report)),
         "foot": _foot(report),
         **_figures(report),
         **_program(report),
@@ -143,4 +146,5 @@ def _environment(report: Report) -> dict[str, Any]:
 def _foot(report: Report) -> str:
     stages = [f"{stage} {seconds:.1f} s" for stage, seconds in report.seconds.items() if stage != "total"]
     parts = [words.provenance(report), f"Reprise {report.version}." if report.version else ""]
+    parts += [cost[:1].upper() + cost[1:] + "."] if (cost := written.cost(report)) else []
     return " ".join(filter(None, [*parts, f"Time: {', '.join(stages)}." if stages else ""]))

@@ -75,6 +75,9 @@ class RunView:
     pins: tuple[Pin, ...] = ()
     drawn: tuple[tuple[str, str], ...] = ()
     notes: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    claim: str = ""
+    written: str = ""
+    proposals: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def view(

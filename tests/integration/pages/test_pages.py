@@ -133,7 +133,7 @@ def test_without_a_verdict_there_is_nothing_to_save(pages: Site, name: str) -> N
 def test_the_front_page_counts_and_lists_nothing(pages: Site) -> None:
     answer = pages.get("/")
     assert (answer.status, wrong(answer.text)) == (200, [])
-    assert "Reproduced 3" in words(answer.text)
+    assert "Reproduced 4" in words(answer.text)
     assert "https://github.com/apps/reprise-test" in answer.text
     assert not any(each in answer.text for each in (*pages.runs.values(), "acme", "octocat"))
 
@@ -142,7 +142,7 @@ def test_figures_are_in_prometheus_format(pages: Site) -> None:
     answer = pages.get("/metrics")
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     lines = answer.text.splitlines()
-    assert 'reprise_verdicts{kind="reproduced"} 3' in lines
+    assert 'reprise_verdicts{kind="reproduced"} 4' in lines
     assert 'reprise_runs{state="running"} 1' in lines
     assert "reprise_switches 0" in lines
     samples = [line for line in lines if not line.startswith("#")]
@@ -280,3 +280,12 @@ def test_templates_and_assets_travel_with_the_package() -> None:
     assert {path.name for path in here.rglob("*") if path.suffix in {".html", ".css", ".svg"}} == {
         "base.html", "landing.html", "missing.html", "parts.html", "run.html", "style.css", "icon.svg",
     }  # fmt: skip
+
+
+def test_a_page_says_which_part_was_a_models(pages: Site) -> None:
+    said = words(pages.get(f"/runs/{pages.runs['reproduced-by-model']}").text)
+    assert "this one was written by a model (writer-1) and is judged by its runs alone." in said
+    assert "Claim: Layer(bias=False) creates lin_key with a bias." in said
+    assert "Plan and attempts of the model" in said
+    assert "Model: 5 calls, 4,634 tokens, 0.02 USD." in said
+    assert "Plan and attempts of the model" not in words(pages.get(f"/runs/{pages.runs['reproduced']}").text)

@@ -87,10 +87,22 @@ def _worked(office: Office, run: Run, me: str, stop: Event) -> bool:
             elif by := (office.store.run(run.id) or run).cancelled_by:
                 verdict = _cancelled(by, len(report.attempts))
             else:
+                _spent(office, run, report)
                 _later(office, run, me, 0.0)
                 return False
     final = report.model_copy(update={"verdict": verdict}) if verdict is not None else report
-    return office.store.put_report(run.id, me, final)
+    put = office.store.put_report(run.id, me, final)
+    if put:  # a run that is only told once more never comes here
+        _spent(office, run, final)
+    return put
+
+
+def _spent(office: Office, run: Run, report: Report) -> None:
+    """Count what models cost; a run that is begun again asks them again, and both cost."""
+    used = report.cost
+    if used.calls:
+        tokens = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens}
+        office.store.note_cost(run.id, calls=used.calls, usd=used.usd, **tokens)
 
 
 def _engine(office: Office, run: Run, recorder: StoreRecorder, narrator: Narrator, cancel: Event) -> Report:

@@ -20,7 +20,7 @@ from bot.service.app import Service
 from bot.service.office import House, Office
 from bot.service.ports import Hook, Target, Task, Throttled
 from bot.service.recording import StoreRecorder
-from bot.testing import FakeBuilder, FakeGitHub, FrozenClock, InlineQueue, MemoryStore
+from bot.testing import FakeBuilder, FakeGitHub, FrozenClock, InlineQueue, MemoryStore, ScriptedModel
 from sandbox.fake import FakeSandbox
 from sandbox.port import RunResult
 
@@ -46,6 +46,7 @@ class App:
         self.store = MemoryStore(clock=lambda: time() + self.ahead, write_gap_s=0, notify_gap_s=0)
         self.queue = InlineQueue()
         self.program, self.worked, self.clones = program, [], []
+        self.model = None
         self.house = House(**{"public_url": "https://reprise.example", "beat_s": 0.02, "lease_s": 5.0, **house})
         self.service = self.another()
         self.guids = 0
@@ -63,7 +64,8 @@ class App:
     def _engine(self, job, *, recorder, listener, cancel, clone):
         self.worked.append(job)
         self.clones.append(clone)
-        ports = Ports(FakeSandbox(self.program), FakeBuilder(), recorder, FrozenClock(step=0.1), listener, cancel)
+        clock = FrozenClock(step=0.1)
+        ports = Ports(FakeSandbox(self.program), FakeBuilder(), recorder, clock, listener, cancel, model=self.model)
         return pipeline(job, ports)
 
     def deliver(self, trigger="opened", *commands, sender="reporter", body=BODY, title="fit fails", number=3, **more):
@@ -232,6 +234,34 @@ def test_quotas_hold_and_say_so():
     app = App(daily_runs=0)
     app.deliver()
     assert (app.runs(), app.hub.writes) == ((), []), "nobody asked, nobody is told"
+
+
+UNCHECKABLE = {
+    "claim": "fit fails", "kind": "not_checkable", "api": [], "packages": [], "pins": [], "quotes": [], "crash": None,
+    "warning": None, "observation": None, "questions": ["Which call fails?"],
+}  # fmt: skip
+
+
+def test_what_a_model_cost_is_counted_once_and_held_against_the_day():
+    app = App(daily_usd=0.3)
+    app.model = ScriptedModel(lambda _: UNCHECKABLE, usd=0.25)
+    app.hub.lose_answer(TransientError("connection reset"), "create_comment")
+    app.deliver(body="lib 1.0 does not fit, it fails with an error.")
+    app.later()
+    (run,) = app.runs()
+    assert (run.verdict, run.state) == ("needs_info", RunState.FINISHED)
+    assert app.store.usage(NOW - timedelta(days=9999)).usd == 0.25
+    app.deliver(number=4, body="lib 1.0 does not fit, it fails with an error.")
+    app.deliver(number=5)
+    assert len(app.runs()) == 2, "0.50 USD are more than the 0.30 of a day"
+
+
+def test_without_a_limit_dollars_stop_nothing():
+    app = App()
+    app.model = ScriptedModel(lambda _: UNCHECKABLE, usd=0.9)
+    for number in (3, 4, 5):
+        app.deliver(number=number, body="lib 1.0 does not fit, it fails with an error.")
+    assert len(app.runs()) == 3
 
 
 @pytest.mark.parametrize("switch", ["all", "acme/lib", "installation:1"])

@@ -96,6 +96,9 @@ def _commands(payload: Payload) -> tuple[Command, ...]:
     after = (payload.comment.body or "")[:_MOST_BODY] if payload.comment else ""
     if payload.action == "created":
         return commands.parse(after)
+    author = payload.comment.user.login if payload.comment and payload.comment.user else None
+    if payload.sender is None or author != payload.sender.login:
+        return ()  # who edits another's comment has not asked for what stands in it
     was = payload.changes.body if payload.changes else None
     return commands.added(was.before[:_MOST_BODY], after) if was and was.before is not None else ()
 

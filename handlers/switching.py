@@ -20,6 +20,9 @@ def switch(settings: Settings, name: str | None, reason: str, *, back: bool) -> 
         raise UserError(f"{name} is nothing that can be switched off.", "Give all, owner/name or installation:NUMBER.")
     with closing(hosting.store(settings)) as store:
         if name is not None:
+            name = name.lower()
+            if back and name not in store.switches():
+                raise UserError(f"{name} is not switched off.", "reprise switch lists what is.")
             store.set_switch(name, None if back else reason or "switched off by the host")
         for each, why in sorted(store.switches().items()):
             typer.echo(f"{each}: off ({why})")

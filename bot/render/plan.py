@@ -19,7 +19,7 @@ _MARKER_ROOM = 300
 
 def waiting(draft: Draft, run: Run, *, page: str) -> str:
     """The comment without its marker. `page` is the address of the run's page, "" for none."""
-    approval = draft.hash[:HASH]
+    approval = run.request.plan[:HASH]
     draft = scrubbed(draft)
     who = code_span(run.request.requester, limit=60) or "Somebody"
     top = [
@@ -38,6 +38,18 @@ def waiting(draft: Draft, run: Run, *, page: str) -> str:
     foot = f"<sub>Read off the report, without running any of it. {' · '.join(ends)}</sub>"
     head = "\n".join([*top, *shown]).rstrip("\n")
     return assemble(head, below, foot, LIMIT - _MARKER_ROOM, "in the report itself")
+
+
+def approved(run: Run) -> str:
+    """What the comment of a plan says once it may run."""
+    who, by = code_span(run.request.requester, limit=60), code_span(run.approved_by, limit=60)
+    return f"The run that {who} asked for was approved by {by}. Its outcome is in the comment with the verdict.\n"
+
+
+def withdrawn(run: Run) -> str:
+    """What it says when it will not run."""
+    who, by = code_span(run.request.requester, limit=60), code_span(run.cancelled_by, limit=60)
+    return f"The run that {who} asked for was withdrawn by {by} before it was approved; nothing was run.\n"
 
 
 def _counts(draft: Draft) -> list[str]:

@@ -85,17 +85,19 @@ def present(run: Run) -> str:
     return "" if text == run.stage else text
 
 
-def final(report: Report, *, page: str, footer_help: bool = True, secrets: Iterable[str] = ()) -> str:
-    """The verdict. `page` is the address of the run's page, "" for none."""
+def final(
+    report: Report, *, page: str, footer_help: bool = True, secrets: Iterable[str] = (), ends: tuple[str, ...] = ()
+) -> str:
+    """The verdict. `page` is the address of the run's page, "" for none; `ends` are more parts of the footer, already safe."""
     first = marker("run") + "\n"
-    ends = [links.own("everything about this run", page)] if page else []
-    ends += ["`/reproduce help`", "`/reproduce config`"] if footer_help else []
+    parts = [*ends, *([links.own("everything about this run", page)] if page else [])]
+    parts += ["`/reproduce help`", "`/reproduce config`"] if footer_help else []
     return first + comment(
         report,
         secrets=secrets,
         limit=LIMIT - len(first),
         next_step=_NEXT.get(report.verdict.kind, "") if footer_help else "",
-        ends=tuple(ends),
+        ends=tuple(parts),
         elsewhere="on the run's page" if page else "",
     )
 

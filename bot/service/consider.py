@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 
 from bot.models.command import Choices, Command
@@ -24,6 +25,7 @@ from bot.service.perform import clone_of
 from bot.service.ports import OurComment, Reaction, Target, Task
 
 _log = logging.getLogger(__name__)
+_ALWAYS = frozenset({"cancel", "status", "help", "config"})  # what a kill switch leaves to do
 
 
 def consider(office: Office, delivery: Delivery) -> None:
@@ -49,6 +51,16 @@ def _end(office: Office, runs: tuple[Run, ...]) -> None:
             office.queue.offer(task)  # so that the issue hears of it now, not when its turn comes
 
 
+def approval(job: Job, draft: Draft) -> str:
+    """The hash that an approval names: what will be run, what counts, and every option of the run."""
+    return hashlib.sha256(f"{draft.hash}\0{job.options.model_dump_json()}".encode()).hexdigest()
+
+
+def _as_shown(job: Job) -> Job:
+    """An approval is for the programs that were shown; no model may add others."""
+    return job.model_copy(update={"options": job.options.model_copy(update={"without": ("model",)})})
+
+
 class _Case:
     """One delivery about one issue."""
 
@@ -59,6 +71,7 @@ class _Case:
         self.repository = delivery.repository
         self.where = Target(installation=delivery.installation, repository=delivery.repository.full_name)
         self.reaction: Reaction | None = None
+        self.answers: list[str] = []
 
     def decide(self) -> None:
         """Answer the commands, or start what the configuration says starts by itself."""
@@ -71,12 +84,11 @@ class _Case:
                 self._by_itself(config)
             return
         for ordinal, command in enumerate(self.delivery.commands):
-            if off:
-                self._say(ordinal, replies.refused(off), "confused")
+            if off and command.verb not in _ALWAYS:
+                self._say(replies.refused(off), "confused")
             else:
                 self._command(ordinal, command, config)
-        if self.reaction is not None:
-            self.office.github.react(self.where, self.number, self.delivery.comment, self.reaction)
+        self._answer()
 
     # --- what starts by itself -----------------------------------------------------------------------------------------------
 
@@ -97,6 +109,14 @@ class _Case:
         if limit := access.over_quota(self.office, config, self.repository.full_name, person):
             _log.info("%s#%d is not run: %s", self.repository.full_name, self.number, limit)
             return
+        if (
+            self.delivery.trigger == "opened"
+            and not config.author_may_run
+            and not access.writes(self.office, self.where, person)
+        ):
+            if config.outsiders == "approve":
+                self._wait(0, job, draft, person)
+            return
         self._start(0, job, draft, person)
         self._complain()
 
@@ -104,24 +124,24 @@ class _Case:
 
     def _command(self, ordinal: int, command: Command, config: Config) -> None:
         if command.problems or not command.verb:
-            self._say(ordinal, replies.problems(command), "confused")
+            self._say(replies.problems(command), "confused")
             return
         match command.verb:
             case "help":
-                self._say(ordinal, replies.help_text(verbs.help_rows()), "+1")
+                self._say(replies.help_text(verbs.help_rows()), "+1")
             case "config":
-                self._say(ordinal, configuration(self.office.loaded(self.where)), "+1")
+                self._say(configuration(self.office.loaded(self.where)), "+1")
             case "status":
                 runs = self.office.store.runs(repository=self.where.repository, number=self.number, limit=5)
-                self._say(ordinal, replies.status(runs, self.office.page), "+1")
+                self._say(replies.status(runs, self.office.page), "+1")
             case "cancel":
-                self._cancel(ordinal)
+                self._cancel()
             case "approve":
-                self._approve(ordinal, command.argument)
+                self._approve(command.argument)
             case "reproduce":
                 self._reproduce(ordinal, command, config)
             case _:
-                self._say(ordinal, replies.unavailable(command.verb), "confused")
+                self._say(replies.unavailable(command.verb), "confused")
 
     def _reproduce(self, ordinal: int, command: Command, config: Config) -> None:
         sender = self.delivery.sender
@@ -129,20 +149,30 @@ class _Case:
         own = sender == self.issue.author and config.author_may_run and command.choices == Choices()
         may = own or access.writes(self.office, self.where, sender)
         if not may and config.outsiders == "ignore":
-            self._say(ordinal, replies.refused("Running this takes write permission on the repository."), "confused")
+            self._say(replies.refused("Running this takes write permission on the repository."), "confused")
             return
         if limit := access.over_quota(self.office, config, self.where.repository, sender):
-            self._say(ordinal, replies.quota(limit), "confused")
+            self._over_quota(limit)
             return
         draft = plan(job)
         if may and any(run.request.job == job for run in self._live(RunState.QUEUED, RunState.RUNNING)):
-            self._say(ordinal, replies.refused("The same run is under way already."), "eyes")
+            self._say(replies.refused("The same run is under way already."), "eyes")
         elif may:
             self._start(ordinal, job, draft, sender)
             self._react("eyes")
         else:
             self._wait(ordinal, job, draft, sender)
         self._complain()
+
+    def _over_quota(self, limit: str) -> None:
+        """Said once a day to a person; after that a reaction has to do."""
+        key = f"quota:{self.delivery.sender}:{self.office.day():%Y-%m-%d}"
+        known = self.office.store.comment(self.where.repository, 0, key)
+        if known is None or known.digest == self.delivery.guid:
+            self._say(replies.quota(limit), "confused")
+            note = OurComment(repository=self.where.repository, number=0, key=key, comment=0, digest=self.delivery.guid)
+            self.office.store.put_comment(note)
+        self._react("confused")
 
     def _live(self, *states: RunState) -> list[Run]:
         runs = self.office.store.runs(repository=self.where.repository, number=self.number, states=states)
@@ -151,39 +181,43 @@ class _Case:
     def _wait(self, ordinal: int, job: Job, draft: Draft, sender: str) -> None:
         """An outsider's request: shown, and kept until somebody with write permission says yes to exactly this."""
         if draft.verdict is not None:
-            self._say(ordinal, replies.refused("Running this takes write permission on the repository."), "confused")
+            if self.delivery.trigger == "comment":
+                self._say(replies.refused("Running this takes write permission on the repository."), "confused")
             return
-        run, _ = self.office.store.add_run(self._new(ordinal, job, draft, sender, RunState.WAITING))
-        key = f"plan:{draft.hash[:12]}"
-        body = f"{sticky.marker(key)}\n{plans.waiting(draft, run, page=self.office.page(run))}"
-        publish.upsert(self.office, self.where, self.number, key, body)
+        job = _as_shown(job)
+        plan_ = approval(job, draft)
+        if not any(run.request.plan == plan_ for run in self._live(RunState.WAITING)):
+            run, _ = self.office.store.add_run(self._new(ordinal, job, draft, sender, RunState.WAITING))
+            text = plans.waiting(draft, run, page=self.office.page(run))
+            publish.reply(self.office, self.where, self.number, publish.plan_key(run), text)
         self._react("eyes")
 
-    def _approve(self, ordinal: int, argument: str) -> None:
+    def _approve(self, argument: str) -> None:
         sender = self.delivery.sender
         if not access.writes(self.office, self.where, sender):
-            self._say(ordinal, replies.refused("Approving takes write permission on the repository."), "confused")
+            self._say(replies.refused("Approving takes write permission on the repository."), "confused")
             return
         waiting = [run for run in self._live(RunState.WAITING) if run.request.plan.startswith(argument)]
-        if waiting and plan(waiting[0].request.job).hash != waiting[0].request.plan:
+        if waiting and approval(waiting[0].request.job, plan(waiting[0].request.job)) != waiting[0].request.plan:
             self.office.store.cancel("Reprise (its plan has changed)", run=waiting[0].id)
-            self._say(ordinal, replies.refused("The plan has changed since; ask for a new one."), "confused")
+            self._say(replies.refused("The plan has changed since; ask for a new one."), "confused")
             return
         run = self.office.store.approve(self.where.repository, self.number, argument, sender)
         if run is None:
             done = [each for each in self._live(*RunState) if each.request.plan.startswith(argument) and each.approved_by]
             if not done:
-                self._say(ordinal, replies.no_such_plan(argument), "confused")
+                self._say(replies.no_such_plan(argument), "confused")
                 return
             run = done[0]
+        publish.close_plan(self.office, run, plans.approved(run))
         self._offer(run)
         self._react("eyes")
 
-    def _cancel(self, ordinal: int) -> None:
+    def _cancel(self) -> None:
         live = self._live(*LIVE)
         own = [run for run in live if run.request.requester == self.delivery.sender]
         if not live:
-            self._say(ordinal, replies.nothing_to_cancel(), "confused")
+            self._say(replies.nothing_to_cancel(), "confused")
         elif access.writes(self.office, self.where, self.delivery.sender):
             _end(
                 self.office,
@@ -195,7 +229,7 @@ class _Case:
                 _end(self.office, self.office.store.cancel(self.delivery.sender, run=run.id))
             self._react("+1")
         else:
-            self._say(ordinal, replies.refused("Stopping somebody else's run takes write permission."), "confused")
+            self._say(replies.refused("Stopping somebody else's run takes write permission."), "confused")
 
     # --- what all of them do -------------------------------------------------------------------------------------------------
 
@@ -227,7 +261,7 @@ class _Case:
             trigger=self.delivery.trigger,
             job=job,
             device=job.options.device,
-            plan=draft.hash,
+            plan=approval(job, draft),
             state=state,
         )
 
@@ -258,9 +292,18 @@ class _Case:
         current = self.office.store.run(run.id) or run
         self.office.queue.offer(Task(kind="run", id=run.id, device=run.request.device, turn=current.turn))
 
-    def _say(self, ordinal: int, text: str, reaction: Reaction) -> None:
-        publish.reply(self.office, self.where, self.number, f"reply:{self.delivery.guid}:{ordinal}", text)
+    def _say(self, text: str, reaction: Reaction) -> None:
+        if text not in self.answers:
+            self.answers.append(text)
         self._react(reaction)
+
+    def _answer(self) -> None:
+        """One reply to a comment, whatever it asks, and one reaction."""
+        if self.answers:
+            text = "\n\n".join(self.answers)
+            publish.reply(self.office, self.where, self.number, f"reply:{self.delivery.guid}", text)
+        if self.reaction is not None:
+            self.office.github.react(self.where, self.number, self.delivery.comment, self.reaction)
 
     def _react(self, reaction: Reaction) -> None:
         """One reaction a comment: not understood outweighs taken, taken outweighs done."""

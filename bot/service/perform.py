@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+from importlib import metadata
 from threading import Event
 
 from bot.errors import TransientError, UserError
+from bot.models.attempt import Attempt
 from bot.models.delivery import Repository
 from bot.models.job import Job, Options
 from bot.models.report import Report
 from bot.models.run import NewRun, Run, RunState
 from bot.models.verdict import AnyVerdict, BudgetReached, Cancelled, SetupFailed
-from bot.render import sticky
+from bot.render import links, sticky, words
+from bot.render import plan as plans
+from bot.render.requests import asked
 from bot.render.sanitize import redact
 from bot.service import publish
 from bot.service.lease import kept
@@ -24,11 +28,15 @@ from sandbox.port import SandboxError
 _log = logging.getLogger(__name__)
 _AGAIN_S = 30.0
 _MOST_TELLINGS = 20
+_OFF_S = 60.0
+_DECIDED = frozenset({"reproduced", "not_reproduced", "different_failure", "inconclusive"})
 
 
 def perform(office: Office, run_id: str, stop: Event) -> None:
     """Look at a run: work on it when it is queued, tell the issue when it is only to be told."""
     me = owner()
+    if _held_back(office, run_id):
+        return
     run = office.store.take_run(run_id, me, office.house.lease_s)
     if run is None:
         return
@@ -36,6 +44,17 @@ def perform(office: Office, run_id: str, stop: Event) -> None:
         _look(office, run, me, stop)
     finally:
         _next(office, run)
+
+
+def _held_back(office: Office, run_id: str) -> bool:
+    """A kill switch holds what has not begun; it is looked at again in a while. Stopping and telling go on."""
+    run = office.store.run(run_id)
+    if run is None or run.state is not RunState.QUEUED or run.cancelled_by:
+        return False
+    if not office.switched_off(run.request.installation, run.request.repository):
+        return False
+    office.queue.offer(Task(kind="run", id=run.id, device=run.request.device, turn=run.turn), _OFF_S)
+    return True
 
 
 def _look(office: Office, run: Run, me: str, stop: Event) -> None:
@@ -75,7 +94,7 @@ def _worked(office: Office, run: Run, me: str, stop: Event) -> bool:
     verdict: AnyVerdict | None = None
     cancel, recorder = Event(), StoreRecorder(office.store, run.id, me)
     if run.cancelled_by:
-        report = _unstarted(run.request.job, _cancelled(run.cancelled_by, recorder.count))
+        report = _unstarted(run.request.job, _cancelled(run.cancelled_by, recorder.count), office.store.attempts(run.id))
     else:
         with Narrator(office, run, me, recorder, cancel, stop) as narrator:
             report = _engine(office, run, recorder, narrator, cancel)
@@ -130,8 +149,8 @@ def _cancelled(by: str, attempts: int) -> Cancelled:
     return Cancelled(reason=f"stopped by {by} after {attempts} run{'' if attempts == 1 else 's'}")
 
 
-def _unstarted(job: Job, verdict: AnyVerdict) -> Report:
-    return Report(issue=job.issue, verdict=verdict)
+def _unstarted(job: Job, verdict: AnyVerdict, attempts: tuple[Attempt, ...] = ()) -> Report:
+    return Report(issue=job.issue, verdict=verdict, attempts=attempts, version=metadata.version("reprise"))
 
 
 def _tell(office: Office, run: Run, me: str) -> None:
@@ -141,13 +160,36 @@ def _tell(office: Office, run: Run, me: str) -> None:
         raise TransientError(f"the report of run {run.id} is not there")
     if _renew(office, run, me).lost:
         return
-    where = publish.target(run.request)
     with kept(lambda: _renew(office, run, me), office.house.lease_s / 4):
-        publish.show(office, run, sticky.final(report, page=office.page(run), secrets=office.house.secrets))
-        if office.config(where).labels:
-            publish.label(office, run, report.verdict.kind)
-        publish.react(office, run.request, "+1")
+        if run.request.state is RunState.WAITING and not run.approved_by:
+            publish.close_plan(office, run, plans.withdrawn(run))
+        else:
+            _show_verdict(office, run, report)
     office.store.finish_run(run.id, me)
+
+
+def _show_verdict(office: Office, run: Run, report: Report) -> None:
+    """The sticky comment, the label, the reaction. A run that was stopped before it did anything takes no verdict away."""
+    before = _earlier(office, run)
+    if report.verdict.kind == "cancelled" and not report.attempts and before is not None:
+        shown, told = before, office.store.report(before.id) or report
+    else:
+        shown, told = run, report
+    ends = [asked(shown)]
+    if shown is run and before is not None:
+        ends.append(links.own(f"an earlier run: {words.TITLES[before.verdict].lower()}", office.page(before)))
+    body = sticky.final(told, page=office.page(shown), secrets=office.house.secrets, ends=tuple(filter(None, ends)))
+    publish.show(office, run, body)
+    if office.config(publish.target(run.request)).labels:
+        publish.label(office, run, told.verdict.kind)
+    publish.react(office, run.request, "+1")
+
+
+def _earlier(office: Office, run: Run) -> Run | None:
+    """The newest run of the issue that came to a verdict by running something."""
+    where = run.request.repository.full_name
+    done = office.store.runs(repository=where, number=run.request.number, states=(RunState.FINISHED,))
+    return next((each for each in done if each.id != run.id and each.verdict in _DECIDED), None)
 
 
 def _renew(office: Office, run: Run, me: str) -> Beat:

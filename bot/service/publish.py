@@ -65,3 +65,15 @@ def label(office: Office, run: Run, kind: str) -> None:
     others = tuple(name for name in labels.OURS if name != chosen.name)
     where = target(run.request)
     office.github.labels(where, run.request.number, chosen.name, others, chosen.colour, chosen.description)
+
+
+def plan_key(run: Run) -> str:
+    """The key of the comment that shows a waiting plan."""
+    return f"plan:{run.request.plan[:12]}"
+
+
+def close_plan(office: Office, run: Run, text: str) -> None:
+    """Bring the comment of a plan up to date, where there is one: nothing waits there any longer."""
+    where, number, key = target(run.request), run.request.number, plan_key(run)
+    if office.store.comment(where.repository, number, key) is not None:
+        upsert(office, where, number, key, f"{sticky.marker(key)}\n{text}", revive=False)

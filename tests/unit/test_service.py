@@ -508,3 +508,100 @@ def test_the_next_run_of_an_issue_goes_on_when_the_first_is_done():
     app.queue.drain(app.service.handle)
     assert [each.state for each in app.runs()] == [RunState.FINISHED, RunState.FINISHED]
     assert len(app.ours()) == 1
+
+
+def test_who_withdraws_their_own_plan_takes_no_verdict_away():
+    app = App()
+    app.deliver()
+    app.deliver("comment", command(python="3.10"), sender="stranger")
+    app.deliver("comment", command("cancel"), sender="stranger")
+    sticky, plan = app.ours()
+    assert "Reproduced" in sticky
+    assert "withdrawn by" in plan
+    assert "approve" not in plan.replace("before it was approved", "")
+    assert app.hub.issue("acme/lib", 3).labels == ["reprise: reproduced"]
+
+
+def test_a_run_that_was_stopped_before_it_began_takes_no_verdict_away():
+    app = App()
+    app.deliver()
+    app.queue.offer, kept = (
+        (lambda task, delay_s=0.0: kept(task, delay_s) if task.kind == "delivery" else None),
+        app.queue.offer,
+    )
+    app.deliver("comment", command(seed=4), sender="max")
+    app.queue.offer = kept
+    app.deliver("comment", command("cancel"), sender="max")
+    assert [run.verdict for run in app.runs()] == ["cancelled", "reproduced"]
+    assert "**Reproduced**" in app.ours()[0]
+
+
+def test_a_later_verdict_names_the_earlier_one_and_who_asked():
+    app = App()
+    app.deliver()
+    app.program = lambda spec: RunResult(exit_code=0, stdout="done\n", seconds=0.1)
+    app.deliver("comment", command(seed=5), sender="max")
+    (body,) = app.ours()
+    assert "Asked for by `max`" in body
+    assert "an earlier run: reproduced" in body
+
+
+def test_an_approval_covers_the_options_too_and_equal_requests_are_one():
+    app = App()
+    app.deliver("comment", command(), sender="stranger")
+    app.deliver("comment", command(timeout_s=3600.0, runs=200), sender="stranger")
+    plans = [run.request.plan[:12] for run in app.runs()]
+    assert len(set(plans)) == 2
+    app.deliver("comment", command(), sender="another")
+    assert len(app.runs()) == 2, "the same request waits already"
+    app.deliver("comment", command("approve", plans[-1]), sender="max")
+    (job,) = app.worked
+    assert (job.options.timeout_s, job.options.max_runs) == (120.0, 40)
+    assert job.options.without == ("model",), "no model may add programs to what was approved"
+    approved = [body for body in app.ours() if "reprise:plan:" in body and "approved by `max`" in body]
+    assert len(approved) == 1
+
+
+def test_a_kill_switch_holds_what_is_queued_and_lets_people_stop_things():
+    app = App()
+    run = start_one(app)
+    app.store.set_switch("all", "The lab is closed.")
+    app.service.handle(Task(kind="run", id=run.id), Event())
+    assert (app.runs()[0].state, app.worked) == (RunState.QUEUED, [])
+    app.deliver("comment", command("cancel"), sender="max")
+    app.queue.drain(app.service.handle)
+    assert app.runs()[0].verdict == "cancelled"
+    app = App()
+    run = start_one(app)
+    app.store.set_switch("acme/lib", "closed")
+    app.service.handle(Task(kind="run", id=run.id), Event())
+    app.store.set_switch("acme/lib", None)
+    app.later()
+    assert app.runs()[0].verdict == "reproduced"
+
+
+def test_one_comment_gets_one_reply():
+    app = App()
+    delivery = app.deliver("comment", command("help"), command("status"), command("config"), sender="passer-by")
+    (body,) = app.ours()
+    assert "/reproduce status" in body
+    assert "triggers" in body
+    assert app.reactions(delivery) == {"+1"}
+
+
+def test_a_quota_is_told_once_a_day():
+    app = App()
+    app.hub.repository("acme/lib").files[".github/reprise.yml"] = "quota:\n  person: 0\n"
+    for seed in range(3):
+        app.deliver("comment", command(seed=seed), sender="max")
+    assert len(app.ours()) == 1
+
+
+def test_an_outsiders_new_issue_waits_where_authors_may_not_run():
+    app = App()
+    app.hub.repository("acme/lib").files[".github/reprise.yml"] = "author_may_run: false\n"
+    app.deliver()
+    assert ([run.state for run in app.runs()], app.worked) == ([RunState.WAITING], [])
+    app.hub.repository("acme/lib").permissions["reporter"] = "write"
+    app.deliver(number=4)
+    assert len(app.worked) == 1

@@ -14,19 +14,6 @@ from bot.pipeline import checks, conclude, planning, refine, shelves
 from prompts import load
 
 _actions: TypeAdapter[tuple[Action, ...]] = TypeAdapter(tuple[Action, ...])
-_RULES = """Rules for the program:
-- One file, as short as possible, on the CPU, without network, downloads, data sets or pretrained weights: tiny models from
-  configuration, one batch of synthetic data, few steps.
-- It reaches the code in question through the library's public API wherever that is possible.
-- It does not raise, print or assert the reported text by itself, patch the library, or set the observed value by hand.
-- Know your substitutes: dropout (call eval), random initialisation (seed, or compare within one run), default arguments.
-- A printed value is built from what the code in question returns, from an object that it made, or from an object that was handed
-  to it; for example `len(wrapper.sampler.calls)` after `wrapper.set_epoch(3)`. A constant is refused before it runs."""
-_TWIN = {
-    True: "It is required, because the report does not quote the failure: only a twin that passes shows that the reported point is "
-    "the cause.",
-    False: 'It is not required for this report and may be "".',
-}
 
 
 def build(
@@ -41,8 +28,7 @@ def build(
     """What the writer is asked next."""
     prompt = load("act")
     system, user = prompt.render(
-        rules=_RULES,
-        contrast_rule=_TWIN[refined.needs_contrast],
+        contrast_rule=checks.twin_wanted(refined),
         twin=checks.twin(refined),
         report=report,
         claim=refined.claim,

@@ -10,7 +10,7 @@ from bot.models.plan import Refined
 from bot.models.signature import ObservationSignature, WarningSignature
 from bot.pipeline.signature import members_of
 from bot.rules.mends import imports
-from bot.rules.signatures import relevance, staged
+from bot.rules.signatures import observed, relevance, staged
 from bot.rules.signatures.observed import MARK
 
 _REACHES = re.compile(
@@ -106,6 +106,16 @@ def twin(refined: Refined) -> str:
     return "it has to end normally."
 
 
+def twin_wanted(refined: Refined) -> str:
+    """Whether a twin is asked for, as a sentence for prompts."""
+    if refined.needs_contrast:
+        return (
+            "It is required, because the report does not quote the failure: only a twin that passes shows that the reported "
+            "point is the cause."
+        )
+    return 'It is not required for this report: leave it "" unless it is easy.'
+
+
 def form(refined: Refined) -> str:
     """How the program has to show it, for prompts."""
     assert refined.signature is not None
@@ -118,6 +128,7 @@ def _line(member: ObservationSignature) -> str:
     how = f'print("{MARK}", json.dumps({{"{member.name}": value}}))'
     where = ", ".join(member.api)
     return (
-        f"The program must print exactly one line `{said}`, for example with {how}. "
-        f"The value ({member.says}) must be computed from {where}."
+        f"The program must print exactly one line `{said}`, for example with {how}. The value is the one described above, "
+        f"computed from at least one of {where}: from what it returns, from an object it made, or from one that was handed to it. "
+        f"It would be right if `{member.name}` {observed.words(member.right)}."
     )

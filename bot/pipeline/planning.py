@@ -26,6 +26,7 @@ def build(report: str, refined: Refined, environment: Environment, ranked: tuple
         environment=conclude.versions(environment),
         contexts=shelves.contexts(ranked),
         twin=checks.twin(refined),
+        contrast_rule=checks.twin_wanted(refined),
     )
     messages = (Message(role="system", content=system), Message(role="user", content=user))
     return Question(role="writer", prompt=prompt.id, messages=messages, answer_schema=prompt.schema, most_tokens=2_000)

@@ -129,6 +129,6 @@ def _line(member: ObservationSignature) -> str:
     where = ", ".join(member.api)
     return (
         f"The program must print exactly one line `{said}`, for example with {how}. The value is the one described above, "
-        f"computed from at least one of {where}: from what it returns, from an object it made, or from one that was handed to it. "
+        f"computed from at least one of {where}: from what it returns, from an object it made, or from one handed to it. "
         f"It would be right if `{member.name}` {observed.words(member.right)}."
     )

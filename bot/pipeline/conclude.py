@@ -140,8 +140,10 @@ def compare(signature: AnySignature | None, last: Attempt | None, environment: E
     """The table "reported / observed"."""
     rows: list[Comparison] = []
     if signature is not None and last is not None:
-        seen = last.judgement.evidence or last.judgement.reason
         member = members_of(signature)[min(last.judgement.member, len(members_of(signature)) - 1)]
+        # What stands on the error stream of a hang is the stacks that were asked for, not what happened.
+        told = "" if isinstance(member, HangSignature) else last.judgement.evidence
+        seen = told or last.judgement.reason
         rows.append(Comparison(what="failure", reported=_said(member), observed=_shown(member, seen)))
         if isinstance(member, CrashSignature) and member.frame and last.judgement.failure:
             reported = f"{member.frame} in {member.function}" if member.function else member.frame

@@ -52,6 +52,13 @@ def hub(settings: Settings) -> GitHub:
     return Hub(settings.github_api_url, settings.app_id, settings.key, settings.app_slug, timeout_s=settings.network_timeout_s)
 
 
+def check_sandbox(settings: Settings) -> None:
+    """Whether this machine can run anything, before anybody is led through a registration. Raises SandboxUnavailable."""
+    from sandbox.select import choose
+
+    choose(settings.sandbox)
+
+
 def service(settings: Settings, store: Store, queue: Queue, github: GitHub) -> Service:
     """The App over its ports; writes to GitHub are paced through the store. Raises SandboxUnavailable."""
     from bot.service.app import Service

@@ -60,6 +60,8 @@ def serve(*, embedded: bool, host: str | None, port: int | None, slots: int) -> 
     settings = load()
     logs.to_stderr(settings.secrets)
     known = settings.registered
+    if embedded:
+        hosting.check_sandbox(settings)
     with ExitStack() as stack:
         store = stack.enter_context(closing(hosting.store(settings)))
         queue = stack.enter_context(closing(_queue(settings, embedded=embedded)))

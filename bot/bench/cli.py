@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from bot.errors import UserError
 from bot.exits import OTHER, boundary, stoppable
-from bot.models.job import Job, Options
-from bot.settings import Settings, host, load
-
-if TYPE_CHECKING:
-    from bot.bench.runner import Case, Reproduce
-    from bot.models.report import Report
-    from bot.ports import Listener
-    from sandbox.port import Sandbox
+from bot.models.job import PARTS, Options, Part
+from bot.settings import host, load
 
 # Everything heavy is imported inside the commands, as in `bot.cli`.
 
@@ -25,29 +20,45 @@ app = typer.Typer(help="Measure Reprise against work whose answer is known.", no
 
 
 _Sandbox = Annotated[Literal["auto", "docker", "bwrap", "process"], typer.Option(help="What runs the code.")]
+_Only = Annotated[
+    str, typer.Option(help="Ids, or beginnings of ids, with commas between.", metavar="ID,...", show_default=False)
+]
+_Kept = Annotated[Path | None, typer.Option(help="Keeps a run folder a case; finished ones are not run again.", metavar="DIR")]
 _Each = Annotated[Literal["each", "docker", "bwrap", "process"], typer.Option(help="One sandbox, or each that works.")]
 
 
 @app.command()
 def issues(
     folder: Annotated[Path, typer.Argument(help="Holds cases/*.json and keys/*.json.", metavar="DIR", show_default=False)],
-    only: Annotated[
-        str, typer.Option(help="Ids, or beginnings of ids, with commas between.", metavar="ID,...", show_default=False)
-    ] = "",
+    only: _Only = "",
     jobs: Annotated[int, typer.Option(min=1, help="Cases at a time.", metavar="N")] = 1,
     sandbox: _Sandbox = "auto",
-    out: Annotated[
-        Path | None, typer.Option(help="Keeps a run folder a case; finished ones are not run again.", metavar="DIR")
-    ] = None,
+    out: _Kept = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cases again.")] = False,
     overhead: Annotated[bool, typer.Option("--overhead", help="Also run each final script bare, and compare.")] = False,
+    model: Annotated[str | None, typer.Option(help="Model that writes what the reports leave out.", metavar="NAME")] = None,
+    max_cost: Annotated[float, typer.Option(help="Most dollars a case.", min=0, metavar="USD")] = 1.0,
+    max_tokens: Annotated[int, typer.Option(help="Most tokens a case.", min=1_000, metavar="N")] = 200_000,
+    max_calls: Annotated[int, typer.Option(help="Most calls a case.", min=1, metavar="N")] = 16,
+    max_attempts: Annotated[int, typer.Option(help="Most programs a case.", min=1, max=50, metavar="N")] = 6,
+    minutes: Annotated[float, typer.Option(help="A model is not asked after this many.", min=0.1, metavar="M")] = 20,
+    without: Annotated[
+        str, typer.Option(help=f"Parts to leave out: {', '.join(PARTS)}.", metavar="PART,...", show_default=False)
+    ] = "",
+    record: Annotated[Path | None, typer.Option(help="Keeps each case's exchanges as ID.jsonl.", metavar="DIR")] = None,
+    replay: Annotated[
+        Path | None, typer.Option(help="Recorded exchanges stand in for the model; without any, none is asked.", metavar="DIR")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
 ) -> None:
     """Run a folder of issues and hold each verdict against its key."""
     with boundary():
         from rich.console import Console
 
+        from bot import choices
         from bot.bench.board import Board
+        from bot.bench.cassettes import Cassettes
+        from bot.bench.reproducing import reproducer
         from bot.bench.runner import find_cases, run_cases
         from bot.bench.summary import Row, summarise
         from bot.bench.tables import issues_table
@@ -56,11 +67,15 @@ def issues(
         settings, cancel = load(), Event()
         cases = find_cases(folder, [each for each in only.split(",") if each])
         kept = out or settings.runs_dir / "bench"
-        options = Options(sandbox=sandbox)
+        cassettes = Cassettes(record=record, replay=replay)
+        options = Options(
+            sandbox=sandbox, model=model, max_cost=max_cost, max_tokens=max_tokens, max_calls=max_calls,
+            max_attempts=max_attempts, minutes=minutes, without=choices.parts(without),
+        )  # fmt: skip
         rows: list[Row] = []
         board = Board(Console(stderr=True), len(cases))
         with stoppable(cancel), board:
-            work = _reproducer(settings, options, choose(sandbox), cancel, overhead=overhead)
+            work = reproducer(settings, options, choose(sandbox), cancel, cassettes=cassettes, overhead=overhead)
             for row in run_cases(cases, kept, work, jobs=jobs, fresh=fresh, cancel=cancel, hear=board.listener):
                 rows.append(row)
                 board.ended(row)
@@ -74,32 +89,56 @@ def issues(
             raise typer.Exit(OTHER)
 
 
-def _reproducer(settings: Settings, options: Options, sandbox: Sandbox, cancel: Event, *, overhead: bool) -> Reproduce:
-    from bot import bootstrap
-    from bot.adapters import source
-    from bot.adapters.folder import Folder
-    from bot.bench import overhead as costs
-    from sandbox.process import ProcessSandbox
+@app.command()
+def ablation(
+    folder: Annotated[Path, typer.Argument(help="Holds cases/*.json and keys/*.json.", metavar="DIR", show_default=False)],
+    replay: Annotated[Path, typer.Option(help="Recorded exchanges, a file a case.", metavar="CASSETTES", show_default=False)],
+    parts: Annotated[
+        str, typer.Option(help=f"Parts to leave out in turn, of {', '.join(PARTS)}.", metavar="PART,...", show_default=False)
+    ] = "",
+    only: _Only = "",
+    jobs: Annotated[int, typer.Option(min=1, help="Cases at a time.", metavar="N")] = 1,
+    sandbox: _Sandbox = "auto",
+    out: _Kept = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cases again.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
+) -> None:
+    """Leave each part out in turn, with recorded answers: what each is worth, where the answers still fit."""
+    with boundary():
+        from rich.console import Console
 
-    def once(case: Case, run: Path, listener: Listener) -> Report:
-        kept = Folder(run)
-        try:
-            job = Job(issue=source.load(str(case.path), settings), options=options)
-            return bootstrap.reproduce(job, settings, kept, listener=listener, cancel=cancel, sandbox=sandbox)
-        finally:
-            kept.close()
+        from bot import choices
+        from bot.bench import ablation as leaving
+        from bot.bench.board import Board
+        from bot.bench.cassettes import Cassettes
+        from bot.bench.reproducing import reproducer
+        from bot.bench.runner import find_cases, run_cases
+        from bot.bench.summary import Row
+        from sandbox.select import choose
 
-    def reproduce(case: Case, run: Path, listener: Listener) -> dict[str, float]:
-        report = once(case, run, listener)
-        if not overhead or not report.attempts:
-            return {}
-        if not costs.was_warm(report):
-            report = once(case, run, listener)
-        bare = costs.bare_seconds(report, ProcessSandbox(), cancel=cancel)
-        ratio = costs.overhead(report, bare) if bare else None
-        return {} if bare is None or ratio is None else {"bare_seconds": bare, "overhead": ratio}
+        settings, cancel, cassettes, hands = load(), Event(), Cassettes(replay=replay), choose(sandbox)
+        found = find_cases(folder, [each for each in only.split(",") if each])
+        cases = [case for case in found if cassettes.tape(case.id) is not None]
+        if not cases:
+            raise UserError(f"{replay} holds no cassette of a case of {folder}.", "Record some: reprise bench issues --record.")
 
-    return reproduce
+        def run(without: tuple[Part, ...], place: Path) -> list[Row]:
+            rows, board = list[Row](), Board(Console(stderr=True), len(cases))
+            work = reproducer(settings, Options(sandbox=sandbox, without=without), hands, cancel, cassettes=cassettes)
+            with board:
+                for row in run_cases(cases, place, work, jobs=jobs, fresh=fresh, cancel=cancel, hear=board.listener):
+                    rows.append(row)
+                    board.ended(row)
+            return rows
+
+        with stoppable(cancel):
+            rows = leaving.ablate(run, out or settings.runs_dir / "ablation", choices.parts(parts) or PARTS)
+        if as_json:
+            typer.echo(json.dumps([row.model_dump(mode="json") for row in rows], indent=2))
+        else:
+            Console().print(leaving.ablation_table(rows))
+        if cancel.is_set():
+            raise typer.Exit(OTHER)
 
 
 @app.command("sandbox")

@@ -11,7 +11,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any, Protocol
 
-from bot.bench.scoring import load_key, score
+from bot.bench.causes import cause
+from bot.bench.scoring import load_key, score, touched
 from bot.bench.summary import Row
 from bot.errors import UserError
 from bot.ports import Listener
@@ -116,7 +117,9 @@ def _row(case: Case, run: Path, *, kept: bool = False) -> Row:
     report, key = _report(run), load_key(case.bench, case.id)
     judged = score(run, key)
     figures = json.loads((run / FIGURES).read_bytes()) if (run / FIGURES).exists() else {}
-    cost = report.get("cost") or {}
+    cost, missed = report.get("cost") or {}, int(figures.get("missed", 0))
+    files = touched(case.bench, case.id)
+    why = cause(report, right=judged.right, false=judged.false_reproduced, touched=files, missed=missed)
     return Row(
         id=case.id,
         verdict=report["verdict"]["kind"],
@@ -125,6 +128,10 @@ def _row(case: Case, run: Path, *, kept: bool = False) -> Row:
         seconds=report["seconds"].get("total", 0.0),
         calls=cost.get("calls", 0),
         tokens=cost.get("input_tokens", 0) + cost.get("output_tokens", 0),
+        usd=cost.get("usd", 0.0),
+        author=(report.get("script") or {}).get("author", ""),
+        cause=why,
+        missed=missed,
         report=str(run / "report.json"),
         kind=key.kind,
         runnable=key.body_has_runnable_code,

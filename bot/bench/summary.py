@@ -9,7 +9,10 @@ from bot.models.base import Record
 
 
 class Row(Record):
-    """One case as it went. `error` is set, and `verdict` is None, when no verdict was reached."""
+    """One case as it went. `error` is set, and `verdict` is None, when no verdict was reached. `author` is who wrote the
+    program ("reporter", "model", "" for none), `cause` why a wrong one went wrong as far as a model's part goes, `missed` how
+    many answers a replay lacked.
+    """
 
     id: str
     verdict: str | None
@@ -18,6 +21,10 @@ class Row(Record):
     seconds: float = 0.0
     calls: int = 0
     tokens: int = 0
+    usd: float = 0.0
+    author: str = ""
+    cause: str = ""
+    missed: int = 0
     report: str = ""
     kind: str = ""
     runnable: bool = False
@@ -43,6 +50,20 @@ class Tally(Record):
     total: int
 
 
+class Asked(Record):
+    """What models were asked: in how many cases, in all, and in the median case."""
+
+    cases: int
+    calls: int
+    tokens: int
+    usd: float
+    calls_median: float
+    tokens_median: float
+    usd_median: float
+    by_model: Tally
+    causes: dict[str, tuple[str, ...]]
+
+
 class Summary(Record):
     """What the rows add up to. `overhead` is the median of verdict seconds over (runs x bare script seconds)."""
 
@@ -57,6 +78,7 @@ class Summary(Record):
     seconds: float
     seconds_median: float | None
     overhead: float | None
+    model: Asked | None = None
 
 
 class Bench(Record):
@@ -86,7 +108,27 @@ def summarise(rows: Sequence[Row]) -> Bench:
             seconds=round(sum(row.seconds for row in ordered), 1),
             seconds_median=round(median(row.seconds for row in ordered), 1) if ordered else None,
             overhead=round(median(overheads), 2) if overheads else None,
+            model=_asked(ordered),
         ),
+    )
+
+
+def _asked(rows: Sequence[Row]) -> Asked | None:
+    """None when no case asked a model."""
+    several = [row for row in rows if row.calls or row.missed]
+    if not several:
+        return None
+    causes = sorted({row.cause for row in rows if row.cause})
+    return Asked(
+        cases=len(several),
+        calls=sum(row.calls for row in several),
+        tokens=sum(row.tokens for row in several),
+        usd=round(sum(row.usd for row in several), 6),
+        calls_median=median(row.calls for row in several),
+        tokens_median=median(row.tokens for row in several),
+        usd_median=round(median(row.usd for row in several), 6),
+        by_model=_tally([row for row in rows if row.author == "model"]),
+        causes={cause: tuple(row.id for row in rows if row.cause == cause) for cause in causes},
     )
 
 

@@ -8,8 +8,9 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from bot.bench.causes import TOLD
 from bot.bench.killing import Kill
-from bot.bench.summary import Bench, Row
+from bot.bench.summary import Asked, Bench, Row
 
 STYLES = {"right": "green", "wrong": "red", "needs eyes": "yellow"}
 
@@ -24,18 +25,30 @@ def issues_table(bench: Bench) -> Group:
     table.add_column("seconds", justify="right")
     if bench.summary.overhead is not None:
         table.add_column("overhead", justify="right")
+    if bench.summary.model is not None:
+        table.add_column("model")
     table.add_column("why", overflow="fold", style="dim")
     for row in bench.cases:
-        table.add_row(*_cells(row, overhead=bench.summary.overhead is not None))
+        table.add_row(*_cells(row, bench))
     return Group(table, Text(), *(Text(line) for line in _lines(bench)))
 
 
-def _cells(row: Row, *, overhead: bool) -> list[str | Text]:
+def _cells(row: Row, bench: Bench) -> list[str | Text]:
     figures: list[str | Text] = [str(row.runs), f"{row.seconds:.1f}"]
-    if overhead:
+    if bench.summary.overhead is not None:
         figures.append("" if row.overhead is None else f"{row.overhead:.2f}")
+    if bench.summary.model is not None:
+        figures.append(_model(row))
     verdict = row.verdict or "error"
     return [row.id, verdict, Text(row.mark, STYLES[row.mark]), *figures, Text(row.error or row.reason)]
+
+
+def _model(row: Row) -> str:
+    """What a model was asked in a case, and whether its program is the one that was run."""
+    if not row.calls:
+        return "not recorded" if row.missed else ""
+    used = f"{row.calls} calls, {row.tokens:,} tokens" + (f", {row.usd:.4f} USD" if row.usd else "")
+    return used + (", its program" if row.author == "model" else "") + (", not recorded further" if row.missed else "")
 
 
 def _lines(bench: Bench) -> list[str]:
@@ -53,10 +66,23 @@ def _lines(bench: Bench) -> list[str]:
     ]
     if summary.errors:
         lines.append(f"no verdict: {', '.join(summary.errors)}")
+    lines += _asked(summary.model) if summary.model is not None else []
     lines.append(f"{summary.seconds:.0f} s in all, median {summary.seconds_median or 0:.1f} s")
     if summary.overhead is not None:
         lines.append(f"verdict seconds / (runs x bare script seconds): median {summary.overhead:.2f}")
     return lines
+
+
+def _asked(asked: Asked) -> list[str]:
+    price = f"{asked.usd:.4f} USD (median {asked.usd_median:.4f})" if asked.usd else "price unknown"
+    tally = asked.by_model
+    calls = f"{asked.calls} calls (median {asked.calls_median:g})"
+    tokens = f"{asked.tokens:,} tokens (median {asked.tokens_median:,.0f})"
+    return [
+        f"models: asked in {asked.cases} cases, {calls}, {tokens}, {price}",
+        f"with a program of a model: {tally.right} right, {tally.needs_eyes} need eyes, of {tally.total}",
+        *(f"wrong for {cause} ({TOLD.get(cause, cause)}): {', '.join(ids)}" for cause, ids in asked.causes.items()),
+    ]
 
 
 def kills_table(kills: Sequence[Kill]) -> Group:

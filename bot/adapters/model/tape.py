@@ -57,6 +57,7 @@ class Tape:
 
     def __init__(self, path: Path) -> None:
         self._exchanges = recorded(path)
+        self._missed: list[str] = []
         self._lock = Lock()
         self._waiting: dict[str, deque[Exchange]] = defaultdict(deque)
         for each in self._exchanges:
@@ -77,6 +78,8 @@ class Tape:
         with self._lock:
             waiting = self._waiting.get(question.digest)
             found = waiting.popleft() if waiting else None
+            if found is None:
+                self._missed.append(question.prompt)
         if found is None:
             raise ModelUnavailable(*self._unknown(question))
         if found.answer is None:
@@ -88,6 +91,11 @@ class Tape:
         with self._lock:
             left = {each.number for waiting in self._waiting.values() for each in waiting}
         return tuple(each for each in self._exchanges if each.number in left)
+
+    def missed(self) -> tuple[str, ...]:
+        """The prompts of what was asked and had not been recorded: from the first of them on a run is no replay."""
+        with self._lock:
+            return tuple(self._missed)
 
     def _unknown(self, question: Question) -> tuple[str, str]:
         stage = question.prompt.partition("@")[0]

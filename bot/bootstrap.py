@@ -11,8 +11,9 @@ from time import monotonic
 
 from bot import pipeline
 from bot.adapters.builder import UvBuilder
-from bot.adapters.clone import Credentials
+from bot.adapters.clone import Credentials, Git
 from bot.adapters.folder import EXCHANGES, Folder
+from bot.adapters.lineage import GitCommits
 from bot.adapters.model.configured import configured
 from bot.adapters.model.tape import Recording
 from bot.models.issue import Issue
@@ -22,7 +23,8 @@ from bot.ports import Library, Listener, Model, Ports, Recorder
 from bot.render.comment import comment
 from bot.render.report_json import report_text
 from bot.render.sanitize import redact
-from bot.settings import Settings
+from bot.settings import Settings, host
+from sandbox.cache import Cache
 from sandbox.port import Sandbox
 from sandbox.select import choose
 
@@ -52,6 +54,7 @@ def ports(
         cancel=cancel or Event(),
         model=model,
         library=_library(settings) if model is not None else None,
+        commits=GitCommits(Git(Cache(settings.cache_dir, cancel), host(), credentials=credentials)),
     )
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from bot.adapters.clone import Git
-from bot.errors import TransientError, UserError
+from bot.errors import Stopped, TransientError, UserError
 from bot.models.bisect import Commit
 from bot.models.environment import RepoSource
+from sandbox.child import Completed, Interrupted
 
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+~^-]{0,199}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}", re.ASCII)
@@ -29,7 +30,7 @@ class GitCommits:
         after `older`. Raises UserError for a name that is no commit.
         """
         first, last = self.commit(source, older).id, self.commit(source, newer).id
-        if self.git.history(source, "merge-base", "--is-ancestor", first, last).code:
+        if self._git(source, "merge-base", "--is-ancestor", first, last).code:
             return ()
         return self._log(source, "--first-parent", "--reverse", f"--max-count={_MOST}", f"{first}..{last}")
 
@@ -38,7 +39,7 @@ class GitCommits:
         if ref and (not _REF.fullmatch(ref) or ".." in ref):
             raise UserError(f"{ref!r} is not a git reference.", "Give a branch, a tag or a commit.")
         for name in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref) if ref else (_HEAD,):
-            done = self.git.history(source, "rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}")
+            done = self._git(source, "rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}")
             if done.code == 0:
                 return self._log(source, "--max-count=1", done.out.strip())[0]
         raise UserError(f"The repository has no {ref or 'commit'}.", "Look up the branch, tag or commit.")
@@ -50,17 +51,23 @@ class GitCommits:
             return ()
         return self._log(source, "--no-merges", f"--max-count={limit}", f"{first}..{last}")
 
+    def _git(self, source: RepoSource, *argv: str) -> Completed:
+        try:
+            return self.git.history(source, *argv)
+        except Interrupted as error:
+            raise Stopped("reading the history was cancelled") from error
+
     def _tag(self, source: RepoSource, version: str) -> str:
         """The tag of a release: its version, with a "v" or a name before it."""
         if not _VERSION.fullmatch(version):
             return ""
-        done = self.git.history(source, "for-each-ref", "--format=%(refname)", "refs/tags/")
+        done = self._git(source, "for-each-ref", "--format=%(refname)", "refs/tags/")
         tags = done.out.split() if done.code == 0 else []
         ends = re.compile(rf"^refs/tags/(?:.*[^0-9.])?{re.escape(version)}$")
         return min((tag for tag in tags if ends.match(tag)), key=len, default="")
 
     def _log(self, source: RepoSource, *argv: str) -> tuple[Commit, ...]:
-        done = self.git.history(source, "log", _FORMAT, *argv, "--")
+        done = self._git(source, "log", _FORMAT, *argv, "--")
         if done.code:
             raise TransientError("git could not read the history of the repository.")
         rows = (line.split("\t", 2) for line in done.out.splitlines() if line.count("\t") >= 2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.errors import TransientError, UserError
+from bot.errors import Stopped, TransientError, UserError
 from bot.models.attempt import Script
 from bot.models.bisect import Bisection, Commit, Point, Release, Skipped
 from bot.models.bug import BugReport
@@ -42,8 +42,9 @@ def bisect_releases(
     """Over the releases of an installed package, from the one in `built`, where the script is known to fail, both ways.
 
     Ends with what there is (a range, and `stopped` says why) after `seconds` or when asked to stop. What the desk shows is as
-    before. Raises UserError when the package is not installed, SandboxError and IndexUnreachable as runs and builds do.
+    before. Raises UserError when the package is not installed, SandboxError as runs do.
     """
+    package = claimed.installed(package, built) or package
     bad = built.version(package)
     if not bad:
         raise UserError(f"{package} is not installed where the program failed.", "Name a package of that environment.")
@@ -104,7 +105,7 @@ def bisect_commits(
 def _ways(
     spec: EnvironmentSpec, built: Environment, package: str, release: Release
 ) -> Callable[[], tuple[EnvironmentSpec, ...]]:
-    return lambda: twins.at_release(spec, built, package, release, "a release on the way")
+    return lambda: twins.at_release(spec, built, package, release)
 
 
 def _at(spec: EnvironmentSpec, commit: Commit) -> Callable[[], tuple[EnvironmentSpec, ...]]:
@@ -194,5 +195,5 @@ def _between(desk: Desk, older: Point | None, newer: Point | None) -> tuple[Comm
         return ()
     try:
         return commits.between(source, older.at, newer.at)
-    except (UserError, TransientError):
+    except (UserError, TransientError, Stopped):
         return ()  # the boundary stands without them

@@ -27,7 +27,12 @@ def fails(claim: VersionClaim) -> str:
 
 def name_of(claim: VersionClaim, built: Environment) -> str:
     """The installed distribution that a claim is about, "" when none of that name is installed."""
-    plain = repositories.alias(claim.name)
+    return installed(claim.name, built)
+
+
+def installed(name: str, built: Environment) -> str:
+    """The installed distribution that a name as people write it means, twins included; "" when there is none."""
+    plain = repositories.alias(name)
     family = [plain, *(each for pair in (companions.TENSORFLOW, *companions.SHARED_VERSIONS) if plain in pair for each in pair)]
     return next((each for each in family if built.version(each)), "")
 

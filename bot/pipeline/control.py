@@ -20,6 +20,7 @@ from bot.models.verdict import Control, ControlType, Effect
 from bot.pipeline import claimed, environment, twins
 from bot.pipeline.desk import Desk
 from bot.pipeline.signature import members_of
+from bot.pipeline.twins import Twin
 from bot.rules import exact, releases
 
 _ENOUGH = 0.05
@@ -87,8 +88,9 @@ def control(
     try:
         with desk.stage("control", "looking for a version that works"):
             return work.first(bisected, fix, surrogates)
-    except Stopped:
-        work.notes.append("stopped on request while a control was run")
+    except (Stopped, TransientError) as error:
+        why = "stopped on request while a control was run" if isinstance(error, Stopped) else f"no control: {error}"
+        work.notes.append(why)
         return Controlled(notes=tuple(work.notes), claims=tuple(work.claims), attempts=tuple(work.numbers))
     finally:
         desk.spec, desk.environment, desk.script = shown
@@ -120,22 +122,30 @@ class _Work:
     def _tried(self, candidate: Candidate, failing: _Side, wanted: int) -> Controlled | None:
         """The candidate's control, None when it is none; notes and claims say why."""
         self.desk.say("control", f"control: {candidate.what}")
-        twin = twins.build(self.desk, candidate.ways, candidate.package, candidate.version)
-        if isinstance(twin, str):
-            self.notes.append(f"no control with {candidate.what}: {twin}")
-            self._bears(candidate, None, twin)
-            return None
-        spec, built = twin
-        if built.id == self.built.id and candidate.script is None and built.commit == self.built.commit:
-            return None
-        passing = _Side(candidate.script or self.script, built, f"control: {candidate.what}")
-        why = self._alternate(failing, passing, wanted)
+        twin, why = twins.build(self.desk, candidate.ways, candidate.package, candidate.version), ""
+        while isinstance(twin, Twin) and not self._is_ours(candidate, twin.built):
+            passing = _Side(candidate.script or self.script, twin.built, f"control: {candidate.what}")
+            why = self._alternate(failing, passing, wanted)
+            failed = any(run.match is Match.MET for run in passing.seen.values())
+            if not why or failed:
+                return self._concluded(candidate, twin.spec, failing, passing, why)
+            twin = twins.build(self.desk, candidate.ways, candidate.package, candidate.version, twin.way + 1)
+        why = why or (twin if isinstance(twin, str) else "it is what failed")
+        self.notes.append(f"no control with {candidate.what}: {why}")
+        self._bears(candidate, None, why)
+        return None
+
+    def _is_ours(self, candidate: Candidate, built: Environment) -> bool:
+        """Whether a candidate is nothing but the failing environment over again."""
+        return candidate.script is None and (built.id, built.commit) == (self.built.id, self.built.commit)
+
+    def _concluded(
+        self, candidate: Candidate, spec: EnvironmentSpec, failing: _Side, passing: _Side, why: str
+    ) -> Controlled | None:
+        counts = f"{candidate.what}: {passing.failures} of {len(passing.seen)} failed as reported"
+        self._bears(candidate, not why, counts)
         if why:
             self.notes.append(f"no control with {candidate.what}: {why}")
-        failed = any(run.match is Match.MET for run in passing.seen.values())
-        counts = f"{candidate.what}: {passing.failures} of {len(passing.seen)} failed as reported"
-        self._bears(candidate, False if failed else None if why else True, why or counts)
-        if why or not passing.seen:
             return None
         return Controlled(
             control=self._counted(candidate, failing, passing),
@@ -219,9 +229,9 @@ class _Work:
         here = self.built.version(package)
         newest = releases.newest(history)
         if newest is not None and here and releases.older(here, newest.version):
-            yield self._at("fixed-version", package, newest, "the newest release")
+            yield self._at("fixed-version", package, newest)
         if history and here and (last := releases.before(history, _first_named(self.bug, package, here, history))) is not None:
-            yield self._at("last-good-version", package, last, "the release before the first that is said to fail")
+            yield self._at("last-good-version", package, last)
         yield from self._merged(fix)
         yield from surrogates
 
@@ -233,7 +243,7 @@ class _Work:
         for kind, point in points:
             if point is not None:
                 release = Release(version=point.at, uploaded_at=point.date)
-                yield self._at(kind, found.package, release, "the bisection found that it works")
+                yield self._at(kind, found.package, release)
 
     def _said(self, package: str) -> Iterator[Candidate]:
         """The versions that the report calls good, those of the package under test first."""
@@ -245,10 +255,10 @@ class _Work:
             if meant is None or not here or releases.same(meant.version, here):
                 continue
             kind: ControlType = "last-good-version" if releases.older(meant.version, here) else "fixed-version"
-            yield self._at(kind, name, meant, f"the report says that {claim.version} works", claim)
+            yield self._at(kind, name, meant, claim)
 
-    def _at(self, kind: ControlType, name: str, release: Release, why: str, claim: VersionClaim | None = None) -> Candidate:
-        ways = twins.at_release(self.spec, self.built, name, release, why)
+    def _at(self, kind: ControlType, name: str, release: Release, claim: VersionClaim | None = None) -> Candidate:
+        ways = twins.at_release(self.spec, self.built, name, release)
         return Candidate(kind, f"{name} {release.version}", ways, name, release.version, claim)
 
     def _merged(self, fix: str) -> Iterator[Candidate]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count, islice
 
-from bot.errors import Stopped
+from bot.errors import Stopped, TransientError
 from bot.models.attempt import Match, Script
 from bot.models.bisect import Outcome, Probe
 from bot.models.environment import Environment, EnvironmentSpec
@@ -42,10 +42,17 @@ class _Visit:
     built: Environment | None = None
     tally: Tally = field(default_factory=Tally)
     why: str = ""
+    way: int = 0
 
 
 class _OutOfTime(Exception):
     """The time is up."""
+
+
+def _words(error: Stopped | TransientError | _OutOfTime) -> str:
+    if isinstance(error, TransientError):
+        return str(error)
+    return "stopped on request" if isinstance(error, Stopped) else "the time for it was up"
 
 
 class Hunt:
@@ -71,10 +78,9 @@ class Hunt:
         self._until = desk.ports.clock() + seconds
         self._visits: dict[int, _Visit] = {}
         self._asked: list[int] = []
-        self._seeds: list[int] = []
-        self._used: set[int] = set()
+        self._seeds = self._seeds_of(Match.MET)
         if package:
-            self._visits[bad] = _Visit(built=built, tally=self._before())
+            self._visits[bad] = _Visit(built=built, tally=self._earlier(built))
 
     @property
     def rate(self) -> float:
@@ -92,20 +98,16 @@ class Hunt:
                     return step
                 self._look_ahead(way, step, size, hints)
                 self._probe(self.bad + way * step)
-        except Stopped:
-            self.stopped = "stopped on request"
-        except _OutOfTime:
-            self.stopped = "the time for it was up"
+        except (Stopped, TransientError, _OutOfTime) as error:
+            self.stopped = _words(error)
         return bracket(size, self._known(way))
 
     def known_bad_fails(self) -> bool:
         """Whether the place that is said to fail does."""
         try:
             self._probe(self.bad)
-        except Stopped:
-            self.stopped = "stopped on request"
-        except _OutOfTime:
-            self.stopped = "the time for it was up"
+        except (Stopped, TransientError, _OutOfTime) as error:
+            self.stopped = _words(error)
         if not self.stopped and self.outcome(self.bad) != "fails":
             self.stopped = f"{self._short(self.bad)} does not fail: {self._visits[self.bad].why or self.outcome(self.bad)}"
         return not self.stopped
@@ -174,19 +176,21 @@ class Hunt:
         capped = visit.tally.runs + visit.tally.others >= _MOST_RUNS
         return "skip" if capped or outcome in {"untestable", "uninstallable"} else None
 
-    def _before(self) -> Tally:
-        """The fresh runs that were made of this very program in this very environment."""
+    def _earlier(self, built: Environment) -> Tally:
+        """The fresh runs that were made of this very program in this very environment; commits may share one."""
         tally = Tally()
-        for row in self.desk.attempts:
-            same = row.script == self.script.digest and row.environment == self.built.id and row.purpose in _FRESH
-            if same and row.execution.seed is not None:
-                self._used.add(row.execution.seed)
+        for row in self.desk.attempts if self.package else ():
+            same = row.script == self.script.digest and row.environment == built.id and row.purpose in _FRESH
             if same and row.judgement.match in {Match.MET, Match.ABSENT}:
                 tally.runs += 1
                 tally.failures += row.judgement.match is Match.MET
-                if row.judgement.match is Match.MET and row.execution.seed is not None:
-                    self._seeds.append(row.execution.seed)
         return tally
+
+    def _seeds_of(self, match: Match | None = None) -> list[int]:
+        """The seeds under which the known bad place was run before, or those with one outcome."""
+        same = (row for row in self.desk.attempts if (row.script, row.environment) == (self.script.digest, self.built.id))
+        rows = (row for row in same if row.purpose in _FRESH and match in {None, row.judgement.match})
+        return [row.execution.seed for row in rows if row.execution.seed is not None]
 
     def _refer(self) -> None:
         """Enough runs of the known bad place to read the rate from."""
@@ -194,27 +198,43 @@ class Hunt:
         if visit is None or visit.built is None:
             return
         while visit.tally.runs + visit.tally.others < odds.REFERENCE:
-            seed = next(seed for seed in count(self.desk.job.options.seed + 1) if seed not in self._used)
-            self._used.add(seed)
+            used = self._seeds_of()
+            seed = next(seed for seed in count(self.desk.job.options.seed + 1) if seed not in used)
             self._once(self.bad, visit, visit.built, seed)
 
     def _probe(self, at: int) -> None:
-        """Runs at one place until it is settled."""
+        """Runs at one place until it is settled; where the program breaks otherwise, in the next way to have it too."""
         visit = self._visits.setdefault(at, _Visit())
         if visit.built is None:
             self._time()
             self.desk.say("bisect", f"bisect: {self._short(at)}: building", *self._progress(at))
-            found = self._build(at)
-            if isinstance(found, str):
-                visit.why = found
-                self.desk.say("bisect", f"bisect: {self._short(at)}: cannot be had", *self._progress(at))
-                return
-            visit.built = found
-        while self._settled(at) is None:
-            self._once(at, visit, visit.built, self._seed(visit.tally.runs + visit.tally.others))
+            self._enter(at, visit, 0)
+        self._settle(at, visit)
+        if self.outcome(at) == "untestable" and self._enter(at, visit, visit.way + 1):
+            self._settle(at, visit)
         tally, outcome = visit.tally, self.outcome(at)
         counted = f" ({tally.failures} of {tally.runs})" if outcome in _SEEN else ""
         self.desk.say("bisect", f"bisect: {self._short(at)}: {outcome}{counted}", *self._progress(at))
+
+    def _enter(self, at: int, visit: _Visit, first: int) -> bool:
+        """Build a place, from one of its ways on; False when it cannot be had, or only as it was had already."""
+        place = self.places[at]
+        ways = place.ways()
+        early = self.ahead.take(ways[0], self.desk.ports.cancel) if first == 0 else None
+        if early is not None:
+            self.desk.built[ways[0].model_dump_json()] = early
+        found = twins.build(self.desk, ways, self.package, place.name, first)
+        if isinstance(found, str):
+            visit.why = visit.why or found
+            return False
+        if visit.built is not None and visit.built.id == found.built.id:
+            return False
+        visit.built, visit.way, visit.tally, visit.why = found.built, found.way, self._earlier(found.built), ""
+        return True
+
+    def _settle(self, at: int, visit: _Visit) -> None:
+        while visit.built is not None and self._settled(at) is None:
+            self._once(at, visit, visit.built, self._seed(visit.tally.runs + visit.tally.others))
 
     def _once(self, at: int, visit: _Visit, built: Environment, seed: int) -> None:
         self._time()
@@ -235,15 +255,6 @@ class Hunt:
             return self._seeds[turn]
         fresh = (seed for seed in count(self.desk.job.options.seed + 1) if seed not in self._seeds)
         return next(islice(fresh, turn - len(self._seeds), None))
-
-    def _build(self, at: int) -> Environment | str:
-        place = self.places[at]
-        ways = place.ways()
-        early = self.ahead.take(ways[0], self.desk.ports.cancel)
-        if early is not None:
-            self.desk.built[ways[0].model_dump_json()] = early
-        found = twins.build(self.desk, ways, self.package, place.name)
-        return found if isinstance(found, str) else found[1]
 
     def _look_ahead(self, way: int, step: int, size: int, hints: tuple[int, ...]) -> None:
         """Have the environments built that will be wanted next, whichever way this probe goes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bot.errors import BuildError
@@ -16,11 +17,11 @@ _SETTLED = timedelta(days=7)
 _MOST_MOVED = 6
 
 
-def at_release(
-    spec: EnvironmentSpec, built: Environment, package: str, release: Release, reason: str
-) -> tuple[EnvironmentSpec, ...]:
+def at_release(spec: EnvironmentSpec, built: Environment, package: str, release: Release) -> tuple[EnvironmentSpec, ...]:
     """The ways to have a release, the closest first: beside the very packages of `built`, and beside those of its own day."""
-    wanted = _requirement(spec, package, release.version, reason)
+    wanted = _requirement(spec, package, release.version)
+    if not any(each.name == package for each in spec.requirements):  # drawn by another one so far
+        spec = spec.model_copy(update={"requirements": (*spec.requirements, wanted)})
     near = environment.at_version(spec, wanted)
     fixed = near.model_copy(update={"constraints": (*_as_built(near, built), *_others(near, built))})
     if release.uploaded_at is None:
@@ -29,10 +30,10 @@ def at_release(
     return fixed, free
 
 
-def _requirement(spec: EnvironmentSpec, package: str, version: str, reason: str) -> Requirement:
+def _requirement(spec: EnvironmentSpec, package: str, version: str) -> Requirement:
     old = next((each for each in spec.requirements if each.name == package), None)
     extras = old.extras if old is not None else ()
-    return Requirement(name=package, specifier=f"=={version}", extras=extras, rung=Rung.OPTION, reason=reason)
+    return Requirement(name=package, specifier=f"=={version}", extras=extras, rung=Rung.OPTION, reason="to compare")
 
 
 def _as_built(spec: EnvironmentSpec, built: Environment) -> tuple[Requirement, ...]:
@@ -68,19 +69,26 @@ def at_commit(spec: EnvironmentSpec, commit: str, ref: str = "") -> EnvironmentS
     return spec.model_copy(update={"repo": spec.repo.model_copy(update={"commit": commit, "ref": ref})})
 
 
-def build(
-    desk: Desk, ways: tuple[EnvironmentSpec, ...], package: str, version: str
-) -> tuple[EnvironmentSpec, Environment] | str:
-    """The first way that can be built and has the version; else why there is none, as a phrase."""
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """A way that could be built, its place among the ways, and the environment."""
+
+    way: int
+    spec: EnvironmentSpec
+    built: Environment
+
+
+def build(desk: Desk, ways: tuple[EnvironmentSpec, ...], package: str, version: str, first: int = 0) -> Twin | str:
+    """The first way, from `first` on, that can be built and has the version; else why there is none, as a phrase."""
     why = "it could not be installed"
-    for spec in ways:
+    for way, spec in list(enumerate(ways))[first:]:
         try:
             found = desk.build(spec)
         except BuildError as error:
             why = str(error)
             continue
         if not package or releases.same(found.version(package), version):
-            return spec, found
+            return Twin(way, spec, found)
         why = f"{found.version(package) or 'nothing'} would be installed in its place"
     return why
 

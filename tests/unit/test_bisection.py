@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.errors import BuildError, UserError
+from bot.errors import BuildError, IndexUnreachable, UserError
 from bot.models.attempt import Match
 from bot.models.environment import Package, Requirement, Rung
 from bot.pipeline import claimed
 from bot.pipeline.bisection import bisect_releases
+from bot.pipeline.control import control
 from bot.rules.statistics import SequentialTest
 from bot.testing import FakeCommits
 from tests.unit.versioned import BODY, DAY, DECOY, FAILS, OK, OTHER, World, broken, built, history, number, released
@@ -250,3 +251,62 @@ def test_the_commits_between_two_releases_are_named_where_a_clone_is_at_hand():
     found = world.releases()
     assert [each.subject for each in found.introduced_by] == ["change 6", "change 5", "change 4"]
     assert found.fixed_by == ()
+
+
+def of_one_day(spec):
+    """Releases before 1.9 do not run beside dep 2.0, though they install."""
+    kept = any(each.name == "dep" for each in spec.constraints)
+    lib = number(spec.requirements[0].specifier.removeprefix("=="))
+    dep = "2.0" if kept or lib >= 9 else "1.0"
+    given = built(spec.model_copy(update={"constraints": ()}))
+    packages = (*given.packages, Package(name="dep", version=dep, rung=Rung.DEPENDENCY))
+    variables = {**given.variables, "DEP": dep}
+    return given.model_copy(update={"packages": packages, "variables": variables, "id": f"{given.id} dep {dep}"})
+
+
+def test_what_breaks_beside_the_packages_of_today_is_tried_beside_those_of_its_day():
+    world = World(broken(5, 30), released(20), bad="1.11", build=of_one_day)
+    world.sandbox.program = lambda spec: (
+        OTHER if spec.env["DEP"] == "2.0" and number(spec.env["LIB"]) < 9 else broken(5, 30)(spec.env["LIB"])
+    )
+    found = world.releases()
+    assert (found.first_bad.at, found.skipped) == ("1.5", ())
+    assert {each.at for each in found.probes if each.moved} == {each.at for each in found.probes if number(each.at) < 9}
+    controlled = control(world.desk, world.script, world.spec, world.built, world.desk.bug, bisected=found)
+    assert (controlled.control.what, controlled.control.moved) == ("lib 1.4", ("dep 2.0 → 1.0",))
+
+
+def test_a_package_that_was_only_drawn_is_asked_for():
+    def build(spec):
+        given = built(spec)
+        deps = given.version("dep") or "1.5"
+        package = Package(name="dep", version=deps, rung=Rung.DEPENDENCY)
+        rest = tuple(each for each in given.packages if each.name != "dep")
+        return given.model_copy(update={"packages": (*rest, package), "variables": {**given.variables, "LIB": deps}})
+
+    world = World(broken(3, 30), bad="1.0", build=build)
+    world.builder.released = {"dep": released(8)}
+    found = bisect_releases(world.desk, world.script, world.spec, world.built, "dep")
+    assert (found.package, found.bad, found.first_bad.at) == ("dep", "1.5", "1.3")
+
+
+def test_the_runs_of_a_control_are_not_made_again():
+    world = World(broken(17, 19), released(40), bad="1.18")
+    assert control(world.desk, world.script, world.spec, world.built, world.desk.bug).control.what == "lib 1.39"
+    before = len(world.desk.attempts)
+    found = world.releases()
+    newest = next(each for each in found.probes if each.at == "1.39")
+    assert (newest.outcome, newest.runs) == ("passes", 5)
+    again = [each for each in world.desk.attempts[before:] if each.environment in {world.built.id, newest.environment}]
+    assert again == []
+
+
+def test_an_index_that_does_not_answer_ends_it_with_what_there_is():
+    def build(spec):
+        if number(spec.requirements[0].specifier.removeprefix("==")) < 8:
+            raise IndexUnreachable("The package index does not answer.")
+        return built(spec)
+
+    found = World(broken(5, 30), released(20), bad="1.11", build=build).releases()
+    assert (found.stopped, found.first_bad) == ("The package index does not answer.", None)
+    assert {each.outcome for each in found.probes} == {"fails"}

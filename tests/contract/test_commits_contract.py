@@ -1,0 +1,87 @@
+"""The contract of a reader of histories, held by git over a clone and by the fake alike."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bot.adapters.clone import Git
+from bot.adapters.lineage import GitCommits
+from bot.errors import UserError
+from bot.models.bisect import Commit
+from bot.models.environment import RepoSource
+from bot.ports import Commits
+from bot.testing import FakeCommits
+from sandbox.cache import Cache
+
+World = tuple[Commits, RepoSource, list[str]]
+COUNT = 6
+
+
+def _git(where: Path, day: str, *argv: str) -> str:
+    env = {"PATH": os.environ["PATH"], "HOME": str(where), "GIT_CONFIG_NOSYSTEM": "1"}
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false")
+    dated = {**env, "GIT_AUTHOR_DATE": day, "GIT_COMMITTER_DATE": day}
+    done = subprocess.run(["git", *identity, *argv], cwd=where, env=dated, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def _real(tmp_path: Path) -> World:
+    where = tmp_path / "clone"
+    where.mkdir()
+    _git(where, "", "init", "-q", "-b", "main")
+    ids = []
+    for at in range(COUNT):
+        _git(where, f"2024-01-{at + 1:02d}T00:00:00Z", "commit", "-q", "--allow-empty", "-m", f"change {at}")
+        ids.append(_git(where, "", "rev-parse", "HEAD"))
+    _git(where, "", "tag", "v1.0", ids[1])
+    _git(where, "", "tag", "v1.1", ids[4])
+    return GitCommits(Git(Cache(tmp_path / "cache"), dict(os.environ))), RepoSource(url="", path=str(where)), ids
+
+
+def _fake(_: Path) -> World:
+    days = [datetime(2024, 1, at + 1, tzinfo=UTC) for at in range(COUNT)]
+    rows = tuple(Commit(id=f"{at:x}" * 40, subject=f"change {at}", date=day) for at, day in enumerate(days))
+    tags = {"1.0": rows[1].id, "1.1": rows[4].id, "v1.0": rows[1].id, "v1.1": rows[4].id}
+    return FakeCommits(rows, tags), RepoSource(url="", path="/clone"), [each.id for each in rows]
+
+
+@pytest.fixture(params=[_real, _fake], ids=["git", "fake"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    made: World = request.param(tmp_path)
+    return made
+
+
+def test_a_line_runs_from_after_one_commit_up_to_another(world: World) -> None:
+    commits, source, ids = world
+    line = commits.line(source, ids[1], ids[4])
+    assert [each.id for each in line] == ids[2:5]
+    assert [each.subject for each in line] == ["change 2", "change 3", "change 4"]
+    assert line[0].date == datetime(2024, 1, 3, tzinfo=UTC)
+    assert commits.line(source, "v1.0", "v1.1") == line
+
+
+def test_a_line_backwards_or_of_one_commit_is_empty(world: World) -> None:
+    commits, source, ids = world
+    assert commits.line(source, ids[4], ids[1]) == ()
+    assert commits.line(source, ids[4], ids[4]) == ()
+
+
+def test_a_commit_by_its_id_a_part_of_it_a_tag_or_none(world: World) -> None:
+    commits, source, ids = world
+    assert commits.commit(source, ids[2]).id == commits.commit(source, ids[2][:12]).id == ids[2]
+    assert commits.commit(source, "v1.1").id == ids[4]
+    assert commits.commit(source, "").id == ids[-1]
+    with pytest.raises(UserError):
+        commits.commit(source, "no-such-thing")
+
+
+def test_what_lies_between_two_releases_newest_first(world: World) -> None:
+    commits, source, ids = world
+    assert [each.id for each in commits.between(source, "1.0", "1.1")] == ids[4:1:-1]
+    assert len(commits.between(source, "1.0", "1.1", limit=2)) == 2
+    assert commits.between(source, "1.0", "7.0") == ()

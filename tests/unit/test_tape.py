@@ -122,3 +122,37 @@ def test_a_scripted_answer_that_does_not_fit_is_a_mistake_of_the_test() -> None:
     with pytest.raises(ModelUnavailable, match="only 1 answers were scripted"):
         model.ask(asked)
     assert model.asked == [asked, asked]
+
+
+@pytest.mark.parametrize(
+    ("recorded_as", "asked_as"),
+    [
+        ("12 calls, 19 minutes", "12 calls, 3 minutes"),
+        ("(exit code 1, 0.5 s) did not count", "(exit code 1, 12.4 s) did not count"),
+        ("<acme.Layer object at 0x7f3a12bc9d10>", "<acme.Layer object at 0x55d0aabbccdd>"),
+        ('File "/tmp/r-1x/work/repro.py", line 3', 'File "/work/repro.py", line 3'),
+        ("/var/cache/reprise/e1/lib/python3.11/site-packages/acme/nn.py", "/c/lib/python3.11/site-packages/acme/nn.py"),
+    ],
+)
+def test_what_chance_decides_does_not_tell_questions_apart(path: Path, recorded_as: str, asked_as: str) -> None:
+    Recording(ScriptedModel([{"a": 1}]), path).ask(question(recorded_as))
+    tape = Tape(path)
+    assert tape.ask(question(asked_as)).data == {"a": 1}
+    assert (tape.missed(), tape.unused()) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("recorded_as", "asked_as"),
+    [
+        ("12 calls, 19 minutes", "11 calls, 19 minutes"),
+        ("acme/nn.py, line 3", "acme/nn.py, line 4"),
+        ("exit code 1", "exit code 2"),
+        ("site-packages/acme/nn.py", "site-packages/other/nn.py"),
+    ],
+)
+def test_what_a_run_did_does(path: Path, recorded_as: str, asked_as: str) -> None:
+    Recording(ScriptedModel([{"a": 1}]), path).ask(question(recorded_as))
+    tape = Tape(path)
+    with pytest.raises(ModelUnavailable, match="another way"):
+        tape.ask(question(asked_as))
+    assert tape.missed() == (question(asked_as).prompt,)

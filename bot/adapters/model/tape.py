@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict, deque
 from pathlib import Path
 from threading import Event, Lock
@@ -50,8 +51,22 @@ class Recording:
                 os.fsync(file.fileno())
 
 
+_CHANCE = re.compile(
+    r"\b\d+ minutes\b|(?<=, )\d+\.\d s\b|\b0x[0-9a-fA-F]{6,}\b"
+    r"|(?<![\w.])/(?:[\w.-]+/)+(?=repro\.py\b|site-packages/|python3\.\d+/)"
+)
+
+
+def likeness(question: Question) -> str:
+    """What makes two questions the same in a replay: all that is said but for the time that is left or a run took, addresses
+    in memory, and where on this machine a file lies.
+    """
+    messages = (each.model_copy(update={"content": _CHANCE.sub("?", each.content)}) for each in question.messages)
+    return question.model_copy(update={"messages": tuple(messages)}).digest
+
+
 class Tape:
-    """Answers from recorded exchanges: equal questions get their answers in the order in which they were recorded. What was not
+    """Answers from recorded exchanges: like questions get their answers in the order in which they were recorded. What was not
     recorded raises ModelUnavailable.
     """
 
@@ -61,12 +76,12 @@ class Tape:
         self._lock = Lock()
         self._waiting: dict[str, deque[Exchange]] = defaultdict(deque)
         for each in self._exchanges:
-            self._waiting[each.question.digest].append(each)
+            self._waiting[likeness(each.question)].append(each)
 
     def bound(self, question: Question) -> Usage:
         """What the recorded exchange used, so that a budget that allowed it then allows it now."""
         with self._lock:
-            waiting = self._waiting.get(question.digest)
+            waiting = self._waiting.get(likeness(question))
             if waiting:
                 return waiting[0].answer.usage if waiting[0].answer is not None else waiting[0].used
         return Usage(calls=1, input_tokens=careful(question), output_tokens=question.most_tokens, estimated=True)
@@ -76,7 +91,7 @@ class Tape:
         if cancel is not None and cancel.is_set():
             raise Stopped("asking the model was cancelled")
         with self._lock:
-            waiting = self._waiting.get(question.digest)
+            waiting = self._waiting.get(likeness(question))
             found = waiting.popleft() if waiting else None
             if found is None:
                 self._missed.append(question.prompt)
@@ -102,7 +117,7 @@ class Tape:
         known = {each.question.prompt for each in self._exchanges if each.question.prompt.partition("@")[0] == stage}
         if known and question.prompt not in known:
             why = f"the prompt changed: recorded with {', '.join(sorted(known))}, asked with {question.prompt}"
-        elif any(each.question.digest == question.digest for each in self._exchanges):
+        elif any(likeness(each.question) == likeness(question) for each in self._exchanges):
             why = f"{question.prompt} asks it more often than it was recorded"
         else:
             why = f"the run went another way than the recorded one, at {question.prompt}"

@@ -5,40 +5,26 @@ What fails there too, or fails for another reason, is no control; the next candi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
-from bot.errors import Stopped, TransientError, UserError
+from bot.errors import Stopped, TransientError
 from bot.models.attempt import Judgement, Match, Script
 from bot.models.base import Record
-from bot.models.bisect import Bisection, Point, Release
-from bot.models.bug import BugReport, VersionClaim
+from bot.models.bisect import Bisection
+from bot.models.bug import BugReport
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.report import Claim
 from bot.models.signature import ObservationSignature
-from bot.models.verdict import Control, ControlType, Effect
-from bot.pipeline import claimed, environment, twins
+from bot.models.verdict import Control, Effect
+from bot.pipeline import claimed, twins
+from bot.pipeline.at_hand import AtHand, Candidate
 from bot.pipeline.desk import Desk
 from bot.pipeline.signature import members_of
 from bot.pipeline.twins import Twin
-from bot.rules import exact, releases
+from bot.rules import exact
 
 _ENOUGH = 0.05
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A twin that may pass. `ways` are specs, the closest to the failing environment first; `script` replaces the failing one
-    (a surrogate patch of it), None for the same.
-    """
-
-    type: ControlType
-    what: str
-    ways: tuple[EnvironmentSpec, ...]
-    package: str = ""
-    version: str = ""
-    claim: VersionClaim | None = None
-    script: Script | None = None
 
 
 class Controlled(Record):
@@ -104,13 +90,14 @@ class _Work:
     ) -> None:
         self.desk, self.script, self.spec, self.built, self.bug, self.until = desk, script, spec, built, bug, until
         self.notes: list[str] = []
+        self._at_hand = AtHand(desk, spec, built, bug, self.notes)
         self.claims: list[Claim] = []
         self.numbers: list[int] = []
 
     def first(self, bisected: Bisection | None, fix: str, surrogates: tuple[Candidate, ...]) -> Controlled:
         failing = _Side(self.script, self.built, "as reported", _confirmed(self.desk, self.script, self.built))
         wanted = exact.pairs(failing.failures, len(failing.seen), most=max(5, self.desk.job.options.max_runs))
-        for candidate in self._candidates(bisected, fix, surrogates):
+        for candidate in chain(self._at_hand.candidates(bisected, fix), surrogates):
             if self.desk.ports.clock() > self.until:
                 self.notes.append("the time for a control was up")
                 break
@@ -219,77 +206,12 @@ class _Work:
         if candidate.claim is not None:
             self.claims.append(Claim(text=claimed.works(candidate.claim), holds=holds, evidence=evidence))
 
-    def _candidates(self, bisected: Bisection | None, fix: str, surrogates: tuple[Candidate, ...]) -> Iterator[Candidate]:
-        """What is at hand, the reporter's word first; each is built only when its turn comes."""
-        target = environment.under_test(self.spec, self.bug, self.desk.job.issue)
-        package = target.name if target is not None else ""
-        yield from self._bisected(bisected)
-        yield from self._said(package)
-        history = self.desk.ports.builder.history(package) if package else ()
-        here = self.built.version(package)
-        newest = releases.newest(history)
-        if newest is not None and here and releases.older(here, newest.version):
-            yield self._at("fixed-version", package, newest)
-        if history and here and (last := releases.before(history, _first_named(self.bug, package, here, history))) is not None:
-            yield self._at("last-good-version", package, last)
-        yield from self._merged(fix)
-        yield from surrogates
-
-    def _bisected(self, found: Bisection | None) -> Iterator[Candidate]:
-        if found is None or found.over != "releases":
-            return
-        points: tuple[tuple[ControlType, Point | None], ...]
-        points = ("fixed-version", found.first_fixed), ("last-good-version", found.last_good)
-        for kind, point in points:
-            if point is not None:
-                release = Release(version=point.at, uploaded_at=point.date)
-                yield self._at(kind, found.package, release)
-
-    def _said(self, package: str) -> Iterator[Candidate]:
-        """The versions that the report calls good, those of the package under test first."""
-        rows = [(claimed.name_of(each, self.built), each) for each in self.bug.works_in]
-        for name, claim in sorted(rows, key=lambda row: row[0] != package):
-            history = self.desk.ports.builder.history(name) if name else ()
-            meant = claimed.meant(claim, history)
-            here = self.built.version(name)
-            if meant is None or not here or releases.same(meant.version, here):
-                continue
-            kind: ControlType = "last-good-version" if releases.older(meant.version, here) else "fixed-version"
-            yield self._at(kind, name, meant, claim)
-
-    def _at(self, kind: ControlType, name: str, release: Release, claim: VersionClaim | None = None) -> Candidate:
-        ways = twins.at_release(self.spec, self.built, name, release)
-        return Candidate(kind, f"{name} {release.version}", ways, name, release.version, claim)
-
-    def _merged(self, fix: str) -> Iterator[Candidate]:
-        """The merged fix, where a commit is named and a clone is at hand."""
-        source, commits = self.spec.repo or claimed.clone(self.desk.job.options), self.desk.ports.commits
-        if not fix or source is None or commits is None:
-            return
-        try:
-            found = commits.commit(source, fix)
-        except (UserError, TransientError) as error:
-            self.notes.append(f"no control with the commit of the fix: {error}")
-            return
-        at = self.spec.model_copy(update={"repo": source})
-        yield Candidate("fixed-commit", f"commit {found.id[:12]}", (twins.at_commit(at, found.id),))
-
 
 def _confirmed(desk: Desk, script: Script, built: Environment) -> dict[int, Judgement]:
     """The confirming runs of this program in this environment, by their seeds."""
     rows = (row for row in desk.attempts if row.purpose == "confirm")
     same = (row for row in rows if row.script == script.digest and row.environment == built.id)
     return {row.execution.seed: row.judgement for row in same if row.execution.seed is not None}
-
-
-def _first_named(bug: BugReport, package: str, here: str, history: tuple[Release, ...]) -> str:
-    """The oldest version of the package that the report names as failing, the built one included."""
-    oldest = here
-    for claim in bug.versions:
-        if claimed.same_package(claim.name, package):
-            fits = claimed.fitting(claim, history)
-            oldest = next((each.version for each in fits if releases.older(each.version, oldest)), oldest)
-    return oldest
 
 
 def _words(judgement: Judgement) -> str:

@@ -7,7 +7,8 @@ from bot.models.attempt import Match
 from bot.models.bisect import Release
 from bot.models.environment import Package, RepoSource, Rung
 from bot.models.signature import ObservationSignature, Predicate
-from bot.pipeline.control import Candidate, control
+from bot.pipeline.at_hand import Candidate
+from bot.pipeline.control import control
 from bot.rules import exact
 from bot.testing import FakeCommits
 from sandbox.port import RunResult

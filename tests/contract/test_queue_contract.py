@@ -22,7 +22,7 @@ from redis import Redis
 from bot.adapters.queues.local import LocalQueue
 from bot.adapters.queues.redis import ArqQueue
 from bot.errors import TransientError, UserError
-from bot.service.ports import Task
+from bot.service.ports import OffersMany, Task
 from bot.testing import FrozenClock, InlineQueue
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -278,6 +278,64 @@ def test_slots_bound_what_is_under_way(queue):
     assert worker.peak == 3
 
 
+def delivery(name):
+    return Task(kind="delivery", id=name)
+
+
+def test_a_delivery_does_not_wait_behind_runs(queue):
+    with working(queue, slots=1) as worker:
+        for task in (run("slow"), run("next")):
+            queue.offer(task)
+        assert worker.has(run("slow"))
+        for turn in range(3):
+            queue.offer(delivery(f"cancel {turn}"))
+            assert worker.has(delivery(f"cancel {turn}"), seconds=1.0)
+        assert run("next") not in worker.taken
+        assert worker.ended == [delivery(f"cancel {turn}") for turn in range(3)]
+
+
+def test_deliveries_do_not_take_the_place_of_runs(queue):
+    with working(queue, slots=1) as worker:
+        slow = [delivery(f"slow {number}") for number in range(6)]
+        for task in slow:
+            queue.offer(task)
+        assert worker.has(*slow[:4])
+        queue.offer(run("a"))
+        assert worker.has(run("a"), seconds=1.0)
+        assert worker.taken.count(slow[4]) == 0
+
+
+def test_a_few_deliveries_at_once_in_the_order_in_which_they_were_offered(queue):
+    tasks = [delivery(f"slow {number * 7 % 40}") for number in range(40)]  # an order that is not that of their names
+    for task in tasks[:20]:
+        queue.offer(task)
+    if isinstance(queue, OffersMany):
+        queue.offer_all(tasks[20:])
+    else:
+        for task in tasks[20:]:
+            queue.offer(task)
+    with working(queue, slots=1) as worker:
+        assert until(lambda: len(worker.taken) == 4)
+        sleep(0.4)
+        assert Counter(worker.taken) == Counter(tasks[:4])
+        worker.go.set()
+        assert worker.has(*tasks)
+    assert worker.peak == 4
+    late = [worker.taken.index(task) - place for place, task in enumerate(tasks)]
+    assert max(map(abs, late)) < 4  # those under way at once may overtake each other
+
+
+def test_an_abort_reaches_a_run_from_a_delivery(queue):
+    with working(queue, slots=1) as worker:
+        queue.offer(run("slow"))
+        assert worker.has(run("slow"))
+        sleep(0.3)
+        queue.offer(delivery("cancel"))
+        assert worker.has(delivery("cancel"), seconds=1.0)
+        queue.abort(run("slow"))
+        assert until(lambda: worker.aborted == [run("slow")], 2.0)
+
+
 def test_an_error_of_the_handler_is_told_and_the_work_goes_on(queue, caplog):
     with working(queue, slots=1) as worker:
         for task in (run("broken"), run("broken too"), run("fine")):
@@ -461,6 +519,17 @@ def test_what_is_no_task_of_ours_is_told_and_dropped(server, remote, caplog):
     told = "\n".join(record.getMessage() for record in caplog.records)
     assert [name for name in MALFORMED if name not in told] == []
     assert r"\xff\xfe" in told
+
+
+@pytest.mark.redis
+def test_a_delivery_that_an_older_version_offered_is_handed_on(server, remote):
+    old = Task(kind="delivery", id="old")
+    with server.client() as client:
+        client.set("arq:job:delivery:old:0", job(a=[old.model_dump()]))
+        client.zadd("reprise:cpu", {"delivery:old:0": 1})
+        with working(remote, slots=1) as worker:
+            assert worker.has(old)
+            assert until(lambda: client.keys() == [])
 
 
 @pytest.mark.redis

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from threading import Event
 from typing import Any
 
@@ -20,7 +20,7 @@ from redis.asyncio import ConnectionPool
 from redis.exceptions import RedisError
 
 from bot.adapters.queues import wire
-from bot.adapters.queues.underway import UnderWay, log_escaped
+from bot.adapters.queues.underway import Lane, UnderWay, lanes, log_escaped
 from bot.service.ports import Device, Handler, Task
 
 _log = logging.getLogger(__name__)
@@ -33,52 +33,40 @@ _NEVER_S = 10 * 365 * 86_400.0
 def work(url: str, handle: Handler, *, device: Device, slots: int, stop: Event) -> None:
     """Hand on tasks until `stop`, in an event loop of its own; then wait for those under way."""
     logging.getLogger("arq.worker").setLevel(logging.WARNING)  # it tells every job, and the worker does already
-    with ThreadPoolExecutor(slots, thread_name_prefix=f"queue-{device}") as threads:
-        asyncio.run(_serve(url, handle, device, slots, stop, threads))
+    served = lanes(device, slots)
+    with ThreadPoolExecutor(sum(served.values()), thread_name_prefix=f"queue-{device}") as threads:
+        asyncio.run(_serve(url, handle, served, stop, threads))
 
 
-async def _serve(url: str, handle: Handler, device: Device, slots: int, stop: Event, threads: ThreadPoolExecutor) -> None:
+async def _serve(url: str, handle: Handler, served: dict[Lane, int], stop: Event, threads: ThreadPoolExecutor) -> None:
+    """Serve every lane in turns of one loop, over one pool of connections."""
     pool = ConnectionPool.from_url(
         url, socket_connect_timeout=2.0, socket_timeout=5.0, socket_keepalive=True, health_check_interval=15
     )
     redis = ArqRedis(pool)
     under_way = UnderWay()
-    look = partial(under_way.look, handle)
 
-    async def taken(ctx: dict[str, Any], *given: object, **_: object) -> None:
-        await _forget(redis, device, ctx["job_id"])
-        task = wire.task_of(given)
-        if task is None:
-            _log.warning("dropped a job that is no task: %r", ctx["job_id"])
-        else:
-            await _ended(threads.submit(look, task), task, under_way)
+    def submit(task: Task) -> Future[None]:
+        return threads.submit(under_way.look, handle, task)
 
-    worker = _Worker(
-        [func(taken, name=wire.FUNCTION)],
-        queue_name=wire.queue_of(device),
-        redis_pool=redis,
-        handle_signals=False,
-        max_jobs=slots,
-        job_timeout=_NEVER_S,
-        max_tries=1_000,
-        keep_result=0,
-        job_serializer=wire.dump,
-        job_deserializer=wire.load,
-    )
-    ear = asyncio.create_task(_hear(redis, device, under_way, worker.wake))
+    workers = {lane: _Worker(redis, lane, most, submit, under_way) for lane, most in served.items()}
+    ear = asyncio.create_task(_hear(redis, under_way, {wire.offers_of(lane): each.wake for lane, each in workers.items()}))
+    serving = [asyncio.create_task(each.serve(stop)) for each in workers.values()]
     try:
-        await worker.serve(stop)
+        await asyncio.gather(*serving)
     finally:
-        ear.cancel()
-        await asyncio.gather(ear, *worker.tasks.values(), return_exceptions=True)
+        for each in (ear, *serving):
+            each.cancel()
+        await asyncio.gather(ear, *serving, return_exceptions=True)
+        await asyncio.gather(*(task for each in workers.values() for task in each.tasks.values()), return_exceptions=True)
         await pool.disconnect()
 
 
-async def _forget(redis: ArqRedis, device: Device, job: str) -> None:
+async def _forget(redis: ArqRedis, lane: Lane, job: str) -> None:
     """Take a job out of Redis, with all that arq keeps of it."""
     try:
         async with redis.pipeline(transaction=True) as pipe:
-            pipe.zrem(wire.queue_of(device), job)
+            pipe.zrem(wire.queue_of(lane), job)
             pipe.delete(wire.JOB + job, wire.IN_PROGRESS + job, wire.RETRY + job)
             await pipe.execute()
     except (RedisError, OSError) as error:
@@ -97,29 +85,44 @@ async def _ended(thread: Future[None], task: Task, under_way: UnderWay) -> None:
     log_escaped(task, thread)
 
 
-async def _hear(redis: ArqRedis, device: Device, under_way: UnderWay, wake: asyncio.Event) -> None:
-    """Listen for aborts and offers. What is said while Redis is away is lost: the store knows of aborts, and polling finds
-    offers.
+async def _hear(redis: ArqRedis, under_way: UnderWay, wakes: Mapping[str, asyncio.Event]) -> None:
+    """Listen for aborts, and for offers in the channels of `wakes`. What is said while Redis is away is lost: the store knows
+    of aborts, and polling finds offers.
     """
     while True:
         with suppress(RedisError, OSError):
             async with redis.pubsub() as channel:
-                await channel.subscribe(wire.ABORTS, wire.offers_of(device))
+                await channel.subscribe(wire.ABORTS, *wakes)
                 while True:
                     said = await channel.get_message(ignore_subscribe_messages=True, timeout=1.0)
                     if said is not None and said["channel"] == wire.ABORTS.encode():
                         kind, _, of = said["data"].decode(errors="replace").partition(":")
                         under_way.abort(kind, of)
                     elif said is not None:
-                        wake.set()
+                        wakes[said["channel"].decode()].set()
         await asyncio.sleep(_AWAY_S)
 
 
 class _Worker(Worker):
-    """arq's worker that outlives Redis, counts slots by what really runs, and keeps no books of its own."""
+    """arq's worker for one lane: it outlives Redis, counts what really runs, and keeps no books of its own."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(
+        self, redis: ArqRedis, lane: Lane, most: int, submit: Callable[[Task], Future[None]], under_way: UnderWay
+    ) -> None:
+        super().__init__(
+            [func(self._taken, name=wire.FUNCTION)],
+            queue_name=wire.queue_of(lane),
+            redis_pool=redis,
+            handle_signals=False,
+            max_jobs=most,
+            job_timeout=_NEVER_S,
+            max_tries=1_000,
+            keep_result=0,
+            job_serializer=wire.dump,
+            job_deserializer=wire.load,
+        )
+        self._redis, self._lane, self._submit, self._under_way = redis, lane, submit, under_way
+        self._handed = asyncio.Event()
         self.sem = asyncio.BoundedSemaphore(1 << 30)  # arq loses one for every error of Redis
         self.in_progress_timeout_s = _TAKING_S  # from taking to `_forget`; arq would say: as long as a job may last
         self.wake = asyncio.Event()
@@ -161,7 +164,31 @@ class _Worker(Worker):
         for job in set(job_ids).difference(named):
             _log.warning("dropped a job without a readable name: %r", job[:80])
             await self.pool.zrem(self.queue_name, job)
-        await super().start_jobs([job for job in named if job.decode() not in self.tasks])
+        for job in named:
+            if self.job_counter >= self.max_jobs:
+                break
+            if job.decode() not in self.tasks:
+                self._handed.clear()
+                await super().start_jobs([job])
+                await self._until_handed(job.decode())
+
+    async def _until_handed(self, job: str) -> None:
+        """Wait until a job that was started is in its thread, or over: the next one must not overtake it."""
+        task = self.tasks.get(job)
+        if task is not None:
+            handed = asyncio.create_task(self._handed.wait())
+            await asyncio.wait([handed, task], return_when=asyncio.FIRST_COMPLETED)
+            handed.cancel()
+
+    async def _taken(self, ctx: dict[str, Any], *given: object, **_: object) -> None:
+        await _forget(self._redis, self._lane, ctx["job_id"])
+        task = wire.task_of(given)
+        if task is None:
+            _log.warning("dropped a job that is no task: %r", ctx["job_id"])
+            return
+        thread = self._submit(task)
+        self._handed.set()
+        await _ended(thread, task, self._under_way)
 
     def _release_sem_dec_counter_on_complete(self) -> None:
         self.sem.release()

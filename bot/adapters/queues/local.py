@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +10,7 @@ from itertools import count
 from threading import Condition, Event
 from time import monotonic
 
-from bot.adapters.queues.underway import UnderWay, lane, log_escaped
+from bot.adapters.queues.underway import Lane, UnderWay, lane, lanes, log_escaped
 from bot.service.ports import Device, Handler, Task
 
 _LOOK_S = 0.05  # nobody tells a condition that `stop` was set, or that a clock of a test was moved
@@ -54,23 +54,22 @@ class LocalQueue:
 
     def work(self, handle: Handler, *, device: Device, slots: int, stop: Event) -> None:
         """Hand on what is due, each in a thread, until `stop`; then wait for those under way."""
-        free = slots
+        free = lanes(device, slots)
 
         def ended(task: Task, done: Future[None]) -> None:
-            nonlocal free
             log_escaped(task, done)
             with self._changed:
-                free += 1
+                free[lane(task)] += 1
                 self._changed.notify_all()
 
-        with ThreadPoolExecutor(slots, thread_name_prefix=f"queue-{device}") as threads:
+        with ThreadPoolExecutor(sum(free.values()), thread_name_prefix=f"queue-{device}") as threads:
             while not stop.is_set():
                 with self._changed:
-                    task = self._take(device) if free else None
+                    task = self._take([each for each, places in free.items() if places])
                     if task is None:
                         self._changed.wait(_LOOK_S)
                         continue
-                    free -= 1
+                    free[lane(task)] -= 1
                 threads.submit(self._under_way.look, handle, task).add_done_callback(partial(ended, task))
 
     def close(self) -> None:
@@ -78,11 +77,11 @@ class LocalQueue:
         with self._changed:
             self._waiting.clear()
 
-    def _take(self, device: Device | None, now: float | None = None) -> Task | None:
-        """The next task that is due at `now`, by default by the clock, no longer waiting; of any device for None."""
+    def _take(self, among: Container[Lane] | None, now: float | None = None) -> Task | None:
+        """The next task that is due at `now`, by default by the clock, no longer waiting; of any lane for None."""
         with self._changed:
             by = self._clock() if now is None else now
-            due = [each for each in self._waiting.values() if each.due <= by and device in {None, lane(each.task)}]
+            due = [each for each in self._waiting.values() if each.due <= by and (among is None or lane(each.task) in among)]
             if not due:
                 return None
             return self._waiting.pop(_key(min(due).task)).task

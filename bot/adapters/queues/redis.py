@@ -15,7 +15,7 @@ from redis.exceptions import TimeoutError as Silent
 from redis.retry import Retry
 
 from bot.adapters.queues import wire
-from bot.adapters.queues.underway import lane
+from bot.adapters.queues.underway import Lane, lane
 from bot.errors import TransientError, UserError
 from bot.service.ports import Device, Handler, Task
 
@@ -63,16 +63,15 @@ class ArqQueue:
 
     def _offer(self, tasks: Sequence[Task], delay_ms: int) -> None:
         def do(redis: Any) -> None:
-            lanes: dict[Device, dict[str, int]] = {lane(task): {} for task in tasks}
-            due = wire.now_ms() + delay_ms
+            offered: dict[Lane, dict[str, float]] = {lane(task): {} for task in tasks}
             with redis.pipeline(transaction=True) as pipe:
-                for task in tasks:
-                    lanes[lane(task)][wire.name(task)] = due
+                for task, due in zip(tasks, wire.scores(delay_ms), strict=False):
+                    offered[lane(task)].setdefault(wire.name(task), due)
                     pipe.set(wire.JOB + wire.name(task), wire.job_of(task), px=delay_ms + _KEEP_MS)
-                for device, names in lanes.items():
-                    pipe.zadd(wire.queue_of(device), names, lt=True)
+                for each, names in offered.items():
+                    pipe.zadd(wire.queue_of(each), names, lt=True)
                     if not delay_ms:
-                        pipe.publish(wire.offers_of(device), b"")
+                        pipe.publish(wire.offers_of(each), b"")
                 pipe.execute()
 
         self._ask(do)

@@ -7,15 +7,25 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from threading import Event, Lock
+from typing import Literal
 
 from bot.service.ports import Device, Handler, Task
 
 _log = logging.getLogger(__name__)
 
 
-def lane(task: Task) -> Device:
-    """Whose work a task is: deliveries need no accelerator, whatever they ask for."""
-    return "cpu" if task.kind == "delivery" else task.device
+Lane = Literal["cpu", "gpu", "deliveries"]
+_DELIVERIES = 4  # GitHub is what they wait for; more at once would only meet its limits sooner
+
+
+def lane(task: Task) -> Lane:
+    """In which line a task stands: that of its device, and for deliveries one of their own, so that they pass by runs."""
+    return "deliveries" if task.kind == "delivery" else task.device
+
+
+def lanes(device: Device, slots: int) -> dict[Lane, int]:
+    """What a worker for a device serves, and how many of each at once: deliveries are no work for an accelerator."""
+    return {"cpu": slots, "deliveries": _DELIVERIES} if device == "cpu" else {device: slots}
 
 
 def log_escaped(task: Task, done: Future[None]) -> None:

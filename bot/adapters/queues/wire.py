@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import count
 from time import time
 from typing import Any
 
 from pydantic import ValidationError
 
-from bot.service.ports import Device, Task
+from bot.adapters.queues.underway import Lane
+from bot.service.ports import Task
 
 FUNCTION = "look"
 ABORTS = "reprise:aborts"
@@ -16,14 +19,14 @@ JOB, IN_PROGRESS, RETRY = "arq:job:", "arq:in-progress:", "arq:retry:"  # arq.co
 _MOST_MS = 1 << 42  # the year 2109: a time that arq can make a date of
 
 
-def queue_of(device: Device) -> str:
-    """The sorted set of what waits for a device; the score is when it is due, in milliseconds since 1970."""
-    return f"reprise:{device}"
+def queue_of(lane: Lane) -> str:
+    """The sorted set of what waits in a lane; the score is when it is due, in milliseconds since 1970."""
+    return f"reprise:{lane}"
 
 
-def offers_of(device: Device) -> str:
-    """The channel that wakes the workers of a device."""
-    return f"reprise:{device}:offers"
+def offers_of(lane: Lane) -> str:
+    """The channel that wakes the workers of a lane."""
+    return f"reprise:{lane}:offers"
 
 
 def name(task: Task) -> str:
@@ -34,6 +37,14 @@ def name(task: Task) -> str:
 def now_ms() -> int:
     """Now, as arq counts."""
     return int(time() * 1000)
+
+
+def scores(delay_ms: int) -> Iterator[float]:
+    """When tasks offered together now are due, each a little later than the one before: Redis sorts equal ones by name. The
+    first ones lie in the past, as arq takes up nothing that is due within the current millisecond.
+    """
+    first = time() * 1000 + (delay_ms or -2.0)
+    return (first + number / 1000 for number in count())
 
 
 def dump(job: dict[str, Any]) -> bytes:

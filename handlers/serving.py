@@ -18,7 +18,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from bot import hosting
-from bot.errors import UserError
+from bot.errors import TransientError, UserError
 from bot.exits import AT_ONCE, say
 from bot.service.ports import Device, Queue, Store
 from bot.settings import Settings, load
@@ -139,6 +139,7 @@ def _beside(settings: Settings, store: Store, queue: Queue, door: Door, slots: i
 
     service = hosting.service(settings, store, queue, hosting.hub(settings))
     ticks = service.ticks()
+    _offer_all(store, queue)
     with ThreadPoolExecutor(2, "work") as pool:
         working: list[Future[None]] = []
         for device in _DEVICES:
@@ -152,6 +153,15 @@ def _beside(settings: Settings, store: Store, queue: Queue, door: Door, slots: i
             door.stop.set()
     for done in working:
         done.result()
+
+
+def _offer_all(store: Store, queue: Queue) -> None:
+    """Offer what waits in the store: a queue within the process is empty at its start."""
+    try:
+        for task in store.overdue(0.0):
+            queue.offer(task)
+    except TransientError as error:
+        _log.warning("What waits is offered later: %s", error)
 
 
 @contextmanager

@@ -191,10 +191,13 @@ class Store(Protocol):
         ...
 
     def overdue(self, unheard_s: float) -> tuple[Task, ...]:
-        """What must be offered again, marked as offered under a new turn: deliveries and runs whose lease ran out (RUNNING
-        ones become QUEUED), and those that wait although they were last offered more than `unheard_s` seconds ago and are not
-        deferred past now. The patience doubles with each turn, to 64 times `unheard_s` at most: behind a long queue the same
-        thing is not offered over and over.
+        """What must be offered again, marked as offered: deliveries and runs whose lease ran out (RUNNING ones become QUEUED),
+        and those that wait although they were last offered more than `unheard_s` seconds ago and are not deferred past now; so
+        0.0 finds all that can be taken. Deliveries come first, in the order in which they were received, then runs.
+
+        A delivery that waited keeps its turn: a queue that still has it keeps it once, in its place. All others get a new one.
+        For runs the patience doubles with each turn, to 64 times `unheard_s` at most: behind a long queue the same run is not
+        offered over and over.
         """
         ...
 
@@ -282,8 +285,9 @@ class Queue(Protocol):
         ...
 
     def work(self, handle: Handler, *, device: Device, slots: int, stop: Event) -> None:
-        """Hand tasks for one device to `handle`, at most `slots` at once, until `stop`; then wait for those under way. An
-        error that escapes `handle` is logged and the task is over: who offered it sees to it.
+        """Hand runs for one device to `handle`, at most `slots` at once, until `stop`; then wait for those under way. Whoever
+        works for "cpu" is handed deliveries besides, a few at once and in the order in which they fell due: they are short,
+        and one may ask a run to stop. An error that escapes `handle` is logged and the task is over: who offered it sees to it.
         """
         ...
 

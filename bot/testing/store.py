@@ -51,8 +51,7 @@ class _Offered:
         self.offered_at = now
         return self.turn
 
-    def unheard(self, now: float, unheard_s: float) -> bool:
-        patience: float = unheard_s * 2 ** min(self.turn, 6)
+    def unheard(self, now: float, patience: float) -> bool:
         return self.not_before <= now and now - self.offered_at > patience
 
 
@@ -362,18 +361,21 @@ class MemoryStore:
     # --- what is overdue -----------------------------------------------------------------------------------------------------
 
     def overdue(self, unheard_s: float) -> tuple[Task, ...]:
-        """What must be offered again, under its new turn."""
+        """What must be offered again, marked as offered."""
         with self._lock:
             now, tasks = self._clock(), []
-            for guid, each in self._deliveries.items():
-                left = each.state == "handling" and not each.leased(now)
-                if left or (each.state == "waiting" and each.unheard(now, unheard_s)):
+            for guid, each in sorted(self._deliveries.items(), key=lambda item: (item[1].body.received_at, item[0])):
+                if each.state == "handling" and not each.leased(now):
                     each.state = "waiting"
                     tasks.append(Task(kind="delivery", id=guid, turn=each.offer(now)))
+                elif each.state == "waiting" and each.unheard(now, unheard_s):
+                    each.offered_at = now
+                    tasks.append(Task(kind="delivery", id=guid, turn=each.turn))
             for id_, known in self._runs.items():
                 waits = known.run.state in {RunState.QUEUED, RunState.REPORTED} and not known.owner
                 left = bool(known.owner) and not known.leased(now)
-                if left or (waits and known.unheard(now, unheard_s)):
+                patience: float = unheard_s * 2 ** min(known.turn, 6)
+                if left or (waits and known.unheard(now, patience)):
                     if known.run.state is RunState.RUNNING:
                         known.set(state=RunState.QUEUED)
                     tasks.append(Task(kind="run", id=id_, device=known.run.request.device, turn=known.offer(now)))

@@ -333,16 +333,58 @@ def test_what_the_dead_left_is_offered_again_once(bench: Bench) -> None:
 
 def test_what_nobody_heard_is_offered_ever_more_patiently(bench: Bench) -> None:
     store = bench.store
-    store.claim([delivery()])
+    run = store.add_run(new_run())[0].id
     store.add_run(new_run("w", state=RunState.WAITING))  # waits for a person, not for the queue
     bench.clock.advance(10)
     assert store.overdue(10) == ()
     bench.clock.advance(0.5)
     for turn, patience in enumerate((20, 40, 80, 160, 320, 640, 640), start=1):
-        assert store.overdue(10) == (Task(kind="delivery", id="g1", turn=turn),)
+        assert store.overdue(10) == (Task(kind="run", id=run, turn=turn),)
         bench.clock.advance(patience)
         assert store.overdue(10) == ()
         bench.clock.advance(0.5)
+
+
+def test_the_patience_for_a_delivery_does_not_grow(bench: Bench) -> None:
+    store = bench.store
+    store.claim([delivery()])
+    store.take_delivery("g1", "w1", 10)
+    turn = store.defer_delivery("g1", "w1", 0)
+    for _ in range(9):
+        bench.clock.advance(10)
+        assert store.overdue(10) == ()
+        bench.clock.advance(0.5)
+        assert store.overdue(10) == (Task(kind="delivery", id="g1", turn=turn),)
+    assert store.take_delivery("g1", "w2", 10) is not None
+
+
+def test_deliveries_are_offered_again_in_the_order_in_which_they_came(bench: Bench) -> None:
+    store, came = bench.store, ["c", "a", "d", "b"]
+    for number, guid in enumerate(came):
+        store.claim([delivery(guid, received_at=since(number / 1000))])
+        bench.clock.advance(1)
+    assert [task.id for task in store.overdue(2.5)] == ["c", "a"]
+    store.take_delivery("c", "w1", 1)  # its worker dies
+    bench.clock.advance(2)
+    assert [task.id for task in bench.another().overdue(1)] == came
+    assert store.overdue(0) == ()
+    bench.clock.advance(0.001)
+    assert [(task.id, task.turn) for task in store.overdue(0)] == [("c", 1), ("a", 0), ("d", 0), ("b", 0)]
+
+
+def test_without_patience_all_that_can_be_taken_is_found(bench: Bench) -> None:
+    store = bench.store
+    store.claim([delivery("g1"), delivery("g2")])
+    runs = [store.add_run(new_run(f"r{number}", number))[0].id for number in (1, 2, 3)]
+    for _ in range(3):
+        bench.clock.advance(1000)
+        store.overdue(1)
+    store.take_delivery("g2", "w1", 10)
+    store.defer_delivery("g2", "w1", 10)
+    store.take_run(runs[1], "w1", 10)
+    bench.clock.advance(0.01)
+    found = store.overdue(0)
+    assert [(task.kind, task.id) for task in found] == [("delivery", "g1"), ("run", runs[0]), ("run", runs[2])]
 
 
 def test_a_run_deferred_past_now_is_not_overdue(bench: Bench) -> None:

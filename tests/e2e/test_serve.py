@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import pytest
 import yaml
 
 from bot.adapters.store import SqlStore
+from bot.models.delivery import Delivery
 from bot.testing.server import GitHubServer
 from tests.contract.databases import postgres_server
 
@@ -241,6 +243,30 @@ def test_the_web_process_carries_nothing_of_the_engine(tmp_path: Path) -> None:
     heavy += ("sandbox.docker", "sandbox.select", "bot.rules.intake")
     assert {name for name in loaded if name.startswith(tuple(f"{each}." for each in heavy)) or name in heavy} == set()
     assert int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1024 < 90
+
+
+def test_what_a_killed_process_left_waiting_is_looked_at_at_once_and_in_order(start: Start, tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/reprise.db"
+    key = "\n".join(f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END")).replace("\n", "\nMA==\n")
+    app = {"REPRISE_APP_ID": "1", "REPRISE_PRIVATE_KEY": key, "REPRISE_WEBHOOK_SECRET": "of-the-test"}
+    began, guids = datetime.now(UTC), [f"g{number * 7 % 12}" for number in range(12)]
+    with closing(SqlStore(database)) as store:
+        for number, guid in enumerate(guids):
+            when = began + timedelta(milliseconds=number)
+            gone = {"event": "installation", "action": "deleted", "trigger": "uninstalled", "installation": 1}
+            store.claim([Delivery.model_validate({"guid": guid, "received_at": when, **gone})])
+            store.take_delivery(guid, "killed", 60)
+            store.defer_delivery(guid, "killed", 0)
+    program = start("serve", "--embedded", "--port", "0", REPRISE_DATABASE_URL=database, **app)
+    program.waits("worker started device=cpu")
+    for guid in guids:
+        program.waits(f"task done kind=delivery id={guid} ", seconds=5)
+    taken = re.findall(r"task taken kind=delivery id=(\w+) turn=(\d)", program.said)
+    assert {turn for _, turn in taken} == {"1"}
+    order = [guid for guid, _ in taken]
+    assert sorted(order) == sorted(guids)
+    assert max(abs(order.index(guid) - place) for place, guid in enumerate(guids)) < 4, order
+    assert program.ended() == 0
 
 
 def test_a_stranger_sees_no_form(start: Start, hub: GitHubServer) -> None:

@@ -131,6 +131,7 @@ def test_a_scripted_answer_that_does_not_fit_is_a_mistake_of_the_test() -> None:
         ("(exit code 1, 0.5 s) did not count", "(exit code 1, 12.4 s) did not count"),
         ("<acme.Layer object at 0x7f3a12bc9d10>", "<acme.Layer object at 0x55d0aabbccdd>"),
         ('File "/tmp/r-1x/work/repro.py", line 3', 'File "/work/repro.py", line 3'),
+        ("Installed: Python 3.11.7, acme 1.2.0, setuptools 80.10.2", "Installed: Python 3.11.14, acme 1.2.0, setuptools 75.0"),
         ("/var/cache/reprise/e1/lib/python3.11/site-packages/acme/nn.py", "/c/lib/python3.11/site-packages/acme/nn.py"),
     ],
 )
@@ -147,6 +148,8 @@ def test_what_chance_decides_does_not_tell_questions_apart(path: Path, recorded_
         ("12 calls, 19 minutes", "11 calls, 19 minutes"),
         ("acme/nn.py, line 3", "acme/nn.py, line 4"),
         ("exit code 1", "exit code 2"),
+        ("Python 3.11.7, acme 1.2.0", "Python 3.12.7, acme 1.2.0"),
+        ("Python 3.11.7, acme 1.2.0", "Python 3.11.7, acme 1.2.1"),
         ("site-packages/acme/nn.py", "site-packages/other/nn.py"),
     ],
 )

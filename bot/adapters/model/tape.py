@@ -53,13 +53,14 @@ class Recording:
 
 _CHANCE = re.compile(
     r"\b\d+ minutes\b|(?<=, )\d+\.\d s\b|\b0x[0-9a-fA-F]{6,}\b"
+    r"|(?<=\bPython 3\.\d\d)\.\d+\b|(?<=\bsetuptools )\d[\w.]*"
     r"|(?<![\w.])/(?:[\w.-]+/)+(?=repro\.py\b|site-packages/|python3\.\d+/)"
 )
 
 
 def likeness(question: Question) -> str:
     """What makes two questions the same in a replay: all that is said but for the time that is left or a run took, addresses
-    in memory, and where on this machine a file lies.
+    in memory, where on this machine a file lies, and which patch of Python and which setuptools it has.
     """
     messages = (each.model_copy(update={"content": _CHANCE.sub("?", each.content)}) for each in question.messages)
     return question.model_copy(update={"messages": tuple(messages)}).digest

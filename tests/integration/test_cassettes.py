@@ -1,0 +1,76 @@
+"""Recorded answers of a model, replayed through the whole pipeline: a real index, real environments, a real sandbox."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from bot import bootstrap
+from bot.adapters.folder import Folder
+from bot.adapters.model.tape import Tape, recorded
+from bot.adapters.saved import from_text
+from bot.bench.scoring import load_key, score
+from bot.models.job import Job, Options
+from bot.settings import Settings
+from bot.testing import ListListener
+from prompts import load
+from sandbox.port import Sandbox, SandboxUnavailable
+from sandbox.select import choose
+
+CASSETTES = Path(__file__).parent.parent / "cassettes"
+NAMES = sorted(path.stem for path in CASSETTES.glob("*.jsonl"))
+AGAIN = "record again: reprise bench issues tests/cassettes --only {} --fresh --model MODEL --record tests/cassettes"
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Sandbox:
+    """Bubblewrap; the issues are our own, so that a plain process will do where it is missing."""
+    try:
+        return choose("bwrap")
+    except SandboxUnavailable:
+        return choose("process")
+
+
+def job(name: str) -> Job:
+    path = CASSETTES / "cases" / f"{name}.json"
+    return Job(issue=from_text(path.read_text(encoding="utf-8"), path.name), options=Options())
+
+
+def test_there_are_cassettes_and_each_has_its_issue_and_its_key() -> None:
+    assert NAMES
+    for folder in ("cases", "keys"):
+        assert sorted(path.stem for path in (CASSETTES / folder).glob("*.json")) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_was_recorded_with_the_live_prompts(name: str) -> None:
+    used = {each.question.prompt for each in recorded(CASSETTES / f"{name}.jsonl")}
+    stale = sorted(f"{each} (live: {live})" for each in used if (live := load(each.partition("@")[0]).id) != each)
+    assert not stale, f"{name} was recorded with other prompts: {', '.join(stale)}; {AGAIN.format(name)}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_place_of_the_machine_it_was_recorded_on_stands_in_it(name: str) -> None:
+    text = (CASSETTES / f"{name}.jsonl").read_text(encoding="utf-8")
+    assert not [word for word in ("/home/", "/root/", "/work/", "/Users/", "127.0.0.1") if word in text]
+
+
+@pytest.mark.index
+@pytest.mark.parametrize("name", NAMES)
+def test_a_replay_comes_to_the_verdict(name: str, sandbox: Sandbox, tmp_path: Path) -> None:
+    tape, folder = Tape(CASSETTES / f"{name}.jsonl"), Folder(tmp_path / "run")
+    try:
+        bootstrap.reproduce(job(name), Settings(), folder, listener=ListListener(), cancel=Event(), sandbox=sandbox, model=tape)
+    finally:
+        folder.close()
+    report = json.loads((tmp_path / "run" / "report.json").read_bytes())
+    why = "; ".join([report["verdict"]["reason"], *report["notes"]])
+    assert not tape.missed(), f"{name} asked what is not recorded ({', '.join(tape.missed())}): {why}; {AGAIN.format(name)}"
+    left = ", ".join(f"{each.number} {each.question.prompt}" for each in tape.unused())
+    assert not left, f"{name} holds exchanges that nobody asked for: {left}; {AGAIN.format(name)}"
+    judged = score(tmp_path / "run", load_key(CASSETTES, name))
+    assert judged.right, f"{report['verdict']['kind']}: {judged.reason or why}"
+    assert report["cost"]["calls"] == len(recorded(CASSETTES / f"{name}.jsonl"))

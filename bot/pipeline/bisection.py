@@ -56,9 +56,10 @@ def bisect_releases(
     with _restored(desk), Ahead(lambda each, flag: desk.ports.builder.build(each, cancel=flag)) as ahead:
         hunt = Hunt(desk, script, built, places, line.bad, package, ahead, seconds=seconds, risk=risk)
         hints = [at for at, each in enumerate(line.releases) if each.version in good]
-        introduced = hunt.edge(-1, tuple(line.bad - at for at in hints if at < line.bad))
         newest = len(places) - 1 - line.bad
+        # The fix first: old releases are many, slow to have, and often cannot run the script at all.
         fixed = hunt.edge(1, (newest, *(at - line.bad for at in hints if at > line.bad)))
+        introduced = hunt.edge(-1, tuple(line.bad - at for at in hints if at < line.bad))
         found = _bisection(hunt, introduced, fixed).model_copy(update={"notes": _left_out(line)})
     return _with_links(desk, found)
 

@@ -71,6 +71,8 @@ def _introduced(found: Bisection) -> str:
     if found.oldest == "fails":
         return f"already in {_named(found, 0)}, the oldest {_one(found)}"
     failing = [probe for probe in found.probes if probe.outcome == "fails"]
+    if failing and found.stopped and failing[0].at != found.bad:
+        return f"already in {_dated(Point(at=failing[0].at, date=failing[0].date))}"
     if failing and not found.stopped and found.over == "releases" and failing[0].at != found.probes[0].at:
         return f"as far back as {_dated(Point(at=failing[0].at, date=failing[0].date))}; older releases could not be tested"
     return ""

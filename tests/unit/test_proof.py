@@ -78,6 +78,10 @@ def test_the_effect():
         ),
         ({"over": "commits", "first_bad": at("0123456789abcdef0123456789abcdef01234567", "2024-05-02")},
          "introduced in 0123456789ab (2024-05-02)"),
+        (
+            {"probes": (probe("1.3", "fails"), probe("1.42.18", "fails")), "stopped": "the time for it was up"},
+            "already in 1.3 (2024-05-02)",
+        ),
         ({}, ""),
     ],
 )  # fmt: skip

@@ -93,8 +93,10 @@ def test_a_constant_that_is_handed_to_the_code_in_question_stays_a_constant():
 @pytest.mark.parametrize(
     "source",
     [
-        "import json\nfrom acme.nn import Layer\nclass Spy:\n    def __init__(self):\n        self.calls = []\nspy = Spy()\n"
-        "layer = Layer(spy)\nlayer.step()\nprint('REPRISE', json.dumps({'biases': len(spy.calls)}))\n",
+        (
+            "import json\nfrom acme.nn import Layer\nclass Spy:\n    def __init__(self):\n        self.calls = []\nspy = Spy()\n"
+            "layer = Layer(spy)\nlayer.step()\nprint('REPRISE', json.dumps({'biases': len(spy.calls)}))\n"
+        ),
         "import acme, json\nwith acme.record() as seen:\n    acme.nn.Layer(4)\nprint('REPRISE ' + json.dumps({'biases': len(seen)}))\n",
         "import acme, json\nseen = []\nseen.append(acme.nn.Layer(4).bias)\nprint(f'REPRISE {json.dumps({\"biases\": len(seen)})}')\n",
         "import json\nfrom acme import nn\nclass Mine(nn.Layer):\n    pass\nm = Mine(1)\nprint('REPRISE', json.dumps(dict(biases=m.n)))\n",

@@ -8,7 +8,7 @@ ARGS  ?=
 BIN   := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test lint fmt bench bench-webhook docs base base-version clean
+.PHONY: help run serve test lint fmt bench bench-minimize bench-webhook docs base base-version clean
 
 help:  ## show the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
@@ -56,6 +56,10 @@ bench: $(VENV)/.dev  ## run a folder of real issues against their keys (BENCH=fo
 tests/node/node_modules/.package-lock.json: tests/node/package-lock.json
 	@npm ci --prefix tests/node --no-audit --no-fund --loglevel=error
 	@touch $@
+
+bench-minimize: $(VENV)/.dev  ## make failing training scripts small beside lithium with the same oracle (ARGS=...)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check lithium-reducer
+	@$(BIN)/reprise bench minimize $(ARGS)
 
 bench-webhook: $(VENV)/.dev tests/node/node_modules/.package-lock.json  ## load the webhook with signed deliveries beside probot (node 20, npm, redis-server; ARGS=...)
 	@$(BIN)/reprise bench webhook $(ARGS)

@@ -254,6 +254,29 @@ def context(
             typer.echo(shown)
 
 
+@app.command()
+def minimize(
+    only: Annotated[str, typer.Option(help="Names, with commas between.", metavar="NAME,...", show_default=False)] = "",
+    sandbox: _Sandbox = "process",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
+) -> None:
+    """Make failing training scripts small, beside lithium with the same oracle."""
+    with boundary():
+        from rich.console import Console
+
+        from bot.adapters.builder import UvBuilder
+        from bot.bench import minimise as smaller
+        from sandbox.select import choose
+
+        chosen, console = choose(sandbox), Console(stderr=True)
+        builder = UvBuilder(load().cache_dir)
+        built, rows = smaller.environment(builder), list[smaller.Row]()
+        for name, (script, signature) in smaller.cases([each for each in only.split(",") if each]).items():
+            say = lambda text: console.print(text, markup=False, highlight=False)  # noqa: E731
+            rows += smaller.reduced(name, script, signature, (chosen, builder), built, say)
+        typer.echo("\n".join(row.model_dump_json() for row in rows) if as_json else smaller.told(rows))
+
+
 def _working() -> tuple[str, ...]:
     from sandbox.port import SandboxUnavailable
     from sandbox.select import survey

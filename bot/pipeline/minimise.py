@@ -28,7 +28,7 @@ from bot.rules.statistics import SequentialTest
 
 STAGE: Stage = "confirm"
 PURPOSE = "repeat"
-_AT_A_TIME: dict[Mode, int] = {"fork": 64, "fresh": 12, "single": 4}
+_AT_A_TIME: dict[Mode, int] = {"fork": 96, "fresh": 12, "single": 4}
 _MOST_RUNS = 60
 _MOST_REJECTED = 4
 _SEEDS = 100_003
@@ -151,18 +151,31 @@ class _Work:
         files = dict(self.best.files)
         if idle := unreached(files, self.trials.reached):
             files = self._pass(files, [idle])
-        for make in passes.FIRST:
-            files = self._confirmed(self._pass(files, make(files, self.script.entry, careful=self.timid)))
+        for make in (passes.early, passes.coarse, passes.settle):
+            files = self._confirmed(self._settled(files, make))
+            self.trials.refresh(self._with(files))
         while (stop := self._limit()) is None:
-            before = files
-            files = tidy.formatted(self._pass(files, passes.fine(files, self.script.entry, careful=self.timid)))
-            if files == tidy.formatted(before):
+            before = tidy.formatted(files)
+            files = tidy.formatted(self._pass(before, passes.fine(before, self._about())))
+            if files == before:
                 after = self._confirmed(files)
                 if after == files or self.rejected >= _MOST_REJECTED:
                     return "complete"
                 files = after
         self._confirmed(files)
         return stop
+
+    def _settled(self, files: dict[str, str], make: passes.Pass) -> dict[str, str]:
+        """A pass again and again, as long as it takes whole lines away."""
+        while self._limit() is None:
+            before = files
+            files = self._pass(before, make(before, self._about()))
+            if size(files)[0] == size(before)[0] or make is passes.coarse:
+                break
+        return files
+
+    def _about(self) -> passes.About:
+        return passes.About(self.script.entry, self.trials.seen, self.timid)
 
     def _pass(self, files: dict[str, str], groups: passes.Groups) -> dict[str, str]:
         """One search to its end, or to a limit."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
@@ -23,19 +25,22 @@ from bot.pipeline.signature import members_of
 from bot.rules.reduce.edits import programs
 from bot.rules.reduce.reached import Reached
 from bot.rules.reduce.slip import Reference, slipped
+from bot.rules.reduce.synthetic import Seen
 from bot.rules.signatures import staged
 from bot.rules.statistics import SequentialTest
 from sandbox.port import RunResult, RunSpec
 
 Mode = Literal["fork", "fresh", "single"]
 DEGREE = 2
-_IMPORT_S, _LIMIT_S, _MOST_WALL_S = 60.0, 3.0, 600.0
+_IMPORT_S, _LIMIT_S, _MOST_WALL_S = 60.0, 2.0, 600.0
 _DEATHS = 3
 _SOME_WAVES = 10
 _WAVE, _MOST_RUNS = 4, 24
 _SEED = 7919
 _FOLDER, _BATCH = ".reprise", "batch"
-_ONE_THREAD = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")}
+_NAME = re.compile(r"(?!__)\w+(?:\.\w+)*")
+_MOST_LATE = 4000
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
 
 class _Row(Record):
@@ -51,7 +56,7 @@ class _Row(Record):
     stdout_truncated: bool
     stderr_truncated: bool
     traces: dict[str, str]
-    covered: tuple[tuple[str, int], ...] = ()
+    covered: str = ""
 
     def result(self) -> RunResult:
         """The row as if it had been a run of its own."""
@@ -66,6 +71,14 @@ class _Row(Record):
             seconds=self.seconds,
             artifacts={f"{_FOLDER}/{name}": _bytes(data) for name, data in self.traces.items()},
         )
+
+
+class _Covered(Record):
+    """What a run of the unreduced program reached: lines of its files, and the modules that it imported on the way."""
+
+    lines: tuple[tuple[str, int], ...] = ()
+    modules: tuple[str, ...] = ()
+    tensors: tuple[Seen, ...] = ()
 
 
 def _bytes(text: str) -> bytes:
@@ -92,6 +105,8 @@ class Trials:
     base: Script | None = None
     reached: Reached = frozenset()
     cover: bool = False
+    seen: tuple[Seen, ...] = ()
+    late: list[str] = field(default_factory=list)
 
     def settle(self, script: Script) -> bool:
         """Find the fastest way in which the failure shows at all, and the lines that a run reaches. False when it no longer
@@ -112,6 +127,14 @@ class Trials:
                     return True
         return False
 
+    def refresh(self, script: Script) -> None:
+        """Look again at what a run reaches and imports, now that the program is smaller: a server that imports less starts
+        sooner.
+        """
+        if self.mode == "fork":
+            self.base, self.late, self.cover = script, [], True
+            self._hold([(script, self._seed(0))])
+
     def careful(self) -> None:
         """From here on a process of its own for every program: what forked children showed did not hold."""
         self.mode = "single" if self.mode == "single" else "fresh"
@@ -121,9 +144,9 @@ class Trials:
         """Which of these show the failure; a program that was tried before is not run again."""
         fresh = {script.digest: script for script in scripts if script.digest not in self.known}
         self.tests += len(fresh)
-        self.known |= {digest: False for digest in fresh}
+        self.known |= dict.fromkeys(fresh, False)
         open_ = {digest: script for digest, script in fresh.items() if not self._stages(script)}
-        counts = {digest: (0, 0) for digest in open_}
+        counts = dict.fromkeys(open_, (0, 0))
         while open_:
             wave = 1 if self.held.rate == 1.0 else _WAVE
             jobs = [(script, self._seed(counts[digest][1] + turn)) for digest, script in open_.items() for turn in range(wave)]
@@ -219,10 +242,19 @@ class Trials:
             except ValidationError:
                 continue
             if row.covered:
-                self.reached = frozenset(row.covered)
+                self._learn(row.covered)
             if 0 <= row.id < len(jobs):
                 rows[row.id] = row
         return rows
+
+    def _learn(self, covered: str) -> None:
+        """Which lines ran, and what libraries import only when it is needed, which the next server does beforehand."""
+        with suppress(ValidationError):
+            found = _Covered.model_validate_json(covered)
+            self.reached, self.seen = frozenset(found.lines), found.tensors
+            own = _own(self.base) if self.base is not None else set()
+            names = [name for name in found.modules if _NAME.fullmatch(name) and name.split(".")[0] not in own]
+            self.late = names[:_MOST_LATE]
 
     def _spec(self, jobs: list[tuple[Script, int]]) -> RunSpec:
         assert self.desk.signature is not None
@@ -244,7 +276,7 @@ class Trials:
             "degree": DEGREE,
             "limit_s": self.limit_s,
             "output_bytes": plain.limits.output_bytes // 8,
-            "modules": heavy(self.base),
+            "modules": [*heavy(self.base), *self.late],
         }
         files[f"{_BATCH}/jobs.json"] = json.dumps(plan).encode()
         wall = min(_MOST_WALL_S, _IMPORT_S + self.limit_s * (1 + len(jobs) / DEGREE))
@@ -260,7 +292,7 @@ class Trials:
 
 def heavy(script: Script) -> list[str]:
     """The modules of other people that a program imports, worth importing once for all candidates."""
-    own = {path.removesuffix(".py").split("/")[0] for path in script.files}
+    own = _own(script)
     names: dict[str, None] = {}
     for _, _, tree in programs(script.files):
         for node in ast.walk(tree):
@@ -269,6 +301,10 @@ def heavy(script: Script) -> list[str]:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names[node.module] = None
     return [name for name in names if name.split(".")[0] not in own | sys.stdlib_module_names]
+
+
+def _own(script: Script) -> set[str]:
+    return {path.removesuffix(".py").split("/")[0] for path in script.files}
 
 
 def _crash_staged(text: str, member: object) -> bool:

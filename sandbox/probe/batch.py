@@ -62,12 +62,27 @@ def _rearm(folder, seed):
         del probe._WRITTEN[:]
 
 
-def _lines(folder, found):
+def _note_tensors(folder, frame, tensors):
+    """The shapes and types of the variables that hold plain data; what a parameter had a part in is left alone."""
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "is_grad_enabled") or len(tensors) > 500 or not torch.is_grad_enabled():
+        return
+    for name, value in list(frame.f_locals.items()):
+        if type(value) is not torch.Tensor or value.requires_grad:
+            continue
+        key = (os.path.relpath(frame.f_code.co_filename, folder), name)
+        if key not in tensors:
+            kind = str(value.dtype).replace("torch.", "")
+            tensors[key] = {"path": key[0], "name": name, "shape": list(value.shape), "dtype": kind}
+
+
+def _lines(folder, found, tensors):
     """A trace function that notes which lines of the candidate's own files ran."""
 
     def local(frame, event, _arg):
         if event == "line":
             found.add((frame.f_code.co_filename, frame.f_lineno))
+        _note_tensors(folder, frame, tensors)
         return local
 
     def trace(frame, event, arg):
@@ -91,7 +106,7 @@ def _execute(entry, folder, covered):
     sys.argv = [entry]
     sys.path[0] = os.path.dirname(path)
     if covered is not None:
-        sys.settrace(_lines(folder, covered))
+        sys.settrace(_lines(folder, *covered))
     try:
         with open(path, "rb") as source:
             code = compile(source.read(), path, "exec", dont_inherit=True)
@@ -143,13 +158,14 @@ def _child(job, folder):
     os.chdir(folder)
     _rearm(folder, job["seed"])
     _reseed(job["seed"])
-    covered = set() if job.get("cover") else None
+    covered, before = (set(), {}) if job.get("cover") else None, set(sys.modules)
     status = _execute(job["entry"], folder, covered)
     if covered is not None:
         sys.settrace(None)
-        rows = sorted((os.path.relpath(path, folder), line) for path, line in covered)
+        rows = sorted((os.path.relpath(path, folder), line) for path, line in covered[0])
+        modules = [name for name in sys.modules if name not in before]
         with open(os.path.join(folder, ".covered"), "w") as note:
-            json.dump(rows, note)
+            json.dump({"lines": rows, "modules": modules, "tensors": list(covered[1].values())}, note)
     _finish(status)
 
 
@@ -211,7 +227,7 @@ def _report(base, job, folder, status, seconds, late, limit):
     for name in sorted(os.listdir(trace))[:20] if os.path.isdir(trace) else []:
         if name.startswith("trace-") and name.endswith(".json") and not os.path.islink(os.path.join(trace, name)):
             row["traces"][name] = _text(_capped(os.path.join(trace, name), 400000)[0])
-    row["covered"] = json.loads(_capped(os.path.join(folder, ".covered"), 400000)[0] or b"[]") if job.get("cover") else []
+    row["covered"] = _text(_capped(os.path.join(folder, ".covered"), 1000000)[0]) if job.get("cover") else ""
     path = os.path.join(base, "out", "%s.json" % job["id"])
     with open(path + ".part", "w") as out:
         json.dump(row, out)
@@ -252,7 +268,7 @@ def _serve(base, plan):
             late = spent > plan["limit_s"] or _flooded(folder)
             if late:
                 _kill(pid)
-            ended, status, used = os.wait4(pid, 0 if late else os.WNOHANG)
+            ended, status, _ = os.wait4(pid, 0 if late else os.WNOHANG)
             if ended:
                 _kill_group(pid)
                 del running[pid]

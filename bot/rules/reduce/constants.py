@@ -7,7 +7,7 @@ import ast
 from bot.rules.mends.edits import Text
 from bot.rules.reduce.edits import Edit, Files, Piece, programs
 
-_BOTTOM = 2
+_FEW = 2
 _Place = tuple[str, int, int]
 
 
@@ -35,9 +35,9 @@ def edits(files: Files) -> tuple[Edit, ...]:
 
 
 def smaller(value: int) -> tuple[int, ...]:
-    """The smaller numbers to try, the smallest first: a search by halves reaches every bound in a few rounds."""
-    tries = {0, 1, _BOTTOM, value // 2, value - value // 4, value - 1} if value > _BOTTOM else set(range(value))
-    return tuple(sorted(each for each in tries if 0 <= each < value))
+    """The smaller numbers to try, the smallest first: again and again by halves, one by one near the end."""
+    tries = {1, value // 2} if value > _FEW else set(range(value))
+    return tuple(sorted(tries))
 
 
 def _set(places: list[_Place], value: int, new: int) -> Edit:

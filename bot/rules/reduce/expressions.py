@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from bot.rules.mends.edits import Text
 from bot.rules.reduce.edits import Edit, Files, Piece, programs
+from bot.rules.reduce.tidy import importing
 
 _WIDE = 110
 
@@ -43,21 +44,16 @@ def _of(path: str, text: Text, node: ast.AST) -> Iterator[Edit]:
     elif isinstance(node, ast.Import | ast.ImportFrom) and len(node.names) > 1:
         for alias in node.names:
             rest = [each for each in node.names if each is not alias]
-            kept = ast.copy_location(type(node)(**{**_fields(node), "names": rest}), node)
-            yield Edit("drop import", (Piece(path, *text.span(node), ast.unparse(kept)),))
+            yield Edit("drop import", (Piece(path, *text.span(node), ast.unparse(importing(node, rest))),))
     elif isinstance(node, ast.stmt):
         yield from _statement(path, text, node)
     elif isinstance(node, ast.expr):
         yield from (_put(path, text, node, part) for part in parts(node))
 
 
-def _fields(node: ast.AST) -> dict[str, object]:
-    return {name: getattr(node, name) for name in node._fields}
-
-
 def _put(path: str, text: Text, node: ast.expr | ast.stmt, part: ast.expr, bold: bool = True) -> Edit:
     new = text.of(part)
-    if isinstance(part, ast.Tuple | ast.GeneratorExp | ast.BinOp | ast.BoolOp | ast.IfExp | ast.Lambda) and "(" != new[:1]:
+    if isinstance(part, ast.Tuple | ast.GeneratorExp | ast.BinOp | ast.BoolOp | ast.IfExp | ast.Lambda) and new[:1] != "(":
         new = f"({new})" if isinstance(node, ast.expr) else new
     return Edit(f"{type(node).__name__.lower()} → part", (Piece(path, *text.span(node), new),), bold=bold)
 

@@ -23,9 +23,10 @@ def edits(files: Files, entry: str) -> tuple[Edit, ...]:
 
 def settings(found: list[_Program]) -> Iterator[Edit]:
     """Names, attributes and entries of dictionaries that are set once, to a constant: replaced where they are read."""
+    own = {node.name for _, _, tree in found for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
     given: dict[tuple[str, str], list[tuple[str, ast.expr, ast.AST]]] = {}
     for path, _, tree in found:
-        for kind, name, value, place in _given(tree):
+        for kind, name, value, place in _given(tree, own):
             given.setdefault((kind, name), []).append((path, value, place))
     for (kind, name), rows in given.items():
         texts = {ast.unparse(value) for _, value, _ in rows}
@@ -39,28 +40,32 @@ def settings(found: list[_Program]) -> Iterator[Edit]:
             yield Edit(f"{name} by its value", (*read, *(piece for piece in set_at if kind == "name")))
 
 
-def _given(tree: ast.Module) -> Iterator[tuple[str, str, ast.expr, ast.AST]]:
+def _given(tree: ast.Module, own: set[str]) -> Iterator[tuple[str, str, ast.expr, ast.AST]]:
     """What is set: (kind, name, value, where)."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.For | ast.withitem | ast.comprehension):
             yield from _targets(node)
         elif isinstance(node, ast.Call):
-            for word in node.keywords:
-                if word.arg:
-                    yield "attribute", word.arg, word.value, word
+            words = node.keywords if getattr(node.func, "id", "") in own else []
+            yield from (("attribute", word.arg, word.value, word) for word in words if word.arg)
             yield from _option(node)
         elif isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
                     yield "entry", key.value, value, node
         elif isinstance(node, ast.ClassDef):
-            for each in node.body:
-                if isinstance(each, ast.AnnAssign | ast.Assign) and each.value is not None:
-                    for target in each.targets if isinstance(each, ast.Assign) else [each.target]:
-                        if isinstance(target, ast.Name):
-                            yield "attribute", target.id, each.value, each
+            yield from _fields(node)
         elif isinstance(node, ast.arg):
             yield "name", node.arg, ast.Name("?"), node
+
+
+def _fields(node: ast.ClassDef) -> Iterator[tuple[str, str, ast.expr, ast.AST]]:
+    """The fields of a class with their defaults."""
+    for each in node.body:
+        if isinstance(each, ast.AnnAssign | ast.Assign) and each.value is not None:
+            for target in each.targets if isinstance(each, ast.Assign) else [each.target]:
+                if isinstance(target, ast.Name):
+                    yield "attribute", target.id, each.value, each
 
 
 def _option(node: ast.Call) -> Iterator[tuple[str, str, ast.expr, ast.AST]]:
@@ -160,19 +165,19 @@ def _spliced(path: str, text: Text, tree: ast.Module, function: _Function, call:
         value = text.of(last.value) if last.value is not None else "None"
         span, inner = text.span(target), text.span(call)
         body += text.source[span[0] : inner[0]] + value + text.source[inner[1] : span[1]] + "\n"
-    elif not isinstance(target, ast.Expr):
-        return
+    elif not (isinstance(target, ast.Expr) and target.value is call):
+        span, inner = text.span(target), text.span(call)
+        body += " " * column + text.source[span[0] : inner[0]] + "None" + text.source[inner[1] : span[1]] + "\n"
     heads = "".join(f"{' ' * column}{name} = {value}\n" for name, value in passed if name != value)
     start, end = whole_lines(text, target)
     yield Edit(f"{function.name} in its caller", (Piece(path, start, end, heads + body), _dropped(path, text, function)))
 
 
 def _statement_of(holder: ast.stmt, call: ast.Call) -> ast.stmt | None:
-    """The simple statement whose whole value a call is."""
-    for node in ast.walk(holder):
-        if isinstance(node, ast.Expr | ast.Assign | ast.Return) and node.value is call:
-            return node
-    return None
+    """The simple statement that makes a call."""
+    simple = (ast.Expr, ast.Assign, ast.Return, ast.AugAssign, ast.AnnAssign, ast.Assert)
+    found = (node for node in ast.walk(holder) if isinstance(node, simple) and call in ast.walk(node))
+    return next(found, None)
 
 
 def _passed(text: Text, function: _Function, call: ast.Call) -> list[tuple[str, str]] | None:
@@ -259,13 +264,21 @@ def _cut(spans: list[tuple[int, int]], place: int) -> tuple[int, int]:
 
 def _modules(found: list[_Program], entry: str) -> Iterator[Edit]:
     """The text of another file of the program in the place of the statement that imports from it."""
-    for path, text, tree in found:
+    for path, text, _ in found:
         module = path.removesuffix(".py").replace("/", ".")
         if path == entry:
             continue
         for other, its, above in found:
             for node in above.body:
-                if isinstance(node, ast.ImportFrom) and node.module == module and not node.level:
-                    piece = Piece(other, *whole_lines(its, node), text.source.rstrip("\n") + "\n")
-                    yield Edit(f"{path} in {other}", (piece,), drops=(path,))
-        del tree
+                plain = isinstance(node, ast.Import) and [(each.name, each.asname) for each in node.names] == [(module, None)]
+                if plain or (isinstance(node, ast.ImportFrom) and node.module == module and not node.level):
+                    body = Piece(other, *whole_lines(its, node), text.source.rstrip("\n") + "\n")
+                    pieces = (body, *(_bare(other, its, above, module) if plain else ()))
+                    yield Edit(f"{path} in {other}", pieces, drops=(path,))
+
+
+def _bare(path: str, text: Text, tree: ast.Module, module: str) -> Iterator[Piece]:
+    """What is read from a module, without its name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == module:
+            yield Piece(path, *text.span(node), node.attr)

@@ -3,39 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from bot.rules.reduce import constants, expressions, inline, statements, tidy
+from bot.rules.reduce import constants, dead, expressions, inline, statements, synthetic, tidy
 from bot.rules.reduce.edits import Edit, Files, Node
 
 Groups = list[tuple[Node, ...]]
 
 
-def coarse(files: Files, entry: str, *, careful: bool = False) -> Groups:
-    """Comments, files, and the tree of statements."""
-    others = tuple(Node(Edit(f"drop {path}", drops=(path,))) for path in sorted(files) if path != entry)
-    return _groups([_nodes(tidy.comments(files), careful), others, *statements.nodes(files)])
+@dataclass(frozen=True, slots=True)
+class About:
+    """What the passes must know of the program: its entry, what its variables held, and whether values must stay."""
+
+    entry: str
+    seen: tuple[synthetic.Seen, ...] = ()
+    careful: bool = False
 
 
-def settle(files: Files, entry: str, *, careful: bool = False) -> Groups:
-    """Names replaced by what they stand for, parameters and unused imports taken away, then statements again."""
-    small = [*tidy.unused(files), *inline.edits(files, entry)]
-    return _groups([*((node,) for node in _nodes(tuple(small), careful)), *statements.nodes(files)])
+def early(files: Files, about: About) -> Groups:
+    """Comments, data made up, settings by their values, and what nothing depends on then: most of a program goes here."""
+    first = (*tidy.comments(files), *synthetic.edits(files, about.seen), *inline.edits(files, about.entry))
+    return _groups([*((node,) for node in _nodes(first, about)), dead.idle(files)])
 
 
-def fine(files: Files, entry: str, *, careful: bool = False) -> Groups:
+def coarse(files: Files, about: About) -> Groups:
+    """Comments, files, what nothing depends on, and the tree of statements."""
+    others = tuple(Node(Edit(f"drop {path}", drops=(path,))) for path in sorted(files) if path != about.entry)
+    return _groups([_nodes(tidy.comments(files), about), others, dead.idle(files), *statements.nodes(files)])
+
+
+def settle(files: Files, about: About) -> Groups:
+    """Data made up, names replaced by what they stand for, parameters taken away; and statements again."""
+    small = (*synthetic.edits(files, about.seen), *tidy.unused(files), *inline.edits(files, about.entry))
+    return [*((node,) for node in _nodes(small, about)), *coarse(files, about)]
+
+
+def fine(files: Files, about: About) -> Groups:
     """Everything: statements, names, arguments, expressions, constants and sizes."""
-    small = [*tidy.unused(files), *inline.edits(files, entry), *expressions.edits(files), *constants.edits(files)]
-    rest = tuple((node,) for node in _nodes(tuple(small), careful))
-    return _groups([*coarse(files, entry, careful=careful), *rest])
+    small = (*expressions.edits(files), *constants.edits(files))
+    return [*settle(files, about), *((node,) for node in _nodes(small, about))]
 
 
-Pass = Callable[..., Groups]
-FIRST: tuple[Pass, ...] = (coarse, settle)
-"""Made once each, the large steps before the small ones; then `fine` until it finds nothing."""
+Pass = Callable[[Files, About], Groups]
 
 
-def _nodes(edits: tuple[Edit, ...], careful: bool) -> tuple[Node, ...]:
-    return tuple(Node(edit) for edit in dict.fromkeys(edits) if not (careful and edit.bold))
+def _nodes(edits: tuple[Edit, ...], about: About) -> tuple[Node, ...]:
+    return tuple(Node(edit) for edit in dict.fromkeys(edits) if not (about.careful and edit.bold))
 
 
 def _groups(groups: Groups) -> Groups:

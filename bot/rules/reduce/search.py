@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from bot.rules.reduce.edits import Edit, Files, Node, applied, size
 
 _PARTS, _FEW = 4, 6
+_NOT_WORTH_A_ROUND = 3  # what is left over; the next pass tries it again
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Search:
 
     def propose(self, most: int) -> list[Candidate]:
         """About so many programs, none of them twice; [] when nothing is left to try."""
-        while self.queue or self.alone or self.stale:
+        while self.queue or self.alone or len(self.stale) > _NOT_WORTH_A_ROUND:
             found: dict[tuple[tuple[str, str], ...], Candidate] = {}
             self._joined(found, most)
             self._queued(found, most)

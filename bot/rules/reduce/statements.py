@@ -38,8 +38,8 @@ def node_of(path: str, text: Text, statement: ast.stmt, label: str, count: int) 
     gone = Edit(f"drop {type(statement).__name__.lower()}{name}", (piece,))
     inner = [(name, body) for name, body in _bodies(statement)]
     children = [block(path, text, body, f"{statement.lineno}.{name}") for name, body in inner]
-    opened = tuple(Node(edit) for edit in unwraps(path, text, statement))
-    return Node(gone, tuple(row for row in (opened, *children) if row))
+    inside = tuple(Node(edit) for edit in unwraps(path, text, statement))
+    return Node(gone, tuple(row for row in (inside, *children) if row))
 
 
 def _bodies(statement: ast.stmt) -> list[tuple[str, list[ast.stmt]]]:
@@ -53,7 +53,7 @@ def unwraps(path: str, text: Text, statement: ast.stmt) -> list[Edit]:
     """Putting one of the blocks of a compound statement in its place."""
     if isinstance(statement, ast.If | ast.With | ast.AsyncWith | ast.Try | ast.While):
         rows = [(name, body) for name, body in _bodies(statement) if name != "finalbody" and not name.startswith("handler")]
-        edits = [_opened(path, text, statement, body, "") for _, body in rows]
+        edits = [opened(path, text, statement, body, "") for _, body in rows]
         if isinstance(statement, ast.If | ast.Try) and len(_bodies(statement)) > 1:
             edits.append(_without_rest(path, text, statement))
         return [edit for edit in edits if edit is not None]
@@ -62,7 +62,7 @@ def unwraps(path: str, text: Text, statement: ast.stmt) -> list[Edit]:
         bound = statement.iter
         if isinstance(bound, ast.Call) and getattr(bound.func, "id", "") == "range":
             first = f"{text.of(statement.target)} = 0"
-        edits = [_opened(path, text, statement, statement.body, each) for each in ("", first)]
+        edits = [opened(path, text, statement, statement.body, each) for each in ("", first)]
         return [edit for edit in edits if edit is not None]
     return []
 
@@ -76,7 +76,7 @@ def _without_rest(path: str, text: Text, statement: ast.If | ast.Try) -> Edit | 
     return Edit("drop else", (Piece(path, start, whole_lines(text, statement)[1]),))
 
 
-def _opened(path: str, text: Text, statement: ast.stmt, body: list[ast.stmt], first: str) -> Edit | None:
+def opened(path: str, text: Text, statement: ast.stmt, body: list[ast.stmt], first: str) -> Edit | None:
     """The block alone, moved left to where its statement stood, after a line that stands for the statement's head."""
     pieces = dedented(path, text, body, statement.col_offset)
     if pieces is None:

@@ -65,12 +65,13 @@ def unused(files: Files) -> tuple[Edit, ...]:
             if isinstance(node, _IMPORTS) and node.lineno in idle:
                 names = {str(row.message_args[0]) for row in told if row.lineno == node.lineno}
                 kept = [alias for alias in node.names if not _named(node, alias, names)]
-                new = ast.unparse(_with(node, kept)) + "\n" if kept else ""
+                new = ast.unparse(importing(node, kept)) + "\n" if kept else ""
                 found.append(Edit("drop unused import", (Piece(path, *whole_lines(text, node), new),)))
     return tuple(found)
 
 
-def _with(node: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.stmt:
+def importing(node: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.stmt:
+    """The statement with other names."""
     if isinstance(node, ast.Import):
         return ast.Import(names=names)
     return ast.ImportFrom(module=node.module, names=names, level=node.level)

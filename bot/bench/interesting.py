@@ -1,0 +1,18 @@
+"""lithium's interestingness test: whether a program still shows the failure that the settings file describes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from bot.bench.minimise import Oracle
+from bot.bench.minimise import interesting as shows
+from sandbox.process import ProcessSandbox
+
+_ORACLES: dict[str, Oracle] = {}
+
+
+def interesting(arguments: list[str], _prefix: str) -> bool:
+    """Called by lithium with the settings file and the program."""
+    settings, program = arguments[-2:]
+    oracle = _ORACLES.setdefault(settings, Oracle.model_validate_json(Path(settings).read_bytes()))
+    return shows(oracle, Path(program).read_text("utf-8"), ProcessSandbox())

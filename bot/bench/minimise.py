@@ -1,0 +1,161 @@
+"""Five failing training scripts made small, by Reprise and by general reducers with the same oracle."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Iterable
+from importlib import resources
+from pathlib import Path
+from time import monotonic
+
+from pydantic import TypeAdapter
+
+from bot.models.attempt import Script
+from bot.models.base import Record
+from bot.models.environment import Environment, EnvironmentSpec, Requirement, Rung
+from bot.models.issue import Issue
+from bot.models.job import Job, Options
+from bot.models.signature import AnySignature
+from bot.pipeline import judge, launch, observe
+from bot.pipeline.desk import Desk
+from bot.pipeline.minimise import confirmed_reference, minimise
+from bot.pipeline.trials import Trials
+from bot.ports import Builder, Ports, Progress
+from bot.rules.reduce.edits import size
+from bot.rules.reduce.slip import Reference, slipped
+from bot.testing import MemoryRecorder
+from sandbox.port import Sandbox
+
+NAMES = ("sequences", "images", "checkpoints", "attention", "detector")
+LITHIUM = "lithium-reducer"
+_SIGNATURES: TypeAdapter[dict[str, AnySignature]] = TypeAdapter(dict[str, AnySignature])
+_WALL_S = 7200.0
+Say = Callable[[str], None]
+
+
+class Row(Record):
+    """One program reduced by one tool. `seconds` is the wall time of the tests alone, `held` whether the result still shows
+    the confirmed failure and no other, by a fresh ordinary run.
+    """
+
+    case: str
+    tool: str
+    before: int
+    after: int
+    tests: int
+    seconds: float
+    total: float
+    held: bool
+
+
+class Oracle(Record):
+    """All that an interestingness test in another process needs: the same signature, reference and environment."""
+
+    signature: AnySignature
+    held: Reference
+    environment: Environment
+    seed: int
+    log: str
+
+
+def cases(only: Iterable[str] = ()) -> dict[str, tuple[Script, AnySignature]]:
+    """The bundled programs with the signatures of their failures."""
+    folder = resources.files("bot.bench").joinpath("data", "minimise")
+    signatures = _SIGNATURES.validate_json(folder.joinpath("cases.json").read_bytes())
+    chosen = [name for name in NAMES if not list(only) or name in only]
+    files = {name: folder.joinpath(f"{name}.txt").read_text("utf-8") for name in chosen}
+    return {name: (Script(files={"repro.py": files[name]}, origin=name), signatures[name]) for name in chosen}
+
+
+def environment(builder: Builder) -> Environment:
+    """Torch on the processor, and numpy."""
+    names = {"torch": "==2.13.0", "numpy": ""}
+    wanted = tuple(Requirement(name=name, specifier=each, rung=Rung.OPTION, reason="bench") for name, each in names.items())
+    return builder.build(EnvironmentSpec(python="3.11", requirements=wanted))
+
+
+def reduced(
+    name: str, script: Script, signature: AnySignature, world: tuple[Sandbox, Builder], built: Environment, say: Say
+) -> list[Row]:
+    """One case by Reprise and by lithium."""
+    desk = _desk(world, signature)
+    for seed in (1, 2):
+        desk.run(script, built, seed, "confirm")
+    found = confirmed_reference(desk, script, built)
+    assert found is not None, f"{name} does not fail here"
+    held, seeds = found
+    began = monotonic()
+    result = minimise(desk, script, built, held, seeds=seeds, max_tests=5000, seconds=_WALL_S)
+    total = monotonic() - began
+    say(result.script.source)
+    mine = Row(
+        case=name, tool="reprise", before=result.lines_before, after=result.lines_after, tests=result.tests,
+        seconds=total, total=total, held=_still(desk, result.script, built, held),
+    )  # fmt: skip
+    say(f"{name}: reprise {mine.before} → {mine.after} lines in {mine.tests} tests, {mine.seconds:.0f} s ({result.ended})")
+    return [
+        mine,
+        _lithium(name, script, Oracle(signature=signature, held=held, environment=built, seed=seeds[0], log=""), desk),
+    ]
+
+
+def _desk(world: tuple[Sandbox, Builder], signature: AnySignature) -> Desk:
+    def quiet(progress: Progress) -> None:
+        del progress
+
+    sandbox, builder = world
+    ports = Ports(sandbox=sandbox, builder=builder, recorder=MemoryRecorder(), clock=monotonic, listener=quiet)
+    desk = Desk(Job(issue=Issue(title="bench", body=""), options=Options()), ports)
+    desk.signature = signature
+    return desk
+
+
+def _still(desk: Desk, script: Script, built: Environment, held: Reference) -> bool:
+    return Trials(desk, built, held).holds(desk.run(script, built, 99, "repeat"), script)
+
+
+def _lithium(name: str, script: Script, oracle: Oracle, desk: Desk) -> Row:
+    """lithium, line by line, its test a run of the program judged in the same way."""
+    from lithium.reducer import Lithium  # `make bench-minimize` installs it
+
+    with tempfile.TemporaryDirectory() as folder:
+        program, settings, log = Path(folder, "repro.py"), Path(folder, "oracle.json"), Path(folder, "log.jsonl")
+        Path(folder, "tmp").mkdir()
+        program.write_text(script.source, "utf-8")
+        settings.write_text(oracle.model_copy(update={"log": str(log)}).model_dump_json(), "utf-8")
+        began = monotonic()
+        Lithium().main(["--tempdir", str(Path(folder, "tmp")), "bot.bench.interesting", str(settings), str(program)])
+        total = monotonic() - began
+        spent = [json.loads(line) for line in log.read_text().splitlines()]
+        after = script.model_copy(update={"files": {"repro.py": program.read_text("utf-8")}})
+    return Row(
+        case=name, tool="lithium", before=size(script.files)[0], after=size(after.files)[0], tests=len(spent),
+        seconds=sum(spent), total=total, held=_still(desk, after, oracle.environment, oracle.held),
+    )  # fmt: skip
+
+
+def interesting(oracle: Oracle, program: str, sandbox: Sandbox) -> bool:
+    """One test of a general reducer: a run of its own, judged as Reprise judges."""
+    script = Script(files={"repro.py": program})
+    spec = launch.spec(script, oracle.environment, Options(), oracle.signature, oracle.seed, "bench")
+    began = monotonic()
+    result = sandbox.run(spec)
+    judgement = judge.judge(observe.observe(result), oracle.signature, script)
+    with Path(oracle.log).open("a") as log:
+        log.write(f"{monotonic() - began}\n")
+    return judgement.match == "met" and not slipped(oracle.held, judgement, script)
+
+
+def told(rows: list[Row]) -> str:
+    """The table."""
+    lines = [f"{'case':12} {'tool':8} {'before':>6} {'after':>6} {'tests':>6} {'seconds':>8}  same failure"]
+    lines += [
+        f"{row.case:12} {row.tool:8} {row.before:6} {row.after:6} {row.tests:6} {row.seconds:8.1f}  "
+        + ("yes" if row.held else "NO")
+        for row in rows
+    ]
+    sums = {tool: sum(row.seconds for row in rows if row.tool == tool) for tool in ("reprise", "lithium")}
+    if all(sums.values()):
+        lines.append(f"the tests' wall time: {sums['reprise'] / sums['lithium']:.3f} of lithium's")
+    return "\n".join(lines)

@@ -1,0 +1,183 @@
+"""The minimiser on real processes: what it ends with, what it never ends with, and what a kill leaves."""
+
+import time
+
+import pytest
+
+from bot.models.attempt import Script
+from bot.models.environment import Environment
+from bot.models.issue import Issue
+from bot.models.job import Job, Options
+from bot.models.signature import CrashSignature, OutputSignature
+from bot.pipeline.desk import Desk
+from bot.pipeline.minimise import confirmed_reference, minimise
+from bot.pipeline.trials import Trials
+from bot.ports import Ports
+from bot.testing import FakeBuilder, ListListener, MemoryRecorder
+from sandbox.process import ProcessSandbox
+
+HERE = Environment(id="here", python="3.11", interpreter="/usr/bin/python3")
+INDEX = CrashSignature(exception="IndexError", message="list index out of range")
+DEEP = '''"""Choose a column."""
+import json
+import math
+
+SETTINGS = {"columns": 4, "shift": 3}
+
+
+class Table:
+    def __init__(self, rows):
+        self.rows = rows
+
+    def column(self, number):
+        # the failure
+        return [row[number + 3] for row in self.rows]
+
+
+def build(count):
+    rows = [[i * j for j in range(SETTINGS["columns"])] for i in range(count)]
+    first = rows[0]
+    print(json.dumps(first))
+    return Table(rows)
+
+
+def main():
+    table = build(5)
+    total = 0
+    for number in range(3):
+        total += math.fsum(table.column(number))
+    print(total)
+
+
+main()
+'''
+
+
+def confirmed(source, signature, runs=2, files=None):
+    """A desk on which the confirming runs were made, the script, what they showed, and the seeds."""
+    ports = Ports(
+        sandbox=ProcessSandbox(),
+        builder=FakeBuilder(),
+        recorder=MemoryRecorder(),
+        clock=time.monotonic,
+        listener=ListListener(),
+    )
+    desk = Desk(Job(issue=Issue(title="t", body="b"), options=Options(timeout_s=30)), ports)
+    desk.signature = signature
+    script = Script(files={"repro.py": source, **(files or {})})
+    for seed in range(1, runs + 1):
+        desk.run(script, HERE, seed, "confirm")
+    found = confirmed_reference(desk, script, HERE)
+    assert found is not None
+    return desk, script, found[0], found[1]
+
+
+def test_a_failure_deep_inside_is_made_small_and_stays_the_statement_that_failed():
+    desk, script, held, seeds = confirmed(DEEP, INDEX)
+    kept = []
+    done = minimise(desk, script, HERE, held, seeds=seeds, keep=kept.append, max_tests=1500)
+    assert done.ended == "complete"
+    assert done.mode == "fork"
+    assert done.lines_after <= 9
+    assert "for row in self.rows]" in done.script.source  # an index into another list would say the same words
+    assert kept[-1] == done.script
+    assert [step.lines for step in done.history] == sorted((step.lines for step in done.history), reverse=True)
+    assert desk.script == script
+
+
+def test_a_killed_process_goes_on_from_what_was_confirmed():
+    class Killed(BaseException):
+        pass
+
+    kept = []
+
+    def keep(script):
+        kept.append(script)
+        raise Killed
+
+    desk, script, held, seeds = confirmed(DEEP, INDEX)
+    with pytest.raises(Killed):
+        minimise(desk, script, HERE, held, seeds=seeds, keep=keep, max_tests=1500)
+    again, _, _, _ = confirmed(DEEP, INDEX)
+    done = minimise(again, script, HERE, held, seeds=seeds, start=kept[0], max_tests=1500)
+    assert done.ended == "complete"
+    assert done.lines_after <= 9
+    assert done.lines_before == 22
+
+
+def test_a_stop_half_way_gives_what_was_confirmed_last():
+    desk, script, held, seeds = confirmed(DEEP, INDEX)
+    done = minimise(desk, script, HERE, held, seeds=seeds, keep=lambda _: desk.ports.cancel.set(), max_tests=1500)
+    assert done.ended == "stopped"
+    assert 0 < done.lines_after < done.lines_before
+
+
+def test_a_limit_of_tests_holds_and_the_result_is_confirmed():
+    desk, script, held, seeds = confirmed(DEEP, INDEX)
+    done = minimise(desk, script, HERE, held, seeds=seeds, max_tests=20)
+    assert done.ended == "tests"
+    assert done.tests <= 22
+    assert Trials(desk, HERE, held).holds(desk.run(done.script, HERE, 5, "repeat"), done.script)
+
+
+def test_a_program_of_several_files_becomes_one():
+    files = {
+        "lib.py": "import helper\n\ndef pick(rows):\n    return rows[helper.at()]\n",
+        "helper.py": "def at():\n    return 7\n",
+    }
+    desk, script, held, seeds = confirmed("from lib import pick\n\nrows = [1, 2]\nprint(pick(rows))\n", INDEX, files=files)
+    done = minimise(desk, script, HERE, held, seeds=seeds, max_tests=800)
+    assert list(done.script.files) == ["repro.py"]
+    assert done.lines_after <= 4
+
+
+def test_the_control_must_still_pass_and_takes_back_what_broke_it():
+    desk, script, held, seeds = confirmed(DEEP, INDEX)
+    done = minimise(desk, script, HERE, held, seeds=seeds, control=lambda each: "SETTINGS" in each.source, max_tests=1500)
+    assert "SETTINGS" in done.script.source
+    assert done.lines_after < done.lines_before
+
+
+def test_a_failure_that_no_forked_child_shows_is_reduced_in_processes_of_their_own():
+    source = "import sys\nrows = []\nunused = 3\nprint(unused)\nif sys.orig_argv[-1] == 'repro.py':\n    rows[4]\n"
+    desk, script, held, seeds = confirmed(source, INDEX)
+    done = minimise(desk, script, HERE, held, seeds=seeds, max_tests=150)
+    assert done.mode == "fresh"
+    assert done.lines_after <= 3
+
+
+def test_a_failure_that_is_not_seen_again_leaves_the_program_as_it_was():
+    desk, _, held, _ = confirmed("[][1]\n", INDEX)
+    other = Script(files={"repro.py": "print(1)\n"})
+    done = minimise(desk, other, HERE, held)
+    assert done.ended == "unseen"
+    assert done.script == other
+
+
+def test_a_candidate_that_ends_the_server_takes_no_other_with_it():
+    desk, script, held, seeds = confirmed("x = 1\n[][1]\n", INDEX)
+    trials = Trials(desk, HERE, held, seeds)
+    assert trials.settle(script)
+    killer = "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n[][1]\n"
+    texts = ["[][1]\n", killer, "print(1)\n", "y = 2\n[][1]\n", "[][1]  # last\n", "while True:\n    pass\n"]
+    trials.limit_s = 1.0
+    met = trials.meets([Script(files={"repro.py": text}) for text in texts])
+    assert [met[place] for place in (0, 2, 3, 4, 5)] == [True, False, True, True, False]
+
+
+def test_printed_values_stay_those_that_the_program_computed():
+    source = "import math\nscale = 4\nnoise = [i for i in range(9)]\nprint('values', noise[0])\nloss = math.sqrt(scale)\nprint('loss', loss)\n"
+    desk, script, held, seeds = confirmed(source, OutputSignature(observed=(("loss 2.0",),)))
+    done = minimise(desk, script, HERE, held, seeds=seeds, max_tests=400)
+    assert done.ended == "complete"
+    assert "math.sqrt(" in done.script.source
+    assert done.lines_after <= 3
+
+
+def test_a_failure_in_three_of_ten_runs_ends_right():
+    source = "import os\nrows = list(range(180))\nname = 'run'\nprint(name)\nextra = {}\nextra['at'] = rows[os.urandom(1)[0]]\nprint(extra)\n"
+    desk, script, held, _ = confirmed(source, INDEX, runs=12)
+    held = held.model_copy(update={"rate": 0.3})
+    done = minimise(desk, script, HERE, held, max_tests=120, seconds=120)
+    assert "urandom" in done.script.source
+    assert done.lines_after <= 5

@@ -1,0 +1,234 @@
+"""Reduction apart from running: edits keep programs valid, the search keeps the oracle true and ends where nothing goes."""
+
+import ast
+import contextlib
+import io
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bot.models.attempt import Failure, Judgement, Match, Script
+from bot.models.bug import Frame
+from bot.rules.reduce import dead, expressions, inline, passes, slip, synthetic, tidy
+from bot.rules.reduce.edits import Edit, Piece, applied, size, valid
+from bot.rules.reduce.reached import unreached
+from bot.rules.reduce.search import Search
+
+PROGRAM = '''"""Train."""
+import os, sys
+from dataclasses import dataclass
+
+@dataclass
+class Config:
+    rate: float = 0.125  # of learning
+    width: int = 64
+
+class Model:
+    """A model."""
+    def __init__(self, config, extra=3):
+        self.config = config
+        self.weights = [config.width] * extra
+
+    def forward(self, x, scale=2):
+        for i in range(3):
+            y = x + i
+        if x > 1:
+            y = y / (x - x)
+        else:
+            y = 0
+        return y
+
+def load(path, verbose=True):
+    data = list(range(10))
+    if verbose:
+        print("loaded",
+              path)
+    return data
+
+def main():
+    config = Config()
+    model = Model(config, extra=5)
+    for row in load("x"):
+        with open("/dev/null") as target:
+            print(model.forward(row + 2), file=target)
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+def divides(files):
+    """Whether a program ends in a division by zero."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        try:
+            exec(compile(files["repro.py"], "repro.py", "exec"), {"__name__": "__main__"})
+        except ZeroDivisionError:
+            return True
+        except BaseException:
+            return False
+    return False
+
+
+def reduce(files, oracle, most=24):
+    """The whole reduction with an oracle at hand; also how many programs it asked about."""
+    known = {}
+
+    def ask(candidate):
+        key = tuple(sorted(candidate.items()))
+        return known.setdefault(key, None) or known.update({key: oracle(candidate)}) or known[key]
+
+    about = passes.About("repro.py")
+    steps = [passes.coarse, passes.settle]
+    while True:
+        make = steps.pop(0) if steps else passes.fine
+        before = tidy.formatted(files)
+        search = Search.over(before, make(before, about))
+        while found := search.propose(most):
+            assert all(valid("repro.py", each.files["repro.py"]) for each in found)
+            search.learn([(each, ask(each.files)) for each in found])
+        files = tidy.formatted(search.files)
+        if make is passes.fine and files == before:
+            return files, len(known)
+
+
+def test_a_program_is_reduced_to_what_fails_and_is_then_left_alone():
+    small, tests = reduce({"repro.py": PROGRAM}, divides)
+    assert divides(small)
+    assert size(small)[0] <= 5
+    assert tests < 500
+    assert reduce(small, divides)[0] == small
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(st.sampled_from(["import os", "x = 3", "def f(a, b=2):\n    return a * b", "y = f(x, b=4)", "print(y)",
+                                 "for i in range(5):\n    x = x + i", "with open('/dev/null') as g:\n    x = 1",
+                                 "if x > 2:\n    z = [x, 1]\nelse:\n    z = {}", "class A:\n    n = 4\n\n    def g(self):\n        return self.n",
+                                 "a = A().g()", "try:\n    x = 2\nexcept ValueError:\n    x = 5"]), max_size=9),
+       st.sampled_from(["x", "f", "A", "print", "range", "try", "z"]))  # fmt: skip
+def test_every_step_is_valid_keeps_the_oracle_true_and_the_end_is_a_fixed_point(lines, word):
+    files = {"repro.py": "\n".join([*lines, f"{word if word != 'try' else 'x'}_kept = 1"]) + "\n"}
+
+    def oracle(candidate):
+        names = {node.id for node in ast.walk(ast.parse(candidate["repro.py"])) if isinstance(node, ast.Name)}
+        return any(name.startswith(word[0]) for name in names)
+
+    if not oracle(files):
+        return
+    small, _ = reduce(files, oracle)
+    assert oracle(small)
+    assert size(small) <= size(files)
+    assert reduce(small, oracle)[0] == small
+
+
+def test_a_block_that_loses_all_its_statements_gets_a_pass():
+    source = "def f():\n    a = 1\n    b = 2\n\nf()\n"
+    nodes = passes.statements.nodes({"r.py": source})[0][0].children[0]
+    both = applied({"r.py": source}, [node.edit for node in nodes])
+    assert both == {"r.py": "def f():\n    pass\n\nf()\n"}
+
+
+def test_of_overlapping_pieces_the_outer_one_holds_and_nonsense_is_no_candidate():
+    files = {"r.py": "a = f(1, 2)\nb = 2\n"}
+    outer, inner = Edit("all", (Piece("r.py", 0, 12),)), Edit("one", (Piece("r.py", 6, 9),))
+    assert applied(files, [inner, outer]) == {"r.py": "b = 2\n"}
+    assert applied(files, [Edit("half", (Piece("r.py", 4, 6),))]) is None
+    assert applied(files, []) is None
+
+
+@pytest.mark.parametrize(
+    ("source", "what", "after"),
+    [
+        ("RATE = 3\nprint(RATE)\n", "RATE by its value", "print(3)\n"),
+        ("def f(a, b=2):\n    c = a + b\n    return c\nx = f(1)\n", "f in its caller", "a = 1\nb = 2\nc = a + b\nx = c\n"),
+        ("def f(a, b):\n    return a\nf(1, b=2)\n", "drop parameter b", "def f(a):\n    return a\nf(1)\n"),
+    ],
+)
+def test_names_are_replaced_by_what_they_stand_for(source, what, after):
+    edit = next(edit for edit in inline.edits({"r.py": source}, "r.py") if edit.what == what)
+    assert applied({"r.py": source}, [edit]) == {"r.py": after}
+
+
+def test_another_file_of_the_program_takes_the_place_of_its_import():
+    files = {"repro.py": "from net import f\nf()\n", "net.py": "def f():\n    1 / 0\n"}
+    edit = next(edit for edit in inline.edits(files, "repro.py") if edit.drops)
+    assert applied(files, [edit]) == {"repro.py": "def f():\n    1 / 0\nf()\n"}
+
+
+def test_what_nothing_reads_goes_with_all_that_only_it_reads():
+    source = "import json\ndef g():\n    return json\ndef f():\n    return g()\nunused = f()\nprint(1)\n"
+    nodes = dead.idle({"r.py": source})
+    assert applied({"r.py": source}, [node.edit for node in nodes]) == {"r.py": "print(1)\n"}
+
+
+def test_what_a_run_never_reached_is_one_set():
+    source = "def f():\n    return 1\ndef g():\n    return 2\nif f():\n    x = 1\nelse:\n    x = 2\n"
+    ran = frozenset({("r.py", 1), ("r.py", 2), ("r.py", 3), ("r.py", 5), ("r.py", 6)})
+    nodes = unreached({"r.py": source}, ran)
+    assert applied({"r.py": source}, [node.edit for node in nodes]) == {
+        "r.py": "def f():\n    return 1\nif f():\n    x = 1\nelse:\n    pass\n"
+    }
+
+
+def test_data_is_made_up_in_its_shape_and_type():
+    seen = (synthetic.Seen(path="r.py", name="x", shape=(2, 3), dtype="float64"),)
+    (edit, *_) = synthetic.edits({"r.py": "x = load()\n"}, seen)
+    assert applied({"r.py": "x = load()\n"}, [edit]) == {"r.py": "x = torch.rand(2, 3, dtype=torch.float64)\n"}
+    assert edit.bold
+
+
+def test_where_the_failure_is_a_value_no_other_values_are_put_in():
+    careful = passes.fine({"repro.py": PROGRAM}, passes.About("repro.py", careful=True))
+    assert careful
+    assert not [node for group in careful for node in group if node.edit.bold]
+    assert any(edit.bold for edit in expressions.edits({"repro.py": PROGRAM}))
+
+
+def test_the_layout_is_what_people_expect_and_says_the_same():
+    source = 'import os\nx = """a\n\n\nb"""\n\n\n\ndef f():\n\n    return x\nf()\n'
+    text = tidy.formatted({"r.py": source})["r.py"]
+    assert text == 'import os\n\nx = """a\n\n\nb"""\n\n\ndef f():\n    return x\n\n\nf()\n'
+    assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(source))
+
+
+MESSAGE = "mat1 and mat2 shapes cannot be multiplied (16x48 and 192x10)"
+
+
+def judged(message=MESSAGE, line=134, path="torch/nn/modules/linear.py", exception="RuntimeError", own=2):
+    frames = (
+        Frame(path="/repro/repro.py", line=own, function="<module>", code="f(x)"),
+        *(
+            [Frame(path=f"/e/site-packages/{path}", package="torch", module_path=path, line=line, function="forward")]
+            if path
+            else []
+        ),
+    )
+    return Judgement(match=Match.MET, reason="", failure=Failure(exception=exception, message=message, frames=frames))
+
+
+SCRIPT = Script(files={"repro.py": "x = 1\ny = g(f(x + 2), k=3)\nz = h(x)\n"})
+
+
+@pytest.mark.parametrize(
+    ("other", "why"),
+    [
+        ({"message": MESSAGE.replace("192x10", "96x10")}, "shapes"),
+        ({"message": "mat1 and mat2 must have the same dtype, but got Float and Double"}, "words"),
+        ({"exception": "ValueError"}, "ValueError"),
+        ({"line": 140}, "place"),
+        ({"path": "torch/nn/functional.py"}, "place"),
+    ],
+)
+def test_another_failure_is_a_slip(other, why):
+    held = slip.reference(judged(), SCRIPT)
+    assert slip.slipped(held, judged(), SCRIPT) == ""
+    assert why in slip.slipped(held, judged(**other), SCRIPT) or other.get("message", "").startswith(MESSAGE[:20])
+    assert slip.slipped(held, judged(**other), SCRIPT)
+
+
+def test_a_failure_in_the_program_itself_stays_with_its_statement():
+    plain = {"path": "", "message": "list index out of range", "exception": "IndexError"}
+    held = slip.reference(judged(**plain), SCRIPT)
+    smaller = Script(files={"repro.py": "x = 1\ng(f(x))\nz = h(x)\n"})
+    assert slip.slipped(held, judged(**plain), smaller) == ""
+    assert "statement" in slip.slipped(held, judged(**plain, own=3), smaller)

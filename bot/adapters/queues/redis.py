@@ -22,7 +22,7 @@ from bot.service.ports import Device, Handler, Task
 _CONNECT_S, _ANSWER_S = 0.5, 1.0  # an offer must not keep GitHub waiting; what is lost is offered again from the store
 _REST_S = 1.0
 _KEEP_MS = 7 * 86_400_000
-_MOST_AT_ONCE = 500
+_MOST_AT_ONCE = 8  # each round trip lets go of Python's lock, so that the web process can answer in between
 
 
 class ArqQueue:
@@ -57,7 +57,7 @@ class ArqQueue:
         self._offer([task], int(max(delay_s, 0.0) * 1000))
 
     def offer_all(self, tasks: Sequence[Task]) -> None:
-        """The same for several that are due now, in one round trip."""
+        """The same for several that are due now, a few in a round trip."""
         for at in range(0, len(tasks), _MOST_AT_ONCE):
             self._offer(tasks[at : at + _MOST_AT_ONCE], 0)
 

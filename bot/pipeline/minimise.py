@@ -151,13 +151,12 @@ class _Work:
         files = dict(self.best.files)
         if idle := unreached(files, self.trials.reached):
             files = self._pass(files, [idle])
-        for make in (passes.early, passes.coarse, passes.settle):
+        for make in (passes.early, passes.coarse):
             files = self._confirmed(self._settled(files, make))
-            self.trials.refresh(self._with(files))
         while (stop := self._limit()) is None:
-            before = tidy.formatted(files)
-            files = tidy.formatted(self._pass(before, passes.fine(before, self._about())))
-            if files == before:
+            before = files
+            files = self._pass(before, passes.fine(before, self._about(before)))
+            if tidy.formatted(files) == tidy.formatted(before):
                 after = self._confirmed(files)
                 if after == files or self.rejected >= _MOST_REJECTED:
                     return "complete"
@@ -169,13 +168,16 @@ class _Work:
         """A pass again and again, as long as it takes whole lines away."""
         while self._limit() is None:
             before = files
-            files = self._pass(before, make(before, self._about()))
-            if size(files)[0] == size(before)[0] or make is passes.coarse:
+            files = self._pass(before, make(before, self._about(before)))
+            if files != before:
+                self.trials.refresh(self._with(files))
+            if size(files)[0] == size(before)[0]:
                 break
         return files
 
-    def _about(self) -> passes.About:
-        return passes.About(self.script.entry, self.trials.seen, self.timid)
+    def _about(self, files: dict[str, str]) -> passes.About:
+        stack = self.trials.stacks.get(self._with(files).digest, frozenset())
+        return passes.About(self.script.entry, self.trials.seen, self.timid, stack)
 
     def _pass(self, files: dict[str, str], groups: passes.Groups) -> dict[str, str]:
         """One search to its end, or to a limit."""
@@ -200,11 +202,11 @@ class _Work:
         """The program after a fresh ordinary run and the control, laid out; else the last one before it for which they hold."""
         neat = self._with(tidy.formatted(files))
         if neat.digest == self.best.digest:
-            return dict(neat.files)
+            return files
         if self._fails(neat, final=False):
             if self.control is None or self.control(neat):
                 self._keep(neat)
-                return dict(neat.files)
+                return files
             self.timid = True
             self._back(self.control, files)
         else:

@@ -15,13 +15,14 @@ from typing import Literal
 
 from pydantic import ValidationError
 
-from bot.models.attempt import Judgement, Match, Script
+from bot.models.attempt import Failure, Judgement, Match, Script
 from bot.models.base import Record
 from bot.models.environment import Environment
 from bot.models.signature import CrashSignature, HangSignature, WarningSignature
 from bot.pipeline import judge, launch, observe
 from bot.pipeline.desk import Desk
 from bot.pipeline.signature import members_of
+from bot.rules.reduce.dead import Stack
 from bot.rules.reduce.edits import programs
 from bot.rules.reduce.reached import Reached
 from bot.rules.reduce.slip import Reference, slipped
@@ -106,6 +107,7 @@ class Trials:
     reached: Reached = frozenset()
     cover: bool = False
     seen: tuple[Seen, ...] = ()
+    stacks: dict[str, Stack] = field(default_factory=dict)
     late: list[str] = field(default_factory=list)
 
     def settle(self, script: Script) -> bool:
@@ -205,7 +207,11 @@ class Trials:
 
     def _met(self, result: RunResult, script: Script) -> bool:
         assert self.desk.signature is not None
-        return self.holds(judge.judge(observe.observe(result), self.desk.signature, script), script)
+        judgement = judge.judge(observe.observe(result), self.desk.signature, script)
+        met = self.holds(judgement, script)
+        if met and judgement.failure is not None:
+            self.stacks[script.digest] = _stack(judgement.failure, script)
+        return met
 
     def _batched(self, jobs: list[tuple[Script, int]]) -> list[bool]:
         """One run of the sandbox; where a program ended the server, that one is tried alone and the rest again."""
@@ -301,6 +307,16 @@ def heavy(script: Script) -> list[str]:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names[node.module] = None
     return [name for name in names if name.split(".")[0] not in own | sys.stdlib_module_names]
+
+
+def _stack(failure: Failure, script: Script) -> Stack:
+    """The lines of the program on which a failure arose."""
+    return frozenset(
+        (path, frame.line)
+        for frame in failure.frames
+        for path in script.files
+        if frame.line is not None and not frame.package and frame.path.endswith(f"/{path}")
+    )
 
 
 def _own(script: Script) -> set[str]:

@@ -1,4 +1,4 @@
-"""Statements that nothing depends on by name, with all that only they depend on: usually gone in one try."""
+"""Statements that the failure does not depend on by name, with all that only they depend on: usually gone in one try."""
 
 from __future__ import annotations
 
@@ -13,14 +13,26 @@ _DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _BLOCKS = ("body", "orelse", "finalbody")
 
 
-def idle(files: Files) -> tuple[Node, ...]:
-    """Definitions, assignments and imports whose names nothing else reads, found again and again until there are no more."""
+Stack = frozenset[tuple[str, int]]
+
+
+def idle(files: Files, stack: Stack = frozenset()) -> tuple[Node, ...]:
+    """Definitions, assignments and imports whose names nothing else reads, found again and again until there are no more.
+
+    `stack` are the lines (path, number) on which the failure arises, from the outermost call to the innermost: what they
+    belong to stays, and where they are known, calls made for their effect alone are taken to have no part in it.
+    """
     found = programs(files)
     own = {path.removesuffix(".py").replace("/", ".") for path in files}
     gone = set[int]()
     while True:
         read = {name for _, _, tree in found for name in _read(tree, gone, own)}
-        more = {id(each) for _, _, tree in found for each in _statements(tree, gone) if _unread(each, read, gone)}
+        more = {
+            id(each)
+            for path, _, tree in found
+            for each in _statements(tree, gone)
+            if not _on(path, each, stack) and _unread(each, read, gone, loose=bool(stack))
+        }
         if not more:
             break
         gone |= more
@@ -53,7 +65,11 @@ def _statements(tree: ast.AST, gone: set[int]) -> Iterator[ast.stmt]:
             stack.extend(ast.iter_child_nodes(node))
 
 
-def _unread(node: ast.stmt, read: set[str], gone: set[int]) -> bool:
+def _on(path: str, node: ast.stmt, stack: Stack) -> bool:
+    return any(each == path and node.lineno <= line <= (node.end_lineno or node.lineno) for each, line in stack)
+
+
+def _unread(node: ast.stmt, read: set[str], gone: set[int], *, loose: bool) -> bool:
     if isinstance(node, _DEFINES):
         return node.name not in read and not node.name.startswith("__") and node.name != "forward"
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -61,9 +77,10 @@ def _unread(node: ast.stmt, read: set[str], gone: set[int]) -> bool:
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         names = [name for target in targets for name in _bound(target)]
-        return bool(names) and not any(name in read or name == "*" for name in names)
+        return bool(names) and not any(name in read or (name == "*" and not loose) for name in names)
     if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Constant | ast.Name | ast.Attribute)
+        plain = isinstance(node.value, ast.Constant | ast.Name | ast.Attribute)
+        return plain or (loose and not ast.unparse(node).startswith("super()"))
     if isinstance(node, ast.If | ast.For | ast.With | ast.While):
         return all(id(each) in gone or isinstance(each, ast.Pass) for each in [*node.body, *getattr(node, "orelse", [])])
     return False

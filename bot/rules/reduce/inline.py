@@ -18,10 +18,17 @@ _Function = ast.FunctionDef
 def edits(files: Files, entry: str) -> tuple[Edit, ...]:
     """Everything that can be put in the place of its name."""
     found = [(path, Text(source), tree) for path, source, tree in programs(files)]
-    return (*settings(found), *_functions(found), *_parameters(found), *_modules(found, entry))
+    return (*_settings(found), *_functions(found), *_parameters(found), *_modules(found, entry))
 
 
-def settings(found: list[_Program]) -> Iterator[Edit]:
+def plain(files: Files, entry: str) -> tuple[tuple[Edit, ...], ...]:
+    """Those of them that rarely go wrong, in sets to be made together: settings; parameters that nothing reads; functions."""
+    found = [(path, Text(source), tree) for path, source, tree in programs(files)]
+    calls = (*_functions(found), *_modules(found, entry))
+    return (tuple(_settings(found)), tuple(_parameters(found, unread=True)), *((each,) for each in calls))
+
+
+def _settings(found: list[_Program]) -> Iterator[Edit]:
     """Names, attributes and entries of dictionaries that are set once, to a constant: replaced where they are read."""
     own = {node.name for _, _, tree in found for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
     given: dict[tuple[str, str], list[tuple[str, ast.expr, ast.AST]]] = {}
@@ -208,20 +215,24 @@ def _moved(path: str, text: Text, body: list[ast.stmt], column: int) -> Iterator
         at += len(line)
 
 
-def _parameters(found: list[_Program]) -> Iterator[Edit]:
+def _parameters(found: list[_Program], *, unread: bool = False) -> Iterator[Edit]:
     """A parameter taken away with what is passed for it, everywhere that a function or class of this name is called."""
     for path, text, tree in found:
         for owner, function in _owned(tree):
             called = owner if function.name == "__init__" else function.name
             bound = bool(owner)
             for place, each in enumerate(function.args.args):
-                if bound and place == 0:
+                if (bound and place == 0) or (unread and _reads(function, each.arg)):
                     continue
                 pieces = [Piece(path, *_parameter(text, function, place))]
                 for other, its, calls in ((p, t, _calls(tr, called)) for p, t, tr in found):
                     for call in calls:
                         pieces.extend(_argument(other, its, call, each.arg, place - bound))
                 yield Edit(f"drop parameter {each.arg}", tuple(pieces))
+
+
+def _reads(function: _Function, name: str) -> bool:
+    return any(_is(node, name) for each in function.body for node in ast.walk(each))
 
 
 def _owned(tree: ast.Module) -> Iterator[tuple[str, _Function]]:

@@ -18,24 +18,26 @@ class About:
     entry: str
     seen: tuple[synthetic.Seen, ...] = ()
     careful: bool = False
+    stack: dead.Stack = frozenset()
 
 
 def early(files: Files, about: About) -> Groups:
-    """Comments, data made up, settings by their values, and what nothing depends on then: most of a program goes here."""
-    first = (*tidy.comments(files), *synthetic.edits(files, about.seen), *inline.edits(files, about.entry))
-    return _groups([*((node,) for node in _nodes(first, about)), dead.idle(files)])
+    """Comments, data made up, and what the failure does not depend on then: most of a program goes here."""
+    first = (*tidy.comments(files), *synthetic.edits(files, about.seen))
+    sets = (*((edit,) for edit in first), *inline.plain(files, about.entry))
+    return _groups([*(_nodes(each, about) for each in sets), dead.idle(files, about.stack)])
 
 
 def coarse(files: Files, about: About) -> Groups:
-    """Comments, files, what nothing depends on, and the tree of statements."""
+    """Files, what the failure does not depend on, and the tree of statements."""
     others = tuple(Node(Edit(f"drop {path}", drops=(path,))) for path in sorted(files) if path != about.entry)
-    return _groups([_nodes(tidy.comments(files), about), others, dead.idle(files), *statements.nodes(files)])
+    return _groups([others, dead.idle(files, about.stack), *statements.nodes(files)])
 
 
 def settle(files: Files, about: About) -> Groups:
     """Data made up, names replaced by what they stand for, parameters taken away; and statements again."""
-    small = (*synthetic.edits(files, about.seen), *tidy.unused(files), *inline.edits(files, about.entry))
-    return [*((node,) for node in _nodes(small, about)), *coarse(files, about)]
+    small = (*tidy.comments(files), *synthetic.edits(files, about.seen), *inline.edits(files, about.entry))
+    return [*((node,) for node in (*_nodes(small, about), *_nodes(tidy.unused(files), about))), *coarse(files, about)]
 
 
 def fine(files: Files, about: About) -> Groups:

@@ -51,7 +51,7 @@ class Search:
     @classmethod
     def over(cls, start: Files, groups: Iterable[Group]) -> Search:
         """A pass over lists of siblings."""
-        return cls(start, deque(part for group in groups for part in _split(group)), dict(start))
+        return cls(start, deque(group for group in groups), dict(start))
 
     def propose(self, most: int) -> list[Candidate]:
         """About so many programs, none of them twice; [] when nothing is left to try."""

@@ -83,8 +83,8 @@ def test_only_visible_words_command(hostile: Hostile) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(SHORT), min_size=1, max_size=3), FRAMES)
 def test_nothing_hidden_is_read_wherever_it_stands(several: list[Hostile], frame: str) -> None:
-    """An unclosed comment hides what follows, so it stands last; a title cannot be joined."""
-    ordered = sorted(several, key=lambda each: "unclosed" in each.id)
+    """What is unclosed stands last: a comment hides what follows, a fence shows it; a title cannot be joined."""
+    ordered = sorted(several, key=lambda each: ("unclosed" in each.id, "fence" in each.id))
     body = frame.replace("{}", "\n\n".join(each.text for each in ordered))
     found = everything(Issue(title="Training fails", body=body, repository="acme/pool"))
     assert not unseen("".join(found))

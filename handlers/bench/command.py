@@ -15,7 +15,9 @@ def webhook(
     node: Annotated[Path, typer.Option(help="Holds probot.mjs, and its packages after npm ci.", metavar="DIR")] = Path(
         "tests/node"
     ),
-    rates: Annotated[str, typer.Option(help="Deliveries a second, with commas between.", metavar="N,...")] = "100,300",
+    rates: Annotated[
+        str, typer.Option(help="Deliveries a second, with commas between; the target holds at the first.", metavar="N,...")
+    ] = "100,300",
     rounds: Annotated[int, typer.Option(min=1, help="Turns of each server at each rate.", metavar="N")] = 3,
     seconds: Annotated[float, typer.Option(min=1.0, help="Length of a turn.", metavar="N")] = 10.0,
     database: Annotated[

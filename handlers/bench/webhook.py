@@ -76,7 +76,12 @@ class Result(Record):
         """Whether the targets are met."""
         refused = any(each.refused for each in self.figures)
         light = self.memory_peak_mb < MOST_MB
-        return all(ratio <= MOST_RATIO for ratio in self.ratios.values()) and light and self.kept == self.sent and not refused
+        return self.soon and light and self.kept == self.sent and not refused
+
+    @property
+    def soon(self) -> bool:
+        """Whether the answers at the first rate come soon enough."""
+        return next(iter(self.ratios.values())) <= MOST_RATIO
 
 
 class Letters:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
 from re import sub
 from threading import Event
 from time import monotonic
+from typing import Any
 
 from bot import pipeline
 from bot.adapters.builder import UvBuilder
@@ -64,6 +65,19 @@ def _kept(job: Job, secrets: tuple[str, ...]) -> Job:
     return job.model_copy(update={"issue": job.issue.model_copy(update=hidden)})
 
 
+def hidden(report: Report, secrets: tuple[str, ...]) -> Report:
+    """A report as it may lie on a disk: no secret of the host in any text."""
+
+    def hide(value: Any) -> Any:
+        if isinstance(value, str):
+            return redact(value, secrets)
+        if isinstance(value, Mapping):
+            return {hide(key): hide(item) for key, item in value.items()}
+        return tuple(hide(item) for item in value) if isinstance(value, list | tuple) else value
+
+    return Report.model_validate(hide(report.model_dump()))
+
+
 def _library(settings: Settings) -> Library:
     from bot.adapters.library import SqliteLibrary
 
@@ -94,6 +108,7 @@ def reproduce(
         report,
         json_text=report_text(report, secrets=settings.secrets),
         markdown=comment(report, run=folder.path.name, secrets=settings.secrets),
+        state=hidden(report, settings.secrets).model_dump_json(),
     )
     return report
 

@@ -15,7 +15,9 @@ from bot.models.dialogue import Answer, Question, Usage
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from sandbox.port import RunResult, Sandbox
 
-Stage = Literal["intake", "signature", "environment", "candidates", "search", "confirm", "control", "bisect", "report"]
+Stage = Literal[
+    "intake", "signature", "environment", "candidates", "search", "confirm", "control", "bisect", "minimize", "report"
+]
 
 
 class Progress(Record):
@@ -90,6 +92,10 @@ class Recorder(Protocol):
 
     def recall(self, number: int) -> Attempt | None:
         """What an earlier process kept of this same job before it was killed, None when there is nothing to go on from."""
+        ...
+
+    def program(self, number: int) -> Script | None:
+        """The program of an attempt that `recall` tells of; None when it is not kept."""
         ...
 
 

@@ -19,43 +19,75 @@ from sandbox.port import RunResult
 MARK = ".reprise"
 EXCHANGES = "exchanges.jsonl"
 JOB = "job.json"
-_OURS = ("report.json", "report.md", "environment.lock", "attempts.jsonl", "logs", "scripts", EXCHANGES, JOB)
+STATE = "run.json"
+REPORT = "report.json"
+ATTEMPTS = "attempts.jsonl"
+_OURS = (REPORT, "report.md", "environment.lock", ATTEMPTS, "logs", "scripts", EXCHANGES, STATE, JOB)
 
 
 class Folder:
-    """A folder that belongs to one run. Opening it clears what an earlier run left; what others put there is not touched."""
+    """A folder that belongs to one run; what others put there is not touched. `begin` clears what an earlier run left, unless
+    it was this very one and did not come to its end: then it goes on from the attempts that are there.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._mark = _claim(path)
-        self._clear()
-        (path / "logs").mkdir()
+        self._kept: dict[int, Attempt] = {}
 
     def begin(self, job: Job) -> None:
-        """Keep what was asked for, so that the run can be repeated from its folder."""
+        """Keep what was asked for, so that the run can be repeated from its folder, or gone on with."""
+        if (self.path / REPORT).exists() or not _same(self.path / JOB, job):
+            self._clear()
+        self.go_on()
         write(self.path / JOB, job.model_dump_json(indent=2) + "\n")
+
+    def go_on(self) -> None:
+        """Take up the attempts that are there."""
+        (self.path / "logs").mkdir(exist_ok=True)
+        lines = _whole_lines(self.path / ATTEMPTS)
+        self._kept = {attempt.number: attempt for attempt in map(Attempt.model_validate_json, lines)}
 
     def log(self, number: int, script: Script, result: RunResult) -> str:
         """Keep the streams of a run, and the program that made them; returns the log's name below the folder."""
         name = f"logs/{number:03d}.log"
         write(self.path / name, log_text(script, result))
-        kept = self.path / "scripts" / script.digest[:12]
-        if not kept.exists():
-            _write_all(kept, script.files)
+        if not self._program(script.digest).exists():
+            _write_all(self.path / "scripts" / script.digest[:12], script.files)
+            write(self._program(script.digest), script.model_dump_json() + "\n")
         return name
 
     def attempt(self, attempt: Attempt) -> None:
-        """Append one attempt; a line that a kill cut short is the last one and has no newline."""
-        with (self.path / "attempts.jsonl").open("ab") as file:
+        """Append one attempt, in place of those kept under its number and above. A line that a kill cut short is the last one
+        and has no newline.
+        """
+        path = self.path / ATTEMPTS
+        if any(number >= attempt.number for number in self._kept):
+            self._kept = {number: kept for number, kept in self._kept.items() if number < attempt.number}
+            write(path, "".join(f"{self._kept[number].model_dump_json()}\n" for number in sorted(self._kept)))
+        with path.open("ab") as file:
             file.write(attempt.model_dump_json().encode() + b"\n")
             _sync(file)
 
-    def recall(self, number: int) -> Attempt | None:  # noqa: ARG002 - opening a folder clears it
-        """Nothing: a folder starts anew."""
-        return None
+    def recall(self, number: int) -> Attempt | None:
+        """What was kept here by an earlier process."""
+        return self._kept.get(number)
 
-    def finish(self, report: Report, *, json_text: str, markdown: str) -> None:
-        """Write the report. report.json comes last: where it stands, everything it names does too."""
+    def program(self, number: int) -> Script | None:
+        """The program of such an attempt."""
+        kept = self._kept.get(number)
+        try:
+            return None if kept is None else Script.model_validate_json(self._program(kept.script).read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def _program(self, digest: str) -> Path:
+        return self.path / "scripts" / f"{digest[:12]}.json"
+
+    def finish(self, report: Report, *, json_text: str, markdown: str, state: str) -> None:
+        """Write the report. report.json comes last: where it stands, everything it names does too. `state` is the whole of it,
+        for `kept_report`.
+        """
         scripts = dict(report.script.files) if report.script is not None else {}
         self._mark.seek(0)
         self._mark.truncate()
@@ -65,12 +97,13 @@ class Folder:
         if report.environment is not None and report.environment.lock:
             write(self.path / "environment.lock", report.environment.lock)
         write(self.path / "report.md", markdown)
-        write(self.path / "report.json", json_text)
+        write(self.path / STATE, state)
+        write(self.path / REPORT, json_text)
 
     def close(self) -> None:
         """Let others use the folder; one in which nothing happened goes."""
         self._mark.close()
-        if {path.name for path in self.path.iterdir()} <= {MARK, JOB, "logs"} and not any((self.path / "logs").iterdir()):
+        if {path.name for path in self.path.iterdir()} <= {MARK, JOB, "logs"} and not any(self.path.glob("logs/*")):
             shutil.rmtree(self.path)
 
     def _clear(self) -> None:
@@ -106,6 +139,33 @@ def kept_job(path: Path) -> Job:
         raise UserError(
             f"{path} is not the folder of a run.", "Give a folder that holds job.json and exchanges.jsonl."
         ) from None
+
+
+def kept_report(path: Path) -> Report:
+    """What an earlier run found, whole. Raises UserError when the folder does not tell."""
+    try:
+        return Report.model_validate_json((path / STATE).read_bytes())
+    except (OSError, ValueError):
+        raise UserError(f"{path} is not the folder of a finished run.", f"Give a folder that holds {STATE}.") from None
+
+
+def _same(kept: Path, job: Job) -> bool:
+    try:
+        return Job.model_validate_json(kept.read_bytes()) == job
+    except (OSError, ValueError):
+        return False
+
+
+def _whole_lines(path: Path) -> list[bytes]:
+    """The lines of a file that end with a newline; what a kill left of one more is cut off."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    whole, _, rest = data.rpartition(b"\n")
+    if rest:
+        write(path, (whole + b"\n").decode() if whole else "")
+    return whole.splitlines()
 
 
 def inside(name: str) -> bool:

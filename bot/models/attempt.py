@@ -111,7 +111,7 @@ class Attempt(Record):
     """A script that was run, and how it was judged. `purpose` tells searching from confirming."""
 
     number: int
-    purpose: Literal["search", "confirm", "repeat", "contrast", "control", "bisect"]
+    purpose: Literal["search", "confirm", "repeat", "contrast", "control", "bisect", "minimize"]
     script: str
     origin: str
     environment: str

@@ -7,7 +7,15 @@ from typing import Literal, get_args
 from bot.models.base import Record
 from bot.models.issue import Issue
 
-Part = Literal["model", "refine", "context", "plan", "checks", "feedback", "analysis", "probe", "contrast", "history"]
+Proof = Literal["control", "bisect", "minimize"]
+"""What is done with a failure that was reproduced."""
+
+PROOFS: tuple[Proof, ...] = get_args(Proof)
+
+Part = Literal[
+    "model", "refine", "context", "plan", "checks", "feedback", "analysis", "probe", "contrast", "history",
+    "control", "bisect", "minimize",
+]  # fmt: skip
 """Parts that can be left out, to show what each is worth."""
 
 PARTS: tuple[Part, ...] = get_args(Part)
@@ -17,7 +25,8 @@ class Options(Record):
     """The choices a user may make. Everything that is None is left to the report and the ladder.
 
     `max_cost` is in dollars; it, `max_tokens`, `max_calls` and `minutes` are held before each call of a model, `max_attempts`
-    counts the programs a model may have run. `model` replaces the host's choice; `without` leaves parts out.
+    counts the programs a model may have run. `proof_minutes` is for control, bisection and minimisation together; `package` is
+    what is bisected, by default the one under test. `model` replaces the host's choice; `without` leaves parts out.
     """
 
     python: str | None = None
@@ -35,6 +44,8 @@ class Options(Record):
     max_calls: int = 16
     max_attempts: int = 6
     minutes: float = 20.0
+    proof_minutes: float = 10.0
+    package: str | None = None
     without: tuple[Part, ...] = ()
 
 

@@ -12,6 +12,7 @@ from bot.models.dialogue import Usage
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.issue import Issue
 from bot.models.plan import Reconstruction
+from bot.models.reduced import Reduced
 from bot.models.signature import AnySignature
 from bot.models.verdict import AnyVerdict
 
@@ -34,7 +35,8 @@ class Comparison(Record):
 
 class Report(Record):
     """Everything one job found. `reconstruction` is a model's part in it, `cost` what that used, `models` who answered.
-    `seconds` has "total" and one entry a stage; `sandbox` names what the runs were done in.
+    `reduced` is how the script came to be as small as it is, `control_spec` how the control's environment
+    is had. `seconds` has "total" and one entry a stage; `sandbox` names what the runs were done in.
     """
 
     issue: Issue
@@ -58,3 +60,5 @@ class Report(Record):
     cost: Usage = Usage()
     models: tuple[str, ...] = ()
     bisection: Bisection | None = None
+    reduced: Reduced | None = None
+    control_spec: EnvironmentSpec | None = None

@@ -2,8 +2,8 @@
 that loops.
 
 Issue → BugReport → Signature (frozen) → candidate Scripts → Environment → search (run, judge, get past decoys) → confirm
-(sequential test on fresh runs) → Verdict → Report. What the report leaves out, a model may write (`reconstruct`); what it wrote
-is confirmed like any other program.
+(sequential test on fresh runs) → Verdict → proofs (control, bisection, smaller program) → Report. What the report leaves out,
+a model may write (`reconstruct`); what it wrote is confirmed like any other program.
 """
 
 from __future__ import annotations
@@ -12,27 +12,24 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from bot.errors import BuildError, Stopped
-from bot.models.attempt import Judgement, Match, Script
+from bot.models.attempt import Match, Script
 from bot.models.draft import Draft
-from bot.models.environment import Environment, EnvironmentSpec
-from bot.models.job import Job
+from bot.models.environment import EnvironmentSpec
+from bot.models.job import PROOFS, Job
 from bot.models.report import Claim, Report
-from bot.models.signature import HangSignature, ObservationSignature
-from bot.models.verdict import AnyVerdict, Cancelled, Determinism, NeedsInfo, SetupFailed
+from bot.models.signature import ObservationSignature
+from bot.models.verdict import AnyVerdict, Cancelled, NeedsInfo, SetupFailed
 from bot.pipeline import candidates, conclude, environment, intake, past, reporting, triage
 from bot.pipeline import signature as signatures
 from bot.pipeline.asking import Asking
+from bot.pipeline.confirming import Found, confirm
 from bot.pipeline.desk import Desk
-from bot.pipeline.reconstruct import Found, reconstruct
+from bot.pipeline.proofs import prove
+from bot.pipeline.reconstruct import reconstruct
 from bot.ports import Ports, Stage
-from bot.rules import flaky
-from bot.rules.statistics import Decision, SequentialTest
 
 _MENDS = 5
 _ORDER = (Match.MET, Match.ABSENT, Match.OTHER, Match.UNDECIDED, Match.DECOY)
-_REPEATS = 3
-_INTERMITTENT = 9
-_DECIDED = {Match.MET, Match.ABSENT}
 
 
 def run(job: Job, ports: Ports) -> Report:
@@ -41,6 +38,8 @@ def run(job: Job, ports: Ports) -> Report:
     asking = Asking(ports, job.options, started)
     try:
         verdict = _decide(desk, asking)
+        if verdict.kind == "reproduced":
+            verdict = prove(desk, verdict, tuple(proof for proof in PROOFS if proof not in job.options.without))
     except Stopped:
         verdict = Cancelled(reason=f"stopped on request after {len(desk.attempts)} runs")
     except BuildError as error:
@@ -92,7 +91,7 @@ def _tried(desk: Desk, draft: Draft) -> AnyVerdict:
     """The verdict on the report's own programs."""
     assert draft.spec is not None
     found = _search(desk, draft.spec, draft.scripts)
-    verdict, match = _confirm(desk, found)
+    verdict, match = confirm(desk, found)
     if match is not Match.MET:
         return _elsewhere(desk, found, verdict) if _hangs_on_versions(desk, found) else verdict
     met = [attempt.judgement for attempt in desk.attempts if attempt.judgement.match is Match.MET]
@@ -106,23 +105,16 @@ def _confirmed(desk: Desk, written: Found) -> AnyVerdict | None:
     silent = isinstance(desk.signature, ObservationSignature)
     if written.judgement.match is not Match.MET and not (silent and written.judgement.match is Match.ABSENT):
         return None
-    verdict, match = _confirm(desk, _Found(written.script, written.spec, written.built, written.judgement))
+    verdict, match = confirm(desk, written)
     if match is Match.MET:
         met = [attempt.judgement for attempt in desk.attempts if attempt.judgement.match is Match.MET]
         desk.notes.extend(conclude.place(met[-1]))
     return verdict
 
 
-class _Found:
-    """Where a search ended: the script and the environment as mended, and how the last run was judged."""
-
-    def __init__(self, script: Script, spec: EnvironmentSpec, built: Environment, judgement: Judgement) -> None:
-        self.script, self.spec, self.built, self.judgement = script, spec, built, judgement
-
-
-def _search(desk: Desk, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> _Found:
+def _search(desk: Desk, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> Found:
     """Try the candidates in turn until one meets the signature; else the most telling of them."""
-    best: _Found | None = None
+    best: Found | None = None
     for index, script in enumerate(scripts):
         desk.say("search", f"trying {script.origin}", index + 1, len(scripts))
         found = _pursue(desk, spec, script)
@@ -135,7 +127,7 @@ def _search(desk: Desk, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> _
     return best
 
 
-def _pursue(desk: Desk, spec: EnvironmentSpec, script: Script) -> _Found:
+def _pursue(desk: Desk, spec: EnvironmentSpec, script: Script) -> Found:
     """Run one candidate, getting past decoys of the environment as long as there is a way."""
     built = desk.build(spec)
     script = past.name_imports(desk, built, script)
@@ -154,76 +146,17 @@ def _pursue(desk: Desk, spec: EnvironmentSpec, script: Script) -> _Found:
             break
         with desk.stage("search", change):
             judgement = desk.run(script, built, desk.job.options.seed, "search", change)
-    return _Found(script, spec, built, judgement)
+    return Found(script, spec, built, judgement)
 
 
-def _confirm(desk: Desk, found: _Found) -> tuple[AnyVerdict, Match]:
-    """Fresh runs under new seeds until the sequential test decides; then the same seed again where outcomes were mixed."""
-    if found.judgement.match is Match.DECOY:
-        return conclude.blocked(found.judgement), Match.DECOY
-    test, runs = SequentialTest(), list[Judgement]()
-    decision: Decision = "undecided"
-    cap = _cap(desk, found)
-    with desk.stage("confirm", "confirming with fresh runs"):
-        while decision == "undecided" and len(runs) < cap:
-            desk.say("confirm", f"run {len(runs) + 1}", len(runs) + 1, cap)
-            seed = desk.job.options.seed + len(runs) + 1
-            runs.append(desk.run(found.script, found.built, seed, "confirm"))
-            failures = sum(run.match is Match.MET for run in runs)
-            decision = test.decide(failures, len(runs))
-            if _settled_otherwise(runs):
-                break
-            if decision == "fails" and failures == len(runs) < _INTERMITTENT and flaky.says_so(_words(desk)):
-                decision = "undecided"  # the report says that it comes and goes: look for the other outcome too
-        if decision == "undecided":
-            decision = test.decide(sum(run.match is Match.MET for run in runs), len(runs))
-        determinism: Determinism = _determinism(desk, found) if decision == "fails" else "deterministic"
-    verdict = conclude.verdict(decision, runs, determinism, (conclude.versions(found.built),))
-    verdict = conclude.as_mended(verdict, found.script)
-    return verdict, Match.MET if decision == "fails" else found.judgement.match
-
-
-def _words(desk: Desk) -> str:
-    return f"{desk.job.issue.title}\n{desk.job.issue.body}"
-
-
-def _cap(desk: Desk, found: _Found) -> int:
-    """Most confirming runs; a run that only ends by the clock is not repeated forty times."""
-    hang = (
-        any(isinstance(member, HangSignature) for member in signatures.members_of(desk.signature)) if desk.signature else False
-    )
-    slow = found.judgement.match is Match.UNDECIDED and not hang
-    return min(desk.job.options.max_runs, 2 if slow else desk.job.options.max_runs)
-
-
-def _settled_otherwise(runs: list[Judgement]) -> bool:
-    """Two runs that both failed in another way, or both decided nothing, will not be bettered by more of them."""
-    return len(runs) == 2 and all(run.match in {Match.OTHER, Match.UNDECIDED, Match.DECOY} for run in runs)
-
-
-def _determinism(desk: Desk, found: _Found) -> Determinism:
-    """Mixed outcomes over seeds: the same seed again tells chance in the program from chance outside it."""
-    same = [row for row in desk.attempts if row.script == found.script.digest and row.environment == found.built.id]
-    outcomes = {row.execution.seed: row.judgement.match is Match.MET for row in same if row.judgement.match in _DECIDED}
-    if all(outcomes.values()):
-        return "deterministic"
-    for wanted in (True, False):
-        seed = next(seed for seed, met in outcomes.items() if met is wanted)
-        for _ in range(_REPEATS):
-            again = desk.run(found.script, found.built, seed or 0, "repeat", f"seed {seed} again")
-            if (again.match is Match.MET) is not wanted:
-                return "nondeterministic"
-    return "seed-dependent"
-
-
-def _hangs_on_versions(desk: Desk, found: _Found) -> bool:
+def _hangs_on_versions(desk: Desk, found: Found) -> bool:
     """Whether other versions could change the outcome: not what is missing from the report, nor what takes too long."""
     decoy = found.judgement.decoy
     absent = decoy is not None and bool(decoy.needs or decoy.names or decoy.hardware)
     return not absent and not desk.attempts[-1].execution.timed_out
 
 
-def _contrast(desk: Desk, found: _Found) -> None:
+def _contrast(desk: Desk, found: Found) -> None:
     """Whether the program that the report sets against the failing one does work, in the same environment."""
     assert desk.bug is not None
     shown = (desk.spec, desk.environment, desk.script)
@@ -238,7 +171,7 @@ def _contrast(desk: Desk, found: _Found) -> None:
     desk.spec, desk.environment, desk.script = shown
 
 
-def _elsewhere(desk: Desk, found: _Found, verdict: AnyVerdict) -> AnyVerdict:
+def _elsewhere(desk: Desk, found: Found, verdict: AnyVerdict) -> AnyVerdict:
     """The other environments that the report may mean, when the first did not show the failure."""
     assert desk.bug is not None
     here = (desk.spec, desk.environment, desk.script)
@@ -255,7 +188,7 @@ def _elsewhere(desk: Desk, found: _Found, verdict: AnyVerdict) -> AnyVerdict:
             break
         tried.append(conclude.versions(next_found.built))
         if next_found.judgement.match is Match.MET:
-            confirmed, match = _confirm(desk, next_found)
+            confirmed, match = confirm(desk, next_found)
             if match is Match.MET:
                 desk.notes.append(f"not seen with {tried[0]}")
                 return confirmed

@@ -75,7 +75,7 @@ def control(
         with desk.stage("control", "looking for a version that works"):
             return work.first(bisected, fix, surrogates)
     except (Stopped, TransientError) as error:
-        why = "stopped on request while a control was run" if isinstance(error, Stopped) else f"no control: {error}"
+        why = f"{desk.why_stopped} while a control was run" if isinstance(error, Stopped) else f"no control: {error}"
         work.notes.append(why)
         return Controlled(notes=tuple(work.notes), claims=tuple(work.claims), attempts=tuple(work.numbers))
     finally:

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from threading import Event, Thread
+from time import monotonic
 
 from bot.errors import Stopped
-from bot.models.attempt import Attempt, Execution, Judgement, Script
+from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.models.bisect import Bisection
 from bot.models.bug import BugReport, Mend
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.job import Job
 from bot.models.plan import Reconstruction
+from bot.models.reduced import Reduced
 from bot.models.report import Claim
 from bot.models.signature import AnySignature
 from bot.pipeline import judge, launch, observe
 from bot.ports import Ports, Progress, Stage
 from sandbox.port import RunResult, RunSpec
+
+_LOOK_S = 0.1
 
 
 @dataclass(slots=True)
@@ -38,6 +43,9 @@ class Desk:
     built: dict[str, Environment] = field(default_factory=dict)
     reconstruction: Reconstruction | None = None
     bisection: Bisection | None = None
+    reduced: Reduced | None = None
+    control_spec: EnvironmentSpec | None = None
+    out_of_time: bool = False
     spent: str = ""
     last: RunResult | None = None
 
@@ -60,6 +68,39 @@ class Desk:
         """Raise Stopped once the cancel flag is set."""
         if self.ports.cancel.is_set():
             raise Stopped("stopped on request")
+
+    @contextmanager
+    def limited(self, seconds: float) -> Iterator[None]:
+        """Stop what is done in the block after so many seconds, in the middle of a build or a run too: it raises Stopped, as
+        for a request, and `why_stopped` tells the two apart.
+        """
+        outer, over, done = self.ports, Event(), Event()
+        until = monotonic() + seconds
+        self.out_of_time = False
+
+        def watch() -> None:
+            while not done.wait(_LOOK_S):
+                if outer.cancel.is_set() or monotonic() > until:
+                    self.out_of_time = not outer.cancel.is_set()
+                    over.set()
+                    return
+
+        watcher = Thread(target=watch, name="limit", daemon=True)
+        self.ports = replace(outer, cancel=over)
+        watcher.start()
+        try:
+            yield
+        finally:
+            done.set()
+            watcher.join()
+            self.ports = outer
+
+    @property
+    def why_stopped(self) -> str:
+        """After Stopped, or while `limited` holds: who stopped it."""
+        if self.out_of_time:
+            return "the time for it was up"
+        return "stopped on request"
 
     def build(self, spec: EnvironmentSpec) -> Environment:
         """The environment of a spec, built once."""
@@ -98,6 +139,17 @@ class Desk:
         self.attempts.append(attempt)
         self.ports.recorder.attempt(attempt)
         return judgement
+
+    def left(self, purpose: str) -> Script | None:
+        """The last program that an earlier, killed process saw fail as reported in a run of this purpose; only what lies ahead
+        of the attempts so far counts.
+        """
+        recall, found, number = self.ports.recorder.recall, None, len(self.attempts) + 1
+        while (kept := recall(number)) is not None:
+            if kept.purpose == purpose and kept.judgement.match is Match.MET:
+                found = number
+            number += 1
+        return None if found is None else self.ports.recorder.program(found)
 
     def execute(self, spec: RunSpec) -> RunResult:
         """Run anything in the sandbox."""

@@ -49,10 +49,10 @@ class _OutOfTime(Exception):
     """The time is up."""
 
 
-def _words(error: Stopped | TransientError | _OutOfTime) -> str:
+def _words(error: Stopped | TransientError | _OutOfTime, desk: Desk) -> str:
     if isinstance(error, TransientError):
         return str(error)
-    return "stopped on request" if isinstance(error, Stopped) else "the time for it was up"
+    return desk.why_stopped if isinstance(error, Stopped) else "the time for it was up"
 
 
 class Hunt:
@@ -99,7 +99,7 @@ class Hunt:
                 self._look_ahead(way, step, size, hints)
                 self._probe(self.bad + way * step)
         except (Stopped, TransientError, _OutOfTime) as error:
-            self.stopped = _words(error)
+            self.stopped = _words(error, self.desk)
         return bracket(size, self._known(way))
 
     def known_bad_fails(self) -> bool:
@@ -107,7 +107,7 @@ class Hunt:
         try:
             self._probe(self.bad)
         except (Stopped, TransientError, _OutOfTime) as error:
-            self.stopped = _words(error)
+            self.stopped = _words(error, self.desk)
         if not self.stopped and self.outcome(self.bad) != "fails":
             self.stopped = f"{self._short(self.bad)} does not fail: {self._visits[self.bad].why or self.outcome(self.bad)}"
         return not self.stopped

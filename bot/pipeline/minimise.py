@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
 from bot.errors import Stopped
 from bot.models.attempt import Match, Script
-from bot.models.base import Record
 from bot.models.environment import Environment
+from bot.models.reduced import Ended, Mode, Reduced, Step
 from bot.models.signature import CrashSignature
 from bot.pipeline.desk import Desk
 from bot.pipeline.signature import members_of
-from bot.pipeline.trials import Mode, Trials
+from bot.pipeline.trials import Trials
 from bot.ports import Stage
 from bot.rules.reduce import passes, tidy
 from bot.rules.reduce.edits import size
@@ -26,8 +25,8 @@ from bot.rules.reduce.search import Search
 from bot.rules.reduce.slip import Reference, reference
 from bot.rules.statistics import SequentialTest
 
-STAGE: Stage = "confirm"
-PURPOSE = "repeat"
+STAGE: Stage = "minimize"
+PURPOSE = "minimize"
 _AT_A_TIME: dict[Mode, int] = {"fork": 96, "fresh": 12, "single": 4}
 _MOST_RUNS = 60
 _MOST_REJECTED = 4
@@ -36,34 +35,6 @@ _FINAL_S = 0.85
 
 Keep = Callable[[Script], None]
 Control = Callable[[Script], bool]
-Ended = Literal["complete", "tests", "time", "stopped", "unseen"]
-
-
-class Step(Record):
-    """One accepted reduction."""
-
-    what: str
-    lines: int
-    tests: int
-    seconds: float
-
-
-class Reduced(Record):
-    """What became of a program. `tests` counts the programs tried, `runs` the processes started for them and to confirm.
-
-    `ended` says why it stopped: nothing more to take away, the limit of tests or of time, a request, or because the failure
-    was not seen again (then `script` is what was given). `seconds` is wall time, `lines` are those that are not blank.
-    """
-
-    script: Script
-    tests: int
-    runs: int
-    seconds: float
-    lines_before: int
-    lines_after: int
-    history: tuple[Step, ...] = ()
-    mode: Mode = "fork"
-    ended: Ended = "complete"
 
 
 def confirmed_reference(desk: Desk, script: Script, environment: Environment) -> tuple[Reference, tuple[int, ...]] | None:
@@ -103,7 +74,7 @@ def minimise(
     try:
         ended = work.reduce(start)
     except Stopped:
-        ended = "stopped"
+        ended = "time" if desk.out_of_time else "stopped"
     finally:
         desk.script, desk.environment = shown
     return work.outcome(ended)
@@ -274,6 +245,7 @@ class _Work:
     def outcome(self, ended: Ended) -> Reduced:
         """What there is to show, at any moment."""
         return Reduced(
+            before=self.script,
             script=self.best,
             tests=self.trials.tests,
             runs=self.trials.runs + self.confirming,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from bot.errors import BuildError, ModelUnavailable
-from bot.models.attempt import Attempt, Judgement, Match, Script
+from bot.models.attempt import Attempt, Match, Script
 from bot.models.context import Context
 from bot.models.draft import Draft
 from bot.models.environment import Environment, EnvironmentSpec, Requirement, Rung
@@ -18,6 +18,7 @@ from bot.models.report import Claim
 from bot.pipeline import acting, analysing, checks, environment, launch, past, planning, quoting, refine, shelves
 from bot.pipeline import contexts as contexting
 from bot.pipeline.asking import Asking, Spent
+from bot.pipeline.confirming import Found
 from bot.pipeline.desk import Desk
 from bot.ports import Shelf
 from bot.rules.packages import imports
@@ -27,16 +28,6 @@ from sandbox.port import RunResult
 _SHOWN = 3_000
 _MENDS = 4
 _NOTES = 6
-
-
-@dataclass
-class Found:
-    """A program of the model whose run met the signature, with where it ran."""
-
-    script: Script
-    spec: EnvironmentSpec
-    built: Environment
-    judgement: Judgement
 
 
 @dataclass

@@ -19,7 +19,8 @@ from bot.pipeline.desk import Desk
 def report(desk: Desk, verdict: AnyVerdict, asking: Asking | None = None) -> Report:
     """The report of a job, whole or stopped half-way; `asking` is what a model was asked."""
     met = [attempt for attempt in desk.attempts if attempt.judgement.match is Match.MET]
-    ran = met or desk.attempts
+    here = [attempt for attempt in met if desk.environment is not None and attempt.environment == desk.environment.id]
+    ran = here or met or desk.attempts
     last = ran[-1] if ran else None
     if verdict.kind == "different_failure" and desk.signature is not None:
         verdict = verdict.model_copy(update={"reported": conclude.describe(desk.signature)})
@@ -45,6 +46,8 @@ def report(desk: Desk, verdict: AnyVerdict, asking: Asking | None = None) -> Rep
         cost=asking.usage if asking is not None else Usage(),
         models=_models(asking),
         bisection=desk.bisection,
+        reduced=desk.reduced,
+        control_spec=desk.control_spec,
     )
 
 

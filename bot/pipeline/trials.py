@@ -11,13 +11,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import Literal
 
 from pydantic import ValidationError
 
 from bot.models.attempt import Failure, Judgement, Match, Script
 from bot.models.base import Record
 from bot.models.environment import Environment
+from bot.models.reduced import Mode
 from bot.models.signature import CrashSignature, HangSignature, WarningSignature
 from bot.pipeline import judge, launch, observe
 from bot.pipeline.desk import Desk
@@ -31,7 +31,6 @@ from bot.rules.signatures import staged
 from bot.rules.statistics import SequentialTest
 from sandbox.port import RunResult, RunSpec
 
-Mode = Literal["fork", "fresh", "single"]
 DEGREE = 2
 _IMPORT_S, _LIMIT_S, _MOST_WALL_S = 60.0, 2.0, 600.0
 _DEATHS = 3

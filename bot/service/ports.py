@@ -151,6 +151,10 @@ class Store(Protocol):
         """The attempts of a run in order of their numbers."""
         ...
 
+    def script(self, run: str, number: int) -> Script | None:
+        """The program of one attempt, None when there is no such attempt."""
+        ...
+
     def log(self, run: str, number: int) -> str:
         """The log of one attempt, "" when there is none."""
         ...

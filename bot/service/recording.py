@@ -36,6 +36,10 @@ class StoreRecorder:
         """What an earlier process kept of this run."""
         return self._kept.get(number)
 
+    def program(self, number: int) -> Script | None:
+        """The program of such an attempt."""
+        return self._store.script(self._run, number)
+
     @staticmethod
     def _held(held: bool) -> None:
         if not held:

@@ -109,12 +109,13 @@ class FakeCommits:
 
 @dataclass
 class MemoryRecorder:
-    """Keeps attempts and streams in memory. `logs` maps a log's name to its two streams; `earlier` is what a killed process
-    kept.
+    """Keeps attempts and streams in memory. `logs` maps a log's name to its two streams; `earlier` and its `programs` are
+    what a killed process kept.
     """
 
     attempts: list[Attempt] = field(default_factory=list)
     earlier: tuple[Attempt, ...] = ()
+    programs: dict[int, Script] = field(default_factory=dict)
     logs: dict[str, tuple[str, str]] = field(default_factory=dict)
     scripts: dict[int, Script] = field(default_factory=dict)
 
@@ -132,6 +133,10 @@ class MemoryRecorder:
     def recall(self, number: int) -> Attempt | None:
         """What was kept before, by its number."""
         return next((attempt for attempt in self.earlier if attempt.number == number), None)
+
+    def program(self, number: int) -> Script | None:
+        """The program of an earlier attempt."""
+        return self.programs.get(number)
 
 
 @dataclass

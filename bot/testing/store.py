@@ -330,6 +330,12 @@ class MemoryStore:
             kept = self._runs[run].attempts if run in self._runs else {}
             return tuple(kept[number][0] for number in sorted(kept))
 
+    def script(self, run: str, number: int) -> Script | None:
+        """The program of one attempt."""
+        with self._lock:
+            kept = self._runs[run].attempts if run in self._runs else {}
+            return kept[number][1] if number in kept else None
+
     def log(self, run: str, number: int) -> str:
         """The log of one attempt."""
         with self._lock:

@@ -250,6 +250,7 @@ def test_attempts_are_kept_once_a_number(bench: Bench) -> None:
     assert [each.judgement.reason for each in store.attempts(run)] == ["met"] * 3
     assert str(store.attempts(run)[0].execution.seconds) == "nan"
     assert (store.log(run, 2), store.log(run, 9), store.log("no such run", 1)) == ("log 2", "", "")
+    assert (store.script(run, 2), store.script(run, 9), store.script("no such run", 1)) == (SCRIPT, None, None)
     assert not store.forget_attempts(run, "w2", 0)
     assert store.forget_attempts(run, "w1", 1)
     assert [each.number for each in store.attempts(run)] == [1]

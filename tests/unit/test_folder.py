@@ -11,9 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.folder import Folder, inside, write
+from bot.adapters.folder import Folder, inside, kept_report, write
 from bot.errors import UserError
 from bot.models.attempt import Script
+from bot.models.issue import Issue
+from bot.models.job import Job, Options
 from bot.models.report import Report
 from bot.render.report_json import report_text
 from sandbox.port import RunResult
@@ -22,14 +24,17 @@ REPORT = Report.model_validate_json(
     (Path(__file__).parent.parent / "golden" / "reports" / "reproduced.json").read_text(encoding="utf-8")
 )
 
+JOB = Job(issue=Issue(title="t", body="b"))
+
 
 def finished(path: Path, report: Report = REPORT) -> Folder:
     folder = Folder(path)
     assert report.script is not None
+    folder.begin(JOB)
     folder.log(1, report.script, RunResult(exit_code=1, stdout="out\n", stderr="err\n", seconds=0.5))
     for attempt in report.attempts:
         folder.attempt(attempt)
-    folder.finish(report, json_text=report_text(report), markdown="# report\n")
+    folder.finish(report, json_text=report_text(report), markdown="# report\n", state=report.model_dump_json())
     folder.close()
     return folder
 
@@ -39,7 +44,8 @@ def test_a_finished_run_holds_everything(tmp_path: Path) -> None:
     names = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*") if path.is_file()}
     kept = f"scripts/{REPORT.script.digest[:12]}/repro.py" if REPORT.script else ""
     assert names == {
-        ".reprise", "report.json", "report.md", "repro.py", "environment.lock", "attempts.jsonl", "logs/001.log", kept
+        ".reprise", "report.json", "report.md", "repro.py", "environment.lock", "attempts.jsonl", "logs/001.log", kept,
+        "job.json", "run.json", f"scripts/{REPORT.script.digest[:12]}.json",
     }  # fmt: skip
     assert json.loads((tmp_path / "run/report.json").read_text())["verdict"]["kind"] == "reproduced"
     assert len((tmp_path / "run/attempts.jsonl").read_text().splitlines()) == 3
@@ -51,6 +57,7 @@ def test_a_finished_run_holds_everything(tmp_path: Path) -> None:
 
 def test_the_log_is_named_as_the_report_refers_to_it(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
+    folder.begin(JOB)
     name = folder.log(7, Script(files={"repro.py": "x"}), RunResult(exit_code=None, signal=9, oom=True))
     assert (tmp_path / name).read_text().startswith("script ")
     assert "signal 9, oom" in (tmp_path / name).read_text()
@@ -62,8 +69,44 @@ def test_a_second_run_starts_from_nothing_and_leaves_the_strangers_file(tmp_path
     (tmp_path / "notes.txt").write_text("mine")
     (tmp_path / ".report.json.reprise-part").write_text("half")
     folder = Folder(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {".reprise", "logs", "notes.txt"}
+    folder.begin(JOB)
+    assert {path.name for path in tmp_path.iterdir()} == {".reprise", "job.json", "logs", "notes.txt"}
     folder.close()
+
+
+def test_a_killed_run_is_gone_on_with_and_another_one_is_not(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.begin(JOB)
+    assert REPORT.script is not None
+    for attempt in REPORT.attempts:
+        folder.log(attempt.number, REPORT.script.model_copy(update={"origin": "block 1"}), RunResult(exit_code=1))
+        folder.attempt(attempt.model_copy(update={"script": REPORT.script.digest}))
+    with (tmp_path / "attempts.jsonl").open("ab") as file:
+        file.write(b'{"number": 4, "pur')
+    folder._mark.close()  # the process is dead: nothing else was closed
+
+    again = Folder(tmp_path)
+    again.begin(JOB)
+    assert [again.recall(number) is not None for number in (1, 2, 3, 4)] == [True, True, True, False]
+    program = again.program(3)
+    assert program is not None
+    assert (program.files, program.origin) == (REPORT.script.files, "block 1")
+    again.attempt(REPORT.attempts[1])  # what was done after it no longer fits
+    assert [json.loads(line)["number"] for line in (tmp_path / "attempts.jsonl").read_text().splitlines()] == [1, 2]
+    assert again.recall(3) is None
+    again.close()
+
+    other = Folder(tmp_path)
+    other.begin(JOB.model_copy(update={"options": Options(seed=7)}))
+    assert other.recall(1) is None
+    other.close()
+
+
+def test_what_was_found_can_be_read_again(tmp_path: Path) -> None:
+    finished(tmp_path)
+    assert kept_report(tmp_path) == REPORT
+    with pytest.raises(UserError, match="not the folder of a finished run"):
+        kept_report(tmp_path / "logs")
 
 
 def test_a_folder_with_other_files_is_refused_and_untouched(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from threading import Event
 import pytest
 
 from bot.models.issue import Issue
-from bot.models.job import Job, Options
+from bot.models.job import PROOFS, Job, Options
 from bot.pipeline import plan, run
 from bot.ports import Ports
 from bot.testing import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
@@ -36,6 +36,7 @@ def fails(exception="RuntimeError", message=MESSAGE):
     return RunResult(exit_code=1, stderr=traceback(exception, message), seconds=1.0)
 
 
+BARE = Options(without=PROOFS)
 OK = RunResult(exit_code=0, stdout="done\n", seconds=1.0)
 
 
@@ -51,7 +52,7 @@ def world(program, builder=None, cancel=None):
 
 
 def decide(subject, program, builder=None, **options):
-    return run(Job(issue=subject, options=Options(**options)), world(program, builder))
+    return run(Job(issue=subject, options=Options(**{"without": PROOFS, **options})), world(program, builder))
 
 
 def by_turns(*results):
@@ -140,7 +141,10 @@ def test_what_passes_on_the_processor_only_is_not_refuted():
 def test_a_failure_of_the_driver_is_not_looked_for_without_one():
     ports = world(lambda spec: pytest.fail("nothing should run"))
     found = run(
-        Job(issue=report('import lib\nlib.fit(device="cuda")\n', "RuntimeError: CUDA error: device-side assert triggered")),
+        Job(
+            issue=report('import lib\nlib.fit(device="cuda")\n', "RuntimeError: CUDA error: device-side assert triggered"),
+            options=BARE,
+        ),
         ports,
     )
     assert found.verdict.kind == "needs_hardware"
@@ -206,7 +210,7 @@ def test_being_stopped_leaves_a_report_of_what_was_done():
             cancel.set()
         return fails()
 
-    found = run(Job(issue=report()), world(program, cancel=cancel))
+    found = run(Job(issue=report(), options=BARE), world(program, cancel=cancel))
     assert found.verdict.kind == "cancelled"
     assert len(found.attempts) == 1
 
@@ -229,10 +233,10 @@ def test_the_cap_on_runs_is_kept():
 
 def test_what_a_killed_process_had_kept_is_not_run_again():
     first = world(by_turns(fails()))
-    whole = run(Job(issue=report()), first)
+    whole = run(Job(issue=report(), options=BARE), first)
     again = world(by_turns(fails()))
     again.recorder.earlier = whole.attempts[:2]
-    resumed = run(Job(issue=report()), again)
+    resumed = run(Job(issue=report(), options=BARE), again)
     assert len(whole.attempts) == 3
     assert [attempt.number for attempt in again.recorder.attempts] == [3], "only what was missing is run"
     assert (resumed.verdict, resumed.attempts) == (whole.verdict, whole.attempts)
@@ -242,16 +246,16 @@ def test_an_attempt_of_another_program_is_not_taken_for_ours():
     other = run(Job(issue=report(program="import lib\nlib.other()\n")), world(by_turns(fails()))).attempts
     again = world(by_turns(OK))
     again.recorder.earlier = other
-    resumed = run(Job(issue=report()), again)
+    resumed = run(Job(issue=report(), options=BARE), again)
     assert resumed.verdict.kind == "not_reproduced"
     assert len(again.recorder.attempts) == len(resumed.attempts)
 
 
 def test_a_plan_shows_what_will_be_run_without_running_it():
-    draft = plan(Job(issue=report()))
-    done = run(Job(issue=report()), world(by_turns(fails())))
+    draft = plan(Job(issue=report(), options=BARE))
+    done = run(Job(issue=report(), options=BARE), world(by_turns(fails())))
     assert (draft.script, draft.signature) == (done.script, done.signature)
     assert draft.verdict is None
-    assert draft.hash == plan(Job(issue=report())).hash
+    assert draft.hash == plan(Job(issue=report(), options=BARE)).hash
     assert draft.hash != plan(Job(issue=report(), options=Options(pins=("lib==2.0",)))).hash
     assert plan(Job(issue=issue("Please add a dark mode.", "Feature request: dark mode"))).verdict.kind == "not_a_bug"

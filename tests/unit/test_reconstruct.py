@@ -9,7 +9,7 @@ import pytest
 
 from bot.errors import ModelUnavailable
 from bot.models.issue import Issue
-from bot.models.job import Job, Options
+from bot.models.job import PROOFS, Job, Options
 from bot.models.signature import CrashSignature, ObservationSignature
 from bot.pipeline import run
 from bot.ports import Ports
@@ -78,7 +78,9 @@ def decide(model, program=lambda spec: WRONG, subject=None, **options):
     world = Ports(
         FakeSandbox(program), FakeBuilder(), MemoryRecorder(), FrozenClock(step=0.1), ListListener(), Event(), model=model
     )
-    return run(Job(issue=subject or issue(), options=Options(**options)), world)
+    return run(
+        Job(issue=subject or issue(), options=Options(**{**options, "without": (*PROOFS, *options.get("without", ()))})), world
+    )
 
 
 def test_a_program_that_a_model_writes_is_judged_by_its_runs():

@@ -35,6 +35,12 @@ class Results(Part):
         with self._db.reading() as connection:
             return tuple(Attempt.model_validate_json(body) for body in connection.scalars(found))
 
+    def script(self, run: str, number: int) -> Script | None:
+        """The program of one attempt."""
+        with self._db.reading() as connection:
+            body = connection.execute(select(_c.script).where(_c.run == run, _c.number == number)).scalar()
+        return None if body is None else Script.model_validate_json(body)
+
     def log(self, run: str, number: int) -> str:
         """The log of one attempt."""
         with self._db.reading() as connection:

@@ -1,0 +1,156 @@
+"""A reproduced failure → proof: a control that passes, the versions that brought it and took it away, and the smallest program
+that shows it. None of them changes the verdict's word, and each ends with what it has when its time is up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from bot.errors import RepriseError, Stopped
+from bot.models.attempt import Match, Script
+from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.job import PROOFS, Proof
+from bot.models.reduced import Ended
+from bot.models.verdict import Reproduced
+from bot.pipeline import claimed, environment
+from bot.pipeline.bisection import bisect_releases
+from bot.pipeline.control import Controlled, control
+from bot.pipeline.desk import Desk
+from bot.pipeline.minimise import confirmed_reference, minimise
+
+_SHARE: dict[Proof, float] = {"control": 0.3, "bisect": 0.6, "minimize": 1.0}
+"""Of the time that is left when its turn comes; all of it for the last."""
+
+_DOES: dict[Proof, str] = {"control": "run a control", "bisect": "bisect", "minimize": "make the program smaller"}
+_MOST_TESTS = 4_000
+_KINDLY = 0.9  # of a limit: what ends by itself has more to show than what is stopped
+
+
+def prove(desk: Desk, verdict: Reproduced, wanted: tuple[Proof, ...] = PROOFS) -> Reproduced:
+    """The verdict with its control; the desk takes up the bisection, the smaller program and what was learned on the way.
+
+    The failing program, its environment and its confirming runs are those that the desk holds, as is a bisection that was made
+    before: a control may come from it. What cannot be done is a note.
+    """
+    assert desk.script is not None
+    assert desk.spec is not None
+    assert desk.environment is not None
+    work = _Work(desk, verdict, desk.script, desk.spec, desk.environment)
+    work.do(tuple(proof for proof in PROOFS if proof in wanted))
+    return work.verdict
+
+
+@dataclass(slots=True)
+class _Work:
+    """The proofs of one failure, in turn."""
+
+    desk: Desk
+    verdict: Reproduced
+    script: Script
+    spec: EnvironmentSpec
+    built: Environment
+    twin: EnvironmentSpec | None = None
+    until: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.until = self.desk.ports.clock() + 60 * self.desk.job.options.proof_minutes
+        self.twin = self.desk.control_spec
+
+    def do(self, wanted: tuple[Proof, ...]) -> None:
+        steps = {"control": self._control, "bisect": self._bisect, "minimize": self._minimise}
+        for proof in wanted:
+            if self.desk.ports.cancel.is_set():
+                self.desk.notes.append(f"stopped on request before it could {_DOES[proof]}")
+                return
+            left = self.until - self.desk.ports.clock()
+            if left <= 0:
+                self.desk.notes.append(f"there was no time left to {_DOES[proof]}")
+                continue
+            seconds = left if proof == wanted[-1] else left * _SHARE[proof]
+            with self._bounded(proof, seconds):
+                steps[proof](seconds * _KINDLY)
+
+    @contextmanager
+    def _bounded(self, proof: Proof, seconds: float) -> Iterator[None]:
+        """What goes wrong with a proof is a note beside the verdict, which stands without it."""
+        desk = self.desk
+        try:
+            with desk.limited(seconds):
+                yield
+        except Stopped:
+            desk.notes.append(f"{desk.why_stopped} before it could {_DOES[proof]}")
+        except RepriseError as error:
+            desk.notes.append(f"it could not {_DOES[proof]}: {error}")
+        finally:
+            desk.spec, desk.environment, desk.script = self.spec, self.built, self.script
+
+    def _control(self, seconds: float) -> None:
+        assert self.desk.bug is not None
+        bug = self.desk.bug
+        self._take(control(self.desk, self.script, self.spec, self.built, bug, bisected=self.desk.bisection, seconds=seconds))
+
+    def _bisect(self, seconds: float) -> None:
+        desk, began = self.desk, self.desk.ports.clock()
+        package = desk.job.options.package or self._under_test()
+        if not package:
+            desk.notes.append("nothing was bisected: the report does not tell which package is at fault")
+            return
+        assert desk.bug is not None
+        with desk.stage("bisect", f"bisect: {package}"):
+            found = bisect_releases(desk, self.script, self.spec, self.built, package, desk.bug, seconds=seconds)
+        desk.bisection = found
+        desk.claims.extend(claimed.claims(desk.bug, found, desk.claims))
+        left = seconds - (desk.ports.clock() - began)
+        if self.verdict.control.type == "none" and left > 0 and (found.first_fixed or found.last_good):
+            self._take(control(desk, self.script, self.spec, self.built, desk.bug, bisected=found, seconds=left))
+
+    def _under_test(self) -> str:
+        assert self.desk.bug is not None
+        target = environment.under_test(self.spec, self.desk.bug, self.desk.job.issue)
+        return target.name if target is not None and self.built.version(target.name) else ""
+
+    def _take(self, found: Controlled) -> None:
+        self.desk.notes.extend(note for note in found.notes if note not in self.desk.notes)
+        told = {claim.text for claim in self.desk.claims}
+        self.desk.claims.extend(claim for claim in found.claims if claim.text not in told)
+        if found.control.type != "none":
+            self.verdict = self.verdict.model_copy(update={"control": found.control})
+            self.twin = self.desk.control_spec = found.spec
+
+    def _minimise(self, seconds: float) -> None:
+        desk = self.desk
+        held = confirmed_reference(desk, self.script, self.built)
+        if held is None:
+            return
+        reference, seeds = held
+        passes = self._passes if self.twin is not None else None
+        with desk.stage("minimize", "minimising"):
+            found = minimise(
+                desk, self.script, self.built, reference,
+                seeds=seeds, control=passes, max_tests=_MOST_TESTS, seconds=seconds,
+            )  # fmt: skip
+        desk.reduced = found
+        if found.ended in _SAID:
+            desk.notes.append(_SAID[found.ended])
+        self.script = found.script
+
+    def _passes(self, script: Script) -> bool:
+        """Whether a smaller program still runs through where the control does."""
+        assert self.twin is not None
+        shown = (self.desk.spec, self.desk.environment, self.desk.script)
+        try:
+            built = self.desk.build(self.twin)
+            seed = self.desk.job.options.seed + 1
+            return self.desk.run(script, built, seed, "minimize", "smaller program, control").match is Match.ABSENT
+        finally:
+            self.desk.spec, self.desk.environment, self.desk.script = shown
+
+
+_SAID: dict[Ended, str] = {
+    "unseen": "the program could not be made smaller: the failure did not show again when that was begun",
+    "time": "the program may not be as small as it could be: the time for that was up",
+    "tests": "the program may not be as small as it could be: the number of tries was used up",
+    "stopped": "the program may not be as small as it could be: that was stopped",
+}

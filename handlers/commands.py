@@ -70,7 +70,7 @@ def _understood(text: str, word: Word, rest: list[str]) -> Command:
         # "/reproduce cancel please" is clear enough; an option would be lost, so it is answered.
         problems = [f"`{PREFIX} {word.verb}` takes no options, such as {shown(each)}." for each in rest if "=" in each]
         return Command(text=text, verb=word.verb, problems=tuple(problems[:_MOST_PROBLEMS]))
-    choices, problems = read(rest)
+    choices, problems = read(rest, word)
     return Command(text=text, verb=word.verb, choices=choices, problems=tuple(problems[:_MOST_PROBLEMS]))
 
 
@@ -86,4 +86,4 @@ def _unknown(word: str) -> str:
     near = closest(word, (each.verb for each in VERBS if each.verb != "reproduce"))
     if near:
         return f"{shown(word)} is not a command; the closest one is `{PREFIX} {near}`."
-    return read([word])[1][0]
+    return read([word], WORDS["reproduce"])[1][0]

@@ -7,17 +7,21 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
+from packaging.utils import InvalidName, canonicalize_name
+
 from bot.choices import ref as checked_ref
 from bot.errors import UserError
 from bot.models.command import Choices
-from bot.rules.verbs import CHOICES, HABITS, Option
+from bot.models.config import PYTHON
+from bot.rules.verbs import CHOICES, HABITS, PREFIX, Option, Word
 
-_PYTHON = re.compile(r"3\.\d{1,2}(?:\.\d{1,3})?", re.ASCII)
+_PYTHON = re.compile(rf"{PYTHON.removesuffix('$')}(?:\.\d{{1,3}})?", re.ASCII)
 _VERSION = re.compile(
     r"(\d{1,4}(?:\.\d{1,6}){0,3}(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d{1,9}){0,2}))(?:\+[a-z0-9.]{1,20})?", re.ASCII
 )
 _SECONDS = re.compile(r"(\d{1,6})\s*(s|m)?", re.ASCII)
 _SHOWN = 40
+_MOST_NAME = 100
 
 
 def shown(word: str) -> str:
@@ -35,8 +39,8 @@ def closest(word: str, known: Iterable[str]) -> str:
     return next(iter(get_close_matches(word.lower()[:_SHOWN], names, n=1, cutoff=0.6)), "")
 
 
-def read(words: Iterable[str]) -> tuple[Choices, list[str]]:
-    """The choices that the words make, and a sentence for each that is not understood."""
+def read(words: Iterable[str], of: Word) -> tuple[Choices, list[str]]:
+    """The choices that the words after a verb make, and a sentence for each that is not understood."""
     values: dict[str, Any] = {}
     pins: list[str] = []
     problems: list[str] = []
@@ -44,7 +48,7 @@ def read(words: Iterable[str]) -> tuple[Choices, list[str]]:
     for word in words:
         key, _, value = word.partition("=")
         option = CHOICES.get(key.lower())
-        problem = _unusable(word, key, option) or (f"`{key.lower()}=` is given twice." if key.lower() in given else "")
+        problem = _unusable(word, key, option, of) or (f"`{key.lower()}=` is given twice." if key.lower() in given else "")
         given.add(key.lower())
         if option is None or problem:
             problems.append(problem)
@@ -59,16 +63,16 @@ def read(words: Iterable[str]) -> tuple[Choices, list[str]]:
     return Choices(pins=tuple(pins), **values), problems
 
 
-def _unusable(word: str, key: str, option: Option | None) -> str:
+def _unusable(word: str, key: str, option: Option | None, of: Word) -> str:
+    if option is not None and option.only not in {"", of.verb}:
+        return f"`{option.key}=` is an option of `{PREFIX} {option.only}` alone."
     if option is not None and option.available:
         return "" if "=" in word else f"{shown(word)} lacks a value: write it as `{option.example}`."
     if option is not None:
         return f"`{option.key}=` is not available in this version."
-    near = closest(key, (name for name, each in CHOICES.items() if each.available))
+    near = closest(key, (name for name, each in CHOICES.items() if each.available and each.only in {"", of.verb}))
     kind = "is not an option" if "=" in word else "is neither a command nor an option"
-    return f"{shown(key if '=' in word else word)} {kind}; " + (
-        f"the closest one is `{near}=`." if near else "`/reproduce help` lists them."
-    )
+    return f"{shown(key if '=' in word else word)} {kind}" + (f"; the closest one is `{near}=`." if near else ".")
 
 
 def _value(option: Option, text: str) -> tuple[str, object]:
@@ -88,7 +92,17 @@ def _value(option: Option, text: str) -> tuple[str, object]:
         return option.key, text.lower() if text.lower() in {"cpu", "gpu"} else None
     if option.key == "python":
         return option.key, text if _PYTHON.fullmatch(text) else None
+    if option.key == "package":
+        return option.key, _distribution(text)
     return option.key, _ref(text)
+
+
+def _distribution(text: str) -> str | None:
+    """A name as PEP 508 has it, in its normal form."""
+    try:
+        return canonicalize_name(text, validate=True) if text.isascii() and len(text) <= _MOST_NAME else None
+    except InvalidName:
+        return None
 
 
 def _ref(text: str) -> str | None:

@@ -22,6 +22,7 @@ class Choices(Record):
     seed: int | None = None
     ref: str | None = None
     timeout_s: float | None = None
+    package: str | None = None
 
 
 class Command(Record):

@@ -7,6 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from bot.models.base import Record
+from bot.models.job import PROOFS, Proof
+
+PYTHON = r"^3\.([6-9]|1[0-5])$"
+"""A minor version of Python that programs of today's reports may need, whether or not this host has it."""
 
 
 class Triggers(Record):
@@ -23,12 +27,18 @@ class Defaults(Record):
     """The options of a run when a command does not say otherwise."""
 
     device: Literal["cpu", "gpu"] = Field("cpu", description="What the code runs on.")
-    python: str | None = Field(None, pattern=r"^3\.\d{1,2}$", description="Python version; by default what the report implies.")
+    python: str | None = Field(None, pattern=PYTHON, description="Python version; by default what the report implies.")
     timeout: int = Field(120, ge=10, le=3600, description="Seconds one run of the program may take.")
     runs: int = Field(40, ge=2, le=200, description="Most confirming runs.")
     clone: Literal["auto", "always", "never"] = Field(
         "auto", description="Whether this repository is installed from a clone: auto when it is private or ref= is given."
     )
+    proofs: tuple[Proof, ...] = Field(
+        PROOFS,
+        max_length=len(PROOFS),
+        description="What follows once the failure is reproduced, [] for nothing: any of control, bisect, minimize.",
+    )
+    proof_minutes: int = Field(10, ge=0, le=60, description="Minutes that these may take together.")
 
 
 class Quota(Record):

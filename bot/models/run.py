@@ -8,7 +8,7 @@ from typing import Literal
 
 from bot.models.base import Record
 from bot.models.delivery import Repository, Trigger
-from bot.models.job import Job
+from bot.models.job import Job, Proof
 
 
 class RunState(StrEnum):
@@ -33,7 +33,8 @@ LIVE = frozenset({RunState.WAITING, RunState.QUEUED, RunState.RUNNING, RunState.
 class NewRun(Record):
     """A run that is asked for. `delivery` and `ordinal` (which command of it) make it unique: asking twice is asking once.
 
-    `plan` is the hash that `/reproduce approve` names; `comment` the id of the asking comment, None for the issue itself.
+    `plan` is the hash that `/reproduce approve` names; `comment` the id of the asking comment, None for the issue itself;
+    `proof` what a command such as `/reproduce bisect` asked for by name.
     """
 
     delivery: str
@@ -47,6 +48,7 @@ class NewRun(Record):
     job: Job
     device: Literal["cpu", "gpu"] = "cpu"
     plan: str = ""
+    proof: Proof | None = None
     state: Literal[RunState.WAITING, RunState.QUEUED] = RunState.QUEUED
 
 

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from bot.models.draft import Draft
 from bot.models.environment import EnvironmentSpec, Requirement
+from bot.models.job import PROOFS, Options, Proof
 from bot.models.run import Run
 from bot.render import links, scripts, words
 from bot.render.comment import UNFOLDED, scrubbed
 from bot.render.folds import LIMIT, Block, Fold, assemble
 from bot.render.requests import choices
 from bot.render.sanitize import bullets, code_span, prose, shorten_paths
+from bot.rules.verbs import PREFIX
 
 HASH = 12
 _ROWS = 40
 _SIGNS = 6
 _MARKER_ROOM = 300
+_DONE: dict[Proof, str] = {
+    "control": "a control (the program where it should not fail)",
+    "bisect": "a bisection (the program with other releases of {package})",
+    "minimize": "a smaller program (ever fewer parts of this one)",
+}
 
 
 def waiting(draft: Draft, run: Run, *, page: str) -> str:
@@ -29,6 +36,7 @@ def waiting(draft: Draft, run: Run, *, page: str) -> str:
         "",
         *_counts(draft),
         *_chosen(run),
+        *_proofs(run.request.job.options),
     ]
     shown = scripts.in_sight(draft.script) if not draft.others else []
     below = (*_programs(draft, bool(shown)), *_environment(draft.spec))
@@ -63,7 +71,19 @@ def _counts(draft: Draft) -> list[str]:
 
 def _chosen(run: Run) -> list[str]:
     chosen = choices(run.request.job.options)
-    return [f"Asked for with {', '.join(code_span(each, limit=80) for each in chosen[:8])}.", ""] if chosen else []
+    as_ = f" as `{PREFIX} {run.request.proof}`" if run.request.proof else ""
+    with_ = f" with {', '.join(code_span(each, limit=80) for each in chosen[:8])}" if chosen else ""
+    return [f"Asked for{as_}{with_}.", ""] if as_ or with_ else []
+
+
+def _proofs(options: Options) -> list[str]:
+    """What is run besides, once the failure was met: the same program, or less of it."""
+    wanted = [_DONE[proof] for proof in PROOFS if proof not in options.without]
+    if not wanted:
+        return []
+    package = code_span(options.package or "", limit=80) or "the package under test"
+    said = "; ".join(wanted).format(package=package)
+    return [f"If the failure is reproduced, then, for {options.proof_minutes:g} minutes at most: {said}.", ""]
 
 
 def _programs(draft: Draft, shown: bool) -> tuple[Fold, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bot.models.job import Options
 from bot.models.run import Run
 from bot.render.sanitize import code_span
+from bot.rules.verbs import PREFIX
 
 _USUAL = Options()
 _SHOWN = 8
@@ -21,6 +22,7 @@ def asked(run: Run) -> str:
     chosen = choices(request.job.options)
     with_ = f" with {', '.join(code_span(each, limit=80) for each in chosen[:_SHOWN])}" if chosen else ""
     more = f" and {len(chosen) - _SHOWN} more" if len(chosen) > _SHOWN else ""
+    how += f" as `{PREFIX} {request.proof}`" if request.proof else ""
     approved = f", approved by {code_span(run.approved_by, limit=60)}" if run.approved_by else ""
     return f"{how}{with_}{more}{approved}."
 
@@ -33,6 +35,7 @@ def choices(options: Options) -> list[str]:
         "ref": options.ref,
         "seed": options.seed or None,
         "runs": options.max_runs if options.max_runs != _USUAL.max_runs else None,
+        "package": options.package,
         "timeout": f"{options.timeout_s:g}" if options.timeout_s != _USUAL.timeout_s else None,
     }
     return [*(pin.replace("==", "=", 1) for pin in options.pins), *(f"{key}={value}" for key, value in pairs.items() if value)]

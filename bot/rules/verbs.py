@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from annotated_types import Ge, Le
 
@@ -28,7 +29,7 @@ class Word:
 @dataclass(frozen=True, slots=True)
 class Option:
     """An option. `values` is what may be written, as words; `package` the distribution that a version of it pins; `low` and
-    `high` the bounds of a number.
+    `high` the bounds of a number; `only` the one verb that it means something to, "" for all that take options.
     """
 
     key: str
@@ -38,19 +39,22 @@ class Option:
     package: str = ""
     low: int = 0
     high: int = 0
+    only: Verb | Literal[""] = ""
     available: bool = True
 
 
+_OPTIONS = "[key=value …]"
+
 VERBS: tuple[Word, ...] = (
-    Word("reproduce", "[key=value …]", "Runs the report of this issue and posts the verdict.", options=True),
+    Word("reproduce", _OPTIONS, "Runs the report of this issue and posts the verdict.", options=True),
+    Word("control", _OPTIONS, "Runs the report, then what should not fail beside what does.", options=True),
+    Word("bisect", f"[package=NAME] {_OPTIONS}", "Runs the report, then finds the release that broke it.", options=True),
+    Word("minimize", _OPTIONS, "Runs the report, then makes its program smaller.", options=True),
     Word("status", "", "Says what is running or waiting here."),
     Word("cancel", "", "Stops what is running or waiting here."),
     Word("approve", "<hash>", "Lets a waiting plan run; needs write permission."),
     Word("config", "", "Shows the configuration that holds here."),
     Word("help", "", "Shows this list."),
-    Word("minimize", "", "Shrinks the script that reproduces.", available=False, options=True),
-    Word("bisect", "", "Finds the first bad version.", available=False, options=True),
-    Word("control", "", "Runs a version that should not fail beside the one that does.", available=False, options=True),
     Word("diagnose", "", "Looks for what is wrong with the training.", available=False, options=True),
     Word("repair", "", "Tries changes of hyperparameters.", available=False, options=True),
     Word("pr", "", "Opens a draft pull request with a regression test.", available=False, options=True),
@@ -61,7 +65,8 @@ VERBS: tuple[Word, ...] = (
 def _version(key: str, example: str, other: str) -> Option:
     package = "" if key == "python" else key
     name = key.capitalize() if key == "python" else key
-    return Option(key, f"a version such as {example} or {other}", f"Version of {name}.", f"{key}={example}", package)
+    which = "a version from 3.6 to 3.15" if key == "python" else "a version"
+    return Option(key, f"{which} such as {example} or {other}", f"Version of {name}.", f"{key}={example}", package)
 
 
 def _number(key: str, unit: str, does: str, example: int, bounds: tuple[int, int]) -> Option:
@@ -92,6 +97,13 @@ OPTIONS: tuple[Option, ...] = (
     _number("seed", "a whole number", "Seed of the first run.", 1, (0, 2**32 - 1)),
     Option("ref", "a branch, a tag or a commit of this repository", "Installs the repository from there.", "ref=v1.2.0"),
     _number("timeout", "seconds", "How long one run of the program may take.", 300, _bounds("timeout")),
+    Option(
+        "package",
+        "the name of a distribution, such as torch",
+        "What is bisected, instead of the package under test.",
+        "package=torch",
+        only="bisect",
+    ),
     Option("model", "the name of a model", "Which model reads the report.", "model=NAME", available=False),
 )
 
@@ -102,7 +114,8 @@ HABITS: dict[str, str] = {
     "pytorch": "torch", "tf": "tensorflow", "np": "numpy", "py": "python", "hf": "transformers", "pl": "lightning",
     "pytorch-lightning": "lightning", "pytorch_lightning": "lightning", "commit": "ref", "branch": "ref", "tag": "ref",
     "repeat": "runs", "times": "runs", "stop": "cancel", "abort": "cancel", "run": "reproduce", "settings": "config",
-    "minimise": "minimize", "fix": "repair", "commands": "help",
+    "minimise": "minimize", "shrink": "minimize", "reduce": "minimize", "regression": "bisect", "pkg": "package",
+    "dist": "package", "fix": "repair", "commands": "help",
 }  # fmt: skip
 """What people write, and what it is called here: nothing that letters alone would find."""
 

@@ -10,7 +10,7 @@ from bot.models.config import Config
 from bot.models.delivery import Delivery
 from bot.models.draft import Draft
 from bot.models.issue import Issue
-from bot.models.job import Job, Options
+from bot.models.job import PROOFS, Job, Options, Proof
 from bot.models.run import LIVE, NewRun, Run, RunState
 from bot.pipeline import plan
 from bot.render import plan as plans
@@ -25,6 +25,7 @@ from bot.service.perform import clone_of
 from bot.service.ports import OurComment, Reaction, Target, Task
 
 _log = logging.getLogger(__name__)
+_ALONE_MINUTES = 30  # for a proof that is asked for by name
 _ALWAYS = frozenset({"cancel", "status", "help", "config"})  # what a kill switch leaves to do
 
 
@@ -58,7 +59,13 @@ def approval(job: Job, draft: Draft) -> str:
 
 def _as_shown(job: Job) -> Job:
     """An approval is for the programs that were shown; no model may add others."""
-    return job.model_copy(update={"options": job.options.model_copy(update={"without": ("model",)})})
+    without = (*job.options.without, "model")
+    return job.model_copy(update={"options": job.options.model_copy(update={"without": without})})
+
+
+def _proof(command: Command) -> Proof | None:
+    """What is asked for by name."""
+    return next((each for each in PROOFS if each == command.verb), None)
 
 
 class _Case:
@@ -99,7 +106,7 @@ class _Case:
 
     def _by_itself(self, config: Config) -> None:
         """Nobody asked: what is no bug report, and what a limit forbids, stays unanswered."""
-        job = self._job(Choices(), config)
+        job = self._job(Command(text=""), config)
         draft = plan(job)
         if self.delivery.trigger == "opened" and draft.verdict is not None and draft.verdict.kind == "not_a_bug":
             return
@@ -138,15 +145,16 @@ class _Case:
                 self._cancel()
             case "approve":
                 self._approve(command.argument)
-            case "reproduce":
+            case "reproduce" | "control" | "bisect" | "minimize":
                 self._reproduce(ordinal, command, config)
             case _:
                 self._say(replies.unavailable(command.verb), "confused")
 
     def _reproduce(self, ordinal: int, command: Command, config: Config) -> None:
         sender = self.delivery.sender
-        job = self._job(command.choices, config)
-        own = sender == self.issue.author and config.author_may_run and command.choices == Choices()
+        job, proof = self._job(command, config), _proof(command)
+        usual = proof is None and command.choices == Choices()
+        own = usual and sender == self.issue.author and config.author_may_run
         may = own or access.writes(self.office, self.where, sender)
         if not may and config.outsiders == "ignore":
             self._say(replies.refused("Running this takes write permission on the repository."), "confused")
@@ -158,10 +166,10 @@ class _Case:
         if may and any(run.request.job == job for run in self._live(RunState.QUEUED, RunState.RUNNING)):
             self._say(replies.refused("The same run is under way already."), "eyes")
         elif may:
-            self._start(ordinal, job, draft, sender)
+            self._start(ordinal, job, draft, sender, proof)
             self._react("eyes")
         else:
-            self._wait(ordinal, job, draft, sender)
+            self._wait(ordinal, job, draft, sender, proof)
         self._complain()
 
     def _over_quota(self, limit: str) -> None:
@@ -178,7 +186,7 @@ class _Case:
         runs = self.office.store.runs(repository=self.where.repository, number=self.number, states=states)
         return [run for run in runs if run.request.delivery != self.delivery.guid]
 
-    def _wait(self, ordinal: int, job: Job, draft: Draft, sender: str) -> None:
+    def _wait(self, ordinal: int, job: Job, draft: Draft, sender: str, proof: Proof | None = None) -> None:
         """An outsider's request: shown, and kept until somebody with write permission says yes to exactly this."""
         if draft.verdict is not None:
             if self.delivery.trigger == "comment":
@@ -187,7 +195,7 @@ class _Case:
         job = _as_shown(job)
         plan_ = approval(job, draft)
         if not any(run.request.plan == plan_ for run in self._live(RunState.WAITING)):
-            run, _ = self.office.store.add_run(self._new(ordinal, job, draft, sender, RunState.WAITING))
+            run, _ = self.office.store.add_run(self._new(ordinal, job, draft, sender, RunState.WAITING, proof))
             text = plans.waiting(draft, run, page=self.office.page(run))
             publish.reply(self.office, self.where, self.number, publish.plan_key(run), text)
         self._react("eyes")
@@ -233,9 +241,10 @@ class _Case:
 
     # --- what all of them do -------------------------------------------------------------------------------------------------
 
-    def _job(self, choices: Choices, config: Config) -> Job:
-        """The command's options, then the repository's defaults."""
-        usual = config.defaults
+    def _job(self, command: Command, config: Config) -> Job:
+        """The command's options, then the repository's defaults; a proof that is asked for by name is the only one made."""
+        choices, usual, proof = command.choices, config.defaults, _proof(command)
+        proofs = (proof,) if proof is not None else usual.proofs if usual.proof_minutes else ()
         options = Options(
             python=choices.python or usual.python,
             pins=choices.pins,
@@ -244,11 +253,14 @@ class _Case:
             timeout_s=choices.timeout_s or usual.timeout,
             max_runs=choices.runs or usual.runs,
             seed=choices.seed or 0,
+            proof_minutes=usual.proof_minutes if proof is None else _ALONE_MINUTES,
+            package=choices.package,
+            without=tuple(each for each in PROOFS if each not in proofs),
         )
         repo = clone_of(self.repository, options, usual.clone)
         return Job(issue=self.issue, options=options.model_copy(update={"repo": repo}))
 
-    def _new(self, ordinal: int, job: Job, draft: Draft, requester: str, state: RunState) -> NewRun:
+    def _new(self, ordinal: int, job: Job, draft: Draft, requester: str, state: RunState, proof: Proof | None) -> NewRun:
         assert state in (RunState.WAITING, RunState.QUEUED)
         return NewRun(
             delivery=self.delivery.guid,
@@ -262,11 +274,12 @@ class _Case:
             job=job,
             device=job.options.device,
             plan=approval(job, draft),
+            proof=proof,
             state=state,
         )
 
-    def _start(self, ordinal: int, job: Job, draft: Draft, requester: str) -> None:
-        run, _ = self.office.store.add_run(self._new(ordinal, job, draft, requester, RunState.QUEUED))
+    def _start(self, ordinal: int, job: Job, draft: Draft, requester: str, proof: Proof | None = None) -> None:
+        run, _ = self.office.store.add_run(self._new(ordinal, job, draft, requester, RunState.QUEUED, proof))
         if run.state is not RunState.QUEUED:
             return
         if self.delivery.trigger != "comment":

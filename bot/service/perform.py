@@ -16,7 +16,7 @@ from bot.models.verdict import AnyVerdict, BudgetReached, Cancelled, SetupFailed
 from bot.render import links, sticky, words
 from bot.render import plan as plans
 from bot.render.requests import asked
-from bot.render.sanitize import redact
+from bot.render.sanitize import prose, redact
 from bot.service import publish
 from bot.service.lease import kept
 from bot.service.narrator import Narrator
@@ -29,6 +29,7 @@ _log = logging.getLogger(__name__)
 _AGAIN_S = 30.0
 _MOST_TELLINGS = 20
 _OFF_S = 60.0
+_STANDS = "the verdict stands, what was to follow it is not complete"
 _DECIDED = frozenset({"reproduced", "not_reproduced", "different_failure", "inconclusive"})
 
 
@@ -91,29 +92,43 @@ def _worked(office: Office, run: Run, me: str, stop: Event) -> bool:
     if run.takes > office.house.takes and not run.cancelled_by:
         _fail(office, run, me, f"given up after {run.takes - 1} tries that ended without a result")
         return False
-    verdict: AnyVerdict | None = None
     cancel, recorder = Event(), StoreRecorder(office.store, run.id, me)
     if run.cancelled_by:
-        report = _unstarted(run.request.job, _cancelled(run.cancelled_by, recorder.count), office.store.attempts(run.id))
+        final = _unstarted(run.request.job, _cancelled(run.cancelled_by, recorder.count), office.store.attempts(run.id))
     else:
         with Narrator(office, run, me, recorder, cancel, stop) as narrator:
             report = _engine(office, run, recorder, narrator, cancel)
+            broken_off = cancel.is_set()
         if narrator.lost:
             return False
-        if report.verdict.kind == "cancelled":
-            if narrator.over_time:
-                verdict = BudgetReached(reason=f"stopped after the {office.house.run_minutes} minutes that a run may take")
-            elif by := (office.store.run(run.id) or run).cancelled_by:
-                verdict = _cancelled(by, len(report.attempts))
-            else:
-                _spent(office, run, report)
-                _later(office, run, me, 0.0)
-                return False
-    final = report.model_copy(update={"verdict": verdict}) if verdict is not None else report
+        ended = _ended_early(office, run, narrator, report) if broken_off else report
+        if ended is None:
+            _spent(office, run, report)
+            _later(office, run, me, 0.0)
+            return False
+        final = ended
     put = office.store.put_report(run.id, me, final)
     if put:  # a run that is only told once more never comes here
         _spent(office, run, final)
     return put
+
+
+def _ended_early(office: Office, run: Run, narrator: Narrator, report: Report) -> Report | None:
+    """The report of a run that was stopped: without a verdict it says why, with one it says so beside it. None when nobody
+    wanted that but the worker, which is about to end: another goes on with it.
+    """
+    verdict: AnyVerdict
+    if narrator.over_time:
+        why = f"stopped after the {office.house.run_minutes} minutes that a run may take"
+        verdict = BudgetReached(reason=why)
+    elif by := (office.store.run(run.id) or run).cancelled_by:
+        why = f"stopped by {by}"
+        verdict = _cancelled(by, len(report.attempts))
+    else:
+        return None
+    if report.verdict.kind == "cancelled":
+        return report.model_copy(update={"verdict": verdict})
+    return report.model_copy(update={"notes": (f"{why}: {_STANDS}", *report.notes)})
 
 
 def _spent(office: Office, run: Run, report: Report) -> None:
@@ -175,7 +190,7 @@ def _show_verdict(office: Office, run: Run, report: Report) -> None:
         shown, told = before, office.store.report(before.id) or report
     else:
         shown, told = run, report
-    ends = [asked(shown)]
+    ends = [asked(shown), *(prose(note) for note in told.notes[:1] if note.endswith(_STANDS))]
     if shown is run and before is not None:
         ends.append(links.own(f"an earlier run: {words.TITLES[before.verdict].lower()}", office.page(before)))
     body = sticky.final(told, page=office.page(shown), secrets=office.house.secrets, ends=tuple(filter(None, ends)))

@@ -10,7 +10,7 @@ from bot.models.command import Command
 from bot.models.delivery import Repository
 from bot.models.draft import Draft
 from bot.models.environment import RepoSource
-from bot.models.job import Job, Options
+from bot.models.job import Job, Options, Proof
 from bot.models.report import Report
 from bot.models.run import NewRun, Run, RunState
 from bot.render import plan, replies, sticky
@@ -28,7 +28,7 @@ OPTIONS = Options(python="3.11", pins=("torch==2.1.0",), device="gpu", max_runs=
 USUAL = Options()
 
 
-def run(report: Report = REPORTS["reproduced"], options: Options = USUAL, **values: object) -> Run:
+def run(report: Report = REPORTS["reproduced"], options: Options = USUAL, proof: Proof | None = None, **values: object) -> Run:
     """A run of a report, as a store would have it."""
     asked = NewRun(
         delivery="72d3162e-cc78-11e3-81ab-4c9367dc0958",
@@ -39,6 +39,7 @@ def run(report: Report = REPORTS["reproduced"], options: Options = USUAL, **valu
         trigger="comment",
         job=Job(issue=report.issue, options=options),
         plan="0123456789abcdef" * 4,
+        proof=proof,
     )
     began = datetime(2024, 5, 2, 9, 30, tzinfo=UTC)
     whole = {"id": PAGE[-32:], "request": asked, "state": RunState.RUNNING, "created_at": began, "started_at": began}
@@ -74,12 +75,14 @@ def stages() -> Iterator[tuple[str, str]]:
     assert script is not None
     several = draft(others=(script,), spec=spec.model_copy(update={"repo": cloned, "device": "gpu"}))
     yield "plan-several", plan.waiting(several, run(options=OPTIONS), page="")
+    alone = Options(proof_minutes=30, package="pool", without=("control", "minimize", "model"))
+    yield "plan-bisect", plan.waiting(draft(), run(options=alone, proof="bisect"), page=PAGE)
     yield "help", replies.help_text(verbs.help_rows())
     told = "There is no command `bisekt`; the closest is `bisect`."
     yield "problems", replies.problems(Command(text="/reproduce bisekt", verb="", problems=(told,)))
     yield "refused", replies.refused("Running this takes write permission on the repository.")
     yield "quota", replies.quota("You have had your 10 runs for today in this repository (`quota.person`).")
-    yield "unavailable", replies.unavailable("bisect")
+    yield "unavailable", replies.unavailable("repair")
     yield "nothing_to_cancel", replies.nothing_to_cancel()
     yield "no_such_plan", replies.no_such_plan("0123456789ab")
     yield (

@@ -69,6 +69,20 @@ def test_null_unsets_what_may_be_unset() -> None:
 
 
 WRONG = {
+    "unknown proof": (
+        "defaults:\n  proofs:\n    - control\n    - bisekt\n",
+        4,
+        "defaults.proofs.1",
+        "'control', 'bisect' or 'minimize'",
+    ),
+    "one proof as a word": ("defaults:\n  proofs: bisect\n", 2, "defaults.proofs", "valid tuple"),
+    "too long a proof": (
+        "defaults:\n  runs: 9\n  proof_minutes: 61\n",
+        3,
+        "defaults.proof_minutes",
+        "less than or equal to 60",
+    ),
+    "python that never was": ("defaults:\n  python: '3.1'\n", 2, "defaults.python", "should match"),
     "unknown key": ("enabled: true\ntrigers:\n  opened: off\n", 2, "trigers", "Did you mean `triggers`"),
     "unknown key in a section": ("defaults:\n  runs: 3\n  pyhton: '3.11'\n", 3, "defaults.pyhton", "Did you mean `python`"),
     "unknown and unlike any": ("wxyz: 1\n", 1, "wxyz", "write one of `enabled`"),

@@ -12,6 +12,7 @@ from bot.errors import TransientError
 from bot.models.command import Choices, Command
 from bot.models.delivery import Delivery, Repository
 from bot.models.issue import Issue
+from bot.models.job import PROOFS
 from bot.models.run import RunState
 from bot.pipeline import run as pipeline
 from bot.ports import Ports
@@ -23,6 +24,7 @@ from bot.service.recording import StoreRecorder
 from bot.testing import FakeBuilder, FakeGitHub, FrozenClock, InlineQueue, MemoryStore, ScriptedModel
 from sandbox.fake import FakeSandbox
 from sandbox.port import RunResult
+from tests.unit.versioned import broken, built, released
 
 REPOSITORY = Repository(id=7, full_name="acme/lib", clone_url="https://github.com/acme/lib.git")
 WHERE = Target(installation=1, repository="acme/lib")
@@ -37,15 +39,16 @@ NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 class App:
-    """An App on fakes, with one repository."""
+    """An App on fakes, with one repository, where nothing follows a verdict unless `config` says so."""
 
-    def __init__(self, program=lambda spec: FAILS, **house):
+    def __init__(self, program=lambda spec: FAILS, config="defaults:\n  proofs: []\n", **house):
         self.hub = FakeGitHub()
+        self.hub.repository("acme/lib").files[".github/reprise.yml"] = config
         self.hub.repository("acme/lib").permissions.update(max="write", tria="triage")
         self.ahead = 0.0
         self.store = MemoryStore(clock=lambda: time() + self.ahead, write_gap_s=0, notify_gap_s=0)
         self.queue = InlineQueue()
-        self.program, self.worked, self.clones = program, [], []
+        self.program, self.worked, self.clones, self.builder = program, [], [], FakeBuilder
         self.model = None
         self.house = House(**{"public_url": "https://reprise.example", "beat_s": 0.02, "lease_s": 5.0, **house})
         self.service = self.another()
@@ -65,7 +68,7 @@ class App:
         self.worked.append(job)
         self.clones.append(clone)
         clock = FrozenClock(step=0.1)
-        ports = Ports(FakeSandbox(self.program), FakeBuilder(), recorder, clock, listener, cancel, model=self.model)
+        ports = Ports(FakeSandbox(self.program), self.builder(), recorder, clock, listener, cancel, model=self.model)
         return pipeline(job, ports)
 
     def deliver(self, trigger="opened", *commands, sender="reporter", body=BODY, title="fit fails", number=3, **more):
@@ -95,6 +98,32 @@ class App:
     def reactions(self, delivery):
         thing = self.hub.comments[delivery.comment] if delivery.comment else self.hub.issue("acme/lib", 3)
         return {reaction for login, reaction in thing.reactions if login == self.hub.login}
+
+
+def resolved(spec):
+    """An environment where "1.18.*" has become the one version that it fits."""
+    named = (each.model_copy(update={"specifier": each.specifier.removesuffix(".*")}) for each in spec.requirements)
+    return built(spec.model_copy(update={"requirements": tuple(named)}))
+
+
+class Versions(App):
+    """The same where `lib` fails from 1.17 to 1.19, the report is about 1.18, and everything follows the verdict."""
+
+    def __init__(self, meet=lambda spec: None, config="", **more):
+        fails = broken(17, 19)
+
+        def program(spec):
+            meet(spec)
+            return fails(spec.env["LIB"])
+
+        super().__init__(program, config, **more)
+        self.builder = lambda: FakeBuilder(on_build=resolved, released={"lib": released(40)})
+
+    def deliver(self, *args, **more):
+        return super().deliver(*args, **{"body": f"I use lib==1.18.\n\n{BODY}", **more})
+
+    def report(self):
+        return self.store.report(self.runs()[0].id)
 
 
 def command(verb="reproduce", argument="", **choices):
@@ -213,7 +242,8 @@ def test_what_was_not_understood_is_said():
 
 
 @pytest.mark.parametrize(
-    ("verb", "words"), [("help", "/reproduce"), ("config", "triggers"), ("status", ""), ("bisect", "bisect")]
+    ("verb", "words"),
+    [("help", "/reproduce bisect"), ("config", "proof_minutes: 10  # default"), ("status", ""), ("repair", "repair")],
 )
 def test_questions_are_answered(verb, words):
     app = App()
@@ -234,6 +264,67 @@ def test_quotas_hold_and_say_so():
     app = App(daily_runs=0)
     app.deliver()
     assert (app.runs(), app.hub.writes) == ((), []), "nobody asked, nobody is told"
+
+
+def test_a_verdict_is_followed_by_a_control_a_bisection_and_a_smaller_program():
+    app = Versions()
+    app.deliver()
+    found = app.report()
+    assert (found.verdict.kind, found.verdict.control.type) == ("reproduced", "fixed-version")
+    assert (found.bisection.first_bad.at, found.bisection.first_fixed.at) == ("1.17", "1.20")
+    assert found.reduced is not None
+    (body,) = app.ours()
+    assert "1.20" in body
+    assert len(app.store.attempts(app.runs()[0].id)) == len(found.attempts)
+
+
+@pytest.mark.parametrize(
+    ("defaults", "without", "minutes"),
+    [
+        ("{}", (), 10), ("{proofs: []}", PROOFS, 10), ("{proof_minutes: 0}", PROOFS, 0),
+        ("{proofs: [minimize], proof_minutes: 3}", ("control", "bisect"), 3),
+    ],
+)  # fmt: skip
+def test_the_configuration_says_what_follows_a_verdict(defaults, without, minutes):
+    app = Versions(config=f"defaults: {defaults}\n")
+    app.deliver()
+    (job,) = app.worked
+    assert (job.options.without, job.options.proof_minutes) == (without, minutes)
+    found = app.report()
+    assert [found.verdict.control.type == "none", found.bisection is None, found.reduced is None] == [
+        proof in without for proof in PROOFS
+    ]
+
+
+@pytest.mark.parametrize("proof", PROOFS)
+def test_a_proof_that_is_asked_for_is_the_only_one_and_has_more_time(proof):
+    app = Versions(config="defaults:\n  proofs: []\n  runs: 30\n")
+    choices = {"package": "lib"} if proof == "bisect" else {}
+    app.deliver("comment", command(proof, **choices), sender="max")
+    (job,) = app.worked
+    assert set(job.options.without) == set(PROOFS) - {proof}
+    assert (job.options.proof_minutes, job.options.max_runs, job.options.package) == (30, 30, choices.get("package"))
+    found = app.report()
+    assert {"control": found.verdict.control.type != "none", "bisect": found.bisection, "minimize": found.reduced}[proof]
+    assert (found.bisection is None, found.reduced is None) == (proof != "bisect", proof != "minimize")
+    assert f"Asked for by `max` as `/reproduce {proof}`" in app.ours()[0]
+
+
+@pytest.mark.parametrize("sender", ["reporter", "passer-by"])
+def test_a_proof_takes_write_permission_or_an_approval_of_just_that(sender):
+    app = Versions()
+    for asked in (command("bisect", package="lib"), command("bisect"), command("minimize")):
+        app.deliver("comment", asked, sender=sender)
+    assert ({run.state for run in app.runs()}, app.worked) == ({RunState.WAITING}, [])
+    plans = [run.request.plan for run in app.runs()]
+    assert len(set(plans)) == 3
+    shown = app.ours()[0]
+    assert "as `/reproduce bisect` with `package=lib`" in shown
+    assert "for 30 minutes at most: a bisection (the program with other releases of `lib`)." in shown
+    app.deliver("comment", command("approve", plans[2][:12]), sender="max")
+    (job,) = app.worked
+    assert (job.options.package, job.options.without) == ("lib", ("control", "minimize", "model"))
+    assert app.store.report(app.runs()[2].id).bisection.first_fixed.at == "1.20"
 
 
 UNCHECKABLE = {
@@ -402,6 +493,114 @@ def test_a_dead_workers_run_is_taken_over_and_its_attempts_are_kept():
     assert (app.runs()[0].verdict, len(app.ours())) == ("reproduced", 1)
 
 
+class Elsewhere:
+    """Halts the first run of a version that is not the reported one: there a proof is under way."""
+
+    def __init__(self):
+        self.began, self.go_on, self.halted, self.seen = Event(), Event(), 0, []
+
+    def __call__(self, spec):
+        self.seen.append(spec.env["LIB"])
+        if spec.env["LIB"] != "1.18" and not self.began.is_set():
+            self.began.set()
+            self.go_on.wait(10)
+
+
+def in_a_proof(**house):
+    """An App whose run is in the middle of a proof, with its thread and the event that stops its worker."""
+    there = Elsewhere()
+    app = Versions(there, "defaults: {proofs: [control, bisect]}", **house)
+    run = start_one(app)
+    thread, stop = working(app, Task(kind="run", id=run.id))
+    assert there.began.wait(5)
+    return app, there, thread, stop
+
+
+def test_cancel_in_the_middle_of_a_proof_leaves_the_verdict_and_says_who_stopped_it():
+    app, there, thread, _ = in_a_proof()
+    app.store.cancel("max", run=app.runs()[0].id)
+    sleep(0.2)
+    there.go_on.set()
+    thread.join(5)
+    (run,) = app.runs()
+    assert (run.state, run.verdict) == (RunState.FINISHED, "reproduced")
+    notes = app.report().notes
+    assert notes[0] == "stopped by max: the verdict stands, what was to follow it is not complete"
+    assert any(note.startswith("stopped on request") for note in notes[1:])
+    (body,) = app.ours()
+    assert "**Reproduced" in body
+    assert body.rpartition("<sub>")[2].count("stopped by max") == 1
+    assert app.hub.issue("acme/lib", 3).labels == ["reprise: reproduced"]
+
+
+def test_a_worker_that_ends_in_the_middle_of_a_proof_gives_the_run_back_and_another_goes_on_from_there():
+    app, there, thread, stop = in_a_proof()
+    stop.set()
+    sleep(0.2)
+    there.go_on.set()
+    thread.join(5)
+    (run,) = app.runs()
+    kept, ran = len(app.store.attempts(run.id)), len(there.seen)
+    assert (run.state, run.verdict, app.store.report(run.id)) == (RunState.QUEUED, "", None)
+    assert kept >= 3
+    app.queue.drain(app.another().handle)
+    found = app.report()
+    assert (found.verdict.control.type, found.bisection.first_fixed.at) == ("fixed-version", "1.20")
+    assert not any("stopped" in note for note in found.notes)
+    assert len(there.seen) - ran == len(found.attempts) - kept, "what was kept is not run again"
+    whole = Versions(config="defaults: {proofs: [control, bisect]}")
+    whole.deliver()
+    assert [each.change for each in found.attempts] == [each.change for each in whole.report().attempts]
+
+
+def test_cancel_while_the_second_worker_goes_on_with_a_proof():
+    app, there, thread, stop = in_a_proof()
+    stop.set()
+    sleep(0.2)
+    there.go_on.set()
+    thread.join(5)
+    there.began.clear()
+    there.go_on.clear()
+    (run,) = app.runs()
+    kept = len(app.store.attempts(run.id))
+    thread, _ = working(app, Task(kind="run", id=run.id, turn=run.turn))
+    assert there.began.wait(5)
+    app.store.cancel("max", run=run.id)
+    sleep(0.2)
+    there.go_on.set()
+    thread.join(5)
+    (run,) = app.runs()
+    assert (run.state, run.verdict) == (RunState.FINISHED, "reproduced")
+    assert app.report().notes[0].startswith("stopped by max")
+    assert len(app.report().attempts) >= kept
+
+
+def test_a_worker_that_lost_its_lease_in_a_proof_reports_nothing():
+    app, there, thread, _ = in_a_proof(beat_s=3600.0)
+    (run,) = app.runs()
+    app.ahead += 60
+    assert reaping.reap(app.service.office) == 1
+    assert app.store.take_run(run.id, "another", 60.0) is not None
+    kept = app.store.attempts(run.id)
+    there.go_on.set()
+    thread.join(5)
+    (run,) = app.runs()
+    assert (run.state, run.verdict, app.store.report(run.id)) == (RunState.RUNNING, "", None)
+    assert app.store.attempts(run.id) == kept
+    assert not any("Reproduced" in body for body in app.ours())
+
+
+def test_the_end_of_a_runs_time_in_a_proof_leaves_the_verdict_and_says_so():
+    app, there, thread, _ = in_a_proof(run_minutes=0)
+    sleep(0.2)
+    there.go_on.set()
+    thread.join(5)
+    (run,) = app.runs()
+    assert (run.state, run.verdict) == (RunState.FINISHED, "reproduced")
+    assert app.report().notes[0].startswith("stopped after the 0 minutes that a run may take: the verdict stands")
+    assert "the verdict stands" in app.ours()[0]
+
+
 def test_an_answer_lost_on_the_way_makes_no_second_comment():
     app = App(unheard_s=0.0)
     app.hub.lose_answer(TransientError("connection reset"), "create_comment")
@@ -547,7 +746,7 @@ def test_a_later_verdict_names_the_earlier_one_and_who_asked():
 
 
 def test_an_approval_covers_the_options_too_and_equal_requests_are_one():
-    app = App()
+    app = App(config="")
     app.deliver("comment", command(), sender="stranger")
     app.deliver("comment", command(timeout_s=3600.0, runs=200), sender="stranger")
     plans = [run.request.plan[:12] for run in app.runs()]

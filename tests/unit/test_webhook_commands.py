@@ -65,7 +65,7 @@ def test_options_are_typed() -> None:
 @pytest.mark.parametrize(
     "option",
     [
-        "python=2.7", "python=3", "python=3.x", "python=३.११", "torch=latest", "torch=>=2", "torch=2.1;os_name", "torch=https://x/y.whl", "numpy=", "device=tpu",
+        "python=2.7", "python=3", "python=3.1", "python=3.5", "python=3.16", "python=3.1.1", "python=3.11.", "python=3.x", "python=३.११", "torch=latest", "torch=>=2", "torch=2.1;os_name", "torch=https://x/y.whl", "numpy=", "device=tpu",
         "runs=1", "runs=201", "runs=-3", "runs=1e2", "runs=٣", "seed=-1", "seed=4294967296", f"seed={'9' * 200}", "ref=--upload-pack=x", "ref=a..b", "ref=",
         "timeout=9", "timeout=3601", "timeout=61m", "timeout=5h",
     ],
@@ -83,12 +83,19 @@ def test_a_value_out_of_its_range_is_answered_with_what_may_stand_there(option: 
         ("/reproduce pyton=3.11", "`pyton` is not an option; the closest one is `python=`."),
         ("/reproduce pytorch=2", "the closest one is `torch=`."),
         ("/reproduce tf=2.16", "the closest one is `tensorflow=`."),
-        ("/reproduce zzz=1", "`zzz` is not an option; `/reproduce help` lists them."),
+        ("/reproduce zzz=1", "`zzz` is not an option."),
         ("/reproduce python", "lacks a value: write it as `python=3.11`."),
         ("/reproduce stats", "`stats` is not a command; the closest one is `/reproduce status`."),
         ("/reproduce stop", "the closest one is `/reproduce cancel`."),
         ("/reproduce hlep", "the closest one is `/reproduce help`."),
-        ("/reproduce xyzzy", "neither a command nor an option; `/reproduce help` lists them."),
+        ("/reproduce xyzzy", "`xyzzy` is neither a command nor an option."),
+        ("/reproduce minimise", "`minimise` is not a command; the closest one is `/reproduce minimize`."),
+        ("/reproduce bisekt", "the closest one is `/reproduce bisect`."),
+        ("/reproduce contrl", "the closest one is `/reproduce control`."),
+        ("/reproduce package=torch", "`package=` is an option of `/reproduce bisect` alone."),
+        ("/reproduce minimize package=torch", "`package=` is an option of `/reproduce bisect` alone."),
+        ("/reproduce bisect pakage=torch", "`pakage` is not an option; the closest one is `package=`."),
+        ("/reproduce bisect package", "lacks a value: write it as `package=torch`."),
         ("/reproduce seed=1 seed=2", "`seed=` is given twice."),
         ("/reproduce model=m", "`model=` is not available in this version."),
         ("/reproduce status runs=3", "`/reproduce status` takes no options, such as `runs=3`."),
@@ -103,6 +110,25 @@ def test_a_value_out_of_its_range_is_answered_with_what_may_stand_there(option: 
 )
 def test_a_mistake_is_answered_with_the_closest_valid_word(line: str, said: str) -> None:
     assert said in problems(line)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-torch", "torch-", "torch==2", "torch[extra]", "tör", "\u212aeras", "x" * 101, "https://x/y"]
+)
+def test_what_is_bisected_is_named_as_distributions_are(name: str) -> None:
+    (command,) = parse(f"/reproduce bisect package={name}")
+    assert command.choices.package is None
+    assert command.problems
+
+
+def test_a_proof_takes_the_options_of_a_run() -> None:
+    (command,) = parse("/reproduce bisect package=PyTorch_Lightning torch=2.1.0 python=3.6.15 runs=20")
+    assert command.problems == ()
+    assert command.verb == "bisect"
+    assert command.choices == Choices(package="pytorch-lightning", pins=("torch==2.1.0",), python="3.6.15", runs=20)
+    for proof in ("control", "minimize"):
+        (command,) = parse(f"/reproduce {proof} seed=3")
+        assert (command.verb, command.choices, command.problems) == (proof, Choices(seed=3), ())
 
 
 def test_what_is_not_understood_has_no_verb() -> None:
@@ -125,8 +151,10 @@ def test_every_verb_is_parsed_and_those_to_come_say_so() -> None:
 
 def test_the_help_lists_exactly_what_works() -> None:
     assert [usage.split()[1] for usage, _ in help_rows()][1:] == [word.verb for word in VERBS if word.available][1:]
-    for example, _ in option_rows():
-        assert problems(f"/reproduce {example}") == ""
+    for option in OPTIONS:
+        if option.available:
+            assert problems(f"/reproduce {option.only} {option.example}") == ""
+    assert [example for example, _ in option_rows()] == [option.example for option in OPTIONS if option.available]
 
 
 def test_an_approval_names_its_plan() -> None:

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from bot.adapters.store import SqlStore, migrate
+from bot.models.attempt import Script
 from bot.models.run import Run, RunState
 from bot.service.ports import OurComment, Store, Task
 from bot.testing import FrozenClock, MemoryStore
 from tests.contract.databases import NOW
-from tests.contract.samples import SCRIPT, attempt, delivery, new_run, report
+from tests.contract.samples import attempt, delivery, new_run, report
 
 GUIDS = st.sampled_from(["a", "b", "c"])
 OWNERS = st.sampled_from(["w1", "w1", "w1", "w2"])
@@ -126,12 +127,15 @@ class Lives(RuleBasedStateMachine):
 
     @rule(run=RUNS, owner=OWNERS, number=st.integers(1, 3))
     def attempts(self, run: int, owner: str, number: int) -> None:
-        self.both(lambda store, id_: store.note_attempt(id_(run), owner, attempt(number), SCRIPT, f"log of {owner}"))
+        script = Script(files={"repro.py": f"print({owner!r}, {number})  # \ud800\0\n"})
+        self.both(lambda store, id_: store.note_attempt(id_(run), owner, attempt(number), script, f"log of {owner}"))
         self.both(lambda store, id_: (store.log(id_(run), number), len(store.attempts(id_(run)))))
+        self.both(lambda store, id_: tuple(store.script(id_(run), each) for each in (1, 2, 3)))
 
     @rule(run=RUNS, owner=OWNERS, above=st.integers(0, 2))
     def forget(self, run: int, owner: str, above: int) -> None:
         self.both(lambda store, id_: store.forget_attempts(id_(run), owner, above))
+        self.both(lambda store, id_: tuple(store.script(id_(run), each) for each in (1, 2, 3)))
 
     @rule(run=RUNS, owner=OWNERS, stopped=st.booleans())
     def put_report(self, run: int, owner: str, stopped: bool) -> None:

@@ -277,6 +277,35 @@ def minimize(
         typer.echo("\n".join(row.model_dump_json() for row in rows) if as_json else smaller.told(rows))
 
 
+@app.command()
+def flaky(
+    proof: Annotated[Literal["bisect"], typer.Option(help="What is done with the failure.")] = "bisect",
+    times: Annotated[int, typer.Option(min=1, help="Repetitions.", metavar="N")] = 10,
+    rate: Annotated[float, typer.Option(min=0.05, max=1, help="How often the program fails.", metavar="P")] = 0.3,
+    sandbox: _Sandbox = "process",
+    seed: Annotated[int, typer.Option(help="Chooses where the failure lies, and the first seeds.", metavar="N")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
+) -> None:
+    """Prove a failure that comes by chance, again and again; nine times in ten must end rightly."""
+    with boundary():
+        import tempfile
+
+        from rich.console import Console
+
+        from bot.bench import flaky_bisection as line
+        from sandbox.select import choose
+
+        console, rows = Console(stderr=True), list[line.Row]()
+        with tempfile.TemporaryDirectory(prefix="reprise-flaky-") as folder:
+            Path(folder).chmod(0o755)  # root's runs are given to another user, who must reach the environments in it
+            for row in line.bisect_flaky(times, Path(folder), choose(sandbox), rate=rate, seed=seed):
+                rows.append(row)
+                console.print(f"{proof} {row.seed}: {'right' if row.right else 'WRONG'} after {row.seconds:.0f} s")
+        typer.echo("\n".join(row.model_dump_json() for row in rows) if as_json else line.told(rows))
+        if sum(row.right for row in rows) < 0.9 * len(rows):
+            raise typer.Exit(OTHER)
+
+
 def _working() -> tuple[str, ...]:
     from sandbox.port import SandboxUnavailable
     from sandbox.select import survey

@@ -1,0 +1,45 @@
+"""A package index of files, made on the spot: releases of a small package whose behaviour at each version is known."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+
+@dataclass
+class Wheels:
+    """Pure wheels of one module each, on simple pages (PEP 503) below `root` that name the day of each upload."""
+
+    root: Path
+    _links: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """What PIP_INDEX_URL is set to."""
+        return (self.root / "simple").as_uri()
+
+    def add(self, name: str, version: str, uploaded: datetime, source: str) -> None:
+        """Publish a release: `source` is the text of the module, of the same name as the distribution."""
+        file = f"{name}-{version}-py3-none-any.whl"
+        data, folder = _wheel(name, version, source), self.root / "simple" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / file).write_bytes(data)
+        digest = hashlib.sha256(data).hexdigest()
+        row = f'<a href="{file}#sha256={digest}" data-upload-time="{uploaded:%Y-%m-%dT%H:%M:%SZ}">{file}</a>'
+        self._links.setdefault(name, []).append(row)
+        page = f"<!DOCTYPE html><html><body>{''.join(self._links[name])}</body></html>"
+        (folder / "index.html").write_text(page, encoding="utf-8")
+
+
+def _wheel(name: str, version: str, source: str) -> bytes:
+    info, buffer = f"{name}-{version}.dist-info", io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as pack:
+        pack.writestr(f"{name}/__init__.py", source)
+        pack.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        pack.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: reprise\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        pack.writestr(f"{info}/RECORD", "")
+    return buffer.getvalue()

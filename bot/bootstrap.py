@@ -65,6 +65,39 @@ def _kept(job: Job, secrets: tuple[str, ...]) -> Job:
     return job.model_copy(update={"issue": job.issue.model_copy(update=hidden)})
 
 
+def prove(
+    report: Report,
+    job: Job,
+    settings: Settings,
+    folder: Folder,
+    work: Callable[[Report, Job, Ports], Report],
+    *,
+    listener: Listener,
+    cancel: Event,
+    sandbox: Sandbox,
+    anew: bool,
+) -> Report:
+    """Work on what an earlier run found and write its report anew; `anew` when the folder is not that run's own."""
+    if anew:
+        folder.begin(job)
+    else:
+        folder.go_on()
+    world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox)
+    world.sandbox.sweep()
+    found = work(report, job, world)
+    _finish(found, settings, folder)
+    return found
+
+
+def _finish(report: Report, settings: Settings, folder: Folder) -> None:
+    folder.finish(
+        report,
+        json_text=report_text(report, secrets=settings.secrets),
+        markdown=comment(report, run=folder.path.name, secrets=settings.secrets),
+        state=hidden(report, settings.secrets).model_dump_json(),
+    )
+
+
 def hidden(report: Report, secrets: tuple[str, ...]) -> Report:
     """A report as it may lie on a disk: no secret of the host in any text."""
 
@@ -104,12 +137,7 @@ def reproduce(
     world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox, model=recorded)
     world.sandbox.sweep()
     report = run(job, world)
-    folder.finish(
-        report,
-        json_text=report_text(report, secrets=settings.secrets),
-        markdown=comment(report, run=folder.path.name, secrets=settings.secrets),
-        state=hidden(report, settings.secrets).model_dump_json(),
-    )
+    _finish(report, settings, folder)
     return report
 
 

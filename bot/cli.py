@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 from datetime import datetime
 from importlib import metadata
@@ -14,17 +13,14 @@ import typer
 
 from bot import exits
 from bot.bench.cli import app as bench
-from bot.errors import UserError
 from bot.models.job import PARTS, Job, Options
 from bot.promptsmith import prompts
-from bot.settings import Settings, host
+from bot.proving import bisect, control, minimize
+from bot.settings import host, secrets
 from bot.settings import load as load_settings
 
 if TYPE_CHECKING:
-    from bot.adapters.folder import Folder
-    from bot.models.report import Report
     from bot.ports import Model
-    from sandbox.port import Sandbox
 
 # Everything heavy is imported inside the commands: help is at hand at once, and the web process carries none of the engine.
 
@@ -60,6 +56,9 @@ _MaxCost = Annotated[float, typer.Option(help="Most dollars a model may cost.", 
 _MaxTokens = Annotated[int, typer.Option(help="Most tokens.", min=1_000, metavar="N")]
 _MaxAttempts = Annotated[int, typer.Option(help="Most programs a model may write.", min=1, max=50, metavar="N")]
 _Minutes = Annotated[float, typer.Option(help="A model is not asked after this many minutes.", min=0.1, metavar="M")]
+_ProofMinutes = Annotated[
+    float, typer.Option(help="For control, bisection and making the program smaller, together.", min=0, metavar="M")
+]
 _Without = Annotated[str, typer.Option(help=f"Parts to leave out: {', '.join(PARTS)}.", metavar="PART,...", show_default=False)]
 _Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON, and nothing else, on standard output.")]
 
@@ -97,6 +96,7 @@ def reproduce(
     max_tokens: _MaxTokens = 200_000,
     max_attempts: _MaxAttempts = 6,
     minutes: _Minutes = 20,
+    proof_minutes: _ProofMinutes = 10,
     without: _Without = "",
     as_json: _Json = False,
 ) -> None:
@@ -119,6 +119,7 @@ def reproduce(
             max_tokens=max_tokens,
             max_attempts=max_attempts,
             minutes=minutes,
+            proof_minutes=proof_minutes,
             without=choices.parts(without),
         )
         raise typer.Exit(_reproduce(source, options, out, as_json=as_json))
@@ -174,21 +175,14 @@ def schema(
     typer.echo(configuration.text() if config else published.text(), nl=False)
 
 
-app.command()(prompts)
+for command in (control, bisect, minimize, prompts):
+    app.command()(command)
 
 
 def _pythons() -> list[str]:
     from sandbox.interpreters import discover
 
     return [each.minor for each in discover(host())]
-
-
-def secrets() -> tuple[str, ...]:
-    """Values that must never be shown, as far as the settings can be read."""
-    try:
-        return load_settings().secrets
-    except UserError:
-        return ()
 
 
 def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool) -> int:
@@ -203,51 +197,17 @@ def _run(job: Job, out: Path | None, *, as_json: bool, bundled: bool = False, mo
 
     from bot import bootstrap
     from bot.progress import shown_on
+    from bot.showing import chosen, show
 
     settings = load_settings()
-    sandbox = _chosen(job.options, bundled=bundled)
+    sandbox = chosen(job.options, bundled=bundled)
     folder = exits.opened(out or bootstrap.run_folder(job.issue, settings.runs_dir, datetime.now().astimezone()))
     cancel = Event()
     with closing(folder), exits.boundary(lambda: folder.path, lambda: settings.secrets), exits.stoppable(cancel):
         with shown_on(Console(stderr=True)) as listener:
             report = bootstrap.reproduce(job, settings, folder, listener=listener, cancel=cancel, sandbox=sandbox, model=model)
-        _show(report, settings, folder, as_json=as_json)
+        show(report, settings, folder, as_json=as_json)
         return exits.code(report)
-
-
-def _chosen(options: Options, *, bundled: bool) -> Sandbox:
-    """The sandbox; the bundled issue is ours, so it may run unprotected where nothing else works."""
-    from sandbox.port import SandboxUnavailable
-    from sandbox.select import choose
-
-    try:
-        chosen = choose(options.sandbox)
-    except SandboxUnavailable:
-        if not bundled or options.sandbox != "auto":
-            raise
-        exits.say("No isolating sandbox works here (see reprise doctor); the bundled issue runs as a plain process.")
-        chosen = choose("process")
-    if chosen.name == "process":
-        exposed = chosen.check().exposes
-        exits.say(
-            "A plain process does not protect: " + "; ".join(exposed) + "." if exposed else "A plain process protects nothing."
-        )
-    return chosen
-
-
-def _show(report: Report, settings: Settings, folder: Folder, *, as_json: bool) -> None:
-    from rich.console import Console
-
-    from bot.render.report_json import report_text
-    from bot.render.terminal import terminal
-
-    if as_json:
-        sys.stdout.write(report_text(report, secrets=settings.secrets))
-    else:
-        console = Console()
-        colour = console.is_terminal and not console.no_color and console.color_system is not None
-        sys.stdout.write(terminal(report, run=str(folder.path), width=console.width, colour=colour, secrets=settings.secrets))
-    sys.stdout.flush()
 
 
 def main() -> None:

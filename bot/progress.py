@@ -17,7 +17,7 @@ from bot.render.sanitize import clip, one_line
 
 def sentence(progress: Progress) -> str:
     """One line on what is going on."""
-    text = clip(one_line(progress.text), 160)
+    text = clip(one_line(progress.text.removeprefix(f"{progress.stage}: ")), 160)
     if not progress.total:
         return f"{progress.stage}: {text}"
     if text == f"run {progress.done}":

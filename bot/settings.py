@@ -257,3 +257,11 @@ def _pem(text: str, name: str, where: str) -> str:
 def host() -> dict[str, str]:
     """The host's own variables, for what other tools are configured by: pip, uv, proxies, the search path."""
     return dict(os.environ)
+
+
+def secrets() -> tuple[str, ...]:
+    """Values that must never be shown, as far as the settings can be read."""
+    try:
+        return load().secrets
+    except UserError:
+        return ()

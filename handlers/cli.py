@@ -9,8 +9,8 @@ import typer
 
 from bot import exits
 from bot.bench.cli import app as bench
-from bot.cli import app, secrets
-from bot.settings import load
+from bot.cli import app
+from bot.settings import load, secrets
 from handlers.bench.command import webhook
 
 # What serves and works is imported inside the commands: `reprise --help` and `reprise reproduce` need none of it.

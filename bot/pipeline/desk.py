@@ -13,7 +13,7 @@ from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.models.bisect import Bisection
 from bot.models.bug import BugReport, Mend
 from bot.models.environment import Environment, EnvironmentSpec
-from bot.models.job import Job
+from bot.models.job import PROOFS, Job
 from bot.models.plan import Reconstruction
 from bot.models.reduced import Reduced
 from bot.models.report import Claim
@@ -45,18 +45,23 @@ class Desk:
     bisection: Bisection | None = None
     reduced: Reduced | None = None
     control_spec: EnvironmentSpec | None = None
+    proving: Stage | None = None
     out_of_time: bool = False
     spent: str = ""
     last: RunResult | None = None
 
     @contextmanager
     def stage(self, name: Stage, text: str = "") -> Iterator[None]:
-        """Time a stage and tell the listener that it began; a stage that is entered again adds up."""
-        self.say(name, text or name)
-        started = self.ports.clock()
+        """Time a stage and tell the listener that it began; a stage that is entered again adds up. What a proof has built is
+        told as part of the proof: whoever watches is not sent back to the beginning.
+        """
+        self.say(self.proving or name, text or name)
+        started, outer = self.ports.clock(), self.proving
+        self.proving = name if name in PROOFS else outer
         try:
             yield
         finally:
+            self.proving = outer
             self.seconds[name] = self.seconds.get(name, 0.0) + self.ports.clock() - started
 
     def say(self, stage: Stage, text: str, done: int = 0, total: int = 0) -> None:

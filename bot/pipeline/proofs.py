@@ -42,6 +42,11 @@ def prove(desk: Desk, verdict: Reproduced, wanted: tuple[Proof, ...] = PROOFS) -
     return work.verdict
 
 
+def stale(note: str, proof: Proof) -> bool:
+    """Whether a note only told how an earlier try at a proof went."""
+    return _DOES[proof] in note or (proof == "minimize" and note in _SAID.values())
+
+
 @dataclass(slots=True)
 class _Work:
     """The proofs of one failure, in turn."""

@@ -345,10 +345,12 @@ def test_the_bundled_example_is_reproduced(tmp_path: Path) -> None:
     data = json.loads(done.stdout)
     Draft202012Validator(json.loads(schema.text())).validate(data)
     verdict = data["verdict"]
-    assert (verdict["kind"], verdict["determinism"], verdict["control"]["type"]) == ("reproduced", "deterministic", "none")
+    assert (verdict["kind"], verdict["determinism"], verdict["control"]["type"]) == ("reproduced", "deterministic", "fixed-version")
     assert verdict["failures"] == verdict["runs"] >= 2
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names >= {"report.json", "report.md", "repro.py", "environment.lock", "logs", "attempts.jsonl"}
+    assert data["bisect"]["first_fixed"]["at"] == "3.4.0"
+    assert data["script"]["lines"] <= 8
     assert "confirm: run 2 of at most 40" in done.stderr
     assert (tmp_path / "run" / data["attempts"][0]["execution"]["log"]).exists()
 

@@ -1,0 +1,93 @@
+"""A finished run → one more proof of it: what `reprise control|bisect|minimize` do with the folder of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bot.errors import UserError
+from bot.models.attempt import Match, Script
+from bot.models.environment import RepoSource
+from bot.models.job import Job, Proof
+from bot.models.report import Report
+from bot.models.verdict import Reproduced
+from bot.pipeline import conclude, proofs, reporting
+from bot.pipeline.bisection import bisect_commits
+from bot.pipeline.confirming import Found, confirm
+from bot.pipeline.desk import Desk
+from bot.pipeline.minimise import confirmed_reference
+from bot.ports import Ports
+
+_Work = Callable[[Desk, Reproduced], Reproduced]
+
+
+def prove(report: Report, job: Job, ports: Ports, proof: Proof, *, script: Script | None = None) -> Report:
+    """The report with a control, a bisection or a smaller program made now. `script` takes the place of the report's program
+    when it fails in the same way by fresh runs. Raises UserError when there is nothing to prove.
+    """
+    return _again(report, job, ports, lambda desk, verdict: proofs.prove(desk, verdict, (proof,)), proof, script)
+
+
+def bisect(report: Report, job: Job, ports: Ports, source: RepoSource, good: str, bad: str) -> Report:
+    """The report with a bisection over the commits of a clone, which goes on the path in place of the installed package."""
+
+    def work(desk: Desk, verdict: Reproduced) -> Reproduced:
+        assert desk.script is not None
+        assert desk.spec is not None
+        assert desk.environment is not None
+        seconds = 60 * job.options.proof_minutes
+        with desk.stage("bisect", f"bisect: {good} to {bad}"):
+            desk.bisection = bisect_commits(
+                desk, desk.script, desk.spec, desk.environment, source, good, bad, seconds=seconds
+            )  # fmt: skip
+        return verdict
+
+    return _again(report, job, ports, work, "bisect")
+
+
+def _again(report: Report, job: Job, ports: Ports, work: _Work, proof: Proof, script: Script | None = None) -> Report:
+    """Put everything back on the desk, have it worked on, and tell it as the report was told."""
+    verdict, started = report.verdict, ports.clock()
+    if not isinstance(verdict, Reproduced) or report.script is None or report.spec is None:
+        what = f"Nothing was reproduced in this run: it ended with {verdict.kind}."
+        raise UserError(what, "Give the folder of a run that ended with reproduced.")
+    desk = _desk(report, job, ports, proof)
+    # The program as it was confirmed; the smaller one is what is shown.
+    ours = script or (report.reduced.before if report.reduced is not None else report.script)
+    verdict = _confirmed(desk, report, verdict, ours)
+    verdict = work(desk, verdict)
+    if script is None and proof != "minimize":
+        desk.script, desk.reduced = report.script, report.reduced
+    now = reporting.report(desk, verdict)
+    kept = {name: getattr(report, name) for name in ("prompts", "reconstruction", "cost", "models")}
+    spent = report.seconds | {name: round(report.seconds.get(name, 0.0) + took, 3) for name, took in now.seconds.items()}
+    spent["total"] = round(report.seconds.get("total", 0.0) + ports.clock() - started, 3)
+    return now.model_copy(update={**kept, "seconds": spent})
+
+
+def _desk(report: Report, job: Job, ports: Ports, proof: Proof) -> Desk:
+    desk = Desk(job, ports)
+    desk.bug, desk.signature = report.bug, report.signature
+    desk.attempts = list(report.attempts)
+    desk.notes = [note for note in report.notes if not proofs.stale(note, proof)]
+    desk.claims = list(report.claims)
+    desk.bisection, desk.reduced, desk.control_spec = report.bisection, report.reduced, report.control_spec
+    return desk
+
+
+def _confirmed(desk: Desk, report: Report, verdict: Reproduced, script: Script) -> Reproduced:
+    """The verdict on a program in the report's environment: as it was, when its runs are those of the report; else anew."""
+    assert report.spec is not None
+    built = desk.build(report.spec)
+    desk.script = script
+    if confirmed_reference(desk, script, built) is not None:
+        return verdict
+    judgement = desk.run(script, built, desk.job.options.seed, "search", "as given")
+    anew, match = confirm(desk, Found(script, report.spec, built, judgement))
+    if match is not Match.MET or not isinstance(anew, Reproduced):
+        shown = conclude.describe(desk.signature) if desk.signature is not None else "the failure"
+        raise UserError(
+            f"The program does not fail as that run did ({shown}): {anew.reason}.",
+            "Give a program that shows the same failure, or the folder of its own run.",
+        )
+    desk.script = script
+    return anew.model_copy(update={"control": verdict.control})

@@ -1,0 +1,217 @@
+"""`reprise control`, `bisect` and `minimize` on the folder of a real run: what they find, what they leave, their mistakes."""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.test_cli import COMMAND, Here, environment, here, mistake, reprise
+
+__all__ = ["here"]
+
+BOX = ("--sandbox", "process")
+LONG = '''import numpy as np
+import opt_einsum as oe
+
+
+class Query:
+    """What is asked."""
+
+    def __init__(self, rank):
+        self.rank = rank
+        self.values = np.ones((0,) * rank)
+
+    def shape(self):
+        return self.values.shape
+
+
+def total(values):
+    return sum(v * 2 for v in values)
+
+
+def contract(query):
+    spec = [Ellipsis]
+    print("contracting", total([1, 2, 3]))
+    return oe.contract_expression(query.shape(), spec)
+
+
+if __name__ == "__main__":
+    contract(Query(4))
+'''
+TINY = """# scale(2) raises a ZeroDivisionError
+
+```python
+from tiny import scale
+
+for factor in (1, 2):
+    print(scale(factor))
+```
+
+```
+Traceback (most recent call last):
+  File "a.py", line 4, in <module>
+    print(scale(factor))
+  File "tiny/__init__.py", line 2, in scale
+    return 1 / (2 - factor)
+ZeroDivisionError: division by zero
+```
+"""
+
+
+def wrong(done: subprocess.CompletedProcess[str], words: str) -> None:
+    """A mistake that only shows once something was run."""
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert words in done.stderr.splitlines()[-1]
+
+
+def report(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return found
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was reproduced, and nothing more."""
+    place = tmp_path_factory.mktemp("bare")
+    done = reprise(place, "reproduce", "example", *BOX, "--without", "control,bisect,minimize", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    assert report(place / "run")["verdict"]["control"]["type"] == "none"
+    return place / "run"
+
+
+@pytest.fixture
+def run(bare: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(bare, tmp_path / "run"))
+
+
+@pytest.mark.index
+def test_each_proof_is_added_to_the_run(run: Path, tmp_path: Path) -> None:
+    before = report(run)
+    done = reprise(tmp_path, "control", "run", *BOX)
+    assert done.returncode == 0, done.stderr
+    control = report(run)["verdict"]["control"]
+    assert (control["type"], control["failures"], control["paired_failures"]) == ("fixed-version", 0, control["runs"])
+    assert control["p"] <= 0.05
+    assert "Bug confirmed" in done.stdout
+
+    done = reprise(tmp_path, "bisect", "run", *BOX)
+    assert done.returncode == 0, done.stderr
+    found = report(run)
+    assert (found["bisect"]["first_fixed"]["at"], found["bisect"]["last_bad"]["at"]) == ("3.4.0", "3.3.0")
+    assert found["verdict"]["control"] == control, "what was found before stays"
+    assert found["attempts"][: len(before["attempts"])] == before["attempts"]
+
+    done = reprise(tmp_path, "minimize", "run", *BOX, "--json")
+    assert done.returncode == 0, done.stderr
+    smaller = json.loads(done.stdout)
+    assert smaller["script"]["lines"] < before["script"]["lines"]
+    assert smaller["script"]["lines"] <= 8
+    program = (run / "repro.py").read_text()
+    assert "contract_expression" in program
+    assert len(program.splitlines()) == smaller["script"]["lines"]
+
+
+@pytest.mark.index
+def test_a_program_of_ones_own_is_made_smaller_beside_a_run(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "long.py").write_text(LONG)
+    kept = report(run)
+    done = reprise(tmp_path, "minimize", "long.py", "--signature", "run", *BOX, "--out", "small")
+    assert done.returncode == 0, done.stderr
+    program = (tmp_path / "small" / "repro.py").read_text()
+    assert "contract_expression" in program
+    assert "total" not in program
+    assert len(program.splitlines()) <= 20
+    assert report(run) == kept, "the run it was held against is as it was"
+    (tmp_path / "fine.py").write_text("import opt_einsum\nprint(opt_einsum.__version__)\n")
+    wrong(
+        reprise(tmp_path, "minimize", "fine.py", "--signature", "run", *BOX, "--out", "none"), "does not fail as that run did"
+    )
+
+
+@pytest.mark.index
+def test_killed_at_any_moment_it_goes_on_from_what_was_confirmed(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "long.py").write_text(LONG)
+    argv = [*COMMAND, "minimize", "long.py", "--signature", "run", *BOX, "--out", "small", "--json"]
+    attempts = tmp_path / "small" / "attempts.jsonl"
+    lines: list[str] = []
+    chance = random.Random(5)
+    for _ in range(4):
+        process = subprocess.Popen(
+            argv, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+        until = time.monotonic() + chance.uniform(1.5, 5)
+        while process.poll() is None and time.monotonic() < until:
+            time.sleep(0.05)
+        os.killpg(process.pid, signal.SIGKILL) if process.poll() is None else None
+        process.wait()
+        now = attempts.read_text().splitlines(keepends=True) if attempts.exists() else []
+        whole = [line for line in now if line.endswith("\n")]
+        assert whole[: min(len(lines), 2)] == lines[:2], "what was confirmed is not done again"
+        lines = whole
+    done = subprocess.run(argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["script"]["lines"] <= 20
+
+
+def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    (clone / "tiny").mkdir(parents=True)
+    ids = []
+    for number in range(7):
+        body = "return 1 / (2 - factor)" if number >= 4 else "return factor"
+        (clone / "tiny" / "__init__.py").write_text(f"def scale(factor):\n    {body}\n\nCHANGE = {number}\n")
+        ids.append(committed(clone, f"change {number}"))
+    (tmp_path / "tiny.md").write_text(TINY)
+    done = reprise(
+        tmp_path, "reproduce", "tiny.md", *BOX, "--repo", "clone", "--out", "run", "--without", "control,bisect,minimize"
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    done = reprise(tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", ids[0], "--bad", "HEAD", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)["bisect"]
+    assert (found["over"], found["first_bad"]["at"], found["first_bad"]["subject"]) == ("commits", ids[4], "change 4")
+    assert found["last_good"]["at"] == ids[3]
+    wrong(reprise(tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", "no-such", "--bad", "HEAD"), "no-such")
+
+
+def committed(clone: Path, subject: str) -> str:
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.example")
+    for argv in (("init", "-q"), ("add", "-A"), (*who, "commit", "-qm", subject)):
+        subprocess.run(("git", *argv), cwd=clone, check=True, capture_output=True)
+    return subprocess.run(("git", "rev-parse", "HEAD"), cwd=clone, check=True, capture_output=True, text=True).stdout.strip()
+
+
+MISTAKES = [
+    (["control", "nowhere"], "nowhere is not the folder of a finished run."),
+    (["bisect", "nowhere", "--good", "a"], "Give --repo, --good and --bad together."),
+    (["bisect", "nowhere", "--repo", ".", "--good", "a", "--bad", "b", "--package", "x"], "cannot be bisected at once."),
+    (["bisect", "nowhere", "--repo", ".", "--good", "--output=x", "--bad", "b"], "is not a branch, a tag or a commit."),
+    (["minimize", "a.py"], "Name the folder of a run with --signature"),
+    (["minimize", "no.py", "--signature", "run"], "no.py is no program."),
+    (["minimize", "empty", "--signature", "run"], "empty is no program."),
+    (["minimize", "latin.py", "--signature", "run"], "latin.py is not UTF-8 text."),
+    (["minimize", "a.py", "--signature", "empty"], "empty is not the folder of a finished run."),
+]
+
+
+@pytest.mark.parametrize(("argv", "words"), MISTAKES)
+def test_mistakes_are_one_sentence(tmp_path: Path, here: Here, argv: list[str], words: str) -> None:
+    (tmp_path / "a.py").write_text("print(1)\n")
+    (tmp_path / "latin.py").write_bytes(b"# caf\xe9\n")
+    (tmp_path / "empty").mkdir()
+    mistake(here(*argv, *BOX), words)
+    assert not (tmp_path / "reprise-runs").exists()
+
+
+def test_help_stays_quick() -> None:
+    code = "import sys; import bot.cli; print([m for m in sys.modules if m.split('.')[0] in {'rich', 'sqlalchemy', 'docker'} or m.startswith('bot.pipeline')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

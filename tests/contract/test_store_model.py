@@ -125,17 +125,26 @@ class Lives(RuleBasedStateMachine):
             self.both(lambda store, id_: store.put_report(id_(run), "w3", report()))
         self.both(lambda store, id_: store.run(id_(run)))
 
-    @rule(run=RUNS, owner=OWNERS, number=st.integers(1, 3))
-    def attempts(self, run: int, owner: str, number: int) -> None:
-        script = Script(files={"repro.py": f"print({owner!r}, {number})  # \ud800\0\n"})
-        self.both(lambda store, id_: store.note_attempt(id_(run), owner, attempt(number), script, f"log of {owner}"))
-        self.both(lambda store, id_: (store.log(id_(run), number), len(store.attempts(id_(run)))))
-        self.both(lambda store, id_: tuple(store.script(id_(run), each) for each in (1, 2, 3)))
+    @rule(run=RUNS, owner=OWNERS, takes=st.booleans(), numbers=st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    def attempts(self, run: int, owner: str, takes: bool, numbers: list[int]) -> None:
+        if takes:  # without a lease nothing is kept, and to hold one by chance is rare
+            self.both(lambda store, id_: store.take_run(id_(run), owner, 60.0))
+        for number in numbers:
+            script = Script(files={"repro.py": f"print({owner!r}, {number})  # \ud800\0\n"})
+            note = attempt(number), script, f"log of {owner}"
+            self.both(lambda store, id_, note=note: store.note_attempt(id_(run), owner, *note))
+        self.both(lambda store, id_: len(store.attempts(id_(run))))
+        self.kept(run)
+
+    def kept(self, run: int) -> None:
+        for number in (1, 2, 3):
+            self.both(lambda store, id_, number=number: store.script(id_(run), number))
+            self.both(lambda store, id_, number=number: store.log(id_(run), number))
 
     @rule(run=RUNS, owner=OWNERS, above=st.integers(0, 2))
     def forget(self, run: int, owner: str, above: int) -> None:
         self.both(lambda store, id_: store.forget_attempts(id_(run), owner, above))
-        self.both(lambda store, id_: tuple(store.script(id_(run), each) for each in (1, 2, 3)))
+        self.kept(run)
 
     @rule(run=RUNS, owner=OWNERS, stopped=st.booleans())
     def put_report(self, run: int, owner: str, stopped: bool) -> None:

@@ -12,6 +12,7 @@ from threading import Event
 from typing import Any, Protocol
 
 from bot.bench.causes import cause
+from bot.bench.proving import proven
 from bot.bench.scoring import load_key, score, touched
 from bot.bench.summary import Row
 from bot.errors import UserError
@@ -138,5 +139,6 @@ def _row(case: Case, run: Path, *, kept: bool = False) -> Row:
         false_reproduced=judged.false_reproduced,
         reason=judged.reason or report["verdict"]["reason"],
         overhead=figures.get("overhead"),
+        proven=proven(run, report, key),
         kept=kept,
     )

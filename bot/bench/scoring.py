@@ -33,6 +33,7 @@ class Key(BaseModel):
     right_verdicts: tuple[str, ...]
     expected: Expected = Expected()
     body_has_runnable_code: bool = False
+    fix_hint: str | None = None
 
 
 class Score(Record):
@@ -96,12 +97,23 @@ def touched(folder: Path, case: str, answers: Path | None = None) -> tuple[str, 
 
 def evidence(run: Path, report: dict[str, Any]) -> tuple[str, ...]:
     """What each confirming run that met the signature printed."""
-    confirming = (
+    confirming = [
         attempt
         for attempt in report["attempts"]
         if attempt["purpose"] in ("confirm", "repeat") and attempt["judgement"]["match"] == "met"
-    )
-    return tuple(_log(run, attempt["execution"]["log"]) for attempt in confirming)
+    ]
+    return printed(run, confirming)
+
+
+def printed(run: Path, attempts: list[dict[str, Any]]) -> tuple[str, ...]:
+    """What each of these runs printed."""
+    return tuple(_log(run, attempt["execution"]["log"]) for attempt in attempts)
+
+
+def shows(texts: tuple[str, ...], key: Key) -> bool | None:
+    """Whether each of these texts, and at least one, holds what a key expects; None for a key without a pattern."""
+    patterns = _patterns(key.expected)
+    return (_held(texts, patterns).right is True) if patterns else None
 
 
 def _patterns(expected: Expected) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
+from bot.bench.proving import Proofs, Proven, add_up
 from bot.models.base import Record
 
 
@@ -32,6 +33,7 @@ class Row(Record):
     reason: str = ""
     error: str = ""
     overhead: float | None = None
+    proven: Proven | None = None
     kept: bool = False
 
     @property
@@ -79,6 +81,7 @@ class Summary(Record):
     seconds_median: float | None
     overhead: float | None
     model: Asked | None = None
+    proofs: Proofs | None = None
 
 
 class Bench(Record):
@@ -109,6 +112,7 @@ def summarise(rows: Sequence[Row]) -> Bench:
             seconds_median=round(median(row.seconds for row in ordered), 1) if ordered else None,
             overhead=round(median(overheads), 2) if overheads else None,
             model=_asked(ordered),
+            proofs=add_up([(row.id, row.proven) for row in ordered if row.proven is not None]),
         ),
     )
 

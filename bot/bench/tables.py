@@ -10,6 +10,8 @@ from rich.text import Text
 
 from bot.bench.causes import TOLD
 from bot.bench.killing import Kill
+from bot.bench.proving import lines as proof_lines
+from bot.bench.proving import told
 from bot.bench.summary import Asked, Bench, Row
 
 STYLES = {"right": "green", "wrong": "red", "needs eyes": "yellow"}
@@ -27,6 +29,8 @@ def issues_table(bench: Bench) -> Group:
         table.add_column("overhead", justify="right")
     if bench.summary.model is not None:
         table.add_column("model")
+    if bench.summary.proofs is not None:
+        table.add_column("proofs", overflow="fold")
     table.add_column("why", overflow="fold", style="dim")
     for row in bench.cases:
         table.add_row(*_cells(row, bench))
@@ -39,6 +43,8 @@ def _cells(row: Row, bench: Bench) -> list[str | Text]:
         figures.append("" if row.overhead is None else f"{row.overhead:.2f}")
     if bench.summary.model is not None:
         figures.append(_model(row))
+    if bench.summary.proofs is not None:
+        figures.append(told(row.proven) if row.proven is not None else "")
     verdict = row.verdict or "error"
     return [row.id, verdict, Text(row.mark, STYLES[row.mark]), *figures, Text(row.error or row.reason)]
 
@@ -67,6 +73,7 @@ def _lines(bench: Bench) -> list[str]:
     if summary.errors:
         lines.append(f"no verdict: {', '.join(summary.errors)}")
     lines += _asked(summary.model) if summary.model is not None else []
+    lines += proof_lines(summary.proofs) if summary.proofs is not None else []
     lines.append(f"{summary.seconds:.0f} s in all, median {summary.seconds_median or 0:.1f} s")
     if summary.overhead is not None:
         lines.append(f"verdict seconds / (runs x bare script seconds): median {summary.overhead:.2f}")

@@ -165,7 +165,10 @@ def _contrast(desk: Desk, found: Found) -> None:
             judgement = desk.run(script, found.built, desk.job.options.seed, "contrast", "said to work")
             step = past.way(desk, found.spec, script, judgement)
             if step is not None and step[0] == found.spec:
-                judgement = desk.run(step[1], found.built, desk.job.options.seed, "contrast", step[2])
+                script = step[1]
+                judgement = desk.run(script, found.built, desk.job.options.seed, "contrast", step[2])
+        if judgement.match is Match.ABSENT:
+            desk.contrasts += (script,)
         holds = {Match.ABSENT: True, Match.MET: False}.get(judgement.match)
         desk.claims.append(Claim(text=f"{script.origin} works", holds=holds, evidence=judgement.reason))
     desk.spec, desk.environment, desk.script = shown

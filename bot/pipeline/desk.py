@@ -45,6 +45,7 @@ class Desk:
     bisection: Bisection | None = None
     reduced: Reduced | None = None
     control_spec: EnvironmentSpec | None = None
+    contrasts: tuple[Script, ...] = ()
     proving: Stage | None = None
     out_of_time: bool = False
     spent: str = ""

@@ -13,8 +13,9 @@ from bot.models.attempt import Match, Script
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.job import PROOFS, Proof
 from bot.models.reduced import Ended
-from bot.models.verdict import Reproduced
+from bot.models.verdict import ControlType, Reproduced
 from bot.pipeline import claimed, environment
+from bot.pipeline.at_hand import Candidate
 from bot.pipeline.bisection import bisect_releases
 from bot.pipeline.control import Controlled, control
 from bot.pipeline.desk import Desk
@@ -25,6 +26,7 @@ _SHARE: dict[Proof, float] = {"control": 0.3, "bisect": 0.6, "minimize": 1.0}
 
 _DOES: dict[Proof, str] = {"control": "run a control", "bisect": "bisect", "minimize": "make the program smaller"}
 _MOST_TESTS = 4_000
+_WEAK = {"none", "surrogate-patch"}  # a release that works says more
 _KINDLY = 0.9  # of a limit: what ends by itself has more to show than what is stopped
 
 
@@ -93,8 +95,18 @@ class _Work:
 
     def _control(self, seconds: float) -> None:
         assert self.desk.bug is not None
-        bug = self.desk.bug
-        self._take(control(self.desk, self.script, self.spec, self.built, bug, bisected=self.desk.bisection, seconds=seconds))
+        desk, bug, surrogates = self.desk, self.desk.bug, self._surrogates()
+        found = control(
+            desk, self.script, self.spec, self.built, bug, bisected=desk.bisection, surrogates=surrogates, seconds=seconds
+        )
+        self._take(found)
+
+    def _surrogates(self) -> tuple[Candidate, ...]:
+        """What the report sets against the failing program, where it did work: the last resort, as it differs in more than one
+        version of one package.
+        """
+        kind: ControlType = "surrogate-patch"
+        return tuple(Candidate(kind, each.origin, (self.spec,), script=each) for each in self.desk.contrasts)
 
     def _bisect(self, seconds: float) -> None:
         desk, began = self.desk, self.desk.ports.clock()
@@ -108,7 +120,7 @@ class _Work:
         desk.bisection = found
         desk.claims.extend(claimed.claims(desk.bug, found, desk.claims))
         left = seconds - (desk.ports.clock() - began)
-        if self.verdict.control.type == "none" and left > 0 and (found.first_fixed or found.last_good):
+        if self.verdict.control.type in _WEAK and left > 0 and (found.first_fixed or found.last_good):
             self._take(control(desk, self.script, self.spec, self.built, desk.bug, bisected=found, seconds=left))
 
     def _under_test(self) -> str:
@@ -122,7 +134,7 @@ class _Work:
         self.desk.claims.extend(claim for claim in found.claims if claim.text not in told)
         if found.control.type != "none":
             self.verdict = self.verdict.model_copy(update={"control": found.control})
-            self.twin = self.desk.control_spec = found.spec
+            self.twin = self.desk.control_spec = None if found.control.type == "surrogate-patch" else found.spec
 
     def _minimise(self, seconds: float) -> None:
         desk = self.desk

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import count, islice
@@ -23,6 +23,9 @@ _SEEN: dict[Outcome, Seen] = {"fails": "bad", "passes": "good"}
 _FRESH = {"confirm", "control", "bisect"}
 _MOST_RUNS = 80
 """At one place, before it is left undecided."""
+
+_DOUBT = 0.3
+"""A place that is said to fail must be seen to fail more rarely than this before that is denied."""
 
 
 @dataclass(slots=True)
@@ -79,13 +82,16 @@ class Hunt:
         self._visits: dict[int, _Visit] = {}
         self._asked: list[int] = []
         self._seeds = self._seeds_of(Match.MET)
+        self._confirmed = Tally()
         if package:
-            self._visits[bad] = _Visit(built=built, tally=self._earlier(built))
+            self._visits[bad] = _Visit(built=built, tally=self._earlier(built, _FRESH))
+        else:  # commits may share one environment; what was confirmed tells of the rate all the same
+            self._confirmed = self._earlier(built, {"confirm"})
 
     @property
     def rate(self) -> float:
         """What the failure is taken to occur at least at."""
-        return odds.rate(visit.tally for visit in self._visits.values())
+        return odds.rate((self._confirmed, *(visit.tally for visit in self._visits.values())))
 
     def edge(self, way: int, hints: tuple[int, ...] = ()) -> Edge:
         """The boundary in one direction, -1 to older and 1 to newer places; as far as it is known when it has to stop."""
@@ -123,7 +129,7 @@ class Hunt:
             return "uninstallable" if visit.why else None
         if visit.tally.hopeless:
             return "untestable"
-        decided = self._test().decide(visit.tally.failures, visit.tally.runs)
+        decided = self._test(at).decide(visit.tally.failures, visit.tally.runs)
         if decided == "undecided":
             return "undecided" if visit.tally.runs else None
         return decided
@@ -161,8 +167,9 @@ class Hunt:
         settled = sum(at != self.bad and seen != "skip" for at in self._visits if (seen := self._settled(at)) is not None)
         return min(self.risk, settled * self.risk / odds.branches(len(self.places)))
 
-    def _test(self) -> SequentialTest:
-        return odds.test(self.rate, len(self.places), self.risk)
+    def _test(self, at: int) -> SequentialTest:
+        rate = min(self.rate, _DOUBT) if at == self.bad else self.rate
+        return odds.test(rate, len(self.places), self.risk)
 
     def _known(self, way: int) -> dict[int, Seen]:
         places = {(at - self.bad) * way: self._settled(at) for at in self._visits}
@@ -176,15 +183,19 @@ class Hunt:
         capped = visit.tally.runs + visit.tally.others >= _MOST_RUNS
         return "skip" if capped or outcome in {"untestable", "uninstallable"} else None
 
-    def _earlier(self, built: Environment) -> Tally:
-        """The fresh runs that were made of this very program in this very environment; commits may share one."""
+    def _earlier(self, built: Environment, purposes: Collection[str]) -> Tally:
+        """The runs for these purposes that were made of this very program in this very environment."""
         tally = Tally()
-        for row in self.desk.attempts if self.package else ():
-            same = row.script == self.script.digest and row.environment == built.id and row.purpose in _FRESH
+        for row in self.desk.attempts:
+            same = row.script == self.script.digest and row.environment == built.id and row.purpose in purposes
             if same and row.judgement.match in {Match.MET, Match.ABSENT}:
                 tally.runs += 1
                 tally.failures += row.judgement.match is Match.MET
         return tally
+
+    def _known_of(self, built: Environment) -> Tally:
+        """The runs of a place before it was entered: those in its environment, which no other release has."""
+        return self._earlier(built, _FRESH) if self.package else Tally()
 
     def _seeds_of(self, match: Match | None = None) -> list[int]:
         """The seeds under which the known bad place was run before, or those with one outcome."""
@@ -229,7 +240,7 @@ class Hunt:
             return False
         if visit.built is not None and visit.built.id == found.built.id:
             return False
-        visit.built, visit.way, visit.tally, visit.why = found.built, found.way, self._earlier(found.built), ""
+        visit.built, visit.way, visit.tally, visit.why = found.built, found.way, self._known_of(found.built), ""
         return True
 
     def _settle(self, at: int, visit: _Visit) -> None:

@@ -1,5 +1,6 @@
 """Bisection over releases and commits, on fakes: what a program does at each version is known, and so is the answer."""
 
+import itertools
 import random
 from datetime import timedelta
 
@@ -226,6 +227,17 @@ def test_commits_are_bisected_between_two_ends():
     assert (found.over, found.first_bad.subject, found.last_good.subject) == ("commits", "change 23", "change 22")
     assert found.first_bad.date == DAY + timedelta(days=23)
     assert len(found.probes) <= 9
+
+
+def test_a_commit_that_fails_now_and_then_is_not_taken_for_one_that_works():
+    rows, turns = history(30), itertools.count(1)
+    fails = lambda at: ("." in at or int(at, 16) >= 9) and next(turns) % 4 == 0  # noqa: E731
+    world = World(lambda at: FAILS if fails(at) else OK, commits=FakeCommits(rows))
+    for seed in range(1, 13):
+        world.desk.run(world.script, world.built, seed, "confirm")
+    found = world.commits(rows[2].id, rows[29].id)
+    assert (found.last_good.at, found.first_bad.at, found.stopped) == (rows[8].id, rows[9].id, "")
+    assert found.rate < 0.3
 
 
 def test_the_commit_of_a_fix_is_found_when_the_good_end_comes_later():

@@ -161,6 +161,24 @@ def test_killed_at_any_moment_it_goes_on_from_what_was_confirmed(run: Path, tmp_
     assert json.loads(done.stdout)["script"]["lines"] <= 20
 
 
+@pytest.mark.index
+def test_a_killed_run_goes_on_in_its_folder(tmp_path: Path) -> None:
+    argv = [*COMMAND, "reproduce", "example", *BOX, "--without", "minimize", "--out", "run", "--json"]
+    process = subprocess.Popen(argv, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    attempts, until = tmp_path / "run" / "attempts.jsonl", time.monotonic() + 120
+    while not (attempts.exists() and len(attempts.read_text().splitlines()) > 4) and time.monotonic() < until:
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    kept = [line for line in attempts.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    assert len(kept) > 4
+    done = subprocess.run(argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr
+    assert attempts.read_text().splitlines(keepends=True)[: len(kept)] == kept, "no run is made twice"
+    assert json.loads(done.stdout)["bisect"]["first_fixed"]["at"] == "3.4.0"
+
+
 def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     (clone / "tiny").mkdir(parents=True)

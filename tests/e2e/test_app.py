@@ -83,10 +83,8 @@ def reactions(thing) -> set[str]:
     return {each.content for each in thing.reactions if each.user.endswith("[bot]")}
 
 
-def containers() -> set[str]:
-    done = subprocess.run(
-        ["docker", "ps", "--quiet", "--filter", "label=reprise.owner"], capture_output=True, text=True, check=True
-    )
+def containers(label: str = "reprise.owner") -> set[str]:
+    done = subprocess.run(["docker", "ps", "--quiet", "--filter", f"label={label}"], capture_output=True, text=True, check=True)
     return set(done.stdout.split())
 
 
@@ -197,6 +195,63 @@ def test_cancel_ends_the_container_within_five_seconds(whole):
     whole.until(lambda: "+1" in reactions(stopped), "the reaction")
 
 
+PARAMETERS = """With Python 3.11 and typing_extensions 4.6.0:
+
+```python
+from typing_extensions import ParamSpec, Protocol
+
+P = ParamSpec("P")
+
+
+class Callback(Protocol[P]):
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> None: ...
+
+
+print("defined")
+```
+
+```
+TypeError: Parameters to Protocol[...] must all be type variables. Parameter 1 is ~P
+```
+
+It works in typing_extensions 4.5.0.
+"""
+
+
+@pytest.mark.index
+def test_a_verdict_is_followed_by_its_control_the_releases_and_a_smaller_program(whole):
+    name, day = "acme/typing_extensions", datetime(2023, 5, 24, tzinfo=UTC)
+    whole.hub.state.repository(name)
+    whole.hub.state.collaborator(name, "max", "write")
+    number = whole.issue(PARAMETERS, "Protocol generic over a ParamSpec", repository=name, created_at=day)
+    whole.opened(number, name)
+    body = whole.verdict(number, "**Reproduced", name, 300)
+    assert "control (typing-extensions 4.5.0" in body
+    assert "introduced in 4.6.0 (2023-05-23), fixed in 4.6.1 (2023-05-24)" in body
+    shown = body.partition("```python\n")[2].partition("```")[0]
+    assert "Protocol[P]" in shown
+    assert "print" not in shown, "the smaller program is the one in sight"
+    whole.says(number, "max", "/reproduce bisect package=typing_extensions", name)
+    asked = "as `/reproduce bisect` with `package=typing-extensions`"
+    whole.until(lambda: any(asked in text and "**Reproduced" in text for text in whole.ours(number, name)), asked, 300)
+    (body,) = whole.ours(number, name)
+    assert "introduced in 4.6.0 (2023-05-23), fixed in 4.6.1 (2023-05-24)" in body
+    assert whole.hub.state.repository(name).issues[number].labels == ["reprise: reproduced"]
+
+
+def test_cancel_in_the_middle_of_a_proof_keeps_the_verdict(whole):
+    number = whole.issue(SLOW, "mean fails after a while")
+    whole.says(number, "max", "/reproduce minimize")
+    whole.until(lambda: containers("reprise.label=minimise"), "a container of the minimiser")
+    mine = containers("reprise.label=minimise")
+    stopped = whole.says(number, "max", "/reproduce cancel")
+    took = whole.until(lambda: not mine & containers(), "the end of the container", 10)
+    assert took < 5.0
+    body = whole.verdict(number, "**Reproduced", within_s=20)
+    assert "stopped by max: the verdict stands" in body
+    whole.until(lambda: "+1" in reactions(stopped), "the reaction")
+
+
 def test_a_private_repository_is_cloned_with_a_token_of_its_own(whole):
     name = "acme/gizmo"
     whole.hub.state.repository(name, private=True)
@@ -267,6 +322,7 @@ def test_one_process_on_sqlite_is_killed_in_the_middle_and_goes_on_where_it_was(
         with Supervised({"app": [script, "serve", "--embedded", "--port", str(web)]}, env, tmp_path) as app:
             assert reachable(web, 60)
             one = Whole(hub, tmp_path)
+            hub.commit(REPOSITORY, {".github/reprise.yml": "defaults:\n  proofs: []\n"}, datetime(2026, 1, 1, tzinfo=UTC))
             number = one.issue(SLOW, repository=REPOSITORY)
             one.opened(number)
             one.until(lambda: attempts(tmp_path / "reprise.db"), "the first attempt")

@@ -9,7 +9,7 @@ from urllib.parse import quote
 DESCRIPTION = "Reproduces deep-learning bug reports by running them: a verdict with numbers, the script and the logs."
 ALWAYS = {"metadata": "read", "contents": "read", "issues": "write"}
 FOR_PULL_REQUESTS = {"contents": "write", "pull_requests": "write"}
-EVENTS = ("issues", "issue_comment")  # those about the installation itself come unasked
+EVENTS = ("issues", "issue_comment", "repository")  # those about the installation itself come unasked
 WHY = {
     "metadata: read": "GitHub asks it of every App",
     "contents: read": "to read .github/reprise.yml and clone the code under test",

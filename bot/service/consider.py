@@ -26,6 +26,7 @@ from bot.service.ports import OurComment, Reaction, Target, Task
 
 _log = logging.getLogger(__name__)
 _ALONE_MINUTES = 30  # for a proof that is asked for by name
+_MOST_REPLIES = 20  # a day, to one person in one repository
 _ALWAYS = frozenset({"cancel", "status", "help", "config"})  # what a kill switch leaves to do
 
 
@@ -219,7 +220,7 @@ class _Case:
             run = done[0]
         publish.close_plan(self.office, run, plans.approved(run))
         self._offer(run)
-        self._react("eyes")
+        self._react("+1")
 
     def _cancel(self) -> None:
         live = self._live(*LIVE)
@@ -312,11 +313,24 @@ class _Case:
 
     def _answer(self) -> None:
         """One reply to a comment, whatever it asks, and one reaction."""
-        if self.answers:
+        if self.answers and self._is_answered():
             text = "\n\n".join(self.answers)
             publish.reply(self.office, self.where, self.number, f"reply:{self.delivery.guid}", text)
         if self.reaction is not None:
             self.office.github.react(self.where, self.number, self.delivery.comment, self.reaction)
+
+    def _is_answered(self) -> bool:
+        """So often a day, whoever may not write; after that a reaction has to do."""
+        key = f"replies:{self.delivery.sender}:{self.office.day():%Y-%m-%d}"
+        known = self.office.store.comment(self.where.repository, 0, key)
+        if known is not None and known.digest == self.delivery.guid:
+            return True
+        count = known.comment if known is not None else 0
+        if count >= _MOST_REPLIES and not access.writes(self.office, self.where, self.delivery.sender):
+            return False
+        note = OurComment(repository=self.where.repository, number=0, key=key, comment=count + 1, digest=self.delivery.guid)
+        self.office.store.put_comment(note)
+        return True
 
     def _react(self, reaction: Reaction) -> None:
         """One reaction a comment: not understood outweighs taken, taken outweighs done."""

@@ -169,7 +169,7 @@ def test_a_writer_may_choose_an_outsider_waits_for_approval(whole):
     assert not any("**Reproduced**" in body for body in whole.ours(number))
     approved = whole.says(number, "max", f"I had a look.\n\n/reproduce approve {hash_}")
     whole.verdict(number, "**Reproduced**")
-    whole.until(lambda: "eyes" in reactions(approved), "the approval's reaction")
+    whole.until(lambda: "+1" in reactions(approved), "the approval's reaction")
 
 
 def test_commands_in_code_and_quotes_are_no_commands(whole):

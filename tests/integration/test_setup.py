@@ -199,7 +199,7 @@ def test_the_whole_flow_for_ones_own_account(site: Site, hub: Hub, monkeypatch: 
 def test_the_manifest_asks_for_no_more_than_is_needed(site: Site) -> None:
     plain, more = (json.loads(sent(site.form(**extra))[1]) for extra in ({}, {"pull_requests": "on"}))
     assert plain["default_permissions"] == {"metadata": "read", "contents": "read", "issues": "write"}
-    assert plain["default_events"] == ["issues", "issue_comment"]
+    assert plain["default_events"] == ["issues", "issue_comment", "repository"]
     assert plain["public"] is False
     assert plain["hook_attributes"] == {"url": "https://r.example.com/webhook", "active": True}
     assert plain["redirect_url"] == f"{site.url}/setup/callback"

@@ -206,7 +206,7 @@ def test_everyone_else_gets_the_plan_and_waits_for_approval(sender, choices):
     approved = app.deliver("comment", command("approve", run.request.plan[:12]), sender="max")
     (run,) = app.runs()
     assert (run.state, run.verdict, run.approved_by) == (RunState.FINISHED, "reproduced", "max")
-    assert "eyes" in app.reactions(approved)
+    assert app.reactions(approved) == {"+1"}
 
 
 def test_an_approval_of_something_else_approves_nothing():
@@ -794,6 +794,22 @@ def test_a_quota_is_told_once_a_day():
     for seed in range(3):
         app.deliver("comment", command(seed=seed), sender="max")
     assert len(app.ours()) == 1
+
+
+def test_who_may_not_write_is_answered_so_often_a_day():
+    app = App()
+    asked = [app.deliver("comment", command("help"), sender="passer-by") for _ in range(23)]
+    assert len(app.ours()) == 20
+    assert app.reactions(asked[-1]) == {"+1"}
+    for _ in range(23):
+        app.deliver("comment", command("help"), sender="max")
+    assert len(app.ours()) == 43
+    app.deliver("comment", command("help"), sender="another")
+    assert len(app.ours()) == 44
+    tomorrow = Service(Office(app.store, app.queue, app.hub, app._engine, app.house, now=lambda: time() + 86_400))
+    app.service = tomorrow
+    app.deliver("comment", command("help"), sender="passer-by")
+    assert len(app.ours()) == 45
 
 
 def test_an_outsiders_new_issue_waits_where_authors_may_not_run():

@@ -41,5 +41,13 @@ def show(report: Report, settings: Settings, folder: Folder, *, as_json: bool) -
     else:
         console = Console()
         colour = console.is_terminal and not console.no_color and console.color_system is not None
-        sys.stdout.write(terminal(report, run=str(folder.path), width=console.width, colour=colour, secrets=settings.secrets))
+        shown = terminal(
+            report,
+            run=str(folder.path),
+            width=console.width,
+            colour=colour,
+            secrets=settings.secrets,
+            encoding=sys.stdout.encoding or "utf-8",
+        )
+        sys.stdout.write(shown)
     sys.stdout.flush()

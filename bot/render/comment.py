@@ -7,14 +7,15 @@ from typing import Any, TypeVar
 
 from bot.models.base import Record
 from bot.models.report import Report
-from bot.models.verdict import NeedsHardware, NeedsInfo, NotABug
-from bot.render import scripts, words, written
-from bot.render.details import attempts, environment, evidence, proposals
-from bot.render.folds import LIMIT, assemble
+from bot.models.verdict import NeedsHardware, NeedsInfo, NotABug, Reproduced
+from bot.render import links, proof, scripts, words, written
+from bot.render.details import attempts, environment, evidence, proofs, proposals
+from bot.render.folds import LIMIT, Fold, assemble
 from bot.render.sanitize import bullets, clean, code_span, fence, prose, redact, shorten_paths
 
 UNFOLDED = 25
 _ROWS = 6
+_HEAD = ("| | Reported | Observed |", "|---|---|---|")
 R = TypeVar("R", bound=Record)
 
 
@@ -32,13 +33,35 @@ def comment(
     (what closes the footer) are Markdown of our own; `elsewhere` says where the rest is of what has no room here.
     """
     report = scrubbed(report, tuple(secrets))
-    top, script = _top(report), scripts.in_sight(report.script)
-    below = tuple(filter(None, (proposals(report), environment(report), evidence(report), attempts(report, elsewhere))))
+    head, tail = _top(report)
+    size = proof.reduced_line(report.reduced)
+    script, whole = scripts.in_sight(report.script, size), _table(report, _ROWS)
+    below = _below(report, elsewhere)
+    room = UNFOLDED - sum(map(bool, [*head, *tail])) - len(script) - len(below) - 1 - bool(next_step)
+    table = _fitting(report, whole, room + bool(script)) if script else None
+    shown = table is not None
+    if table is None:
+        table, script = whole, []
+    folds = () if shown or report.script is None else (scripts.folded(report.script, size=size),)
+    if table != whole:
+        below = _below(report, elsewhere, tuple(whole))
     foot = "\n\n".join(filter(None, [next_step, _footer(report, run, ends)]))
-    shown = bool(script) and sum(map(bool, top)) + len(script) + len(below) + 1 + bool(next_step) <= UNFOLDED
-    head = [*top, *script] if shown else top
-    folds = () if shown or report.script is None else (scripts.folded(report.script),)
-    return assemble("\n".join(head).rstrip("\n"), folds + below, foot, limit, elsewhere)
+    return assemble("\n".join([*head, *table, *tail, *script]).rstrip("\n"), folds + below, foot, limit, elsewhere)
+
+
+def _below(report: Report, elsewhere: str, compared: tuple[str, ...] = ()) -> tuple[Fold, ...]:
+    """The folds but for the script's."""
+    smaller = proof.smaller(report.reduced)
+    before = scripts.folded(smaller.before, "Original script", words.count(smaller.lines_before, "line")) if smaller else None
+    folds = (
+        proofs(report),
+        before,
+        proposals(report),
+        environment(report),
+        evidence(report, compared=compared),
+        attempts(report, elsewhere),
+    )
+    return tuple(filter(None, folds))
 
 
 def scrubbed(record: R, secrets: tuple[str, ...] = ()) -> R:
@@ -56,16 +79,25 @@ def scrubbed(record: R, secrets: tuple[str, ...] = ()) -> R:
     return type(record).model_validate(scrub(record.model_dump()))
 
 
-def _top(report: Report) -> list[str]:
-    """What is seen first; every group ends with an empty line."""
+def _top(report: Report) -> tuple[list[str], list[str]]:
+    """What is seen first, before and after the table; every group ends with an empty line."""
     title, figures = words.headline(report)
     lines = [f"**{title}**" + (f": {prose(figures)}." if figures else "."), ""]
     said = " ".join(filter(None, [words.standing(report), words.reason(report)]))
     lines += [prose(shorten_paths(said)), ""] if said else []
-    lines += _asked(report) + _claim(report) + _table(report) + _written(report) + _changes(report)
+    tail = _written(report) + _changes(report)
     if report.command and report.script is not None:
-        lines += [*fence(report.command[:3_000], "sh").splitlines(), ""]
-    return lines
+        tail += [*fence(report.command[:3_000], "sh").splitlines(), ""]
+    return lines + _where(report) + _asked(report) + _claim(report), tail
+
+
+def _where(report: Report) -> list[str]:
+    """Where the failure came from and where it went, with a way to what changed there."""
+    line = proof.where_line(report.bisection)
+    if report.bisection is None or not line:
+        return []
+    link = links.outside("changelog", report.bisection.changelog)
+    return [f"{prose(shorten_paths(line), limit=400)}{f' ({link})' if link else ''}.", ""]
 
 
 def _asked(report: Report) -> list[str]:
@@ -92,12 +124,28 @@ def _written(report: Report) -> list[str]:
     return [prose(mark), ""] if mark else []
 
 
-def _table(report: Report) -> list[str]:
+def _table(report: Report, most: int) -> list[str]:
     rows = [
         f"| {prose(row.what, limit=60, cell=True)} | {_cell(row.reported)} | {_cell(row.observed)} |"
-        for row in report.comparison[:_ROWS]
+        for row in report.comparison[:most]
     ]
-    return ["| | Reported | Observed |", "|---|---|---|", *rows, ""] if rows else []
+    return [*_HEAD, *rows, ""] if rows else []
+
+
+def _fitting(report: Report, whole: list[str], room: int) -> list[str] | None:
+    """The table in so many lines: a program in sight is worth more than rows that say where it ran, or than the lines around
+    a single row. None when there is no room for that either.
+    """
+    if sum(map(bool, whole)) <= room:
+        return whole
+    if not isinstance(report.verdict, Reproduced) or room < 1:
+        return None
+    if room > len(_HEAD):
+        return _table(report, room - len(_HEAD))
+    row = report.comparison[0]
+    if row.reported == row.observed:
+        return [f"Reported and observed: {_cell(row.reported)}.", ""]
+    return [f"Reported: {_cell(row.reported)}. Observed: {_cell(row.observed)}.", ""]
 
 
 def _cell(text: str) -> str:

@@ -1,18 +1,24 @@
-"""What the folds of a comment hold: the environment and where each pin came from, the evidence, the attempts."""
+"""What the folds of a comment hold: the proof, the environment and where each pin came from, the evidence, the attempts."""
 
 from __future__ import annotations
 
 from itertools import groupby
 
 from bot.models.attempt import Attempt, Match
+from bot.models.bisect import Bisection, Probe
 from bot.models.environment import Environment, Package, Rung
-from bot.models.report import Report
-from bot.models.verdict import DifferentFailure, NotReproduced, SetupFailed
-from bot.render import words, written
+from bot.models.job import PROOFS
+from bot.models.report import Claim, Report
+from bot.models.verdict import DifferentFailure, NotReproduced, Reproduced, SetupFailed
+from bot.render import links, proof, words, written
 from bot.render.folds import Block, Fold
 from bot.render.sanitize import bullets, code_span, prose, shorten_paths
 
 _GROUPS = 30
+_PROVING = 10
+_PROBES = 40
+_LEFT_OUT = 12
+_COMMITS = 10
 MATCHES = {
     Match.MET: "failed as reported",
     Match.ABSENT: "did not fail",
@@ -87,14 +93,59 @@ def _steps(built: Environment) -> list[Block]:
     return [Block("\n".join(lines))] if lines else []
 
 
-def evidence(report: Report) -> Fold | None:
-    """What was held to count, what the deciding run printed, and what else was learned."""
-    blocks: list[Block] = []
+def proofs(report: Report) -> Fold | None:
+    """The control in numbers, every probe of the bisection, and how sure both are."""
+    blocks = {"Control": _control(report), "bisection": _bisected(report.bisection) if report.bisection is not None else []}
+    title = " and ".join(name for name, several in blocks.items() if several)
+    return Fold(title[:1].upper() + title[1:], tuple(blocks["Control"] + blocks["bisection"])) if title else None
+
+
+def _control(report: Report) -> list[Block]:
+    verdict = report.verdict
+    if not isinstance(verdict, Reproduced) or verdict.control.type == "none":
+        return []
+    notes = proof.control_notes(verdict.control, report.control_spec)
+    lines = (proof.control_line(verdict), *notes)
+    return [_titled("The same program under the same seeds, in turn:", bullets(map(shorten_paths, lines)))] if notes else []
+
+
+def _bisected(found: Bisection) -> list[Block]:
+    line = proof.where_line(found) or f"{proof.subject(found)}: nothing was found"
+    link = links.outside("what changed", found.changelog)
+    rows = [_probe_row(probe) for probe in found.probes[:_PROBES]]
+    rows += [f"| \u2026 | {len(found.probes) - _PROBES} more | | | |"] if len(found.probes) > _PROBES else []
+    head = ["| Version | Date | Outcome | Failed | |" if found.over == "releases" else "| Commit | Date | Outcome | Failed | |"]
+    blocks = [Block(f"{_say(line)}.{f' See {link}.' if link else ''}")]
+    blocks += [Block("\n".join([*head, "|---|---|---|---|---|", *rows]))] if rows else []
+    unseen, more = proof.left_out(found, _LEFT_OUT)
+    unseen += (f"{more} more",) if more else ()
+    lists = [("Left out:", unseen, _LEFT_OUT + 1), ("Notes:", proof.sureness(found), _LEFT_OUT)]
+    lists += [(f"{title}:", proof.commit_lines(commits, _COMMITS), _COMMITS + 1) for title, commits in proof.between(found)]
+    return blocks + [_titled(_say(title), bullets(map(shorten_paths, lines[:most]))) for title, lines, most in lists if lines]
+
+
+def _probe_row(probe: Probe) -> str:
+    counted = f"{probe.failures} of {probe.runs}" if probe.runs else ""
+    cells = _code(proof.short(probe.at)), proof.day(probe), proof.OUTCOMES[probe.outcome], counted, _row_say(proof.aside(probe))
+    return f"| {' | '.join(cells)} |"
+
+
+def evidence(report: Report, *, compared: tuple[str, ...] = ()) -> Fold | None:
+    """What was held to count, what the deciding run printed, and what else was learned. `compared` is the whole table of what
+    was reported and observed, as Markdown, where it has no room in sight.
+    """
+    blocks: list[Block] = [Block("\n".join(compared))] if compared else []
     if report.signature is not None:
         rows = [f"- {_say(what)}: {code_span(shorten_paths(value))}" for what, value in words.signature_rows(report.signature)]
         blocks.append(Block("\n".join(["What counts as the reported failure:", "", *rows])))
     blocks += _both(report) + _seen(report) + _learned(report)
-    return Fold("Evidence", tuple(blocks)) if blocks else None
+    wrong = sum(claim.holds is False for claim in report.claims)
+    said = (
+        f"Evidence; {words.count(wrong, 'claim')} of the report {'does' if wrong == 1 else 'do'} not hold"
+        if wrong
+        else "Evidence"
+    )
+    return Fold(said, tuple(blocks)) if blocks else None
 
 
 def _both(report: Report) -> list[Block]:
@@ -114,15 +165,29 @@ def _seen(report: Report) -> list[Block]:
 
 
 def telling(report: Report) -> Attempt | None:
-    """The run that speaks for the verdict: the last that met the signature, else the last one."""
-    met = [attempt for attempt in report.attempts if attempt.judgement.match is Match.MET]
-    return next(reversed(met or report.attempts), None)
+    """The run that speaks for the verdict: the last in its environment that met the signature, else the last one there.
+
+    Bisections run elsewhere, and what failed in another version is not what the report is about.
+    """
+    here = [each for each in report.attempts if report.environment is not None and each.environment == report.environment.id]
+    for several in (here, report.attempts):
+        met = [attempt for attempt in several if attempt.judgement.match is Match.MET]
+        if met:
+            return met[-1]
+    return next(reversed(here or report.attempts), None)
+
+
+def claimed(claims: tuple[Claim, ...]) -> list[str]:
+    """What a report says and whether that holds, what does not first: it is what a reader has to know."""
+    order = {False: 0, True: 1, None: 2}
+    ordered = sorted(claims, key=lambda claim: order[claim.holds])
+    return [f"{each.text}: {HOLDS[each.holds]}. {each.evidence}".strip() for each in ordered]
 
 
 def _learned(report: Report) -> list[Block]:
     verdict, mends = report.verdict, report.script.mends if report.script else ()
     lists: list[tuple[str, list[str]]] = [
-        ("What the report says:", [f"{c.text}: {HOLDS[c.holds]}. {c.evidence}" for c in report.claims]),
+        ("What the report says:", claimed(report.claims)),
         ("Changes to the reporter's program:", [f"{mend.what} ({mend.why})" for mend in mends]),
         ("Notes:", list(report.notes)),
     ]
@@ -136,15 +201,25 @@ def _titled(label: str, lines: list[str]) -> Block:
 
 
 def attempts(report: Report, elsewhere: str = "") -> Fold | None:
-    """One row a run, neighbouring runs that went alike in one row; `elsewhere` is where those are that have no room."""
+    """One row a run, neighbouring runs that went alike in one row; then the runs of each proof, those that went alike together.
+    `elsewhere` is where those are that have no room.
+    """
     if not report.attempts:
         return None
-    groups = [list(group) for _, group in groupby(report.attempts, key=_alike)]
-    rows = [_row(group) for group in groups[:_GROUPS]]
-    more = f"{len(groups) - _GROUPS} more rows {elsewhere}".rstrip()
-    rows += [f"| … | {more} | | | |"] if len(groups) > _GROUPS else []
+    own = [each for each in report.attempts if each.purpose not in PROOFS]
+    groups = [list(group) for _, group in groupby(own, key=_alike)]
+    proving: dict[tuple[object, ...], list[Attempt]] = {}
+    for each in report.attempts:
+        if each.purpose in PROOFS:
+            proving.setdefault(_proving(each), []).append(each)
+    rows = _rows(groups, _GROUPS, elsewhere) + _rows(list(proving.values()), _PROVING, elsewhere)
     table = ["| Run | What | Seed | Result | Seconds |", "|---|---|---|---|---|", *rows]
     return Fold(f"Attempts: {len(report.attempts)}", (Block("\n".join(table)),))
+
+
+def _rows(groups: list[list[Attempt]], most: int, elsewhere: str) -> list[str]:
+    more = f"{len(groups) - most} more rows {elsewhere}".rstrip()
+    return [*map(_row, groups[:most]), *([f"| … | {more} | | | |"] if len(groups) > most else [])]
 
 
 def _alike(attempt: Attempt) -> tuple[object, ...]:
@@ -152,13 +227,27 @@ def _alike(attempt: Attempt) -> tuple[object, ...]:
     return attempt.purpose, attempt.script, attempt.change, judgement.match, judgement.reason
 
 
+def _proving(attempt: Attempt) -> tuple[object, ...]:
+    """A bisection has a table of its own, and the programs of a minimisation differ in nothing that a row could say."""
+    change = attempt.change if attempt.purpose != "bisect" else ""
+    return attempt.purpose, change, attempt.judgement.match
+
+
 def _row(group: list[Attempt]) -> str:
     first, last = group[0], group[-1]
-    what = f"{first.purpose}: {_row_say(first.change)}" if first.change else first.purpose
+    changes = {attempt.change for attempt in group}
+    what: str = first.purpose
+    if len(changes) > 1:
+        what = f"{first.purpose}: {len(changes)} probes"
+    elif first.change:
+        what = f"{first.purpose}: {_row_say(first.change.removeprefix(f'{first.purpose}: '))}"
     seeds = sorted({attempt.execution.seed for attempt in group if attempt.execution.seed is not None})
     seconds = sorted(attempt.execution.seconds for attempt in group)
-    result = f"{MATCHES[first.judgement.match]}: {_row_say(first.judgement.reason)}"
-    return f"| {_span(first.number, last.number)} | {what} | {_span(*seeds)} | {result} | {_range(seconds)} |"
+    reasons = {attempt.judgement.reason for attempt in group}
+    result = MATCHES[first.judgement.match] + (f": {_row_say(first.judgement.reason)}" if len(reasons) == 1 else "")
+    numbers = _span(first.number, last.number)
+    numbers += f" ({len(group)})" if last.number - first.number >= len(group) else ""
+    return f"| {numbers} | {what} | {_span(*seeds)} | {result} | {_range(seconds)} |"
 
 
 def _span(*numbers: int) -> str:

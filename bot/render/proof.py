@@ -1,11 +1,25 @@
-"""A control and a bisection in a line each, as plain text: what turns "it failed" into proof."""
+"""A control, a bisection and a smaller program in a line each, as plain text: what turns "it failed" into proof."""
 
 from __future__ import annotations
 
-from bot.models.bisect import Bisection, Point
+from pathlib import PurePosixPath
+
+from bot.models.bisect import Bisection, Commit, Outcome, Point, Probe
+from bot.models.environment import EnvironmentSpec
+from bot.models.reduced import Reduced
 from bot.models.verdict import Control, Reproduced
 
+OUTCOMES: dict[Outcome, str] = {
+    "fails": "fails",
+    "passes": "passes",
+    "untestable": "could not be tested",
+    "uninstallable": "could not be installed",
+    "undecided": "undecided",
+}
+"""How a probe went, in words."""
+
 _SHORT = 12
+_PINS = 6
 
 
 def control_line(verdict: Reproduced) -> str:
@@ -38,29 +52,109 @@ def effect_line(control: Control) -> str:
     return said + (f"; Cliff's delta of the observed values {effect.delta:.2f}" if effect.delta is not None else "")
 
 
+def control_notes(control: Control, spec: EnvironmentSpec | None) -> tuple[str, ...]:
+    """What a reader of the control's line may ask: how large the effect is, what else differs, how it was installed."""
+    notes = [effect] if (effect := effect_line(control)) else []
+    notes += [f"what else differs there: {', '.join(control.moved)}"] if control.moved else []
+    if spec is not None and control.type != "none":
+        pins = [f"{each.name}{each.specifier}" for each in spec.requirements if each.specifier.startswith("==")]
+        more = f" and {len(pins) - _PINS} more" if len(pins) > _PINS else ""
+        notes += [f"it ran on Python {spec.python} with {', '.join(pins[:_PINS])}{more}"] if pins else []
+    return tuple(notes)
+
+
+def reduced_line(reduced: Reduced | None) -> str:
+    """How much smaller a program has become: "214 \u2192 9 lines"; "" when nothing went."""
+    if reduced is None or reduced.lines_after >= reduced.lines_before:
+        return ""
+    return f"{reduced.lines_before} \u2192 {reduced.lines_after} lines"
+
+
+def smaller(reduced: Reduced | None) -> Reduced | None:
+    """What became of the program, where it did become smaller."""
+    return reduced if reduced_line(reduced) else None
+
+
+def subject(found: Bisection) -> str:
+    """What was bisected: a distribution, or the name of a clone without the way to it."""
+    return PurePosixPath(found.package).name.removesuffix(".git") if found.over == "commits" else found.package
+
+
+def where_line(found: Bisection | None) -> str:
+    """The same with what was bisected and what mars it: "x-lib: introduced in 1.42.17"; "" when nothing is known."""
+    if found is None:
+        return ""
+    line = bisection_line(found)
+    parts = [f"{subject(found)}: {line}"] if line else []
+    parts += ["it came and went more than once"] if not found.regular else []
+    parts += [f"the bisection ended early: {found.stopped}"] if found.stopped else []
+    return "; ".join(parts)
+
+
 def bisection_line(found: Bisection) -> str:
     """Where it came and went: "introduced in 1.42.17 (2024-05-02), fixed in 1.42.20 (2024-06-11)"; "" when nothing is known."""
     parts = [part for part in (_introduced(found), _fixed(found)) if part]
-    return ", ".join(parts)
+    return ("; " if any("," in part for part in parts) else ", ").join(parts)
 
 
-def bisection_notes(found: Bisection) -> tuple[str, ...]:
-    """What a reader of that line has to know: what was skipped, what moved, how sure it is."""
-    notes = [f"{_short(each.at)} could not be tested: {each.why}" for each in found.skipped[:4]]
-    if len(found.skipped) > 4:
-        notes.append(f"{len(found.skipped) - 4} more could not be tested")
-    if not found.regular:
-        notes.append("the runs do not fit one introduction and one fix: it came and went more than once")
-    beside = sorted({_short(each.at) for each in found.probes if each.moved})
+def sureness(found: Bisection) -> tuple[str, ...]:
+    """What a reader of that line has to know: what moved, how sure it is."""
+    notes = []
+    beside = sorted({short(each.at) for each in found.probes if each.moved})
     if beside:
         notes.append(f"other packages had to move along at {', '.join(beside[:4])}" + (" and more" if len(beside) > 4 else ""))
     if found.risk > 0:
         notes.append(
             f"the chance of a wrong step is at most {_percent(found.risk)} for a failure rate of {_percent(found.rate)}"
         )
-    if found.stopped:
-        notes.append(f"it ended early: {found.stopped}")
     return (*notes, *found.notes)
+
+
+def between(found: Bisection) -> tuple[tuple[str, tuple[Commit, ...]], ...]:
+    """The commits between the two sides of each boundary, under a title."""
+    sides = (
+        (found.last_good, found.first_bad, found.introduced_by),
+        (found.last_bad, found.first_fixed, found.fixed_by),
+    )
+    return tuple(
+        (f"Commits from {short(old.at)} to {short(new.at)}", commits)
+        for old, new, commits in sides
+        if commits and old is not None and new is not None
+    )
+
+
+def commit_line(commit: Commit) -> str:
+    """One commit: its short id in backticks, its day, the first line of its message."""
+    return " ".join(filter(None, [f"`{short(commit.id)}`", day(commit), commit.subject]))
+
+
+def commit_lines(commits: tuple[Commit, ...], most: int) -> tuple[str, ...]:
+    """The first so many commits, and how many more there are."""
+    more = (f"{len(commits) - most} more",) if len(commits) > most else ()
+    return (*map(commit_line, commits[:most]), *more)
+
+
+def skipped(found: Bisection, most: int) -> tuple[str, ...]:
+    """What could not be tested and why, at most so many of them."""
+    notes = [f"{short(each.at)} could not be tested: {each.why}" for each in found.skipped[:most]]
+    return (*notes, *([f"{len(found.skipped) - most} more could not be tested"] if len(found.skipped) > most else []))
+
+
+def left_out(found: Bisection, most: int) -> tuple[tuple[str, ...], int]:
+    """What was skipped without a probe that says why, at most so many of them, and how many more there are."""
+    probed = {probe.at for probe in found.probes}
+    unseen = [each for each in found.skipped if each.at not in probed]
+    return tuple(f"{short(each.at)}: {each.why}" for each in unseen[:most]), max(len(unseen) - most, 0)
+
+
+def aside(probe: Probe) -> str:
+    """What has to be said of one probe: why it decided nothing, and what else was different there."""
+    return "; ".join(filter(None, [probe.reason, f"moved along: {', '.join(probe.moved)}" if probe.moved else ""]))
+
+
+def day(dated: Commit | Point | Probe) -> str:
+    """The day of something dated; "" when it is not known."""
+    return f"{dated.date:%Y-%m-%d}" if dated.date is not None else ""
 
 
 def _introduced(found: Bisection) -> str:
@@ -74,7 +168,7 @@ def _introduced(found: Bisection) -> str:
     if failing and found.stopped and failing[0].at != found.bad:
         return f"already in {_dated(Point(at=failing[0].at, date=failing[0].date))}"
     if failing and not found.stopped and found.over == "releases" and failing[0].at != found.probes[0].at:
-        return f"as far back as {_dated(Point(at=failing[0].at, date=failing[0].date))}; older releases could not be tested"
+        return f"as far back as {_dated(Point(at=failing[0].at, date=failing[0].date))}, older releases could not be tested"
     return ""
 
 
@@ -90,7 +184,7 @@ def _fixed(found: Bisection) -> str:
 
 def _range(among: tuple[str, ...], before: Point | None) -> str:
     after = f" after {_dated(before)}" if before is not None else ""
-    return f"{after.strip()}, by {_short(among[-1])} at the latest"
+    return f"{after.strip()}, by {short(among[-1])} at the latest"
 
 
 def _named(found: Bisection, place: int) -> str:
@@ -102,10 +196,10 @@ def _one(found: Bisection) -> str:
 
 
 def _dated(point: Point) -> str:
-    return f"{_short(point.at)} ({point.date:%Y-%m-%d})" if point.date is not None else _short(point.at)
+    return f"{short(point.at)} ({point.date:%Y-%m-%d})" if point.date is not None else short(point.at)
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     """A commit's id as people write it; versions are never that long without a dot."""
     return name[:_SHORT] if len(name) == 40 and "." not in name else name
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from bot.models.attempt import Attempt
 from bot.models.bisect import Bisection
 from bot.models.environment import BuildStep, Claimed, Rung
+from bot.models.reduced import Ended
 from bot.models.report import Claim, Comparison, Report
 from bot.models.signature import signature_hash
 from bot.models.verdict import Control, Determinism
@@ -125,6 +126,17 @@ class CostOut(_Out):
     estimated: bool = False
 
 
+class MinimizedOut(_Out):
+    """What became of the program. Blank lines do not count; `original_sha256` is the program before, as in `attempts`."""
+
+    lines_before: int
+    lines_after: int
+    tests: int = Field(description="Programs that were tried.")
+    seconds: float
+    ended: Ended = Field(description='"complete" when nothing more could go; else what ended it.')
+    original_sha256: str
+
+
 class VersionsOut(_Out):
     """What wrote this report."""
 
@@ -148,6 +160,7 @@ class Published(_Out):
     claims: tuple[Claim, ...]
     notes: tuple[str, ...]
     bisect: Bisection | None = None
+    minimized: MinimizedOut | None = Field(None, description="How the script became smaller; null when that was not tried.")
     diagnosis: None = None
     patch: None = None
     plan: PlanOut | None = Field(None, description="A model's part; null when none was asked.")
@@ -171,6 +184,7 @@ def published(report: Report) -> Published:
         claims=report.claims,
         notes=report.notes,
         bisect=report.bisection,
+        minimized=_minimized(report),
         plan=_plan(report),
         cost=CostOut(**dict(report.cost)),
         seconds=report.seconds,
@@ -250,6 +264,14 @@ def _script(report: Report) -> ScriptOut | None:
         author=script.author,
         changes=tuple(f"{mend.what} ({mend.why})" if mend.why else mend.what for mend in script.mends),
     )
+
+
+def _minimized(report: Report) -> MinimizedOut | None:
+    reduced = report.reduced
+    if reduced is None:
+        return None
+    told = {name: value for name, value in dict(reduced).items() if name in MinimizedOut.model_fields}
+    return MinimizedOut(**told, original_sha256=reduced.before.digest)
 
 
 def _plan(report: Report) -> PlanOut | None:

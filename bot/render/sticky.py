@@ -19,6 +19,7 @@ STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
     ("Build its environment", ("environment",)),
     ("Find a program that fails", ("candidates", "search")),
     ("Confirm with fresh runs", ("confirm",)),
+    ("Prove it: control, bisection, smaller program", ("control", "bisect", "minimize")),
     ("Write the verdict", ("report",)),
 )
 """What a reader sees of the stages."""

@@ -10,18 +10,35 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from bot.models.bisect import Bisection, Outcome
 from bot.models.report import Report
-from bot.models.verdict import DifferentFailure, NeedsHardware, NeedsInfo, NotABug, SetupFailed
-from bot.render import words, written
+from bot.models.verdict import DifferentFailure, NeedsHardware, NeedsInfo, NotABug, Reproduced, SetupFailed
+from bot.render import links, proof, words, written
 from bot.render.comment import scrubbed
 from bot.render.sanitize import clip, one_line
+from bot.render.strip import ASCII, MARKS, strip
 
 _COLOURS = {"reproduced": "bold red", "not_reproduced": "bold green"}
+_OUTCOMES: dict[Outcome, str] = {"fails": "red", "passes": "green"}
 _CELL = 300
+_SKIPPED = 2
+_SIGNS = "\u2026\u2013\u00b7\u2192"
+_PLAIN = str.maketrans({"\u2026": "...", "\u2013": "-", "\u00b7": "-", "\u2192": "->"})
 
 
-def terminal(report: Report, *, run: str = "", width: int = 80, colour: bool = False, secrets: Iterable[str] = ()) -> str:
-    """The view as text of the given width. Nothing of the report is read as markup."""
+def terminal(
+    report: Report,
+    *,
+    run: str = "",
+    width: int = 80,
+    colour: bool = False,
+    secrets: Iterable[str] = (),
+    encoding: str = "utf-8",
+) -> str:
+    """The view as text of the given width. Nothing of the report is read as markup. Where `encoding` has no characters for our
+    marks, ASCII stands for them.
+    """
+    ascii_only = not _says(encoding, _SIGNS + "".join(MARKS.values()))
     report = scrubbed(report, tuple(secrets))
     out = StringIO()
     console = Console(
@@ -35,17 +52,28 @@ def terminal(report: Report, *, run: str = "", width: int = 80, colour: bool = F
         emoji=False,
         legacy_windows=False,
     )
-    for part in _parts(report, run):
+    for part in _parts(report, run, min(console.width, 100), ascii_only=ascii_only):
         # A command that is broken over lines cannot be copied.
         console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap is True)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    return text.translate(_PLAIN).encode(encoding, "replace").decode(encoding) if ascii_only else text
 
 
-def _parts(report: Report, run: str) -> list[RenderableType]:
+def _says(encoding: str, text: str) -> bool:
+    """Whether an encoding has characters for a text."""
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+def _parts(report: Report, run: str, width: int, *, ascii_only: bool) -> list[RenderableType]:
     title, figures = words.headline(report)
     style = _COLOURS.get(report.verdict.kind, "bold yellow")
     parts: list[RenderableType] = [Text.assemble((title, style), f": {figures}." if figures else ".")]
     parts += [Text(line) for line in (words.standing(report), one_line(words.reason(report))) if line]
+    parts += _proof(report, width, ascii_only=ascii_only)
     parts += _items(report)
     if report.comparison:
         parts += [Text(), *_claim(report), _table(report)]
@@ -55,6 +83,32 @@ def _parts(report: Report, run: str) -> list[RenderableType]:
         parts += [Text(), Text.assemble("Everything is in ", (run, "bold"))]
     parts += [Text(), Text.assemble(("Next: ", "bold"), words.next_step(report)), Text(_footer(report), style="dim")]
     return parts
+
+
+def _proof(report: Report, width: int, *, ascii_only: bool) -> list[RenderableType]:
+    """Where the failure came from and went, in words, then as a row of marks, then what a reader has to know of both."""
+    found, verdict = report.bisection, report.verdict
+    notes = proof.control_notes(verdict.control, None) if isinstance(verdict, Reproduced) else ()
+    parts: list[RenderableType] = []
+    if found is not None and (line := proof.where_line(found)):
+        parts.append(Text(one_line(line) + "."))
+        parts += _strip(found, width - 2, ascii_only=ascii_only)
+        parts += [Text(f"What changed: {found.changelog}")] if links.elsewhere(found.changelog) else []
+    notes += (*proof.sureness(found), *proof.skipped(found, _SKIPPED)) if found is not None else ()
+    parts += [Padding(Text("- " + clip(one_line(note), _CELL)), (0, 0, 0, 2)) for note in notes]
+    return [Text(), *parts] if parts else []
+
+
+def _strip(found: Bisection, width: int, *, ascii_only: bool) -> list[RenderableType]:
+    pieces = strip(found, width, ascii_only=ascii_only)
+    if not pieces:
+        return []
+    marks = ASCII if ascii_only else MARKS
+    row = Text.assemble(*((text, _OUTCOMES.get(outcome, "") if outcome else "") for text, outcome in pieces))
+    legend = ", ".join(
+        f"{marks[each]} {words}" for each, words in proof.OUTCOMES.items() if any(each == at for _, at in pieces)
+    )
+    return [Padding(row, (0, 0, 0, 2)), Padding(Text(legend, style="dim"), (0, 0, 0, 2))]
 
 
 def _items(report: Report) -> list[RenderableType]:
@@ -106,7 +160,7 @@ def _program(report: Report) -> list[RenderableType]:
     script = report.script
     if script is None:
         return []
-    count = words.count(len(script.source.splitlines()), "line")
+    count = proof.reduced_line(report.reduced) or words.count(len(script.source.splitlines()), "line")
     parts: list[RenderableType] = [Text(), Text.assemble((script.entry, "bold"), f" ({count}), run anywhere with")]
     if not report.command:
         parts = [Text(), Text.assemble((script.entry, "bold"), f" ({count})")]

@@ -25,7 +25,7 @@ from bot.models.verdict import (
     NotReproduced,
     Reproduced,
 )
-from bot.render import written
+from bot.render import proof, written
 from bot.rules.signatures import observed
 
 TITLES = {
@@ -90,14 +90,15 @@ def standing(report: Report) -> str:
     control = report.verdict.control
     if control.type == "none":
         return "Symptom observed: no run of a version that should pass was made."
-    passed = f"{control.failures} of {control.runs} runs failed with the control ({control.type})"
-    if control.p is not None and control.p <= 0.05:
-        return f"Bug confirmed: {passed}, p = {control.p:.2g}."
-    return f"Symptom observed: {passed}{_p(control)}, which does not set them apart."
+    said = proof.control_line(report.verdict)
+    if sets_apart(control):
+        return f"Bug confirmed: {said}."
+    return f"Symptom observed: {said}, which does not set them apart."
 
 
-def _p(control: Control) -> str:
-    return "" if control.p is None else f", p = {control.p:.2g}"
+def sets_apart(control: Control) -> bool:
+    """Whether the runs of a control tell its side from the failing one, at the usual 5 %."""
+    return control.type != "none" and control.p is not None and control.p <= 0.05
 
 
 def reason(report: Report) -> str:
@@ -111,10 +112,10 @@ def next_step(report: Report) -> str:
     kind = report.verdict.kind
     if isinstance(report.verdict, NeedsInfo):
         return "Add what is missing to the report and run it again."
-    if isinstance(report.verdict, Reproduced) and report.verdict.control.type != "none":
+    if isinstance(report.verdict, Reproduced) and sets_apart(report.verdict.control):
         return "Turn the script into a regression test."
     return {
-        "reproduced": "Run the script against a version that should work: it becomes the control, then the regression test.",
+        "reproduced": "Find a version that works, by hand or with more time for reprise control RUN: it becomes the control.",
         "not_reproduced": "Compare the versions above with the reporter's; --with 'package==version' and --python try another.",
         "different_failure": "Read the two failures side by side: another bug, or an environment unlike the reporter's.",
         "inconclusive": "Run it longer with --max-runs, or with another --seed.",

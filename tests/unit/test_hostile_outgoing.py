@@ -26,8 +26,15 @@ REPORTS = sorted((Path(__file__).parent.parent / "golden" / "reports").glob("*.j
 NAMES = [path.stem for path in REPORTS]
 TEXTS = load("outgoing")
 SHORT = [each for each in TEXTS if not each.fill]
-FOLDS = re.compile(r"^(?:Script:|Environment: |Evidence$|Attempts: |What was tried$|Plan and attempts of the model$)")
+FOLDS = re.compile(
+    r"^(?:Script:|Original script:|Environment: |Evidence(?:; \d+ claims? of the report do(?:es)? not hold)?$|Attempts: |What was tried$"
+    r"|Plan and attempts of the model$|(?:Control|Bisection|Control and bisection)$)"
+)
 TABLES = {"Reported|Observed|", "The report says|Installed|", "Package|Version|Decided by|", "Run|What|Seed|Result|Seconds|"}
+TABLES |= {"Version|Date|Outcome|Failed|", "Commit|Date|Outcome|Failed|"}
+CHANGES = re.compile(
+    r"\[(?:changelog|what changed)\]\(https?://[A-Za-z0-9.-]+(?::\d+)?(?:/[A-Za-z0-9._~/%+-]*)?(?:#[A-Za-z0-9._-]*)?\)"
+)
 
 FOUND = [Phase.explicit, Phase.reuse, Phase.generate]  # to make an example smaller takes minutes; the texts have names
 KEY = "\0key"
@@ -95,9 +102,14 @@ def poisoned(name: str, text: str, chosen: Callable[[Path_], bool] = lambda path
     return Report.model_validate(data)
 
 
+def unlinked(body: str) -> str:
+    """A comment without the one link to the outside that it may hold: a plain address on words of ours."""
+    return CHANGES.sub("changelog", body)
+
+
 def checked(body: str, limit: int = LIMIT) -> None:
     """A comment that is inert, whole, short enough and of our own structure."""
-    assert alive(body) == []
+    assert alive(unlinked(body)) == []
     seen = read(body)
     assert all(FOLDS.match(summary) for summary in seen.summaries)
     assert set(seen.headers) <= TABLES
@@ -114,6 +126,30 @@ def test_the_places_are_many() -> None:
         str(path[0]) for path in free
     }
     assert ("verdict", "kind") not in free
+
+
+def test_every_text_of_a_proof_is_attacked() -> None:
+    _, free = golden("reproduced-with-proof")
+    reached = {tuple(step for step in path if not isinstance(step, int)) for path in free}
+    assert reached >= {
+        ("bisection", "package"), ("bisection", "changelog"), ("bisection", "first_bad", "at"), ("bisection", "probes", "at"),
+        ("bisection", "probes", "reason"), ("bisection", "probes", "moved"), ("bisection", "skipped", "why"), ("bisection", "notes"),
+        ("bisection", "introduced_by", "subject"), ("bisection", "introduced_by", "id"), ("bisection", "fixed_among"),
+        ("reduced", "before", "files", "repro.py"), ("reduced", "history", "what"), ("verdict", "control", "what"),
+        ("verdict", "control", "moved"), ("control_spec", "python"), ("control_spec", "requirements", "name"), ("claims", "evidence"),
+    }  # fmt: skip
+    assert {("bisection", "stopped")} <= {path for path in golden("reproduced-half-proven")[1] if path[0] == "bisection"}
+
+
+@pytest.mark.parametrize(
+    "address", ["https://x.example/a) @octocat [b](https://y.example", "javascript:alert(1)", "https://github.com/a/b/issues/1"]
+)
+def test_a_changelog_that_could_act_is_not_linked(address: str) -> None:
+    report = Report.model_validate(golden("reproduced-with-proof")[0])
+    assert report.bisection is not None
+    body = comment(report.model_copy(update={"bisection": report.bisection.model_copy(update={"changelog": address})}))
+    assert alive(body) == []
+    assert "](" not in body
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,9 +4,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.models.bisect import Bisection, Point, Probe, Skipped
+from bot.models.attempt import Script
+from bot.models.bisect import Bisection, Commit, Point, Probe, Skipped
+from bot.models.environment import EnvironmentSpec, Requirement, Rung
+from bot.models.reduced import Reduced
 from bot.models.verdict import Control, Effect, Reproduced
-from bot.render import proof
+from bot.render import links, proof
+from bot.render.strip import strip
+
+OLD = "0123456789abcdef0123456789abcdef01234567"
 
 
 def at(version, day=None):
@@ -63,10 +69,10 @@ def test_the_effect():
             "introduced in 1.42.17 (2024-05-02), fixed in 1.42.20 (2024-06-11)",
         ),
         ({"first_bad": at("1.2"), "newest": "fails", "probes": (probe("1.4", "fails"),)},
-         "introduced in 1.2, still in 1.4 (2024-05-02), the newest release"),
+         "introduced in 1.2; still in 1.4 (2024-05-02), the newest release"),
         (
             {"oldest": "fails", "probes": (probe("0.1", "fails"), probe("0.9", "passes")), "first_fixed": at("0.9")},
-            "already in 0.1 (2024-05-02), the oldest release, fixed in 0.9",
+            "already in 0.1 (2024-05-02), the oldest release; fixed in 0.9",
         ),
         (
             {"first_bad": at("1.5"), "last_good": at("1.2", "2024-01-15"), "introduced_among": ("1.3", "1.4", "1.5")},
@@ -74,7 +80,7 @@ def test_the_effect():
         ),
         (
             {"probes": (probe("1.0", "untestable"), probe("1.3", "fails"))},
-            "as far back as 1.3 (2024-05-02); older releases could not be tested",
+            "as far back as 1.3 (2024-05-02), older releases could not be tested",
         ),
         ({"over": "commits", "first_bad": at("0123456789abcdef0123456789abcdef01234567", "2024-05-02")},
          "introduced in 0123456789ab (2024-05-02)"),
@@ -94,22 +100,126 @@ def test_what_a_reader_of_it_has_to_know():
         package="x-lib",
         bad="1.4",
         skipped=tuple(Skipped(at=f"1.{number}", why="no wheel of it") for number in range(6)),
-        probes=(probe("1.1", "fails", moved=("numpy 2.0 → 1.26",)),),
+        probes=(probe("1.1", "fails", moved=("numpy 2.0 → 1.26",)), probe("1.5", "untestable")),
         regular=False,
         risk=0.0125,
         rate=0.9,
         stopped="the time for it was up",
         notes=("left out, withdrawn: 1.9",),
     )
-    assert proof.bisection_notes(found) == (
+    assert proof.where_line(found) == (
+        "x-lib: already in 1.1 (2024-05-02); it came and went more than once; the bisection ended early: the time for it was up"
+    )
+    assert proof.skipped(found, 2) == (
         "1.0 could not be tested: no wheel of it",
         "1.1 could not be tested: no wheel of it",
-        "1.2 could not be tested: no wheel of it",
-        "1.3 could not be tested: no wheel of it",
-        "2 more could not be tested",
-        "the runs do not fit one introduction and one fix: it came and went more than once",
+        "4 more could not be tested",
+    )
+    assert proof.left_out(found, 2) == (("1.0: no wheel of it", "1.2: no wheel of it"), 2)
+    assert proof.aside(found.probes[0]) == "moved along: numpy 2.0 → 1.26"
+    assert proof.sureness(found) == (
         "other packages had to move along at 1.1",
         "the chance of a wrong step is at most 1.2 % for a failure rate of 90 %",
-        "it ended early: the time for it was up",
         "left out, withdrawn: 1.9",
     )
+
+
+def test_nothing_is_said_of_a_bisection_that_found_nothing():
+    assert proof.where_line(None) == proof.where_line(Bisection(package="x-lib", bad="1.4")) == ""
+
+
+def test_a_clone_is_named_without_the_way_to_it():
+    found = Bisection(package="/srv/clones/x-lib.git", over="commits", bad=OLD, first_bad=at(OLD))
+    assert proof.where_line(found) == "x-lib: introduced in 0123456789ab"
+
+
+def test_the_commits_between():
+    one = Commit(id=OLD, subject="Faster pooling", date=datetime(2024, 5, 2, tzinfo=UTC))
+    found = Bisection(package="x", bad="2", last_good=at("1"), first_bad=at("2"), introduced_by=(one,) * 3)
+    ((title, commits),) = proof.between(found)
+    assert title == "Commits from 1 to 2"
+    assert proof.commit_lines(commits, 1) == ("`0123456789ab` 2024-05-02 Faster pooling", "2 more")
+    assert proof.commit_lines(commits, 3)[-1].startswith("`0123456789ab`")
+
+
+def test_how_a_control_was_had():
+    wants = (
+        Requirement(name="x-lib", specifier="==1.42.20", rung=Rung.ISSUE, reason=""),
+        Requirement(name="torch", rung=Rung.DATE, reason=""),
+    )
+    spec = EnvironmentSpec(python="3.11", requirements=wants)
+    control = Control(**FIXED, moved=("numpy 2.0 → 1.26",))
+    assert proof.control_notes(control, spec) == (
+        "what else differs there: numpy 2.0 → 1.26",
+        "it ran on Python 3.11 with x-lib==1.42.20",
+    )
+    assert proof.control_notes(Control(), spec) == ()
+
+
+def test_how_much_smaller_a_program_is():
+    script = Script(files={"repro.py": "pass\n"})
+    reduced = Reduced(before=script, script=script, tests=9, runs=12, seconds=1.0, lines_before=214, lines_after=9)
+    assert proof.reduced_line(reduced) == "214 → 9 lines"
+    same = reduced.model_copy(update={"lines_after": 214})
+    assert proof.reduced_line(same) == proof.reduced_line(None) == ""
+    assert proof.smaller(same) is None
+
+
+GONE = Bisection(
+    package="x",
+    bad="1.2",
+    probes=(
+        probe("1.0", "passes"),
+        probe("1.1", "untestable"),
+        probe("1.2", "fails"),
+        probe("1.3", "fails"),
+        probe("1.4", "passes"),
+    ),
+    last_good=at("1.0"),
+    first_bad=at("1.2"),
+    introduced_among=("1.1", "1.2"),
+    last_bad=at("1.3"),
+    first_fixed=at("1.4"),
+)
+
+
+def drawn(found, **how):
+    return "".join(text for text, _ in strip(found, **how))
+
+
+def test_a_bisection_as_a_row_of_marks():
+    assert drawn(GONE) == "1.0 ✓┊?┊✗✗│✓ 1.4"
+    assert drawn(GONE, ascii_only=True) == "1.0 o:?:xx|o 1.4"
+    assert [outcome for _, outcome in strip(GONE)][1] == "passes"
+    assert drawn(GONE, width=8) == ""
+    assert drawn(GONE.model_copy(update={"probes": GONE.probes[:1]})) == ""
+
+
+def test_a_long_row_of_marks_is_cut_before_it_is_left_out():
+    probes = tuple(probe(f"1.{number}", "fails") for number in range(90))
+    assert drawn(Bisection(package="x", bad="1.0", probes=probes)) == "1.0 ✗✗..✗✗ 1.89"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://x.example/changes.html#v1-2", "http://docs.x.example:8080/a/b/", "https://github.com/a/b/blob/main/CHANGELOG.md",
+        "https://github.com/a/b/releases",
+    ],
+)  # fmt: skip
+def test_a_plain_address_is_linked(address):
+    assert links.outside("changelog", address) == f"[changelog]({address})"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "", "javascript:alert(1)", "data:text/html,x", "ftp://x.example/a", "https://x.example/a) [b](https://y.example",
+        "https://x.example/a b", "https://x.example/\n", "https://user:pw@x.example/", "https://@octocat", "//x.example",
+        "https://x.example/?next=javascript:1", "https://x.example/<b>", 'https://x.example/"onclick="x', "https://localhost/",
+        "https://github.com/a/b/issues/1", "https://github.com/a/b/pull/2/files", "https://github.com/a/b/commit/0123456",
+        "https://x.example/" + "a" * 400, "https://x.example/`", "https://x.exa\u200bmple/",
+    ],
+)  # fmt: skip
+def test_an_address_that_could_act_is_none(address):
+    assert links.outside("changelog", address) == links.elsewhere(address) == ""

@@ -7,9 +7,11 @@ from typing import get_args
 import pytest
 from markdown_it import MarkdownIt
 
+from bot.models.attempt import Match
 from bot.models.report import Report
 from bot.models.verdict import Control
 from bot.render.comment import UNFOLDED, comment
+from bot.render.details import telling
 from bot.render.report_json import Kind
 from bot.render.terminal import terminal
 
@@ -66,14 +68,79 @@ def test_a_control_that_fails_as_often_confirms_nothing() -> None:
     report = load("reproduced-with-control")
     weak = report.verdict.model_copy(update={"control": Control(type="fixed-version", runs=5, failures=4, p=1.0)})
     text = comment(report.model_copy(update={"verdict": weak}))
-    assert "Symptom observed: 4 of 5 runs failed with the control" in text
+    assert "Symptom observed: 5 of 5 failed; control (fixed-version) 4 of 5, p = 1, which does not set them apart." in text
     assert "confirmed" not in text.lower()
 
 
 def test_a_control_that_passes_confirms() -> None:
-    assert "Bug confirmed: 0 of 5 runs failed with the control (fixed-version), p = 0.0039." in comment(
-        load("reproduced-with-control")
+    assert "Bug confirmed: 5 of 5 failed; control (fixed-version) 0 of 5, p = .004." in comment(load("reproduced-with-control"))
+
+
+def test_a_bisection_alone_confirms_nothing() -> None:
+    text = comment(load("reproduced-half-proven")) + terminal(load("reproduced-half-proven"))
+    assert text.count("Symptom observed") == 2
+    assert "confirmed" not in text.lower()
+
+
+def test_the_smaller_program_is_in_sight_and_the_original_folded() -> None:
+    report = load("reproduced-with-proof")
+    text = comment(report)
+    assert "`repro.py`, 32 \u2192 4 lines:\n```python\nimport torch" in text
+    assert text.index("`repro.py`, 32") < text.index("<details>") < text.index("argparse")
+
+
+def smaller(lines: int, rows: int = 4) -> Report:
+    """The report with everything, a smaller program of so many lines and a table of so many rows."""
+    report = load("reproduced-with-proof")
+    assert report.script is not None
+    assert report.reduced is not None
+    script = report.script.model_copy(update={"files": {"repro.py": "x = 1\n" * lines}})
+    return report.model_copy(
+        update={
+            "script": script,
+            "reduced": report.reduced.model_copy(update={"script": script, "lines_after": lines}),
+            "comparison": (report.comparison * 3)[:rows],
+        }
     )
+
+
+@pytest.mark.parametrize("lines", range(1, 15))
+@pytest.mark.parametrize("rows", range(5))
+def test_a_program_takes_the_place_of_rows(lines: int, rows: int) -> None:
+    report = smaller(lines, rows)
+    text = comment(report)
+    assert len(seen(text)) <= UNFOLDED
+    for row in report.comparison:
+        assert row.observed in text, "what has no room in sight is in the evidence"
+    if lines <= 9:
+        assert text.index("x = 1") < text.index("<details>")
+
+
+def test_runs_of_a_proof_do_not_drown_those_that_confirmed() -> None:
+    report = load("reproduced-with-proof")
+    many = tuple(
+        each.model_copy(update={"number": each.number + 40 * turn}) for turn in range(30) for each in report.attempts[3:]
+    )
+    text = comment(report.model_copy(update={"attempts": (*report.attempts[:3], *many)}))
+    rows = [line for line in text[text.index("Attempts: ") :].splitlines() if line.startswith("| ")][1:]
+    assert [row.split(" | ")[1] for row in rows[:2]] == ["search: as reported", "confirm"]
+    assert len(rows) <= 13
+
+
+def test_the_evidence_is_of_the_environment_that_was_reported() -> None:
+    report = load("reproduced-half-proven")
+    assert report.environment is not None
+    assert report.attempts[-1].judgement.match is Match.MET
+    assert report.attempts[-1].environment != report.environment.id
+    told = telling(report)
+    assert told is not None
+    assert (told.environment, told.purpose) == (report.environment.id, "confirm")
+
+
+def test_claims_that_do_not_hold_come_first() -> None:
+    text = comment(load("reproduced-with-proof"))
+    assert "Evidence; 1 claim of the report does not hold" in text
+    assert text.index("does not hold. 0.3.0: 2 of 2") < text.index("holds. 0.3.1: 5 of 5") < text.index("not checked.")
 
 
 def test_the_command_is_the_only_shell_block_and_stands_in_sight() -> None:
@@ -94,6 +161,22 @@ def test_terminal_fits_narrow_windows(name: str, width: int) -> None:
 def test_terminal_has_no_escapes_unless_colour_is_wanted() -> None:
     assert "\x1b" not in terminal(load("reproduced"))
     assert "\x1b[" in terminal(load("reproduced"), colour=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_terminal_can_be_written_in_any_encoding(name: str, encoding: str) -> None:
+    text = terminal(load(name), run="runs/x", encoding=encoding)
+    text.encode(encoding)
+    assert "?" * 3 not in text, "our own marks have a stand-in"
+
+
+def test_a_bisection_is_drawn_where_it_can_be() -> None:
+    report = load("reproduced-with-proof")
+    assert "0.1.0 -?\u2713\u2713\u2502\u2717\u2717\u2717\u250a?\u250a\u2713\u2713 0.4.1" in terminal(report)
+    assert "0.1.0 -?oo|xxx:?:oo 0.4.1" in terminal(report, encoding="ascii")
+    assert "x fails, o passes" in terminal(report, encoding="ascii")
+    assert "32 -> 4 lines" in terminal(report, encoding="ascii")
 
 
 def test_terminal_reads_nothing_as_markup_and_passes_no_escape_on() -> None:

@@ -16,7 +16,20 @@ from bot.render.report_json import report_json, report_text
 REPORTS = Path(__file__).parent.parent / "golden" / "reports"
 NAMES = sorted(path.stem for path in REPORTS.glob("*.json"))
 VALIDATOR = Draft202012Validator(json.loads(schema.text()))
-TOP = {"schema", "issue", "verdict", "signature", "environment", "script", "attempts", "claims", "bisect", "diagnosis", "patch"}
+TOP = {
+    "schema",
+    "issue",
+    "verdict",
+    "signature",
+    "environment",
+    "script",
+    "attempts",
+    "claims",
+    "bisect",
+    "minimized",
+    "diagnosis",
+    "patch",
+}
 TOP |= {"plan", "cost", "seconds", "sandbox", "versions"}
 
 
@@ -44,7 +57,8 @@ def test_every_promised_field_is_there(name: str) -> None:
     assert set(data["verdict"]) >= {"kind", "runs", "failures", "interval", "determinism", "control", "reason"}
     assert data["cost"].items() >= {"calls": load(name).cost.calls, "usd": load(name).cost.usd}.items()
     assert set(data["versions"]) == {"reprise", "prompts", "models"}
-    assert data["bisect"] is data["diagnosis"] is data["patch"] is None
+    assert data["diagnosis"] is data["patch"] is None
+    assert (data["bisect"] is None, data["minimized"] is None) == (load(name).bisection is None, load(name).reduced is None)
 
 
 def test_a_reproduced_report_in_full() -> None:
@@ -59,6 +73,23 @@ def test_a_reproduced_report_in_full() -> None:
     assert data["script"]["path"] == "repro.py"
     assert data["script"]["lines"] == 6
     assert [attempt["purpose"] for attempt in data["attempts"]] == ["search", "confirm", "confirm"]
+
+
+def test_a_proof_in_full() -> None:
+    report = load("reproduced-with-proof")
+    data = report_json(report)
+    VALIDATOR.validate(data)
+    assert data["minimized"] == {
+        "lines_before": 32,
+        "lines_after": 4,
+        "tests": 214,
+        "seconds": 31.4,
+        "ended": "complete",
+        "original_sha256": report.attempts[0].script,
+    }
+    assert data["bisect"]["first_bad"]["at"] == "0.2.4"
+    assert data["bisect"]["fixed_among"] == ["0.3.2", "0.3.3"]
+    assert data["verdict"]["control"].items() >= {"type": "fixed-version", "what": "pool 0.3.3", "paired_failures": 5}.items()
 
 
 def test_fields_that_do_not_apply_are_null() -> None:

@@ -21,6 +21,7 @@ from handlers.commands import parse
 from tests.corpus.hostile.corpus import Hostile, load
 from tests.corpus.hostile.reader import alive, read
 from tests.golden.stages import PAGE, REPORTS, draft, run, stages
+from tests.unit.test_hostile_outgoing import unlinked
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "stages"
 STAGES = dict(stages())
@@ -30,7 +31,7 @@ OUR_LINK = re.compile(r"\[([a-z ]+|`[0-9a-f]{8}`)\]\(https://reprise\.example\.c
 
 def others(body: str) -> str:
     """A body without what only we may put there: our marker as the first line, links to our own pages."""
-    return OUR_LINK.sub(r"\1", re.sub(r"\A<!-- reprise:run -->\n", "", body))
+    return OUR_LINK.sub(r"\1", unlinked(re.sub(r"\A<!-- reprise:run -->\n", "", body)))
 
 
 def inert(body: str) -> None:

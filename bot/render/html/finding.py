@@ -16,9 +16,9 @@ from bot.models.verdict import (
     Reproduced,
     SetupFailed,
 )
-from bot.render import words, written
-from bot.render.details import HOLDS, MATCHES, telling
-from bot.render.html import plot
+from bot.render import proof, words, written
+from bot.render.details import MATCHES, claimed, telling
+from bot.render.html import plot, proved
 from bot.render.sanitize import clip, shorten_paths
 
 Pin = tuple[str, str, str, str]
@@ -48,6 +48,7 @@ def of(report: Report) -> dict[str, Any]:
         "written": shortened(written.mark(report)),
         "proposals": tuple((title, tuple(map(shortened, lines))) for title, lines in written.sections(report)),
         "foot": _foot(report),
+        **proved.of(report),
         **_figures(report),
         **_program(report),
         **_environment(report),
@@ -66,8 +67,11 @@ def _figures(report: Report) -> dict[str, Any]:
     if isinstance(verdict, Reproduced):
         figures.append(("how steadily", words.DETERMINISM[verdict.determinism]))
         control = verdict.control
-        said = f"{control.failures} of {control.runs} failed" + (f", p = {control.p:.2g}" if control.p is not None else "")
+        said = f"{control.failures} of {control.runs} failed" + (
+            f", p {proof.chance(control.p)}" if control.p is not None else ""
+        )
         figures.append(("control", "none") if control.type == "none" else (f"control ({control.type})", said))
+    figures += [("program", shorter)] if (shorter := proof.reduced_line(report.reduced)) else []
     figures += [("took", words.duration(report))] if report.seconds.get("total", 0.0) >= 0.1 else []
     return {"figures": tuple(figures), **held}
 
@@ -105,7 +109,7 @@ def _evidence(report: Report) -> list[tuple[str, str]]:
 
 def _notes(report: Report) -> list[tuple[str, tuple[str, ...]]]:
     lists = [
-        ("What the report says", [f"{each.text}: {HOLDS[each.holds]}. {each.evidence}".strip() for each in report.claims]),
+        ("What the report says", claimed(report.claims)),
         ("Notes", list(report.notes)),
     ]
     if isinstance(report.verdict, NotReproduced):

@@ -13,7 +13,7 @@ from bot.render.details import MATCHES
 
 HEIGHT, WIDTH, LEAST = 170, 780, 300
 _LEFT, _TOP, _FOOT = 44, 26, 40
-_MARKS = {
+MARKS = {
     Match.MET: Markup('<circle r="5"/>'),
     Match.ABSENT: Markup('<circle r="4" class="hollow"/>'),
     Match.OTHER: Markup('<path d="M0-6 6 0 0 6-6 0z"/>'),
@@ -25,7 +25,7 @@ _MARKS = {
 def mark(match: Match) -> Markup:
     """The mark of an outcome, as it stands in a table or a legend."""
     return Markup('<svg class="mark {}" viewBox="-8 -8 16 16" width="16" height="16" aria-hidden="true">{}</svg>').format(
-        match.value, _MARKS[match]
+        match.value, MARKS[match]
     )
 
 
@@ -95,7 +95,7 @@ def _bar(attempt: Attempt, at: int, step: float, scale: float) -> Markup:
         c=middle,
         d=base - tall - 11,
         s=shrink,
-        mark=_MARKS[match],
+        mark=MARKS[match],
     )
 
 

@@ -18,6 +18,7 @@ from bot.render.comment import scrubbed
 from bot.render.details import MATCHES, telling
 from bot.render.html import finding, plot
 from bot.render.html.finding import Pin, shortened
+from bot.render.html.proved import Bisected, Smaller
 from bot.render.requests import choices, so_far
 from bot.render.sticky import STEPS, present, step
 from bot.render.words import count
@@ -40,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class RunView:
-    """What stands on the page. Everything is text to be escaped, save `interval`, `plot` and the marks."""
+    """What stands on the page. Everything is text to be escaped, save the pictures and the marks."""
 
     base: str
     title: str
@@ -78,6 +79,10 @@ class RunView:
     claim: str = ""
     written: str = ""
     proposals: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    control: tuple[str, ...] = ()
+    pairs: Markup | None = None
+    bisected: Bisected | None = None
+    smaller: Smaller | None = None
 
 
 def view(

@@ -53,7 +53,10 @@ def test_other_pages_fit_too(pages: Site, tab: Browser, path: str) -> None:
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("name", ["reproduced-with-control", "inconclusive", "needs_info", "not_reproduced", "live", "broken"])
+@pytest.mark.parametrize(
+    "name",
+    ["reproduced-with-control", "reproduced-with-proof", "inconclusive", "needs_info", "not_reproduced", "live", "broken"],
+)
 def test_what_is_written_can_be_read(pages: Site, tab: Browser, name: str, dark: bool) -> None:
     tab.look(1280, 800, dark=dark)
     tab.open(f"{pages.url}/runs/{pages.runs[name]}")

@@ -15,6 +15,7 @@ from bot.errors import TransientError
 from bot.models.job import Options
 from bot.render.html.page import REFRESH_S, run_page
 from bot.render.html.plot import ceiling
+from bot.render.html.proved import paired
 from bot.render.html.view import view
 from bot.service.ports import Store
 from bot.testing import InlineQueue, MemoryStore
@@ -66,9 +67,48 @@ def test_numbers_stand_beside_the_verdict(pages: Site) -> None:
         "5 of 5 runs",
         "95 % interval 48\u2013100 %",
         "deterministic",
-        "control (fixed-version) 0 of 5 failed, p = 0.0039",
+        "control (fixed-version) 0 of 5 failed, p = .004",
     ):
         assert said in text
+
+
+def test_a_proof_is_shown_in_words_and_pictures(pages: Site) -> None:
+    page = pages.get(f"/runs/{pages.runs['reproduced-with-proof']}").text
+    text = words(page)
+    for said in (
+        "Bug confirmed: 5 of 5 failed; control (pool 0.3.3, fixed-version) 0 of 5, p = .004.",
+        "pool: introduced in 0.2.4 (2023-12-09); fixed after 0.3.1 (2024-04-22), by 0.3.3 at the latest.",
+        "0.3.2 could not be tested; 0.3.3 passes",
+        "32 \u2192 4 lines: 214 programs tried in 31 s, nothing more could go.",
+        "The program before, 32 lines",
+        "9f2c41d07be3 2023-12-04 Transpose the weight once",
+        "0.2.1: no wheel of pool 0.2.1 for Python 3.11",
+    ):
+        assert said in text
+    for kind in ("pairs", "bisection", "descent"):
+        assert page.count(f'aria-labelledby="{kind}-title {kind}-desc"') == page.count(f'<desc id="{kind}-desc">') == 1
+    assert '<a href="https://pool.example.org/en/stable/changes.html#releases" rel="noreferrer nofollow noopener">' in page
+    assert "argparse" in text, "the original program is there too"
+
+
+def test_without_proof_nothing_is_drawn_of_it(pages: Site) -> None:
+    page = pages.get(f"/runs/{pages.runs['reproduced']}").text
+    assert not any(f"{kind}-title" in page for kind in ("pairs", "bisection", "descent"))
+    assert "Bug confirmed" not in page
+    half = words(pages.get(f"/runs/{pages.runs['reproduced-half-proven']}").text)
+    assert "the bisection ended early: the time for it was up." in half
+    assert "Symptom observed" in half
+    assert "Bug confirmed" not in half
+
+
+def test_runs_are_paired_only_where_they_are_those_that_were_counted() -> None:
+    report = REPORTS["reproduced-with-proof"]
+    failing, control = paired(report)
+    assert [each.execution.seed for each in failing] == [each.execution.seed for each in control] == [1, 2, 3, 4, 5]
+    assert {each.purpose for each in failing} == {"confirm", "control"}
+    assert {each.environment for each in control} == {"e-0.3.3"}
+    short = report.model_copy(update={"attempts": report.attempts[:-4][:8]})
+    assert paired(short) == ((), ())
 
 
 def test_a_live_run_shows_what_goes_on(pages: Site) -> None:
@@ -133,7 +173,7 @@ def test_without_a_verdict_there_is_nothing_to_save(pages: Site, name: str) -> N
 def test_the_front_page_counts_and_lists_nothing(pages: Site) -> None:
     answer = pages.get("/")
     assert (answer.status, wrong(answer.text)) == (200, [])
-    assert "Reproduced 4" in words(answer.text)
+    assert "Reproduced 6" in words(answer.text)
     assert "https://github.com/apps/reprise-test" in answer.text
     assert not any(each in answer.text for each in (*pages.runs.values(), "acme", "octocat"))
 
@@ -142,7 +182,7 @@ def test_figures_are_in_prometheus_format(pages: Site) -> None:
     answer = pages.get("/metrics")
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     lines = answer.text.splitlines()
-    assert 'reprise_verdicts{kind="reproduced"} 4' in lines
+    assert 'reprise_verdicts{kind="reproduced"} 6' in lines
     assert 'reprise_runs{state="running"} 1' in lines
     assert "reprise_switches 0" in lines
     samples = [line for line in lines if not line.startswith("#")]
@@ -166,7 +206,14 @@ def test_a_question_without_a_body_is_answered_without_one(pages: Site) -> None:
 @pytest.mark.parametrize("hostile", TEXTS, ids=lambda each: each.id)
 def test_hostile_text_in_every_place_of_a_report_is_only_shown(hostile: Hostile) -> None:
     asked = run(options=Options(python=hostile.text, pins=(hostile.text,)), approved_by=hostile.text)
-    for name in ("reproduced-with-control", "different_failure", "needs_info", "setup_failed", "not_reproduced"):
+    for name in (
+        "reproduced-with-control",
+        "reproduced-with-proof",
+        "different_failure",
+        "needs_info",
+        "setup_failed",
+        "not_reproduced",
+    ):
         report = poisoned(name, hostile.text)
         shown = view(asked, report, (), github_url="https://github.com", now=NOW)
         assert wrong(run_page(shown)) == []

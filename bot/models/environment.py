@@ -102,6 +102,11 @@ class Environment(Record):
     warm: bool = False
     seconds: float = 0.0
 
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The folders of a clone from which its modules are imported; empty when no clone lies on the path."""
+        return tuple(filter(None, self.variables.get("PYTHONPATH", "").split(":"))) if self.commit else ()
+
     def version(self, name: str) -> str:
         """The installed version of a distribution, or ""."""
         return next((package.version for package in self.packages if package.name == name), "")

@@ -131,7 +131,7 @@ class Desk:
             return kept.judgement
         result = self.execute(launch.spec(script, environment, self.job.options, self.signature, seed, f"run {number}"))
         self.last = result
-        judgement = judge.judge(observe.observe(result), self.signature, script)
+        judgement = judge.judge(observe.observe(result, environment.roots), self.signature, script)
         attempt = Attempt(
             number=number,
             purpose=purpose,

@@ -15,6 +15,7 @@ from bot.rules.signatures.values import lines
 from sandbox.port import RunResult
 
 _MOST_CHAIN = 20
+_BESIDE = re.compile(r"(?:examples?|tests?|benchmarks?|scripts|docs)/")
 _STDLIB = re.compile(r"/lib/python3\.\d+/(?!site-packages|dist-packages)|^<frozen ")
 
 
@@ -40,15 +41,18 @@ class Observation(Record):
         return next((failure for failure in self.failures if not failure.swallowed), None)
 
 
-def observe(result: RunResult) -> Observation:
-    """Everything a run shows. The probe's trace is preferred; printed tracebacks are what the program caught."""
+def observe(result: RunResult, roots: tuple[str, ...] = ()) -> Observation:
+    """Everything a run shows. The probe's trace is preferred; printed tracebacks are what the program caught. `roots` are the
+    folders of a clone on the path: its files are a package's, not the program's.
+    """
     escaped = _traced(result)
     if result.signal is not None and not (result.timed_out or result.idle or result.cancelled or result.oom):
         escaped = [_killed(result)]
     printed = [_printed(row, swallowed=bool(escaped) or result.exit_code == 0) for row in _parse(result)]
     known = {(failure.exception, failure.message) for failure in escaped}
+    failures = (*escaped, *(row for row in printed if (row.exception, row.message) not in known))
     return Observation(
-        failures=(*escaped, *(row for row in printed if (row.exception, row.message) not in known)),
+        failures=tuple(_placed(failure, roots) for failure in failures) if roots else failures,
         output=tuple(lines(result.stdout)),
         printed=tuple(result.stdout.splitlines()),
         errors=result.stderr,
@@ -107,6 +111,21 @@ def _library(frame: Frame) -> Frame:
     if not frame.package and _STDLIB.search(frame.path):
         return frame.model_copy(update={"package": "<stdlib>"})
     return frame
+
+
+def _placed(failure: Failure, roots: tuple[str, ...]) -> Failure:
+    """The failure with the files of a clone named as if they were installed."""
+    frames = tuple(_in_clone(frame, roots) for frame in failure.frames)
+    chained = tuple(_placed(inner, roots) for inner in failure.chained)
+    return failure.model_copy(update={"frames": frames, "chained": chained})
+
+
+def _in_clone(frame: Frame, roots: tuple[str, ...]) -> Frame:
+    below = [frame.path.removeprefix(f"{root}/") for root in roots if frame.path.startswith(f"{root}/")]
+    module = min(below, key=len, default="")
+    if not module or _BESIDE.match(module):
+        return frame
+    return frame.model_copy(update={"module_path": module, "package": module.split("/", 1)[0].removesuffix(".py")})
 
 
 def _printed(row: Traceback, *, swallowed: bool) -> Failure:

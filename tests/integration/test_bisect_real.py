@@ -119,7 +119,7 @@ def repository(tmp_path: Path) -> tuple[Path, list[str]]:
     git(where, "init", "-q", "-b", "main")
     ids = []
     for number in range(12):
-        fit = "return int('fourteen by sixteen')" if number >= 8 else f"return {number}"
+        fit = "raise ValueError('fourteen by sixteen is no size of a batch')" if number >= 8 else f"return {number}"
         (where / "net.py").write_text(f"def fit():\n    {fit}\n", encoding="utf-8")
         git(where, "add", ".")
         if number == 5:
@@ -163,7 +163,7 @@ def test_a_name_that_is_no_commit(repository: tuple[Path, list[str]], tmp_path: 
 def test_the_commit_that_broke_a_module_is_named(repository: tuple[Path, list[str]], cache: Path) -> None:
     where, ids = repository
     program = "import net\n\nnet.fit()\n"
-    error = "ValueError: invalid literal for int() with base 10: 'fourteen by sixteen'"
+    error = "ValueError: fourteen by sixteen is no size of a batch"
     at = desk(f"It fails:\n\n```python\n{program}```\n\n```\n{error}\n```\n", cache, "fit fails")
     script, source = Script(files={"repro.py": program}), RepoSource(url="", path=str(where))
     spec = EnvironmentSpec(python=HOST, repo=source)

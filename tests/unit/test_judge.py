@@ -2,6 +2,7 @@ import pytest
 
 from bot.models.attempt import Failure, Match, Script
 from bot.models.bug import Frame
+from bot.models.environment import Environment
 from bot.models.signature import (
     AlternativesSignature,
     CrashSignature,
@@ -11,8 +12,9 @@ from bot.models.signature import (
     WarningSignature,
 )
 from bot.pipeline.judge import judge
-from bot.pipeline.observe import Observation
+from bot.pipeline.observe import Observation, observe
 from bot.rules.signatures.values import lines
+from sandbox.port import RunResult
 
 SCRIPT = Script(files={"repro.py": "import lib\nlib.go()\n"})
 MESSAGE = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"
@@ -64,6 +66,26 @@ def test_a_program_that_raises_the_words_itself_shows_nothing():
     own = Frame(path="repro.py", function="<module>", line=1, code=script.source.strip())
     wanted = WANTED.model_copy(update={"frame": "", "function": ""})
     assert judge(seen(crash(frames=(own,))), wanted, script).match is Match.OTHER
+
+
+@pytest.mark.parametrize(
+    ("file", "roots", "match"),
+    [
+        ("/c/tree/lib/linear.py", ("/c/tree", "/c/tree/src"), Match.MET),
+        ("/c/tree/src/lib/linear.py", ("/c/tree", "/c/tree/src"), Match.MET),
+        ("/c/tree/tests/lib/linear.py", ("/c/tree", "/c/tree/src"), Match.OTHER),
+        ("/c/treelike/lib/linear.py", ("/c/tree",), Match.OTHER),
+        ("/c/tree/lib/linear.py", (), Match.OTHER),
+    ],
+)
+def test_what_a_clone_on_the_path_raises_is_a_failure_of_the_library(file, roots, match):
+    place = f'  File "{file}", line 9, in forward\n    raise RuntimeError(message)\n'
+    trace = f'Traceback (most recent call last):\n  File "repro.py", line 2, in <module>\n    lib.go()\n{place}RuntimeError: {MESSAGE}\n'
+    run = observe(RunResult(exit_code=1, stderr=trace, seconds=1.0), roots)
+    assert judge(run, WANTED, SCRIPT).match is match
+    assert (
+        Environment(id="e", python="3", interpreter="p", commit="c", variables={"PYTHONPATH": ":".join(roots)}).roots == roots
+    )
 
 
 def test_the_reporters_own_check_of_computed_values_counts():

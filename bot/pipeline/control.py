@@ -21,7 +21,7 @@ from bot.pipeline import claimed, twins
 from bot.pipeline.at_hand import AtHand, Candidate
 from bot.pipeline.desk import Desk
 from bot.pipeline.signature import members_of
-from bot.pipeline.twins import Twin
+from bot.pipeline.twins import Refused, Twin
 from bot.rules import exact
 
 _ENOUGH = 0.05
@@ -117,7 +117,7 @@ class _Work:
             if not why or failed:
                 return self._concluded(candidate, twin.spec, failing, passing, why)
             twin = twins.build(self.desk, candidate.ways, candidate.package, candidate.version, twin.way + 1)
-        why = why or (twin if isinstance(twin, str) else "it is what failed")
+        why = why or (twin.why if isinstance(twin, Refused) else "it is what failed")
         self.notes.append(f"no control with {candidate.what}: {why}")
         self._bears(candidate, None, why)
         return None

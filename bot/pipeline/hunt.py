@@ -14,7 +14,8 @@ from bot.models.environment import Environment, EnvironmentSpec
 from bot.pipeline import twins
 from bot.pipeline.ahead import Ahead
 from bot.pipeline.desk import Desk
-from bot.rules import odds
+from bot.pipeline.twins import Refused
+from bot.rules import odds, releases
 from bot.rules.bisecting import Edge, Seen, bracket, following
 from bot.rules.odds import Tally
 from bot.rules.statistics import SequentialTest
@@ -23,6 +24,9 @@ _SEEN: dict[Outcome, Seen] = {"fails": "bad", "passes": "good"}
 _FRESH = {"confirm", "control", "bisect"}
 _MOST_RUNS = 80
 """At one place, before it is left undecided."""
+
+_SAME = 3
+"""So many releases of which only the failing one can be had, and it is left at that."""
 
 _DOUBT = 0.3
 """A place that is said to fail must be seen to fail more rarely than this before that is denied."""
@@ -48,14 +52,12 @@ class _Visit:
     way: int = 0
 
 
-class _OutOfTime(Exception):
-    """The time is up."""
+class _Pointless(Exception):
+    """Going on would tell no more; the text says why."""
 
 
-def _words(error: Stopped | TransientError | _OutOfTime, desk: Desk) -> str:
-    if isinstance(error, TransientError):
-        return str(error)
-    return desk.why_stopped if isinstance(error, Stopped) else "the time for it was up"
+def _words(error: Stopped | TransientError | _Pointless, desk: Desk) -> str:
+    return desk.why_stopped if isinstance(error, Stopped) else str(error)
 
 
 class Hunt:
@@ -82,6 +84,7 @@ class Hunt:
         self._visits: dict[int, _Visit] = {}
         self._asked: list[int] = []
         self._seeds = self._seeds_of(Match.MET)
+        self._same = 0
         self._confirmed = Tally()
         if package:
             self._visits[bad] = _Visit(built=built, tally=self._earlier(built, _FRESH))
@@ -104,7 +107,7 @@ class Hunt:
                     return step
                 self._look_ahead(way, step, size, hints)
                 self._probe(self.bad + way * step)
-        except (Stopped, TransientError, _OutOfTime) as error:
+        except (Stopped, TransientError, _Pointless) as error:
             self.stopped = _words(error, self.desk)
         return bracket(size, self._known(way))
 
@@ -112,7 +115,7 @@ class Hunt:
         """Whether the place that is said to fail does."""
         try:
             self._probe(self.bad)
-        except (Stopped, TransientError, _OutOfTime) as error:
+        except (Stopped, TransientError, _Pointless) as error:
             self.stopped = _words(error, self.desk)
         if not self.stopped and self.outcome(self.bad) != "fails":
             self.stopped = f"{self._short(self.bad)} does not fail: {self._visits[self.bad].why or self.outcome(self.bad)}"
@@ -235,13 +238,20 @@ class Hunt:
         if early is not None:
             self.desk.built[ways[0].model_dump_json()] = early
         found = twins.build(self.desk, ways, self.package, place.name, first)
-        if isinstance(found, str):
-            visit.why = visit.why or found
+        if isinstance(found, Refused):
+            visit.why = visit.why or found.why
+            self._count(found)
             return False
         if visit.built is not None and visit.built.id == found.built.id:
             return False
         visit.built, visit.way, visit.tally, visit.why = found.built, found.way, self._known_of(found.built), ""
         return True
+
+    def _count(self, found: Refused) -> None:
+        """Stop the search when this machine's index has nothing but the version that fails."""
+        self._same += bool(found.instead) and releases.same(found.instead, self.built.version(self.package))
+        if self._same >= _SAME:
+            raise _Pointless(f"no other version of {self.package} than {found.instead} could be had")
 
     def _settle(self, at: int, visit: _Visit) -> None:
         while visit.built is not None and self._settled(at) is None:
@@ -288,4 +298,4 @@ class Hunt:
     def _time(self) -> None:
         self.desk.stop_if_asked()
         if self.desk.ports.clock() > self._until:
-            raise _OutOfTime
+            raise _Pointless("the time for it was up")

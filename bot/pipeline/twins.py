@@ -78,19 +78,30 @@ class Twin:
     built: Environment
 
 
-def build(desk: Desk, ways: tuple[EnvironmentSpec, ...], package: str, version: str, first: int = 0) -> Twin | str:
-    """The first way, from `first` on, that can be built and has the version; else why there is none, as a phrase."""
-    why = "it could not be installed"
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why a version cannot be had, as a phrase; `instead` is the one that would be installed in its place, where one would."""
+
+    why: str
+    instead: str = ""
+
+
+def build(desk: Desk, ways: tuple[EnvironmentSpec, ...], package: str, version: str, first: int = 0) -> Twin | Refused:
+    """The first way, from `first` on, that can be built and has the version; else why there is none."""
+    refused = Refused("it could not be installed")
     for way, spec in list(enumerate(ways))[first:]:
         try:
             found = desk.build(spec)
         except BuildError as error:
-            why = str(error)
+            refused = Refused(str(error))
             continue
-        if not package or releases.same(found.version(package), version):
+        got = found.version(package)
+        if not package or releases.same(got, version):
             return Twin(way, spec, found)
-        why = f"{found.version(package) or 'nothing'} would be installed in its place"
-    return why
+        refused = Refused(f"{got or 'nothing'} would be installed in its place", got)
+        if package in companions.TORCH_FAMILY:
+            break  # which builds there are hangs on this machine and its index: no other way has more
+    return refused
 
 
 def moved(before: Environment, after: Environment, package: str) -> tuple[str, ...]:

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from bot.errors import BuildError, IndexUnreachable, UserError
 from bot.models.attempt import Match
-from bot.models.environment import Package, Requirement, Rung
-from bot.pipeline import claimed
+from bot.models.environment import Environment, Package, Requirement, Rung
+from bot.pipeline import claimed, twins
 from bot.pipeline.bisection import bisect_releases
 from bot.pipeline.control import control
+from bot.pipeline.twins import Refused
 from bot.rules.statistics import SequentialTest
 from bot.testing import FakeCommits
 from tests.unit.versioned import BODY, DAY, DECOY, FAILS, OK, OTHER, World, broken, built, history, number, released
@@ -95,6 +96,33 @@ def test_another_release_in_its_place_is_not_taken_for_it():
 
     found = World(broken(5, 30), released(20), bad="1.9", build=build).releases()
     assert [(each.at, each.why) for each in found.skipped] == [("1.4", "1.5 would be installed in its place")]
+
+
+def test_where_only_the_failing_release_can_be_had_it_is_left_at_that():
+    def build(spec):
+        only = Requirement(name="lib", specifier="==1.9", rung=Rung.NEIGHBOUR, reason="")
+        return built(spec.model_copy(update={"requirements": (only,)}))
+
+    world = World(broken(5, 30), released(400), bad="1.9", build=build)
+    found = world.releases()
+    assert (found.first_bad, found.first_fixed) == (None, None)
+    assert found.stopped == "no other version of lib than 1.9 could be had"
+    assert [each.outcome for each in found.probes].count("uninstallable") == 3
+    assert len(world.builder.built) < 12, "with two ways for each, and two ahead"
+
+
+def test_a_build_of_torch_that_is_not_to_be_had_is_not_looked_for_twice():
+    def build(spec):
+        return Environment(
+            id="e", python="3.11", interpreter="p", packages=(Package(name="torch", version="2.13.0", rung=Rung.DATE),)
+        )
+
+    world = World(broken(5, 30), released(20), bad="1.9", build=build)
+    world.builder.built.clear()
+    wanted = Requirement(name="torch", specifier="==2.5.0", rung=Rung.OPTION, reason="")
+    ways = tuple(world.spec.model_copy(update={"requirements": (wanted,), "python": each}) for each in ("3.11", "3.12"))
+    assert twins.build(world.desk, ways, "torch", "2.5.0") == Refused("2.13.0 would be installed in its place", "2.13.0")
+    assert len(world.builder.built) == 1
 
 
 def test_the_rest_stays_where_it_resolves_else_moves_with_the_day_and_is_said():

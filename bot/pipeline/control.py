@@ -24,8 +24,6 @@ from bot.pipeline.signature import members_of
 from bot.pipeline.twins import Refused, Twin
 from bot.rules import exact
 
-_ENOUGH = 0.05
-
 
 class Controlled(Record):
     """A control and where it ran. `attempts` are the numbers of its runs; `claims` what the report says that they bear on."""
@@ -156,7 +154,7 @@ class _Work:
             if judgement.match is Match.MET:
                 return "it fails there too"
             if judgement.match is not Match.ABSENT:
-                return f"it does not come to its end there: {_words(judgement)}"
+                return f"it does not come to its end there: {twins.words(judgement)}"
         return ""
 
     def _run(self, side: _Side, seed: int) -> Judgement:
@@ -212,13 +210,3 @@ def _confirmed(desk: Desk, script: Script, built: Environment) -> dict[int, Judg
     rows = (row for row in desk.attempts if row.purpose == "confirm")
     same = (row for row in rows if row.script == script.digest and row.environment == built.id)
     return {row.execution.seed: row.judgement for row in same if row.execution.seed is not None}
-
-
-def _words(judgement: Judgement) -> str:
-    """What a run shows in one line: the exception it ended with, else the reason."""
-    return next(iter(judgement.evidence.splitlines()), "")[:200] or judgement.reason
-
-
-def convincing(found: Controlled) -> bool:
-    """Whether the control sets the failure apart at the usual level."""
-    return found.control.p is not None and found.control.p <= _ENOUGH

@@ -266,7 +266,7 @@ class Hunt:
             tally.failures += judgement.match is Match.MET
             return
         tally.others += 1
-        tally.why = visit.why = (next(iter(judgement.evidence.splitlines()), "") or judgement.reason)[:200]
+        tally.why = visit.why = twins.words(judgement)
         if judgement.match is Match.DECOY:
             tally.others += 1  # the environment's own failure is there every time
 

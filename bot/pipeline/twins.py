@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from bot.errors import BuildError
+from bot.models.attempt import Judgement
 from bot.models.bisect import Release
 from bot.models.environment import Environment, EnvironmentSpec, Requirement, Rung
 from bot.pipeline import environment
@@ -13,6 +15,7 @@ from bot.pipeline.desk import Desk
 from bot.rules import releases
 from bot.rules.packages import companions
 
+_INSTALLED = re.compile(r"(?:/[^\s/()'\"]+)+/(?:site|dist)-packages/")
 _SETTLED = timedelta(days=7)
 _MOST_MOVED = 6
 
@@ -102,6 +105,12 @@ def build(desk: Desk, ways: tuple[EnvironmentSpec, ...], package: str, version: 
         if package in companions.TORCH_FAMILY:
             break  # which builds there are hangs on this machine and its index: no other way has more
     return refused
+
+
+def words(judgement: Judgement) -> str:
+    """What a run shows in one line: the exception it ended with, else the reason; where things are installed is left out."""
+    first = next(iter(judgement.evidence.splitlines()), "") or judgement.reason
+    return _INSTALLED.sub("", first)[:200]
 
 
 def moved(before: Environment, after: Environment, package: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from bot.pipeline.control import control
 from bot.pipeline.twins import Refused
 from bot.rules.statistics import SequentialTest
 from bot.testing import FakeCommits
-from tests.unit.versioned import BODY, DAY, DECOY, FAILS, OK, OTHER, World, broken, built, history, number, released
+from tests.unit.versioned import BODY, DAY, DECOY, FAILS, OK, OTHER, World, broken, built, history, number, raised, released
 
 
 def name(point):
@@ -123,6 +123,14 @@ def test_a_build_of_torch_that_is_not_to_be_had_is_not_looked_for_twice():
     ways = tuple(world.spec.model_copy(update={"requirements": (wanted,), "python": each}) for each in ("3.11", "3.12"))
     assert twins.build(world.desk, ways, "torch", "2.5.0") == Refused("2.13.0 would be installed in its place", "2.13.0")
     assert len(world.builder.built) == 1
+
+
+def test_the_reason_of_a_skip_does_not_tell_where_things_are_installed():
+    other = raised(
+        "ImportError", "cannot import name 'Schema' from 'dep' (/cache/envs/6138/lib/python3.11/site-packages/dep/main.py)"
+    )
+    found = World(broken(5, 30, {4: other}), released(20), bad="1.9").releases()
+    assert [each.why for each in found.skipped] == ["ImportError: cannot import name 'Schema' from 'dep' (dep/main.py)"]
 
 
 def test_the_rest_stays_where_it_resolves_else_moves_with_the_day_and_is_said():

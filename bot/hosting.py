@@ -89,10 +89,14 @@ class _Engine:
     def __init__(self, settings: Settings, sandbox: Sandbox) -> None:
         self._settings, self._sandbox = settings, sandbox
 
-    def __call__(self, job: Job, *, recorder: Recorder, listener: Listener, cancel: Event, clone: CloneToken | None) -> Report:
+    def __call__(
+        self, job: Job, *, recorder: Recorder, listener: Listener, cancel: Event, clone: CloneToken | None,
+        earlier: Report | None = None,
+    ) -> Report:  # fmt: skip
         from bot import bootstrap, pipeline
         from bot.adapters.clone import Credentials
         from bot.adapters.model.configured import configured
+        from bot.pipeline import later
 
         credentials = None
         if clone is not None and job.options.repo:
@@ -107,4 +111,4 @@ class _Engine:
             credentials=credentials,
             model=configured(self._settings, job.options.model or ""),
         )
-        return pipeline.run(job, world)
+        return pipeline.run(job, world) if earlier is None else later.go_on(earlier, job, world)

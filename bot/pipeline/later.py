@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bot.errors import UserError
 from bot.models.attempt import Match, Script
 from bot.models.environment import RepoSource
-from bot.models.job import Job, Proof
+from bot.models.job import PROOFS, Job, Proof
 from bot.models.report import Report
 from bot.models.verdict import Reproduced
 from bot.pipeline import conclude, proofs, reporting
@@ -25,6 +25,11 @@ def prove(report: Report, job: Job, ports: Ports, proof: Proof, *, script: Scrip
     when it fails in the same way by fresh runs. Raises UserError when there is nothing to prove.
     """
     return _again(report, job, ports, lambda desk, verdict: proofs.prove(desk, verdict, (proof,)), proof, script)
+
+
+def go_on(report: Report, job: Job, ports: Ports) -> Report:
+    """The report with the first proof that the job's options do not leave out."""
+    return prove(report, job, ports, next(each for each in PROOFS if each not in job.options.without))
 
 
 def bisect(report: Report, job: Job, ports: Ports, source: RepoSource, good: str, bad: str) -> Report:

@@ -27,8 +27,13 @@ _MOST_KNOWN = 1_000
 class Engine(Protocol):
     """Runs one job. Raises UserError, TransientError and SandboxError; everything else is in the report."""
 
-    def __call__(self, job: Job, *, recorder: Recorder, listener: Listener, cancel: Event, clone: CloneToken | None) -> Report:
-        """Reproduce; `clone` is what a private repository is cloned with."""
+    def __call__(
+        self, job: Job, *, recorder: Recorder, listener: Listener, cancel: Event, clone: CloneToken | None,
+        earlier: Report | None = None,
+    ) -> Report:  # fmt: skip
+        """Reproduce; `clone` is what a private repository is cloned with. `earlier` is the report of a reproduced run that the
+        proof goes on from: then BuildError and Stopped are raised too.
+        """
         ...
 
 

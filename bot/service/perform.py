@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from importlib import metadata
 from threading import Event
 
-from bot.errors import TransientError, UserError
+from bot.errors import BuildError, Stopped, TransientError, UserError
 from bot.models.attempt import Attempt
 from bot.models.delivery import Repository
+from bot.models.dialogue import Usage
 from bot.models.job import Job, Options
 from bot.models.report import Report
 from bot.models.run import NewRun, Run, RunState
@@ -17,7 +19,7 @@ from bot.render import links, sticky, words
 from bot.render import plan as plans
 from bot.render.requests import asked
 from bot.render.sanitize import prose, redact
-from bot.service import publish
+from bot.service import publish, reuse
 from bot.service.lease import kept
 from bot.service.narrator import Narrator
 from bot.service.office import Office, owner
@@ -92,12 +94,15 @@ def _worked(office: Office, run: Run, me: str, stop: Event) -> bool:
     if run.takes > office.house.takes and not run.cancelled_by:
         _fail(office, run, me, f"given up after {run.takes - 1} tries that ended without a result")
         return False
+    earlier = reuse.earlier(office.store, run, me) if not run.cancelled_by else None
+    if earlier is not None:
+        earlier = earlier.model_copy(update={"notes": tuple(note for note in earlier.notes if not note.endswith(_STANDS))})
     cancel, recorder = Event(), StoreRecorder(office.store, run.id, me)
     if run.cancelled_by:
         final = _unstarted(run.request.job, _cancelled(run.cancelled_by, recorder.count), office.store.attempts(run.id))
     else:
         with Narrator(office, run, me, recorder, cancel, stop) as narrator:
-            report = _engine(office, run, recorder, narrator, cancel)
+            report = _engine(office, run, recorder, narrator, cancel, earlier)
             broken_off = cancel.is_set()
         if narrator.lost:
             return False
@@ -139,11 +144,22 @@ def _spent(office: Office, run: Run, report: Report) -> None:
         office.store.note_cost(run.id, calls=used.calls, usd=used.usd, **tokens)
 
 
-def _engine(office: Office, run: Run, recorder: StoreRecorder, narrator: Narrator, cancel: Event) -> Report:
+def _engine(
+    office: Office, run: Run, recorder: StoreRecorder, narrator: Narrator, cancel: Event, earlier: Report | None
+) -> Report:
     job = run.request.job
     try:
         clone = _clone_token(office, run.request) if job.options.repo else None
-        return office.engine(job, recorder=recorder, listener=narrator, cancel=cancel, clone=clone)
+        work = partial(office.engine, job, recorder=recorder, listener=narrator, cancel=cancel, clone=clone)
+        if earlier is not None:
+            try:
+                # What models cost was counted with the run that asked them.
+                return work(earlier=earlier).model_copy(update={"cost": Usage()})
+            except Stopped:
+                return _unstarted(job, Cancelled(reason="stopped on request"))
+            except (UserError, BuildError) as error:
+                _log.info("run %s does not go on from an earlier one: %s", run.id, error)
+        return work()
     except UserError as error:
         return _unstarted(job, SetupFailed(reason=" ".join(filter(None, [str(error), error.fix]))))
 

@@ -5,20 +5,25 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 from time import monotonic, sleep, time
+from types import SimpleNamespace
 
 import pytest
 
-from bot.errors import TransientError
+from bot.errors import BuildError, Stopped, TransientError
 from bot.models.command import Choices, Command
 from bot.models.delivery import Delivery, Repository
+from bot.models.dialogue import Usage
 from bot.models.issue import Issue
 from bot.models.job import PROOFS
+from bot.models.plan import Reconstruction
 from bot.models.run import RunState
+from bot.pipeline import later
 from bot.pipeline import run as pipeline
 from bot.ports import Ports
-from bot.service import reaping
+from bot.service import reaping, reuse
 from bot.service.app import Service
 from bot.service.office import House, Office
+from bot.service.perform import _STANDS
 from bot.service.ports import Hook, Target, Task, Throttled
 from bot.service.recording import StoreRecorder
 from bot.testing import FakeBuilder, FakeGitHub, FrozenClock, InlineQueue, MemoryStore, ScriptedModel
@@ -49,7 +54,7 @@ class App:
         self.store = MemoryStore(clock=lambda: time() + self.ahead, write_gap_s=0, notify_gap_s=0)
         self.queue = InlineQueue()
         self.program, self.worked, self.clones, self.builder = program, [], [], FakeBuilder
-        self.model = None
+        self.model, self.earlier = None, []
         self.house = House(**{"public_url": "https://reprise.example", "beat_s": 0.02, "lease_s": 5.0, **house})
         self.service = self.another()
         self.guids = 0
@@ -64,12 +69,13 @@ class App:
         """Another worker over the same store and queue."""
         return Service(Office(self.store, self.queue, self.hub, self._engine, self.house))
 
-    def _engine(self, job, *, recorder, listener, cancel, clone):
+    def _engine(self, job, *, recorder, listener, cancel, clone, earlier=None):
         self.worked.append(job)
+        self.earlier.append(earlier)
         self.clones.append(clone)
         clock = FrozenClock(step=0.1)
         ports = Ports(FakeSandbox(self.program), self.builder(), recorder, clock, listener, cancel, model=self.model)
-        return pipeline(job, ports)
+        return pipeline(job, ports) if earlier is None else later.go_on(earlier, job, ports)
 
     def deliver(self, trigger="opened", *commands, sender="reporter", body=BODY, title="fit fails", number=3, **more):
         self.guids += 1
@@ -310,6 +316,56 @@ def test_a_proof_that_is_asked_for_is_the_only_one_and_has_more_time(proof):
     assert f"Asked for by `max` as `/reproduce {proof}`" in app.ours()[0]
 
 
+def test_a_proof_goes_on_from_a_run_that_was_reproduced_and_the_comment_keeps_what_was_proven():
+    seen = []
+    app = Versions(lambda spec: seen.append(spec.env["LIB"]), "defaults: {proofs: [control, bisect]}")
+    app.deliver()
+    first, ran = app.report(), len(seen)
+    app.deliver("comment", command("minimize"), sender="max")
+    second = app.report()
+    assert second.verdict == first.verdict
+    assert (second.bisection, second.control_spec) == (first.bisection, first.control_spec)
+    assert (first.reduced, second.reduced is None) == (None, False)
+    assert second.attempts[: len(first.attempts)] == first.attempts
+    assert [attempt.purpose for attempt in second.attempts[len(first.attempts) :]] == ["minimize"] * (
+        len(second.attempts) - len(first.attempts)
+    )
+    assert ran == len(first.attempts), "nothing but what was counted was run"
+    newer, older = app.runs()
+    assert app.store.attempts(newer.id) == second.attempts
+    assert [app.store.log(newer.id, each) for each in (1, 2)] == [app.store.log(older.id, each) for each in (1, 2)]
+    assert "1.20" in app.ours()[0]
+
+
+@pytest.mark.parametrize(
+    "more", [{"choices": {"seed": 4}}, {"body": "lib 1.18 fails, see there.\n\n" + BODY}, {"verb": "reproduce"}]
+)
+def test_a_proof_of_something_else_goes_on_from_nothing(more):
+    app = Versions(config="defaults: {proofs: [control]}")
+    app.deliver()
+    asked = command(more.pop("verb", "minimize"), **more.pop("choices", {}))
+    app.deliver("comment", asked, sender="max", **more)
+    assert app.earlier == [None, None]
+    assert [each.purpose for each in app.report().attempts[:3]] == ["search", "confirm", "confirm"]
+    assert (app.report().reduced is None) == (asked.verb == "reproduce")
+
+
+def test_an_approved_proof_does_not_go_on_from_the_program_of_a_model():
+    app = Versions(config="defaults: {proofs: []}")
+    app.deliver()
+    app.deliver("comment", command("minimize"), sender="passer-by")
+    waiting, first = app.runs()
+    asked = waiting.model_copy(update={"created_at": datetime.now(UTC)})
+    assert "model" in asked.request.job.options.without
+    assert reuse.earlier(app.store, asked, "nobody") is None, "who holds no lease takes nothing over"
+    app.deliver("comment", command("approve", asked.request.plan[:12]), sender="max")
+    assert app.earlier == [None, app.store.report(first.id)]
+    app.store._runs[app.runs()[0].id].report = app.report().model_copy(update={"reconstruction": Reconstruction()})
+    app.deliver("comment", command("minimize"), sender="passer-by")
+    app.deliver("comment", command("approve", app.runs()[0].request.plan[:12]), sender="max")
+    assert app.earlier[-1] is None
+
+
 @pytest.mark.parametrize("sender", ["reporter", "passer-by"])
 def test_a_proof_takes_write_permission_or_an_approval_of_just_that(sender):
     app = Versions()
@@ -334,7 +390,7 @@ UNCHECKABLE = {
 
 
 def test_what_a_model_cost_is_counted_once_and_held_against_the_day():
-    app = App(daily_usd=0.3)
+    app = App(daily_usd=0.3, beat_s=60.0)
     app.model = ScriptedModel(lambda _: UNCHECKABLE, usd=0.25)
     app.hub.lose_answer(TransientError("connection reset"), "create_comment")
     app.deliver(body="lib 1.0 does not fit, it fails with an error.")
@@ -575,6 +631,68 @@ def test_cancel_while_the_second_worker_goes_on_with_a_proof():
     assert len(app.report().attempts) >= kept
 
 
+def test_what_a_proof_went_on_from_is_there_for_the_next_worker_and_is_not_counted_twice():
+    there = Elsewhere()
+    app = Versions(there, "defaults: {proofs: []}")
+    app.deliver()
+    (first,) = app.runs()
+    costly = app.report().model_copy(
+        update={"cost": Usage(calls=1, usd=0.25), "notes": ("stopped by hubot: " + _STANDS, "a note")}
+    )
+    app.store._runs[first.id].report = costly
+    kept = app.queue.offer
+    app.queue.offer = lambda task, delay_s=0.0: kept(task, delay_s) if task.kind == "delivery" else None
+    app.deliver("comment", command("bisect"), sender="max")
+    app.queue.offer = kept
+    thread, stop = working(app, Task(kind="run", id=app.runs()[0].id))
+    assert there.began.wait(5)
+    stop.set()
+    sleep(0.2)
+    there.go_on.set()
+    thread.join(5)
+    assert app.runs()[0].state is RunState.QUEUED
+    ran, had = len(there.seen), len(app.store.attempts(app.runs()[0].id))
+    app.queue.drain(app.another().handle)
+    found = app.report()
+    assert (found.bisection.first_fixed.at, found.verdict.control.type) == ("1.20", "fixed-version")
+    assert found.attempts[:3] == costly.attempts
+    assert len(there.seen) - ran == len(found.attempts) - had
+    assert found.notes[0] == "a note"
+    assert app.store.usage(NOW - timedelta(days=9999)).usd == 0, "models cost nothing here"
+
+
+def test_cancel_before_a_proof_has_begun_takes_no_verdict_away():
+    app = Versions(config="defaults: {proofs: []}")
+    app.deliver()
+
+    def stops(spec, *, cancel=None):
+        app.store.cancel("max", run=app.runs()[0].id)
+        until(cancel.is_set)
+        raise Stopped("the build was cancelled")
+
+    app.builder = lambda: SimpleNamespace(build=stops)
+    app.deliver("comment", command("bisect"), sender="max")
+    assert [run.verdict for run in app.runs()] == ["cancelled", "reproduced"]
+    assert "**Reproduced" in app.ours()[0]
+    assert app.hub.issue("acme/lib", 3).labels == ["reprise: reproduced"]
+
+
+def test_a_proof_of_an_environment_that_is_no_more_begins_anew():
+    app = Versions(config="defaults: {proofs: []}")
+    app.deliver()
+    left = [True]
+
+    def gone_once(spec):
+        if left.pop() if left else False:
+            raise BuildError("the index has it no more")
+        return resolved(spec)
+
+    app.builder = lambda: FakeBuilder(on_build=gone_once, released={"lib": released(40)})
+    app.deliver("comment", command("bisect"), sender="max")
+    assert [each is not None for each in app.earlier] == [False, True, False]
+    assert app.report().bisection.first_fixed.at == "1.20"
+
+
 def test_a_worker_that_lost_its_lease_in_a_proof_reports_nothing():
     app, there, thread, _ = in_a_proof(beat_s=3600.0)
     (run,) = app.runs()
@@ -602,7 +720,7 @@ def test_the_end_of_a_runs_time_in_a_proof_leaves_the_verdict_and_says_so():
 
 
 def test_an_answer_lost_on_the_way_makes_no_second_comment():
-    app = App(unheard_s=0.0)
+    app = App(unheard_s=0.0, beat_s=60.0)
     app.hub.lose_answer(TransientError("connection reset"), "create_comment")
     app.deliver()
     assert app.runs()[0].state is RunState.REPORTED
@@ -613,7 +731,7 @@ def test_an_answer_lost_on_the_way_makes_no_second_comment():
 
 
 def test_github_asking_to_wait_defers_the_telling():
-    app = App()
+    app = App(beat_s=60.0)
     app.hub.fail(Throttled("secondary limit", 60.0), "create_comment")
     app.deliver()
     assert (app.runs()[0].state, app.ours()) == (RunState.REPORTED, [])

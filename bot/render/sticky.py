@@ -24,6 +24,7 @@ STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
 )
 """What a reader sees of the stages."""
 
+_PROOFS = {"control": "control", "bisect": "bisection", "minimize": "minimising"}
 _UNSAFE = re.compile(r"[^A-Za-z0-9:._]+")
 _NEXT = {
     "not_reproduced": "Another version can be asked for: `/reproduce torch=2.1.0`.",
@@ -81,9 +82,11 @@ def step(stage: str) -> int:
 
 
 def present(run: Run) -> str:
-    """What goes on, without the name of the stage before it; "" when that is all it says."""
+    """What goes on, without the name of the stage before it; "" when that is all it says. Of a proof it says which."""
     text = run.progress.removeprefix(f"{run.stage}:").strip()
-    return "" if text == run.stage else text
+    text = "" if text == run.stage else text
+    proof = _PROOFS.get(run.stage, "")
+    return text if text.startswith(proof) else f"{proof}: {text}" if text else proof
 
 
 def final(

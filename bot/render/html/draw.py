@@ -15,7 +15,7 @@ from bot.models.bisect import Bisection, Outcome, Probe
 from bot.models.reduced import Reduced
 from bot.render import proof
 from bot.render.details import MATCHES
-from bot.render.html.plot import MARKS, WIDTH
+from bot.render.html.plot import LEAST, MARKS, WIDTH
 from bot.render.sanitize import clip
 from bot.render.strip import boundaries
 
@@ -28,9 +28,9 @@ AS: dict[Outcome, Match] = {
 }
 """The mark of each outcome, as runs of the program have them."""
 
-_STEP, _SIDE, _LINE, _LABELS, _GAP = 46, 40, 58, 30, 9
-_CHARACTER, _STRONG = 6.8, 7.6  # wide enough for what is mostly digits, in the label's font
-_NAME = 20
+_STEP, _SIDE, _LINE, _LABELS, _GAP = 36, 44, 58, 30, 9
+_CHARACTER, _STRONG = 7.7, 8.6  # pixels of a digit in a label, plain and strong
+_NAME, _ROWS = 20, 3
 
 
 def picture(
@@ -50,15 +50,24 @@ def bisection(found: Bisection) -> Markup:
         return Markup()
     step = min(60.0, max(float(_STEP), (WIDTH - 2 * _SIDE) / (len(probes) - 1)))
     at = [_SIDE + step * place for place in range(len(probes))]
-    width = at[-1] + _SIDE
+    width = max(at[-1] + _SIDE, LEAST)
     changes = _changes(found, at, width)
     marks = [_probe(each, x) for each, x in zip(probes, at, strict=True)]
-    parts = [*_stretches(probes, at), *changes, *marks, *_names(found, at, width)]
+    names, rows = _names(found, at, width)
+    parts = [*_stretches(probes, at), *changes, *marks, *names]
     title = f"{proof.subject(found)}, {len(probes)} {found.over} tried"
     said = "; ".join(f"{proof.short(each.at)} {proof.OUTCOMES[each.outcome]}" for each in probes)
     where = proof.bisection_line(found)
     top = 0 if changes else _LINE - 14  # without a word above it, the line is the first to be seen
-    return picture("bisection", width, _LINE + 82 - top, title, f"{where}. {said}." if where else f"{said}.", parts, top=top)
+    return picture(
+        "bisection",
+        width,
+        _LINE + 22 + _LABELS * rows - top,
+        title,
+        f"{where}. {said}." if where else f"{said}.",
+        parts,
+        top=top,
+    )
 
 
 def _stretches(probes: Sequence[Probe], at: list[float]) -> list[Markup]:
@@ -106,28 +115,31 @@ def _probe(probe: Probe, x: float) -> Markup:
     )
 
 
-def _names(found: Bisection, at: list[float], width: float) -> list[Markup]:
-    """Version and date under the marks: the sides of boundaries and the ends first, others where there is room in two rows."""
+def _names(found: Bisection, at: list[float], width: float) -> tuple[list[Markup], int]:
+    """Version and date under the marks, and in how many rows: the sides of boundaries and the ends first, others where there is
+    room.
+    """
     sides = (found.first_bad, found.first_fixed, found.last_good, found.last_bad)
     first = [point.at for point in sides if point is not None] + [found.bad, found.probes[0].at, found.probes[-1].at]
     order = sorted(range(len(at)), key=lambda place: _rank(first, found.probes[place].at))
     taken: list[tuple[int, float, float]] = []
-    parts = []
+    leaders, texts = [], []
     for place in order:
         probe = found.probes[place]
+        chosen = probe.at in first[:-2]
         name, date = _name(probe.at), proof.day(probe)
-        half = max(len(name), len(date)) * _CHARACTER / 2 + 3
+        half = max(len(name) * (_STRONG if chosen else _CHARACTER), len(date) * _CHARACTER) / 2 + 3
         x = min(max(at[place], half), width - half)
-        row = next((row for row in (0, 1) if all(r != row or x + half < a or x - half > b for r, a, b in taken)), None)
+        row = next((row for row in range(_ROWS) if all(r != row or x + half < a or x - half > b for r, a, b in taken)), None)
         if row is None:
             continue
         taken.append((row, x - half, x + half))
         y = _LINE + 27 + _LABELS * row
-        leader = Markup('<path class="rule" d="M{x:.1f} {}V{}"/>').format(_LINE + 11, y - 11, x=at[place])
-        strong = " strong" if probe.at in first[:-3] or probe.at == found.bad else ""
+        leaders.append(Markup('<path class="rule" d="M{x:.1f} {}V{}"/>').format(_LINE + 11, y - 11, x=at[place]))
+        strong = " strong" if chosen else ""
         text = Markup('<text class="under{}" x="{x:.1f}" y="{}">{}</text><text class="under" x="{x:.1f}" y="{}">{}</text>')
-        parts += [leader, text.format(strong, y, name, y + 13, date, x=x)]
-    return parts
+        texts.append(text.format(strong, y, name, y + 13, date, x=x))
+    return [*leaders, *texts], 1 + max(row for row, _, _ in taken)
 
 
 def _rank(first: list[str], name: str) -> int:
@@ -135,7 +147,8 @@ def _rank(first: list[str], name: str) -> int:
 
 
 def _name(name: str) -> str:
-    return clip(proof.short(name), _NAME)
+    short = proof.short(name)
+    return clip(short if short == name else short[:7], _NAME)
 
 
 def pairs(failing: Sequence[Attempt], control: Sequence[Attempt], what: str) -> Markup:

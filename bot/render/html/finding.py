@@ -37,7 +37,7 @@ def of(report: Report) -> dict[str, Any]:
         "title": words.TITLES[report.verdict.kind],
         "tone": report.verdict.kind,
         "report": True,
-        "said": tuple(filter(None, [words.standing(report), shortened(words.reason(report))])),
+        "said": tuple(_said(report)),
         "asked_items": _asked(report),
         "comparison": tuple(_comparison(row) for row in report.comparison),
         "counts": tuple((what, shortened(value)) for what, value in _signature(report)),
@@ -53,6 +53,12 @@ def of(report: Report) -> dict[str, Any]:
         **_program(report),
         **_environment(report),
     }
+
+
+def _said(report: Report) -> list[str]:
+    where = proof.where_line(report.bisection)
+    told = [words.standing(report), words.reason(report), f"{where}." if where else ""]
+    return [shortened(each) for each in told if each]
 
 
 def _figures(report: Report) -> dict[str, Any]:

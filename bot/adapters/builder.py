@@ -149,10 +149,11 @@ class _Job:
             self.spec, self.owner._settings.folders, tuple(self.found), self._reachable, self.owner.default_torch
         )
         draft = self._first()
-        tried: list[Draft] = []
+        tried, causes = list[Draft](), dict[str, str]()
         while True:
             tried.append(draft)
             pins, error = self._resolved(draft)
+            causes[draft.minor] = error
             if pins is not None:
                 completed = drafting.completed(draft, pins)
                 if completed is None:
@@ -161,7 +162,10 @@ class _Job:
                 continue
             following = ladder.next_draft(draft, error, self._world(), tried) if len(tried) < _TRIES else None
             if following is None:
-                raise BuildError(f"No environment meets the report: {complaints.first_cause(error)}", tuple(self.steps))
+                # Other Pythons fail for reasons of their own: what the one that was asked for could not do is the cause.
+                raise BuildError(
+                    f"No environment meets the report: {complaints.first_cause(causes[tried[0].minor])}", tuple(self.steps)
+                )
             draft = following
         return self._installed(draft, pins)
 

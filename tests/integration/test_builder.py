@@ -107,6 +107,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Index, Path]:
     index.wheel("beta", "0.2", "2024-04-01")
     index.wheel("needs-new", "1.0", "2024-01-01", requires=("newer>=2",))
     index.wheel("newer", "2.0", "2025-01-01")
+    index.wheel("tied", "1.0", "2024-01-01", requires=("newer>=99",), tag=f"cp{HOST.replace('.', '')}-none-any")
     index.wheel("elsewhere", "1.0", "2024-01-01", tag="cp399-none-any")
     index.source("gamma", "3.1", "2024-01-01")
     index.wheel("setuptools", "80.0", "2025-01-01")
@@ -186,6 +187,11 @@ def test_a_guessed_name_that_no_index_has_is_left_out(builder: UvBuilder) -> Non
     with pytest.raises(BuildError, match="no-such-thing") as failure:
         builder.build(spec(wanted("no-such-thing", "==1", Rung.OPTION)))
     assert failure.value.steps
+
+
+def test_the_cause_is_that_of_the_python_that_was_asked_for(builder: UvBuilder) -> None:
+    with pytest.raises(BuildError, match="newer"):
+        builder.build(spec(wanted("tied", "==1.0", Rung.OPTION)))
 
 
 def test_a_dependency_newer_than_the_report_is_let_in(builder: UvBuilder) -> None:

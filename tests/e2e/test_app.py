@@ -236,6 +236,7 @@ def test_a_verdict_is_followed_by_its_control_the_releases_and_a_smaller_program
     whole.until(lambda: any(asked in text and "**Reproduced" in text for text in whole.ours(number, name)), asked, 300)
     (body,) = whole.ours(number, name)
     assert "introduced in 4.6.0 (2023-05-23), fixed in 4.6.1 (2023-05-24)" in body
+    assert "control (typing-extensions 4.5.0" in body, "what was proven before is still shown"
     assert whole.hub.state.repository(name).issues[number].labels == ["reprise: reproduced"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -18,6 +19,7 @@ from bot.pipeline.twins import Refused
 from bot.rules import odds, releases
 from bot.rules.bisecting import Edge, Seen, bracket, following
 from bot.rules.odds import Tally
+from bot.rules.packages import imports
 from bot.rules.statistics import SequentialTest
 
 _SEEN: dict[Outcome, Seen] = {"fails": "bad", "passes": "good"}
@@ -25,6 +27,7 @@ _FRESH = {"confirm", "control", "bisect"}
 _MOST_RUNS = 80
 """At one place, before it is left undecided."""
 
+_LACKING = re.compile(r"\b(?:module|cannot import name '\w+' from) '(?P<module>\w+)[\w.]*'")
 _SAME = 3
 """So many releases of which only the failing one can be had, and it is left at that."""
 
@@ -167,7 +170,7 @@ class Hunt:
 
     def risk_taken(self) -> float:
         """The bound on the chance that any settled probe is wrong."""
-        settled = sum(at != self.bad and seen != "skip" for at in self._visits if (seen := self._settled(at)) is not None)
+        settled = sum(at != self.bad and self._settled(at) in {"bad", "good"} for at in self._visits)
         return min(self.risk, settled * self.risk / odds.branches(len(self.places)))
 
     def _test(self, at: int) -> SequentialTest:
@@ -184,7 +187,14 @@ class Hunt:
         if outcome in _SEEN:
             return _SEEN[outcome]
         capped = visit.tally.runs + visit.tally.others >= _MOST_RUNS
+        if outcome == "untestable" and self._lacks(visit):
+            return "lacks"
         return "skip" if capped or outcome in {"untestable", "uninstallable"} else None
+
+    def _lacks(self, visit: _Visit) -> bool:
+        """Whether the program broke because the release does not have what it asks of it: other companions change nothing."""
+        named = _LACKING.search(visit.why)
+        return named is not None and imports.distribution(named["module"]) == self.package
 
     def _earlier(self, built: Environment, purposes: Collection[str]) -> Tally:
         """The runs for these purposes that were made of this very program in this very environment."""
@@ -224,7 +234,7 @@ class Hunt:
             self.desk.say("bisect", f"bisect: {self._short(at)}: building", *self._progress(at))
             self._enter(at, visit, 0)
         self._settle(at, visit)
-        if self.outcome(at) == "untestable" and self._enter(at, visit, visit.way + 1):
+        if self.outcome(at) == "untestable" and not self._lacks(visit) and self._enter(at, visit, visit.way + 1):
             self._settle(at, visit)
         tally, outcome = visit.tally, self.outcome(at)
         counted = f" ({tally.failures} of {tally.runs})" if outcome in _SEEN else ""

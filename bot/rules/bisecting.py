@@ -1,7 +1,8 @@
 """Which release or commit to try next, and where the search ends: pure, and decided anew from all outcomes known so far.
 
 Places are counted as steps away from one that is known to fail: 0 is that one, `size` the farthest. "Skip" is a place where
-nothing can be told, as in `git bisect skip`.
+nothing can be told, as in `git bisect skip`; "lacks" one that does not have what the program uses, as
+those farther out will not have it either.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Seen = Literal["bad", "good", "skip"]
+Seen = Literal["bad", "good", "skip", "lacks"]
 
 _DETOURS = 2  # places beyond a skipped one that are still tried before all beyond is taken to be like it
 _MOST_SKIPS = 8  # in one open interval, before it is left open
@@ -67,7 +68,8 @@ def _outward(edge: Edge, size: int, known: Mapping[int, Seen]) -> int | Edge:
     if not skips:
         return min(1 << edge.bad.bit_length(), size)
     detours = (skips[-1] + 1, min(2 * skips[-1], size))
-    if len(skips) <= _DETOURS and (beyond := detours[len(skips) - 1]) <= size and beyond not in known:
+    most = _DETOURS if all(known[at] == "skip" for at in skips) else 1  # a release can lack something by mistake
+    if len(skips) <= most and (beyond := detours[len(skips) - 1]) <= size and beyond not in known:
         return beyond
     # Everything farther out is taken to be beyond testing: what is left is where that begins.
     untried = range(edge.bad + 1, skips[0])

@@ -28,7 +28,7 @@ def test_the_first_good_one_is_found_wherever_it_is(bad, good, hinted):
     assert len(known) <= 2 * math.ceil(math.log2(bad + 2)) + 2 + (math.ceil(math.log2(bad + good + 1)) if hinted else 0)
 
 
-@given(st.lists(st.sampled_from(["bad", "good", "skip"]), max_size=60), st.sets(st.integers(1, 60), max_size=3))
+@given(st.lists(st.sampled_from(["bad", "good", "skip", "lacks"]), max_size=60), st.sets(st.integers(1, 60), max_size=3))
 def test_any_history_ends_and_what_is_said_is_true_of_it(truth, hints):
     edge, known = search(truth, tuple(hints))
     assert edge.bad == 0 or truth[edge.bad - 1] == "bad"
@@ -55,6 +55,14 @@ def test_when_all_older_ones_cannot_be_tested_the_search_finds_where_that_begins
     assert len(known) < 16
     edge, _ = search(["bad"] * 4 + ["good"] * 2 + ["skip"] * 90)
     assert (edge.bad, edge.good) == (4, 5)
+
+
+def test_what_lacks_something_is_not_gone_far_beyond():
+    edge, known = search(["bad"] * 9 + ["lacks"] * 90)
+    assert (edge.bad, edge.good, edge.wall) == (9, None, True)
+    assert max(known) == 17, "the neighbour of the one that the steps came to"
+    edge, _ = search(["bad"] * 3 + ["lacks"] + ["good"] * 5)
+    assert (edge.bad, edge.good) == (3, 5), "a single release can lack it by mistake"
 
 
 def test_a_single_gap_is_stepped_over():

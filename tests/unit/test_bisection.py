@@ -98,6 +98,16 @@ def test_another_release_in_its_place_is_not_taken_for_it():
     assert [(each.at, each.why) for each in found.skipped] == [("1.4", "1.5 would be installed in its place")]
 
 
+@pytest.mark.parametrize(("module", "ways"), [("lib.core", 1), ("dep", 2)])
+def test_a_release_that_lacks_what_the_program_uses_is_not_built_in_another_way(module, ways):
+    other = raised("AttributeError", f"module '{module}' has no attribute 'fit'")
+    world = World(broken(2, 30, {2: other, 3: other}), released(20), bad="1.9")
+    found = world.releases()
+    assert {each.at for each in found.skipped} == {"1.2", "1.3"}
+    tried = {spec.model_dump_json() for spec in world.builder.built if spec.requirements[0].specifier == "==1.3"}
+    assert len(tried) == ways
+
+
 def test_where_only_the_failing_release_can_be_had_it_is_left_at_that():
     def build(spec):
         only = Requirement(name="lib", specifier="==1.9", rung=Rung.NEIGHBOUR, reason="")

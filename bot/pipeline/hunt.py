@@ -194,7 +194,7 @@ class Hunt:
     def _lacks(self, visit: _Visit) -> bool:
         """Whether the program broke because the release does not have what it asks of it: other companions change nothing."""
         named = _LACKING.search(visit.why)
-        return named is not None and imports.distribution(named["module"]) == self.package
+        return named is not None and self.package in {imports.distribution(named["module"]), imports.normalise(named["module"])}
 
     def _earlier(self, built: Environment, purposes: Collection[str]) -> Tally:
         """The runs for these purposes that were made of this very program in this very environment."""

@@ -53,7 +53,7 @@ def terminal(
         legacy_windows=False,
     )
     for part in _parts(report, run, min(console.width, 100), ascii_only=ascii_only):
-        # A command that is broken over lines cannot be copied.
+        # A command or an address that is broken over lines cannot be copied.
         console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap is True)
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
     return text.translate(_PLAIN).encode(encoding, "replace").decode(encoding) if ascii_only else text
@@ -93,7 +93,7 @@ def _proof(report: Report, width: int, *, ascii_only: bool) -> list[RenderableTy
     if found is not None and (line := proof.where_line(found)):
         parts.append(Text(one_line(line) + "."))
         parts += _strip(found, width - 2, ascii_only=ascii_only)
-        parts += [Text(f"What changed: {found.changelog}")] if links.elsewhere(found.changelog) else []
+        parts += [Text(f"What changed: {found.changelog}", no_wrap=True)] if links.elsewhere(found.changelog) else []
     notes += (*proof.sureness(found), *proof.skipped(found, _SKIPPED)) if found is not None else ()
     parts += [Padding(Text("- " + clip(one_line(note), _CELL)), (0, 0, 0, 2)) for note in notes]
     return [Text(), *parts] if parts else []

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from bot.models.report import Report
 from bot.render.comment import comment
 from bot.render.folds import LIMIT, size
+from bot.render.terminal import terminal
 from tests.corpus.hostile.corpus import Hostile, load
 from tests.corpus.hostile.reader import LIVE, alive, read
 
@@ -164,6 +165,12 @@ def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
         body = comment(poisoned(name, hostile.text), run=hostile.text[:200])
         assert time.process_time() - started < 30
         checked(body)
+
+
+@pytest.mark.parametrize("hostile", SHORT, ids=lambda each: each.id)
+def test_a_hostile_text_in_a_terminal_controls_nothing(hostile: Hostile) -> None:
+    text = terminal(poisoned("reproduced-with-proof", hostile.text), run="runs/x")
+    assert not [char for char in text if unicodedata.category(char) in {"Cc", "Cf", "Cs"} and char != "\n"]
 
 
 @settings(max_examples=120, deadline=None, phases=FOUND, suppress_health_check=[HealthCheck.too_slow])

@@ -29,8 +29,18 @@ def at_release(spec: EnvironmentSpec, built: Environment, package: str, release:
     fixed = near.model_copy(update={"constraints": (*_as_built(near, built), *_others(near, built))})
     if release.uploaded_at is None:
         return (fixed,)
-    free = near.model_copy(update={"exclude_newer": _day(spec.exclude_newer, release.uploaded_at), "constraints": ()})
+    day, loose = _day(spec.exclude_newer, release.uploaded_at), tuple(_loose(each, package) for each in near.requirements)
+    free = near.model_copy(update={"exclude_newer": day, "requirements": loose, "constraints": ()})
     return fixed, free
+
+
+def _loose(each: Requirement, package: str) -> Requirement:
+    """A requirement at whatever version fits, for what the report only happens to have beside the package; what was asked for
+    by option stays, as does what moves along.
+    """
+    if each.name == package or each.rung is Rung.OPTION or each.name in companions.TORCH_FAMILY:
+        return each
+    return each.model_copy(update={"specifier": "", "reason": "of the day of what is compared"})
 
 
 def _requirement(spec: EnvironmentSpec, package: str, version: str) -> Requirement:

@@ -19,6 +19,8 @@ from bot.rules.statistics import SequentialTest
 from bot.testing import FakeCommits
 from tests.unit.versioned import BODY, DAY, DECOY, FAILS, OK, OTHER, World, broken, built, history, number, raised, released
 
+BESIDE = raised("AttributeError", "module 'dep' has no attribute 'float'")
+
 
 def name(point):
     return point.at if point is not None else None
@@ -325,13 +327,26 @@ def of_one_day(spec):
 def test_what_breaks_beside_the_packages_of_today_is_tried_beside_those_of_its_day():
     world = World(broken(5, 30), released(20), bad="1.11", build=of_one_day)
     world.sandbox.program = lambda spec: (
-        OTHER if spec.env["DEP"] == "2.0" and number(spec.env["LIB"]) < 9 else broken(5, 30)(spec.env["LIB"])
+        BESIDE if spec.env["DEP"] == "2.0" and number(spec.env["LIB"]) < 9 else broken(5, 30)(spec.env["LIB"])
     )
     found = world.releases()
     assert (found.first_bad.at, found.skipped) == ("1.5", ())
     assert {each.at for each in found.probes if each.moved} == {each.at for each in found.probes if number(each.at) < 9}
     controlled = control(world.desk, world.script, world.spec, world.built, world.desk.bug, bisected=found)
     assert (controlled.control.what, controlled.control.moved) == ("lib 1.4", ("dep 2.0 → 1.0",))
+
+
+def test_what_the_report_only_has_beside_the_package_is_of_the_day_too_unless_it_was_asked_for():
+    world = World(broken(5, 30), released(20), bad="1.11")
+    beside = [
+        Requirement(name=name, specifier="==2.4", rung=rung, reason="")
+        for name, rung in (("dep", Rung.ISSUE), ("opt", Rung.OPTION))
+    ]
+    spec = world.spec.model_copy(update={"requirements": (*world.spec.requirements, *beside)})
+    near, day = twins.at_release(spec, world.desk.build(spec), "lib", released(20)[4])
+    assert [(each.name, each.specifier) for each in near.requirements] == [("lib", "==1.4"), ("dep", "==2.4"), ("opt", "==2.4")]
+    assert [(each.name, each.specifier) for each in day.requirements] == [("lib", "==1.4"), ("dep", ""), ("opt", "==2.4")]
+    assert day.exclude_newer < near.exclude_newer
 
 
 def test_a_package_that_was_only_drawn_is_asked_for():

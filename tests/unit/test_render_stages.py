@@ -22,6 +22,7 @@ from tests.corpus.hostile.corpus import Hostile, load
 from tests.corpus.hostile.reader import alive, read
 from tests.golden.stages import PAGE, REPORTS, draft, run, stages
 from tests.unit.test_hostile_outgoing import unlinked
+from tests.unit.versioned import World, broken, released
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "stages"
 STAGES = dict(stages())
@@ -176,6 +177,35 @@ def test_stages_tick_in_order() -> None:
     ]
     assert ticks == sorted(ticks)
     assert (ticks[0], ticks[-1]) == (0, len(sticky.STEPS) - 1)
+
+
+def test_what_a_proof_has_built_sends_nobody_back_to_the_beginning() -> None:
+    world = World(broken(17, 19), released(40), bad="1.18")
+    world.desk.ports.listener.heard.clear()
+    with world.desk.stage("bisect", "bisect: lib"):
+        world.releases()
+    heard = world.desk.ports.listener.heard
+    assert {each.text for each in heard} >= {"building the environment", "bisect: 1.19: fails (2 of 2)"}
+    assert {sticky.step(each.stage) for each in heard} == {sticky.step("bisect")}
+    world.desk.say("environment", "afterwards")
+    assert heard[-1].stage == "environment"
+    assert world.desk.seconds.keys() >= {"bisect", "environment"}, "where the time went is kept apart"
+
+
+@pytest.mark.parametrize(
+    ("stage", "progress", "words"),
+    [
+        ("bisect", "bisect: 0.3.3: fails", "bisection: 0.3.3: fails"),
+        ("bisect", "bisect: building the environment", "bisection: building the environment"),
+        ("control", "control: control", "control"),
+        ("minimize", "minimize: minimising: 32 \u2192 9 lines", "minimising: 32 \u2192 9 lines"),
+        ("minimize", "minimize", "minimising"),
+        ("search", "search: trying block 1", "trying block 1"),
+        ("search", "search: search", ""),
+    ],
+)
+def test_of_a_proof_it_says_which(stage: str, progress: str, words: str) -> None:
+    assert sticky.present(run(stage=stage, progress=progress)) == words
 
 
 @pytest.mark.parametrize(

@@ -96,6 +96,13 @@ def _holds(probes: list[Probe], *, good: bool) -> bool | None:
     return outcomes == {"passes"} if good else "fails" in outcomes
 
 
+def borne_out(bug: BugReport, known: Iterable[Claim], built: Environment) -> tuple[str, ...]:
+    """The installed packages of which the report names a version that works, where a run has shown that it does."""
+    true = {claim.text for claim in known if claim.holds}
+    names = (name_of(each, built) for each in bug.works_in if works(each) in true)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
 def shown(probe: Probe) -> str:
     """One probe in words."""
     if probe.outcome in {"passes", "fails"}:

@@ -110,7 +110,7 @@ class _Work:
 
     def _bisect(self, seconds: float) -> None:
         desk, began = self.desk, self.desk.ports.clock()
-        package = desk.job.options.package or self._under_test()
+        package = desk.job.options.package or self._at_fault()
         if not package:
             desk.notes.append("nothing was bisected: the report does not tell which package is at fault")
             return
@@ -123,10 +123,13 @@ class _Work:
         if self.verdict.control.type in _WEAK and left > 0 and (found.first_fixed or found.last_good):
             self._take(control(desk, self.script, self.spec, self.built, desk.bug, bisected=found, seconds=left))
 
-    def _under_test(self) -> str:
+    def _at_fault(self) -> str:
+        """The package under test, or another one of which the reporter's word that a version works was borne out by a run."""
         assert self.desk.bug is not None
         target = environment.under_test(self.spec, self.desk.bug, self.desk.job.issue)
-        return target.name if target is not None and self.built.version(target.name) else ""
+        ours = target.name if target is not None and self.built.version(target.name) else ""
+        told = claimed.borne_out(self.desk.bug, self.desk.claims, self.built)
+        return ours if not told or ours in told else told[0]
 
     def _take(self, found: Controlled) -> None:
         self.desk.notes.extend(note for note in found.notes if note not in self.desk.notes)

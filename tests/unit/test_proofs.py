@@ -5,12 +5,13 @@ import time
 import pytest
 
 from bot.errors import BuildError, Stopped, TransientError, UserError
+from bot.models.environment import Requirement, Rung
 from bot.models.job import PROOFS, Options
 from bot.models.verdict import Inconclusive
 from bot.pipeline import later, proofs
 from bot.pipeline.confirming import Found, confirm
 from bot.pipeline.reporting import report
-from tests.unit.versioned import FAILS, OK, World, broken, released
+from tests.unit.versioned import BODY, FAILS, OK, World, broken, built, number, released
 
 BROKEN = broken(17, 19)
 
@@ -43,6 +44,27 @@ def test_what_the_bisection_finds_is_a_control_where_nothing_else_was():
     world = World(broken(5, 39), released(40), bad="1.18")
     verdict = proved(world)
     assert (verdict.control.type, verdict.control.what) == ("last-good-version", "lib 1.4")
+
+
+@pytest.mark.parametrize(("breaks", "package"), [(9, "numpy"), (0, "lib")])
+def test_the_package_of_which_the_reporter_was_right_is_bisected(breaks, package):
+    """The repository is lib's; the report blames NumPy, which is borne out or not."""
+    body = f"{BODY}\nIt works with numpy 1.3.\n"
+    lines = {"numpy": released(20), "lib": released(40)}
+    world = World(lambda at: OK, body=body, bad="1.18")
+    world.builder.released = lines
+    dep = Requirement(name="numpy", specifier="==1.12", rung=Rung.ISSUE, reason="reported")
+    world.spec = world.spec.model_copy(update={"requirements": (*world.spec.requirements, dep)})
+    world.builder.on_build = with_dep
+    world.sandbox.program = lambda spec: FAILS if number(spec.env["DEP"]) >= breaks and number(spec.env["LIB"]) < 30 else OK
+    world.built = world.desk.build(world.spec)
+    proved(world)
+    assert world.desk.bisection.package == package
+
+
+def with_dep(spec):
+    given = built(spec)
+    return given.model_copy(update={"variables": {**given.variables, "DEP": given.version("numpy")}})
 
 
 def test_nothing_is_done_that_was_left_out():

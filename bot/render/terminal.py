@@ -21,7 +21,7 @@ from bot.render.strip import ASCII, MARKS, strip
 _COLOURS = {"reproduced": "bold red", "not_reproduced": "bold green"}
 _OUTCOMES: dict[Outcome, str] = {"fails": "red", "passes": "green"}
 _CELL = 300
-_SKIPPED = 2
+_SKIPPED, _NOTES = 2, 4
 _SIGNS = "\u2026\u2013\u00b7\u2192"
 _PLAIN = str.maketrans({"\u2026": "...", "\u2013": "-", "\u00b7": "-", "\u2192": "->"})
 
@@ -95,6 +95,7 @@ def _proof(report: Report, width: int, *, ascii_only: bool) -> list[RenderableTy
         parts += _strip(found, width - 2, ascii_only=ascii_only)
         parts += [Text(f"What changed: {found.changelog}", no_wrap=True)] if links.elsewhere(found.changelog) else []
     notes += (*proof.sureness(found), *proof.skipped(found, _SKIPPED)) if found is not None else ()
+    notes += report.notes[:_NOTES] if isinstance(verdict, Reproduced) else ()
     parts += [Padding(Text("- " + clip(one_line(note), _CELL)), (0, 0, 0, 2)) for note in notes]
     return [Text(), *parts] if parts else []
 

@@ -279,7 +279,7 @@ def minimize(
 
 @app.command()
 def flaky(
-    proof: Annotated[Literal["bisect"], typer.Option(help="What is done with the failure.")] = "bisect",
+    proof: Annotated[Literal["bisect", "minimize"], typer.Option(help="What is done with the failure.")] = "bisect",
     times: Annotated[int, typer.Option(min=1, help="Repetitions.", metavar="N")] = 10,
     rate: Annotated[float, typer.Option(min=0.05, max=1, help="How often the program fails.", metavar="P")] = 0.3,
     sandbox: _Sandbox = "process",
@@ -292,17 +292,33 @@ def flaky(
 
         from rich.console import Console
 
+        from bot.adapters.builder import UvBuilder
         from bot.bench import flaky_bisection as line
+        from bot.bench import flaky_minimising as smaller
         from sandbox.select import choose
 
-        console, rows = Console(stderr=True), list[line.Row]()
-        with tempfile.TemporaryDirectory(prefix="reprise-flaky-") as folder:
-            Path(folder).chmod(0o755)  # root's runs are given to another user, who must reach the environments in it
-            for row in line.bisect_flaky(times, Path(folder), choose(sandbox), rate=rate, seed=seed):
-                rows.append(row)
-                console.print(f"{proof} {row.seed}: {'right' if row.right else 'WRONG'} after {row.seconds:.0f} s")
-        typer.echo("\n".join(row.model_dump_json() for row in rows) if as_json else line.told(rows))
-        if sum(row.right for row in rows) < 0.9 * len(rows):
+        console, chosen = Console(stderr=True), choose(sandbox)
+
+        def tell(row: line.Row | smaller.Row) -> None:
+            console.print(f"{proof} {row.seed}: {'right' if row.right else 'WRONG'} after {row.seconds:.0f} s")
+
+        bisected, reduced = list[line.Row](), list[smaller.Row]()
+        if proof == "minimize":
+            built = smaller.environment(UvBuilder(load().cache_dir))
+            for each in smaller.minimise_flaky(times, chosen, built, rate=rate, seed=seed):
+                reduced.append(each)
+                tell(each)
+        else:
+            with tempfile.TemporaryDirectory(prefix="reprise-flaky-") as folder:
+                Path(folder).chmod(0o755)  # root's runs are given to another user, who must reach the environments in it
+                for row in line.bisect_flaky(times, Path(folder), chosen, rate=rate, seed=seed):
+                    bisected.append(row)
+                    tell(row)
+        table = smaller.told(reduced) if proof == "minimize" else line.told(bisected)
+        lines = [row.model_dump_json() for row in (*bisected, *reduced)]
+        right = [row.right for row in bisected] + [row.right for row in reduced]
+        typer.echo("\n".join(lines) if as_json else table)
+        if sum(right) < 0.9 * len(right):
             raise typer.Exit(OTHER)
 
 

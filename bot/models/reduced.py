@@ -28,7 +28,8 @@ class Reduced(Record):
     """What became of a program. `tests` counts the programs tried, `runs` the processes started for them and to confirm.
 
     `before` is the program as it was given and `script` the last confirmed one, the same when `ended` is "unseen". `seconds` is
-    wall time, `lines_before` and `lines_after` count those that are not blank.
+    wall time, `lines_before` and `lines_after` count those that are not blank. `confirmed` is whether the result had its last,
+    sequential test; without it, it was seen to fail in the runs that the way to it took.
     """
 
     before: Script
@@ -41,3 +42,4 @@ class Reduced(Record):
     history: tuple[Step, ...] = ()
     mode: Mode = "fork"
     ended: Ended = "complete"
+    confirmed: bool = True

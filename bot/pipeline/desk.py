@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event, Thread
@@ -146,16 +146,17 @@ class Desk:
         self.ports.recorder.attempt(attempt)
         return judgement
 
-    def left(self, purpose: str) -> Script | None:
-        """The last program that an earlier, killed process saw fail as reported in a run of this purpose; only what lies ahead
-        of the attempts so far counts.
+    def left(self, purpose: str, fits: Callable[[Attempt, Script], bool]) -> Script | None:
+        """The last program that an earlier, killed process saw fail as reported in a run of this purpose, of those that fit;
+        only what lies ahead of the attempts so far counts.
         """
-        recall, found, number = self.ports.recorder.recall, None, len(self.attempts) + 1
-        while (kept := recall(number)) is not None:
+        recorder, found, number = self.ports.recorder, None, len(self.attempts) + 1
+        while (kept := recorder.recall(number)) is not None:
             if kept.purpose == purpose and kept.judgement.match is Match.MET:
-                found = number
+                script = recorder.program(number)
+                found = script if script is not None and fits(kept, script) else found
             number += 1
-        return None if found is None else self.ports.recorder.program(found)
+        return found
 
     def execute(self, spec: RunSpec) -> RunResult:
         """Run anything in the sandbox."""

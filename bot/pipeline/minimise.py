@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bot.errors import Stopped
-from bot.models.attempt import Match, Script
+from bot.models.attempt import Attempt, Match, Script
 from bot.models.environment import Environment
 from bot.models.reduced import Ended, Mode, Reduced, Step
 from bot.models.signature import CrashSignature
@@ -27,20 +27,21 @@ from bot.rules.statistics import SequentialTest
 
 STAGE: Stage = "minimize"
 PURPOSE = "minimize"
+_FRESH = {"confirm", "control"}
 _AT_A_TIME: dict[Mode, int] = {"fork": 96, "fresh": 12, "single": 4}
-_MOST_RUNS = 60
+_MOST_RUNS, _SOME_RUNS = 60, 12
 _MOST_REJECTED = 4
 _SEEDS = 100_003
-_FINAL_S = 0.85
+_LAST, _MOST_LAST = 4, 0.5  # runs for which time is kept: the last confirmation, its control, the final test; and of the whole
+_SLACK_S = 1.0
 
-Keep = Callable[[Script], None]
 Control = Callable[[Script], bool]
 
 
 def confirmed_reference(desk: Desk, script: Script, environment: Environment) -> tuple[Reference, tuple[int, ...]] | None:
     """What the confirming runs of a script showed, with the seeds under which it failed; None when none of them did."""
     runs = [row for row in desk.attempts if row.script == script.digest and row.environment == environment.id]
-    fresh = [row for row in runs if row.purpose == "confirm"] or runs
+    fresh = [row for row in runs if row.purpose in _FRESH] or runs
     met = [row for row in fresh if row.judgement.match is Match.MET]
     if not met:
         return None
@@ -57,26 +58,23 @@ def minimise(
     *,
     seeds: tuple[int, ...] = (),
     control: Control | None = None,
-    keep: Keep | None = None,
-    start: Script | None = None,
     max_tests: int = 600,
     seconds: float = 300.0,
 ) -> Reduced:
     """The smallest program found that shows the same failure, confirmed by fresh runs.
 
     `seeds` are those under which the script failed, the first for every test. `control` says whether a program still passes
-    where it should; `keep` is told every program that is confirmed, and `start` is the last one it was told by a process that
-    was killed. Raises SandboxError.
+    where it should. What a killed process had confirmed is gone on from. Raises SandboxError.
     """
     shown = (desk.script, desk.environment)
-    trials = Trials(desk, environment, held, seeds or (desk.job.options.seed,))
-    work = _Work(desk, trials, script, control, keep, max_tests, seconds)
-    try:
-        ended = work.reduce(start)
-    except Stopped:
-        ended = "time" if desk.out_of_time else "stopped"
-    finally:
-        desk.script, desk.environment = shown
+    with Trials(desk, environment, held, seeds or (desk.job.options.seed,)) as trials:
+        work = _Work(desk, trials, script, control, max_tests, seconds)
+        try:
+            ended = work.reduce()
+        except Stopped:
+            ended = "time" if desk.out_of_time else "stopped"
+        finally:
+            desk.script, desk.environment = shown
     return work.outcome(ended)
 
 
@@ -88,7 +86,6 @@ class _Work:
     trials: Trials
     script: Script
     control: Control | None
-    keep: Keep | None
     max_tests: int
     max_seconds: float
     best: Script = field(init=False)
@@ -97,6 +94,7 @@ class _Work:
     confirming: int = 0
     rejected: int = 0
     timid: bool = False
+    sure: bool = True
     began: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -108,15 +106,46 @@ class _Work:
         held = self.trials.held
         self.timid = not isinstance(members_of(signature)[held.member], CrashSignature) or not (held.path or held.shapes)
 
-    def reduce(self, start: Script | None) -> Ended:
+    def reduce(self) -> Ended:
         """All passes, each confirmed; then the end result by the sequential test."""
         self._say("looking for the failure again")
-        if start is not None and self.trials.settle(start):
-            self.best = start
-        elif not self.trials.settle(self.script):
-            return "unseen"
+        self.trials.until = self.began + self.max_seconds - self._reserve()
+        left = self.desk.left(PURPOSE, self._fits)
+        if left is not None and self._kept(left) and self.trials.settle(left):
+            self._take(left)
+        elif not (self.trials.settle(self.script) or self._comes_and_goes()):
+            return "time" if self._limit() == "time" else "unseen"
         ended = self._passes()
         return ended if self._finally() else "unseen"
+
+    def _comes_and_goes(self) -> bool:
+        """Whether a failure that was there every time so far shows in some runs, and how often it does."""
+        test, failures = SequentialTest(), 0
+        if self.trials.held.rate < 1 or self._limit() is not None:
+            return False
+        for runs in range(1, _MOST_RUNS + 1):
+            judgement = self.desk.run(self.script, self.trials.environment, self._seed(runs), PURPOSE, "the program again")
+            failures += self.trials.holds(judgement, self.script)
+            self.confirming += 1
+            if (decision := test.decide(failures, runs)) != "undecided" and runs >= _SOME_RUNS:
+                self.trials.held = self.trials.held.model_copy(update={"rate": failures / runs})
+                return decision == "fails" and failures < runs and self.trials.settle(self.script)
+        return False
+
+    def _fits(self, kept: Attempt, script: Script) -> bool:
+        """Whether an attempt of a killed process shows the failure and no other (a control's run is in another environment)."""
+        return kept.environment == self.trials.environment.id and self.trials.holds(kept.judgement, script)
+
+    def _kept(self, script: Script) -> bool:
+        """Whether a program may be the result so far: it fails in fresh ordinary runs, and passes where it should."""
+        return self._fails(script, final=False) and (self.control is None or self.control(script))
+
+    def _reserve(self) -> float:
+        """Seconds for the runs that come after the search."""
+        runs = [row.execution.seconds for row in self.desk.attempts if row.script == self.script.digest]
+        each = max(runs, default=0.0) + _SLACK_S
+        several = 1.0 if self.trials.held.rate == 1 else 3 / self.trials.held.rate
+        return min(_MOST_LAST * self.max_seconds, _LAST * each * several)
 
     def _passes(self) -> Ended:
         files = dict(self.best.files)
@@ -176,7 +205,7 @@ class _Work:
             return files
         if self._fails(neat, final=False):
             if self.control is None or self.control(neat):
-                self._keep(neat)
+                self._take(neat)
                 return files
             self.timid = True
             self._back(self.control, files)
@@ -194,36 +223,36 @@ class _Work:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if still(path[middle]) else (low, middle)
-        if low >= 0 and self._fails(path[low], final=False) and (self.control is None or self.control(path[low])):
-            self._keep(path[low])
+        if low >= 0 and self._kept(path[low]):
+            self._take(path[low])
         self.path = []
 
     def _with(self, files: Mapping[str, str]) -> Script:
         return self.script.model_copy(update={"files": dict(files)})
 
-    def _keep(self, script: Script) -> None:
-        self.best, self.path = script, []
-        if self.keep is not None:
-            self.keep(script)
+    def _take(self, script: Script) -> None:
+        self.best, self.path, self.sure = script, [], False
 
     def _finally(self) -> bool:
         """Whether the end result still fails by the sequential test; if not, the program as it was given is the result."""
-        if self.best.digest == self.script.digest or self._fails(self.best, final=True):
-            return True
-        self.best = self.script
-        return False
+        held = self.best.digest == self.script.digest or self._fails(self.best, final=True)
+        if not held:
+            self.best = self.script
+        self.sure = True
+        return held
 
     def _fails(self, script: Script, *, final: bool) -> bool:
         """Fresh ordinary runs under new seeds: one where it always fails, else, and at the end, as many as the test needs."""
-        test, failures = (self.trials.test(0.02) if self.trials.held.rate < 1 else SequentialTest()), 0
+        always, failures = self.trials.held.rate == 1, 0
         for runs in range(1, _MOST_RUNS + 1):
             seed = self._seed(runs)
             judgement = self.desk.run(script, self.trials.environment, seed, PURPOSE, "smaller program")
             failures += self.trials.holds(judgement, script)
             self.confirming += 1
-            if self.trials.held.rate == 1 and not final:
+            if always and not final:
                 return failures > 0
-            if (decision := test.decide(failures, runs)) != "undecided":
+            decision = SequentialTest().decide(failures, runs) if always else self.trials.decide(failures, runs, 0.02)
+            if decision != "undecided":
                 return decision == "fails"
         return False
 
@@ -236,8 +265,7 @@ class _Work:
     def _limit(self) -> Ended | None:
         if self.trials.tests >= self.max_tests:
             return "tests"
-        spent = self.desk.ports.clock() - self.began
-        return "time" if spent > self.max_seconds * _FINAL_S else None
+        return "time" if self.desk.ports.clock() > self.trials.until else None
 
     def _say(self, text: str) -> None:
         self.desk.say(STAGE, f"minimising: {text}", min(self.trials.tests, self.max_tests), self.max_tests)
@@ -255,4 +283,5 @@ class _Work:
             history=tuple(self.history),
             mode=self.trials.mode,
             ended=ended,
+            confirmed=self.sure,
         )

@@ -46,7 +46,7 @@ def prove(desk: Desk, verdict: Reproduced, wanted: tuple[Proof, ...] = PROOFS) -
 
 def stale(note: str, proof: Proof) -> bool:
     """Whether a note only told how an earlier try at a proof went."""
-    return _DOES[proof] in note or (proof == "minimize" and note in _SAID.values())
+    return _DOES[proof] in note or (proof == "minimize" and note in {*_SAID.values(), _UNSURE})
 
 
 @dataclass(slots=True)
@@ -154,6 +154,8 @@ class _Work:
         desk.reduced = found
         if found.ended in _SAID:
             desk.notes.append(_SAID[found.ended])
+        if not found.confirmed:
+            desk.notes.append(_UNSURE)
         self.script = found.script
 
     def _passes(self, script: Script) -> bool:
@@ -168,6 +170,7 @@ class _Work:
             self.desk.spec, self.desk.environment, self.desk.script = shown
 
 
+_UNSURE = "the smaller program was seen to fail, but it was stopped before it was tested as the first one was"
 _SAID: dict[Ended, str] = {
     "unseen": "the program could not be made smaller: the failure did not show again when that was begun",
     "time": "the program may not be as small as it could be: the time for that was up",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import json
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
+from typing import Self
 
 from pydantic import ValidationError
 
@@ -21,6 +22,7 @@ from bot.models.reduced import Mode
 from bot.models.signature import CrashSignature, HangSignature, WarningSignature
 from bot.pipeline import judge, launch, observe
 from bot.pipeline.desk import Desk
+from bot.pipeline.serving import Server
 from bot.pipeline.signature import members_of
 from bot.rules.reduce.dead import Stack
 from bot.rules.reduce.edits import programs
@@ -28,14 +30,14 @@ from bot.rules.reduce.reached import Reached
 from bot.rules.reduce.slip import Reference, slipped
 from bot.rules.reduce.synthetic import Seen
 from bot.rules.signatures import staged
-from bot.rules.statistics import SequentialTest
-from sandbox.port import RunResult, RunSpec
+from bot.rules.statistics import Decision, SequentialTest
+from sandbox.port import Limits, RunResult, RunSpec
 
 DEGREE = 2
 _IMPORT_S, _LIMIT_S, _MOST_WALL_S = 60.0, 2.0, 600.0
 _DEATHS = 3
 _SOME_WAVES = 10
-_WAVE, _MOST_RUNS = 4, 24
+_FIRST_WAVE, _WAVE, _ALWAYS, _MOST_RUNS = 2, 4, 3, 40
 _SEED = 7919
 _FOLDER, _BATCH = ".reprise", "batch"
 _NAME = re.compile(r"(?!__)\w+(?:\.\w+)*")
@@ -88,7 +90,7 @@ def _bytes(text: str) -> bytes:
 @dataclass(slots=True)
 class Trials:
     """Holds programs against a confirmed failure. `tests` counts the programs tried, `runs` the processes started for them,
-    `rounds` the runs of the sandbox.
+    `rounds` the times that some were tried together. What is not done at `until`, by the desk's clock, counts as passed.
     """
 
     desk: Desk
@@ -107,11 +109,26 @@ class Trials:
     cover: bool = False
     seen: tuple[Seen, ...] = ()
     stacks: dict[str, Stack] = field(default_factory=dict)
+    broken: set[str] = field(default_factory=set)
     late: list[str] = field(default_factory=list)
+    server: Server | None = None
+    until: float = math.inf
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the server; the next round would start another."""
+        if self.server is not None:
+            self.server.close()
+            self.server = None
 
     def settle(self, script: Script) -> bool:
-        """Find the fastest way in which the failure shows at all, and the lines that a run reaches. False when it no longer
-        shows.
+        """Find the fastest way in which the failure shows as often as it did, and the lines that a run reaches. False when it
+        no longer does.
         """
         signature = self.desk.signature
         assert signature is not None
@@ -119,25 +136,31 @@ class Trials:
         modes: tuple[Mode, ...] = ("single",) if hang else ("fork", "fresh", "single")
         self.base, self.limit_s = script, self.desk.job.options.timeout_s
         for self.mode in modes:
+            self.close()
             self.tests += 1
             for turn in range(1 if self.held.rate == 1.0 else _SOME_WAVES):
                 self.cover = self.mode == "fork" and turn == 0
-                wave = 1 if self.held.rate == 1.0 else _WAVE
-                if any(self._hold([(script, self._seed(wave * turn + place)) for place in range(wave)])):
+                wave = _WAVE if self.held.rate < 1.0 else 1 if self.mode == "single" else _ALWAYS
+                met = self._hold([(script, self._seed(wave * turn + place)) for place in range(wave)])
+                if any(met) if self.held.rate < 1.0 else all(met):
                     self.known[script.digest] = True
                     return True
         return False
 
     def refresh(self, script: Script) -> None:
-        """Look again at what a run reaches and imports, now that the program is smaller: a server that imports less starts
-        sooner.
+        """Look again at what a run reaches, now that the program is smaller. What it no longer imports, a new server will not
+        have imported either.
         """
         if self.mode == "fork":
-            self.base, self.late, self.cover = script, [], True
+            if self.base is not None and set(heavy(script)) < set(heavy(self.base)):
+                self.close()
+                self.late = []
+            self.base, self.cover = script, True
             self._hold([(script, self._seed(0))])
 
     def careful(self) -> None:
         """From here on a process of its own for every program: what forked children showed did not hold."""
+        self.close()
         self.mode = "single" if self.mode == "single" else "fresh"
         self.known.clear()
 
@@ -148,14 +171,16 @@ class Trials:
         self.known |= dict.fromkeys(fresh, False)
         open_ = {digest: script for digest, script in fresh.items() if not self._stages(script)}
         counts = dict.fromkeys(open_, (0, 0))
-        while open_:
-            wave = 1 if self.held.rate == 1.0 else _WAVE
+        while open_ and not self._late():
+            wave = 1 if self.held.rate == 1.0 else _WAVE if any(runs for _, runs in counts.values()) else _FIRST_WAVE
             jobs = [(script, self._seed(counts[digest][1] + turn)) for digest, script in open_.items() for turn in range(wave)]
             for (script, _), met in zip(jobs, self._hold(jobs), strict=True):
                 failures, runs = counts[script.digest]
                 counts[script.digest] = (failures + met, runs + 1)
             for digest in list(open_):
                 decided = self._decided(*counts[digest])
+                if digest in self.broken and not counts[digest][0]:
+                    decided = False  # it ends in another way, which no further run would mend
                 if decided is not None:
                     self.known[digest] = decided
                     del open_[digest]
@@ -165,14 +190,24 @@ class Trials:
         """Whether a judged run shows the confirmed failure and no other."""
         return judgement.match is Match.MET and not slipped(self.held, judgement, script)
 
-    def test(self, beta: float = 0.1) -> SequentialTest:
-        """For a failure that comes and goes: at least as often as it did, against a quarter of that."""
-        return SequentialTest(p0=max(0.02, self.held.rate / 4), p1=self.held.rate, alpha=0.02, beta=beta)
+    def decide(self, failures: int, runs: int, beta: float = 0.1) -> Decision:
+        """What so many failures in so many runs show of a failure that comes and goes: it must come at least as often as it
+        did, against a quarter of that, and not come ever so much more often: what then fails is another thing.
+        """
+        held = self.held.rate
+        enough = SequentialTest(p0=max(0.02, held / 4), p1=held, alpha=0.02, beta=beta).decide(failures, runs)
+        more = SequentialTest(p0=held, p1=(1 + held) / 2, alpha=beta / 2, beta=0.1).decide(failures, runs)
+        if enough == "passes" or more == "fails":
+            return "passes"
+        return "fails" if (enough, more) == ("fails", "passes") else "undecided"
+
+    def _late(self) -> bool:
+        return self.desk.ports.clock() > self.until
 
     def _decided(self, failures: int, runs: int) -> bool | None:
         if self.held.rate == 1.0:
             return failures > 0
-        decision = self.test().decide(failures, runs)
+        decision = self.decide(failures, runs)
         if decision == "undecided" and runs < _MOST_RUNS:
             return None
         return decision == "fails"
@@ -193,7 +228,7 @@ class Trials:
         began = clock()
         try:
             if self.mode == "single":
-                return [self._single(script, seed) for script, seed in jobs]
+                return [not self._late() and self._single(script, seed) for script, seed in jobs]
             return self._batched(jobs)
         finally:
             self.seconds += clock() - began
@@ -206,8 +241,10 @@ class Trials:
 
     def _met(self, result: RunResult, script: Script) -> bool:
         assert self.desk.signature is not None
-        judgement = judge.judge(observe.observe(result), self.desk.signature, script)
+        judgement = judge.judge(observe.observe(result, self.environment.roots), self.desk.signature, script)
         met = self.holds(judgement, script)
+        if judgement.match in {Match.OTHER, Match.DECOY}:
+            self.broken.add(script.digest)
         if met and judgement.failure is not None:
             self.stacks[script.digest] = _stack(judgement.failure, script)
         return met
@@ -217,7 +254,7 @@ class Trials:
         met = [False] * len(jobs)
         left, deaths = list(range(len(jobs))), 0
         alone: list[list[int]] = []
-        while left and deaths <= _DEATHS:
+        while left and deaths <= _DEATHS and not self._late():
             rows = self._run([jobs[place] for place in left])
             for at, row in rows.items():
                 met[left[at]] = self._met(row.result(), jobs[left[at]][0])
@@ -239,9 +276,13 @@ class Trials:
 
     def _run(self, jobs: list[tuple[Script, int]]) -> dict[int, _Row]:
         self.runs, self.rounds = self.runs + len(jobs), self.rounds + 1
-        result = self.desk.execute(self._spec(jobs))
+        if self.server is None or self.server.worn:
+            self.close()
+            self.server = Server(self.desk, lambda inbox: self._spec(jobs[0][1], inbox))
+        left = max(0.0, self.until - self.desk.ports.clock())
+        wait = min(_MOST_WALL_S, left, _IMPORT_S + self.limit_s * (1 + len(jobs) / DEGREE))
         rows: dict[int, _Row] = {}
-        for data in result.artifacts.values():
+        for data in self.server.ask(self._round(jobs), wait).values():
             try:
                 row = _Row.model_validate_json(data)
             except ValidationError:
@@ -261,38 +302,37 @@ class Trials:
             names = [name for name in found.modules if _NAME.fullmatch(name) and name.split(".")[0] not in own]
             self.late = names[:_MOST_LATE]
 
-    def _spec(self, jobs: list[tuple[Script, int]]) -> RunSpec:
+    def _spec(self, seed: int, inbox: str) -> RunSpec:
+        """A run that serves rounds."""
         assert self.desk.signature is not None
         assert self.base is not None
-        plain = launch.spec(self.base, self.environment, self.desk.job.options, self.desk.signature, jobs[0][1], "minimise")
-        files = {f"{_FOLDER}/{name}": _probe(name) for name in ("sitecustomize.py", "batch.py")}
-        rows = list[dict[str, object]]()
-        for number, (script, seed) in enumerate(jobs):
-            row = {"id": number, "folder": str(number), "entry": script.entry, "seed": seed, "cover": False}
-            rows.append(row)
-            files |= {f"{_BATCH}/{number}/{path}": text.encode("utf-8", "replace") for path, text in script.files.items()}
+        plain = launch.spec(self.base, self.environment, self.desk.job.options, self.desk.signature, seed, "minimise")
+        return replace(
+            plain,
+            argv=(plain.argv[0], f"{_FOLDER}/batch.py", _BATCH, inbox),
+            files={f"{_FOLDER}/{name}": _probe(name) for name in ("sitecustomize.py", "batch.py")},
+            env={**plain.env, **(_ONE_THREAD if self.mode == "fork" else {})},
+            artifacts=(),
+        )
+
+    def _round(self, jobs: list[tuple[Script, int]]) -> dict[str, object]:
+        assert self.base is not None
+        rows = [_job(number, script, seed) for number, (script, seed) in enumerate(jobs)]
         if self.cover:
-            rows.append({**rows[0], "id": len(jobs), "folder": str(len(jobs)), "cover": True})
-            files |= {f"{_BATCH}/{len(jobs)}/{path}": text.encode("utf-8", "replace") for path, text in self.base.files.items()}
+            rows.append({**_job(len(jobs), self.base, jobs[0][1]), "cover": True})
             self.cover = False
-        plan = {
+        return {
             "jobs": rows,
             "mode": self.mode,
             "degree": DEGREE,
             "limit_s": self.limit_s,
-            "output_bytes": plain.limits.output_bytes // 8,
+            "output_bytes": Limits().output_bytes // 8,
             "modules": [*heavy(self.base), *self.late],
         }
-        files[f"{_BATCH}/jobs.json"] = json.dumps(plan).encode()
-        wall = min(_MOST_WALL_S, _IMPORT_S + self.limit_s * (1 + len(jobs) / DEGREE))
-        return replace(
-            plain,
-            argv=(plain.argv[0], f"{_FOLDER}/batch.py", _BATCH),
-            files=files,
-            env={**plain.env, **(_ONE_THREAD if self.mode == "fork" else {})},
-            limits=replace(plain.limits, wall_s=wall),
-            artifacts=(f"{_BATCH}/out/*.json",),
-        )
+
+
+def _job(number: int, script: Script, seed: int) -> dict[str, object]:
+    return {"id": number, "entry": script.entry, "seed": seed, "cover": False, "files": dict(script.files)}
 
 
 def heavy(script: Script) -> list[str]:

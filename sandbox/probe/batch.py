@@ -1,10 +1,12 @@
 """Runs many candidate programs in one sandboxed run: heavy modules are imported once, then a child is forked for each.
 
 Copied into the sandbox beside `sitecustomize.py`; imports nothing but the standard library and nothing of ours. The first
-argument names a folder with `jobs.json`; each candidate lies in a folder of its own below it. For each that ended, the folder
-`out` gets one JSON file at once, so that a candidate that ends this process takes no other's result with it.
+argument names a folder to work in, the second one in which `0.json`, `1.json` and so on will appear: rounds of candidates. What
+became of each candidate is printed at once, so that one that ends this process takes no other's result with it.
 """
 
+import base64
+import gc
 import json
 import os
 import random
@@ -14,8 +16,11 @@ import signal
 import subprocess
 import sys
 import time
+import zlib
 
 _MOST = 64 << 20
+_PIECE = 12000
+_LOOK_S = 0.003
 
 
 def _grace(child):
@@ -215,7 +220,7 @@ def _text(data):
     return data.decode("latin-1")  # every byte a character, which JSON carries whole
 
 
-def _report(base, job, folder, status, seconds, late, limit):
+def _report(job, folder, status, seconds, late, limit):
     row = {"id": job["id"], "seconds": seconds, "timed_out": late}
     row["signal"] = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
     row["exit_code"] = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
@@ -228,11 +233,17 @@ def _report(base, job, folder, status, seconds, late, limit):
         if name.startswith("trace-") and name.endswith(".json") and not os.path.islink(os.path.join(trace, name)):
             row["traces"][name] = _text(_capped(os.path.join(trace, name), 400000)[0])
     row["covered"] = _text(_capped(os.path.join(folder, ".covered"), 1000000)[0]) if job.get("cover") else ""
-    path = os.path.join(base, "out", "%s.json" % job["id"])
-    with open(path + ".part", "w") as out:
-        json.dump(row, out)
-    os.replace(path + ".part", path)
+    _tell(job["round"], job["id"], base64.b64encode(zlib.compress(json.dumps(row).encode(), 1)).decode())
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _tell(number, name, data):
+    """One message, in lines that are short enough to travel whole: `@number name rest-of-lines data`."""
+    pieces = [data[at : at + _PIECE] for at in range(0, len(data), _PIECE)] or [""]
+    lines = ["@%d %s %d %s" % (number, name, len(pieces) - 1 - at, piece) for at, piece in enumerate(pieces)]
+    left = ("\n" + "\n".join(lines) + "\n").encode()
+    while left:
+        left = left[os.write(1, left) :]
 
 
 def _flooded(folder):
@@ -250,6 +261,15 @@ def _kill(pid):
             continue
 
 
+def _unpack(folder, files):
+    os.makedirs(os.path.join(folder, ".trace"), exist_ok=True)
+    for name, text in files.items():
+        path = os.path.join(folder, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8", errors="replace", newline="") as out:
+            out.write(text)
+
+
 def _serve(base, plan):
     waiting, running = list(reversed(plan["jobs"])), {}
     start = _start_fork if plan["mode"] == "fork" else _start_fresh
@@ -257,7 +277,7 @@ def _serve(base, plan):
         while waiting and len(running) < plan["degree"]:
             job = waiting.pop()
             folder = os.path.join(base, job["folder"])
-            os.makedirs(os.path.join(folder, ".trace"), exist_ok=True)
+            _unpack(folder, job["files"])
             began = time.monotonic()
             pid = start(job, folder)
             _grace(pid)
@@ -272,7 +292,7 @@ def _serve(base, plan):
             if ended:
                 _kill_group(pid)
                 del running[pid]
-                _report(base, job, folder, status, spent, late, plan["output_bytes"])
+                _report(job, folder, status, spent, late, plan["output_bytes"])
 
 
 def _kill_group(pid):
@@ -283,19 +303,34 @@ def _kill_group(pid):
         return
 
 
-def main(base):
-    """Serve the jobs of a folder."""
+def _next(inbox, number):
+    path = os.path.join(inbox, "%d.json" % number)
+    while not os.path.exists(path):
+        time.sleep(_LOOK_S)
+    with open(path) as source:
+        return json.load(source)
+
+
+def main(base, inbox):
+    """Serve rounds of jobs until somebody ends this process."""
     base = os.path.abspath(base)
-    with open(os.path.join(base, "jobs.json")) as source:
-        plan = json.load(source)
-    os.makedirs(os.path.join(base, "out"), exist_ok=True)
+    os.makedirs(base, exist_ok=True)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     os.environ["PYTHONPATH"] = os.pathsep.join(os.path.abspath(each) for each in paths if each)
-    if plan["mode"] == "fork":
-        _warm(plan["modules"])
-    _serve(base, plan)
+    number = 0
+    while True:
+        plan = _next(inbox, number)
+        if plan["mode"] == "fork":
+            _warm(plan["modules"])
+            gc.collect()
+            gc.freeze()  # a child that collects does not touch, and so copy, what was there before it
+        for job in plan["jobs"]:
+            job["round"], job["folder"] = number, "%d-%s" % (number, job["id"])
+        _serve(base, plan)
+        _tell(number, "end", "")
+        number += 1
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:3])

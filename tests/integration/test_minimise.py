@@ -1,6 +1,8 @@
 """The minimiser on real processes: what it ends with, what it never ends with, and what a kill leaves."""
 
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +15,7 @@ from bot.pipeline.desk import Desk
 from bot.pipeline.minimise import confirmed_reference, minimise
 from bot.pipeline.trials import Trials
 from bot.ports import Ports
+from bot.rules.reduce.slip import slipped
 from bot.testing import FakeBuilder, ListListener, MemoryRecorder
 from sandbox.process import ProcessSandbox
 
@@ -53,7 +56,7 @@ main()
 '''
 
 
-def confirmed(source, signature, runs=2, files=None):
+def confirmed(source, signature, runs=2, files=None, here=HERE):
     """A desk on which the confirming runs were made, the script, what they showed, and the seeds."""
     ports = Ports(
         sandbox=ProcessSandbox(),
@@ -66,50 +69,48 @@ def confirmed(source, signature, runs=2, files=None):
     desk.signature = signature
     script = Script(files={"repro.py": source, **(files or {})})
     for seed in range(1, runs + 1):
-        desk.run(script, HERE, seed, "confirm")
-    found = confirmed_reference(desk, script, HERE)
+        desk.run(script, here, seed, "confirm")
+    found = confirmed_reference(desk, script, here)
     assert found is not None
     return desk, script, found[0], found[1]
 
 
 def test_a_failure_deep_inside_is_made_small_and_stays_the_statement_that_failed():
     desk, script, held, seeds = confirmed(DEEP, INDEX)
-    kept = []
-    done = minimise(desk, script, HERE, held, seeds=seeds, keep=kept.append, max_tests=1500)
+    done = minimise(desk, script, HERE, held, seeds=seeds, max_tests=1500)
     assert done.ended == "complete"
     assert done.mode == "fork"
     assert done.lines_after <= 9
     assert "for row in self.rows]" in done.script.source  # an index into another list would say the same words
-    assert kept[-1] == done.script
+    assert done.confirmed
+    assert desk.attempts[-1].script == done.script.digest
     assert [step.lines for step in done.history] == sorted((step.lines for step in done.history), reverse=True)
     assert desk.script == script
 
 
-def test_a_killed_process_goes_on_from_what_was_confirmed():
-    class Killed(BaseException):
-        pass
-
-    kept = []
-
-    def keep(script):
-        kept.append(script)
-        raise Killed
-
+def test_a_stop_half_way_gives_what_was_confirmed_last_and_says_that_it_was_not_tested_again():
     desk, script, held, seeds = confirmed(DEEP, INDEX)
-    with pytest.raises(Killed):
-        minimise(desk, script, HERE, held, seeds=seeds, keep=keep, max_tests=1500)
-    again, _, _, _ = confirmed(DEEP, INDEX)
-    done = minimise(again, script, HERE, held, seeds=seeds, start=kept[0], max_tests=1500)
-    assert done.ended == "complete"
-    assert done.lines_after <= 9
-    assert done.lines_before == 22
 
+    def passes(_):
+        desk.ports.cancel.set()
+        return True
 
-def test_a_stop_half_way_gives_what_was_confirmed_last():
-    desk, script, held, seeds = confirmed(DEEP, INDEX)
-    done = minimise(desk, script, HERE, held, seeds=seeds, keep=lambda _: desk.ports.cancel.set(), max_tests=1500)
+    done = minimise(desk, script, HERE, held, seeds=seeds, control=passes, max_tests=1500)
     assert done.ended == "stopped"
     assert 0 < done.lines_after < done.lines_before
+    assert not done.confirmed
+
+
+@pytest.mark.parametrize("each_s", [0.3, 1.5])
+def test_the_time_limit_holds_and_leaves_room_for_the_last_test(each_s):
+    source = f"import time\ntime.sleep({each_s})\n" + "".join(f"name_{at} = {at}\nprint(name_{at})\n" for at in range(300))
+    desk, script, held, seeds = confirmed(source + "rows = []\nrows[4]\n", INDEX)
+    began, seconds = time.monotonic(), 24.0
+    with desk.limited(seconds):
+        done = minimise(desk, script, HERE, held, seeds=seeds, max_tests=5000, seconds=0.9 * seconds)
+    assert time.monotonic() - began < 1.1 * seconds
+    assert done.confirmed
+    assert done.lines_after < done.lines_before
 
 
 def test_a_limit_of_tests_holds_and_the_result_is_confirmed():
@@ -156,12 +157,12 @@ def test_a_failure_that_is_not_seen_again_leaves_the_program_as_it_was():
 
 def test_a_candidate_that_ends_the_server_takes_no_other_with_it():
     desk, script, held, seeds = confirmed("x = 1\n[][1]\n", INDEX)
-    trials = Trials(desk, HERE, held, seeds)
-    assert trials.settle(script)
     killer = "import os, signal\nos.kill(os.getppid(), signal.SIGKILL)\n[][1]\n"
     texts = ["[][1]\n", killer, "print(1)\n", "y = 2\n[][1]\n", "[][1]  # last\n", "while True:\n    pass\n"]
-    trials.limit_s = 1.0
-    met = trials.meets([Script(files={"repro.py": text}) for text in texts])
+    with Trials(desk, HERE, held, seeds) as trials:
+        assert trials.settle(script)
+        trials.limit_s = 1.0
+        met = trials.meets([Script(files={"repro.py": text}) for text in texts])
     assert [met[place] for place in (0, 2, 3, 4, 5)] == [True, False, True, True, False]
 
 
@@ -181,3 +182,75 @@ def test_a_failure_in_three_of_ten_runs_ends_right():
     done = minimise(desk, script, HERE, held, max_tests=120, seconds=120)
     assert "urandom" in done.script.source
     assert done.lines_after <= 5
+
+
+LIBRARY = """
+def mix(a, b):
+    if len(a) != len(b):
+        raise ValueError(f"shapes ({len(a)},2) and ({len(b)},2) do not fit")
+    return [x + y for x, y in zip(a, b)]
+
+
+def join(a, b):
+    if len(a) != len(b):
+        raise ValueError(f"shapes ({len(a)},2) and ({len(b)},2) do not fit")
+    return a + b
+
+
+def rows(count):
+    return [(at, at) for at in range(count)]
+"""
+MIXED = """
+from tiny import join, mix, rows
+
+flag = True
+first, second = rows(3), rows(7)
+print(len(first), len(second))
+if not flag:
+    join(first, second)
+if flag:
+    more = rows(2)
+    print(mix(more, rows(2)))
+print(mix(first, second))
+print(mix(first, rows(8)))
+"""
+UNFIT = CrashSignature(exception="ValueError", message="do not fit")
+
+
+@pytest.fixture
+def tiny():
+    """An environment with a library of other people in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        package = Path(folder, "site-packages", "tiny")
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(LIBRARY)
+        Path(folder).chmod(0o755)
+        variables = {"PYTHONPATH": str(package.parent)}
+        yield Environment(id="tiny", python="3.11", interpreter="/usr/bin/python3", variables=variables)
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("from tiny import join, rows\njoin(rows(3), rows(7))\n", "another place"),
+        ("from tiny import mix, rows\nmix(rows(3), rows(8))\n", "other shapes"),
+        ("from tiny import mix, rows\nmix(rows(1), rows(0))\n", "other shapes"),
+    ],
+)
+def test_a_failure_with_the_same_words_from_elsewhere_or_of_other_shapes_is_another(tiny, source, why):
+    desk, _, held, _ = confirmed(MIXED, UNFIT, here=tiny)
+    decoy = Script(files={"repro.py": source})
+    judgement = desk.run(decoy, tiny, 5, "repeat")
+    assert judgement.match == "met"  # the signature alone does not tell them apart
+    assert slipped(held, judgement, decoy).startswith(why)
+
+
+def test_the_result_fails_where_the_program_failed_and_with_its_shapes(tiny):
+    desk, script, held, seeds = confirmed(MIXED, UNFIT, here=tiny)
+    done = minimise(desk, script, tiny, held, seeds=seeds, max_tests=1500)
+    assert done.ended == "complete"
+    judgement = desk.run(done.script, tiny, 9, "repeat")
+    assert judgement.failure is not None
+    assert judgement.failure.message == "shapes (3,2) and (7,2) do not fit"
+    assert [frame.function for frame in judgement.failure.frames][-1] == "mix"
+    assert done.lines_after <= 3

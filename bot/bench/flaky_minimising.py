@@ -1,0 +1,132 @@
+"""A failure that comes by chance, minimised again and again: how often that ends right, and as small as if it always failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import monotonic
+
+from bot.models.attempt import Match, Script
+from bot.models.base import Record
+from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.issue import Issue
+from bot.models.job import Job, Options
+from bot.models.signature import CrashSignature
+from bot.pipeline.desk import Desk
+from bot.pipeline.minimise import confirmed_reference, minimise
+from bot.pipeline.trials import Trials
+from bot.ports import Builder, Ports
+from bot.testing import FakeBuilder, ListListener, MemoryRecorder
+from sandbox.port import Sandbox
+
+_SIGNATURE = CrashSignature(exception="IndexError", message="list index out of range")
+_SPARE_LINES = 3
+_CONFIRMING, _FEWEST, _CHECKING, _SECONDS = 12, 2, 60, 600.0
+_PROGRAM = '''"""Looks up rows by chance."""
+import json
+import random
+
+SETTINGS = {{"rows": {rows}, "verbose": True}}
+
+
+class Table:
+    """Rows, and how often they were asked for."""
+
+    def __init__(self, count):
+        self.rows = [[at, at * at] for at in range(count)]
+        self.asked = 0
+
+    def note(self):
+        self.asked += 1
+        return self.asked
+
+
+def told(table):
+    summary = {{"rows": len(table.rows), "asked": table.asked}}
+    if SETTINGS["verbose"]:
+        print(json.dumps(summary))
+    return summary
+
+
+def main():
+    table = Table(SETTINGS["rows"])
+    history = []
+    for step in range(3):
+        history.append(table.note())
+    told(table)
+    chance = random.SystemRandom().randrange(1000)
+    value = table.rows[chance]
+    history.append(value)
+    told(table)
+    print("done", len(history))
+
+
+main()
+'''
+
+
+class Row(Record):
+    """One repetition: how often the result failed as reported in fresh runs. `smallest` counts the lines that are left of the
+    program when it fails in every run.
+    """
+
+    seed: int
+    lines: int
+    smallest: int
+    wanted: float
+    failures: int
+    runs: int
+    tests: int
+    seconds: float
+    ended: str
+    source: str
+
+    @property
+    def right(self) -> bool:
+        """Whether the result fails as reported at a comparable rate and is about as small."""
+        alike = self.wanted / 2 <= self.failures / self.runs <= 2 * self.wanted
+        return self.ended == "complete" and alike and self.lines <= self.smallest + _SPARE_LINES
+
+
+def minimise_flaky(times: int, sandbox: Sandbox, built: Environment, *, rate: float, seed: int = 0) -> Iterator[Row]:
+    """Minimise a program that fails with this rate, each time from other seeds."""
+    smallest = _minimised(sandbox, built, 1.0, seed, 0).lines
+    for turn in range(times):
+        yield _minimised(sandbox, built, rate, seed + 1000 * (turn + 1), smallest)
+
+
+def environment(builder: Builder) -> Environment:
+    """Python alone."""
+    return builder.build(EnvironmentSpec(python="3.11"))
+
+
+def _minimised(sandbox: Sandbox, built: Environment, rate: float, seed: int, smallest: int) -> Row:
+    ports = Ports(sandbox=sandbox, builder=FakeBuilder(), recorder=MemoryRecorder(), clock=monotonic, listener=ListListener())
+    desk = Desk(Job(issue=Issue(title="bench", body=""), options=Options(seed=seed)), ports)
+    desk.signature = _SIGNATURE
+    script = Script(files={"repro.py": _PROGRAM.format(rows=round(1000 * (1 - rate)))})
+    failed = runs = 0
+    while runs < _CONFIRMING or failed < _FEWEST:  # as it was confirmed: it is known to fail
+        runs += 1
+        failed += desk.run(script, built, seed + runs, "confirm").match is Match.MET
+    found = confirmed_reference(desk, script, built)
+    assert found is not None
+    held, seeds = found
+    done = minimise(desk, script, built, held, seeds=seeds, max_tests=4000, seconds=_SECONDS)
+    trials = Trials(desk, built, held)
+    results = (desk.run(done.script, built, seed + 500 + run, "repeat") for run in range(_CHECKING))
+    return Row(
+        seed=seed, lines=done.lines_after, smallest=smallest, wanted=rate, runs=_CHECKING, tests=done.tests,
+        failures=sum(trials.holds(judgement, done.script) for judgement in results), seconds=done.seconds, ended=done.ended,
+        source=done.script.source,
+    )  # fmt: skip
+
+
+def told(rows: list[Row]) -> str:
+    """The table."""
+    lines = [f"{'seed':>6} {'lines':>5} {'always':>6} {'fails':>7} {'tests':>6} {'seconds':>8}  right"]
+    lines += [
+        f"{row.seed:6} {row.lines:5} {row.smallest:6} {row.failures:3}/{row.runs:3} {row.tests:6} {row.seconds:8.1f}  "
+        + ("yes" if row.right else f"NO ({row.ended})")
+        for row in rows
+    ]
+    return "\n".join([*lines, f"{sum(row.right for row in rows)} of {len(rows)} ended right"])

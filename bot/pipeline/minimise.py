@@ -211,10 +211,21 @@ class _Work:
             self._back(self.control, files)
         else:
             self._back(lambda each: self._fails(each, final=False), files)
-            self.trials.careful()
+            self._doubt(neat)
         self.rejected += 1
         self.trials.known |= {script.digest: False for script in (neat, self._with(files))}
         return dict(self.best.files)
+
+    def _doubt(self, script: Script) -> None:
+        """What failed in trials did not in a run of its own: see whether that lies in the seed, else in the way of trying."""
+        trials = self.trials
+        if trials.held.rate == 1 and trials.each == 1:
+            judgement = self.desk.run(script, trials.environment, trials.seed(0), "repeat", "with the seed of the trials")
+            self.confirming += 1
+            if trials.holds(judgement, script):
+                trials.several()
+                return
+        trials.careful()
 
     def _back(self, still: Control, files: dict[str, str]) -> None:
         """Bisect what was accepted since the last confirmed program for the last one for which it holds."""

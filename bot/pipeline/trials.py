@@ -110,6 +110,7 @@ class Trials:
     seen: tuple[Seen, ...] = ()
     stacks: dict[str, Stack] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    each: int = 1
     late: list[str] = field(default_factory=list)
     server: Server | None = None
     until: float = math.inf
@@ -141,7 +142,7 @@ class Trials:
             for turn in range(1 if self.held.rate == 1.0 else _SOME_WAVES):
                 self.cover = self.mode == "fork" and turn == 0
                 wave = _WAVE if self.held.rate < 1.0 else 1 if self.mode == "single" else _ALWAYS
-                met = self._hold([(script, self._seed(wave * turn + place)) for place in range(wave)])
+                met = self._hold([(script, self.seed(wave * turn + place)) for place in range(wave)])
                 if any(met) if self.held.rate < 1.0 else all(met):
                     self.known[script.digest] = True
                     return True
@@ -156,12 +157,17 @@ class Trials:
                 self.close()
                 self.late = []
             self.base, self.cover = script, True
-            self._hold([(script, self._seed(0))])
+            self._hold([(script, self.seed(0))])
 
     def careful(self) -> None:
         """From here on a process of its own for every program: what forked children showed did not hold."""
         self.close()
         self.mode = "single" if self.mode == "single" else "fresh"
+        self.known.clear()
+
+    def several(self) -> None:
+        """From here on more than one seed for every program: what failed under the first did not under another."""
+        self.each = _ALWAYS
         self.known.clear()
 
     def meets(self, scripts: Sequence[Script]) -> list[bool]:
@@ -172,8 +178,8 @@ class Trials:
         open_ = {digest: script for digest, script in fresh.items() if not self._stages(script)}
         counts = dict.fromkeys(open_, (0, 0))
         while open_ and not self._late():
-            wave = 1 if self.held.rate == 1.0 else _WAVE if any(runs for _, runs in counts.values()) else _FIRST_WAVE
-            jobs = [(script, self._seed(counts[digest][1] + turn)) for digest, script in open_.items() for turn in range(wave)]
+            wave = self.each if self.held.rate == 1.0 else _WAVE if any(runs for _, runs in counts.values()) else _FIRST_WAVE
+            jobs = [(script, self.seed(counts[digest][1] + turn)) for digest, script in open_.items() for turn in range(wave)]
             for (script, _), met in zip(jobs, self._hold(jobs), strict=True):
                 failures, runs = counts[script.digest]
                 counts[script.digest] = (failures + met, runs + 1)
@@ -206,13 +212,13 @@ class Trials:
 
     def _decided(self, failures: int, runs: int) -> bool | None:
         if self.held.rate == 1.0:
-            return failures > 0
+            return failures == runs
         decision = self.decide(failures, runs)
         if decision == "undecided" and runs < _MOST_RUNS:
             return None
         return decision == "fails"
 
-    def _seed(self, turn: int) -> int:
+    def seed(self, turn: int) -> int:
         """Seeds with which it is known to fail come first."""
         return self.seeds[turn] if turn < len(self.seeds) else _SEED + turn
 

@@ -1,5 +1,6 @@
 """The minimiser on real processes: what it ends with, what it never ends with, and what a kill leaves."""
 
+import random
 import tempfile
 import time
 from pathlib import Path
@@ -164,6 +165,19 @@ def test_a_candidate_that_ends_the_server_takes_no_other_with_it():
         trials.limit_s = 1.0
         met = trials.meets([Script(files={"repro.py": text}) for text in texts])
     assert [met[place] for place in (0, 2, 3, 4, 5)] == [True, False, True, True, False]
+
+
+def test_a_program_that_fails_under_one_seed_alone_is_told_apart():
+    chance = "import random\nrows = [0] * 5\nprint(rows[random.randrange(10)])\n"
+    fails, passes = (next(s for s in range(99) if (random.Random(s).randrange(10) > 4) is bad) for bad in (True, False))
+    desk, script, held, _ = confirmed("rows = [0] * 5\nprint(rows[5])\n", INDEX)
+    held = held.model_copy(update={"statement": ("print", "rows", "random", "randrange", "10")})
+    other = Script(files={"repro.py": chance})
+    with Trials(desk, HERE, held, (fails, passes)) as trials:
+        trials.base, trials.limit_s = script, 20.0
+        assert trials.meets([other]) == [True]
+        trials.several()
+        assert trials.meets([other]) == [False]
 
 
 def test_printed_values_stay_those_that_the_program_computed():

@@ -180,6 +180,14 @@ def test_a_program_that_fails_under_one_seed_alone_is_told_apart():
         assert trials.meets([other]) == [False]
 
 
+@pytest.mark.parametrize(
+    ("failures", "runs", "said"), [(0, 12, "passes"), (12, 12, "passes"), (6, 20, "fails"), (1, 1, "undecided")]
+)
+def test_a_failure_that_comes_and_goes_must_come_about_as_often(failures, runs, said):
+    desk, _, held, _ = confirmed("[][1]\n", INDEX)
+    assert Trials(desk, HERE, held.model_copy(update={"rate": 0.3})).decide(failures, runs) == said
+
+
 def test_printed_values_stay_those_that_the_program_computed():
     source = "import math\nscale = 4\nnoise = [i for i in range(9)]\nprint('values', noise[0])\nloss = math.sqrt(scale)\nprint('loss', loss)\n"
     desk, script, held, seeds = confirmed(source, OutputSignature(observed=(("loss 2.0",),)))

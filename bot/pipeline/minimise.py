@@ -115,6 +115,7 @@ class _Work:
             self._take(left)
         elif not (self.trials.settle(self.script) or self._comes_and_goes()):
             return "time" if self._limit() == "time" else "unseen"
+        self.trials.gauge(self.best)
         ended = self._passes()
         return ended if self._finally() else "unseen"
 

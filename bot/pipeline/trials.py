@@ -39,6 +39,7 @@ _DEATHS = 3
 _SOME_WAVES = 10
 _FIRST_WAVE, _WAVE, _ALWAYS, _MOST_RUNS = 2, 4, 3, 40
 _SEED = 7919
+_GAUGE, _OFTEN = 60, 0.95
 _FOLDER, _BATCH = ".reprise", "batch"
 _NAME = re.compile(r"(?!__)\w+(?:\.\w+)*")
 _MOST_LATE = 4000
@@ -147,6 +148,13 @@ class Trials:
                     self.known[script.digest] = True
                     return True
         return False
+
+    def gauge(self, script: Script) -> None:
+        """How often a failure that comes and goes is there, from more runs than confirming it took."""
+        if self.held.rate < 1 and self.mode != "single":
+            met = self._hold([(script, _SEED + turn) for turn in range(_GAUGE)])
+            rate = min(max(sum(met), 1) / _GAUGE, _OFTEN)
+            self.held = self.held.model_copy(update={"rate": rate})
 
     def refresh(self, script: Script) -> None:
         """Look again at what a run reaches, now that the program is smaller. What it no longer imports, a new server will not

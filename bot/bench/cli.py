@@ -257,6 +257,7 @@ def context(
 @app.command()
 def minimize(
     only: Annotated[str, typer.Option(help="Names, with commas between.", metavar="NAME,...", show_default=False)] = "",
+    tools: Annotated[str, typer.Option(help="Which tools, with commas between.", metavar="NAME,...")] = "reprise,lithium",
     sandbox: _Sandbox = "process",
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
 ) -> None:
@@ -273,7 +274,7 @@ def minimize(
         built, rows = smaller.environment(builder), list[smaller.Row]()
         for name, (script, signature) in smaller.cases([each for each in only.split(",") if each]).items():
             say = lambda text: console.print(text, markup=False, highlight=False)  # noqa: E731
-            rows += smaller.reduced(name, script, signature, (chosen, builder), built, say)
+            rows += smaller.reduced(name, script, signature, (chosen, builder), built, say, tuple(tools.split(",")))
         typer.echo("\n".join(row.model_dump_json() for row in rows) if as_json else smaller.told(rows))
 
 

@@ -29,6 +29,7 @@ from sandbox.port import Sandbox
 
 NAMES = ("sequences", "images", "checkpoints", "attention", "detector")
 LITHIUM = "lithium-reducer"
+TOOLS = ("reprise", "lithium")
 _SIGNATURES: TypeAdapter[dict[str, AnySignature]] = TypeAdapter(dict[str, AnySignature])
 _WALL_S = 7200.0
 Say = Callable[[str], None]
@@ -36,7 +37,7 @@ Say = Callable[[str], None]
 
 class Row(Record):
     """One program reduced by one tool. `seconds` is the wall time of the tests alone, `held` whether the result still shows
-    the confirmed failure and no other, by a fresh ordinary run.
+    the confirmed failure and no other, by a fresh ordinary run, `path` the lines it had come to after so many seconds.
     """
 
     case: str
@@ -47,6 +48,7 @@ class Row(Record):
     seconds: float
     total: float
     held: bool
+    path: tuple[tuple[int, float], ...] = ()
 
 
 class Oracle(Record):
@@ -76,15 +78,29 @@ def environment(builder: Builder) -> Environment:
 
 
 def reduced(
-    name: str, script: Script, signature: AnySignature, world: tuple[Sandbox, Builder], built: Environment, say: Say
+    name: str,
+    script: Script,
+    signature: AnySignature,
+    world: tuple[Sandbox, Builder],
+    built: Environment,
+    say: Say,
+    tools: tuple[str, ...] = TOOLS,
 ) -> list[Row]:
-    """One case by Reprise and by lithium."""
+    """One case by each of the tools."""
     desk = _desk(world, signature)
     for seed in (1, 2):
         desk.run(script, built, seed, "confirm")
     found = confirmed_reference(desk, script, built)
     assert found is not None, f"{name} does not fail here"
     held, seeds = found
+    oracle = Oracle(signature=signature, held=held, environment=built, seed=seeds[0], log="")
+    rows = [_reprise(name, script, held, seeds, desk, built, say)] if "reprise" in tools else []
+    return rows + ([_lithium(name, script, oracle, desk)] if "lithium" in tools else [])
+
+
+def _reprise(
+    name: str, script: Script, held: Reference, seeds: tuple[int, ...], desk: Desk, built: Environment, say: Say
+) -> Row:
     began = monotonic()
     result = minimise(desk, script, built, held, seeds=seeds, max_tests=5000, seconds=_WALL_S)
     total = monotonic() - began
@@ -92,12 +108,10 @@ def reduced(
     mine = Row(
         case=name, tool="reprise", before=result.lines_before, after=result.lines_after, tests=result.tests,
         seconds=total, total=total, held=_still(desk, result.script, built, held),
+        path=tuple((step.lines, step.seconds) for step in result.history),
     )  # fmt: skip
     say(f"{name}: reprise {mine.before} → {mine.after} lines in {mine.tests} tests, {mine.seconds:.0f} s ({result.ended})")
-    return [
-        mine,
-        _lithium(name, script, Oracle(signature=signature, held=held, environment=built, seed=seeds[0], log=""), desk),
-    ]
+    return mine
 
 
 def _desk(world: tuple[Sandbox, Builder], signature: AnySignature) -> Desk:
@@ -155,7 +169,20 @@ def told(rows: list[Row]) -> str:
         + ("yes" if row.held else "NO")
         for row in rows
     ]
-    sums = {tool: sum(row.seconds for row in rows if row.tool == tool) for tool in ("reprise", "lithium")}
-    if all(sums.values()):
-        lines.append(f"the tests' wall time: {sums['reprise'] / sums['lithium']:.3f} of lithium's")
+    pairs = [(one, other) for one in rows for other in rows if (one.tool, other.tool, one.case) == (*TOOLS, other.case)]
+    if pairs:
+        theirs = sum(other.seconds for _, other in pairs)
+        whole = sum(one.seconds for one, _ in pairs)
+        as_small = sum(_as_small(one, other.after) for one, other in pairs)
+        larger = [one.case for one, other in pairs if one.after > other.after]
+        lines += [
+            f"until nothing goes any more: {whole / theirs:.3f} of the wall time of lithium's tests",
+            f"until as small as lithium's result: {as_small / theirs:.3f} of it",
+            f"larger than lithium's result: {', '.join(larger) or 'none'}",
+        ]
     return "\n".join(lines)
+
+
+def _as_small(row: Row, lines: int) -> float:
+    """Seconds until a program had at most so many lines; all of them when it never had."""
+    return next((spent for after, spent in row.path if after <= lines), row.seconds)

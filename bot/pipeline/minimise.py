@@ -116,6 +116,7 @@ class _Work:
         elif not (self.trials.settle(self.script) or self._comes_and_goes()):
             return "time" if self._limit() == "time" else "unseen"
         self.trials.gauge(self.best)
+        self.timid &= not self.trials.placed
         ended = self._passes()
         return ended if self._finally() else "unseen"
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import resources
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import ValidationError
 
@@ -19,7 +19,7 @@ from bot.models.attempt import Failure, Judgement, Match, Script
 from bot.models.base import Record
 from bot.models.environment import Environment
 from bot.models.reduced import Mode
-from bot.models.signature import CrashSignature, HangSignature, WarningSignature
+from bot.models.signature import CrashSignature, HangSignature, Member, NonFiniteSignature, WarningSignature
 from bot.pipeline import judge, launch, observe
 from bot.pipeline.desk import Desk
 from bot.pipeline.serving import Server
@@ -34,6 +34,7 @@ from bot.rules.statistics import Decision, SequentialTest
 from sandbox.port import Limits, RunResult, RunSpec
 
 DEGREE = 2
+Kind = Literal["", "nan", "inf"]
 _IMPORT_S, _LIMIT_S, _MOST_WALL_S = 60.0, 2.0, 600.0
 _DEATHS = 3
 _SOME_WAVES = 10
@@ -60,6 +61,7 @@ class _Row(Record):
     stderr_truncated: bool
     traces: dict[str, str]
     covered: str = ""
+    first: str = ""
 
     def result(self) -> RunResult:
         """The row as if it had been a run of its own."""
@@ -115,6 +117,9 @@ class Trials:
     late: list[str] = field(default_factory=list)
     server: Server | None = None
     until: float = math.inf
+    watch: Kind = ""
+    settling: bool = False
+    origins: set[str] = field(default_factory=set)
 
     def __enter__(self) -> Self:
         return self
@@ -137,17 +142,35 @@ class Trials:
         hang = any(isinstance(member, HangSignature) for member in members_of(signature))
         modes: tuple[Mode, ...] = ("single",) if hang else ("fork", "fresh", "single")
         self.base, self.limit_s = script, self.desk.job.options.timeout_s
-        for self.mode in modes:
-            self.close()
-            self.tests += 1
-            for turn in range(1 if self.held.rate == 1.0 else _SOME_WAVES):
-                self.cover = self.mode == "fork" and turn == 0
-                wave = _WAVE if self.held.rate < 1.0 else 1 if self.mode == "single" else _ALWAYS
-                met = self._hold([(script, self.seed(wave * turn + place)) for place in range(wave)])
-                if any(met) if self.held.rate < 1.0 else all(met):
-                    self.known[script.digest] = True
-                    return True
+        kind = "" if hang else _not_finite(members_of(signature)[self.held.member])
+        ways: list[tuple[Mode, Kind]] = [(mode, "") for mode in modes]
+        if kind:
+            ways.insert(0, ("fork", kind))
+        self.settling = True
+        try:
+            return any(self._shows(script, mode, watch) for mode, watch in ways)
+        finally:
+            self.settling = False
+
+    def _shows(self, script: Script, mode: Mode, watch: Kind) -> bool:
+        """Whether the failure is there as often as it was when programs are run in this way."""
+        self.close()
+        self.mode, self.watch = mode, watch
+        self.tests += 1
+        self.origins.clear()
+        for turn in range(1 if self.held.rate == 1.0 else _SOME_WAVES):
+            self.cover = self.mode == "fork" and turn == 0
+            wave = _WAVE if self.held.rate < 1.0 else 1 if self.mode == "single" else _ALWAYS
+            met = self._hold([(script, self.seed(wave * turn + place)) for place in range(wave)])
+            if any(met) if self.held.rate < 1.0 else all(met):
+                self.known[script.digest] = True
+                return True
         return False
+
+    @property
+    def placed(self) -> bool:
+        """Whether the operation is known that a value which is not finite comes from."""
+        return bool(self.watch and all(self.origins))
 
     def gauge(self, script: Script) -> None:
         """How often a failure that comes and goes is there, from more runs than confirming it took."""
@@ -271,8 +294,9 @@ class Trials:
         while left and deaths <= _DEATHS and not self._late():
             rows = self._run([jobs[place] for place in left])
             for at, row in rows.items():
-                met[left[at]] = self._met(row.result(), jobs[left[at]][0])
-                self._note(row, jobs[left[at]][0])
+                script = jobs[left[at]][0]
+                met[left[at]] = self._met(row.result(), script) and self._arises(row)
+                self._note(row, script)
             lost = [place for at, place in enumerate(left) if at not in rows]
             if lost and len(left) > 1:
                 deaths += 1
@@ -283,6 +307,16 @@ class Trials:
             if not left and alone and deaths <= _DEATHS:
                 left = alone.pop()
         return met
+
+    def _arises(self, row: _Row) -> bool:
+        """Whether a value that is not finite comes from the operation that it came from in the program as it was settled with:
+        an empty mean is NaN too.
+        """
+        if not self.watch:
+            return True
+        if self.settling:
+            self.origins.add(row.first)
+        return row.first in self.origins
 
     def _note(self, row: _Row, script: Script) -> None:
         if self.base is not None and script.digest == self.base.digest and not row.timed_out:
@@ -338,6 +372,7 @@ class Trials:
         return {
             "jobs": rows,
             "mode": self.mode,
+            "watch": self.watch,
             "degree": DEGREE,
             "limit_s": self.limit_s,
             "output_bytes": Limits().output_bytes // 8,
@@ -347,6 +382,13 @@ class Trials:
 
 def _job(number: int, script: Script, seed: int) -> dict[str, object]:
     return {"id": number, "entry": script.entry, "seed": seed, "cover": False, "files": dict(script.files)}
+
+
+def _not_finite(member: Member) -> Kind:
+    """Which kind of value a failure is about, "" when it is about another thing."""
+    if not isinstance(member, NonFiniteSignature):
+        return ""
+    return "nan" if any("nan" in value.lower() for value in member.values) else "inf"
 
 
 def heavy(script: Script) -> list[str]:

@@ -6,6 +6,7 @@ became of each candidate is printed at once, so that one that ends this process 
 """
 
 import base64
+import contextlib
 import gc
 import json
 import os
@@ -67,6 +68,18 @@ def _rearm(folder, seed):
         del probe._WRITTEN[:]
 
 
+def _forget_exits():
+    """What libraries do at the end of the process that imported them takes longer than most candidates: torch's finalizers copy
+    30 MB of pages. The candidate's own come after this, and the probe's stays.
+    """
+    import atexit
+
+    atexit._clear()
+    last = getattr(sys.modules.get("sitecustomize"), "_AT_EXIT", None)
+    if last is not None:
+        atexit.register(last)
+
+
 def _note_tensors(folder, frame, tensors):
     """The shapes and types of the variables that hold plain data; what a parameter had a part in is left alone."""
     torch = sys.modules.get("torch")
@@ -97,6 +110,38 @@ def _lines(folder, found, tensors):
         return local(frame, event, arg)
 
     return trace
+
+
+def _watching(kind):
+    """A mode of torch that notes the first operation with a value that is not finite, made of values that were: `.first`.
+    None where there is no torch.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not hasattr(torch, "isnan"):
+        return None
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    test = torch.isnan if kind == "nan" else torch.isinf
+
+    def odd(value):
+        if isinstance(value, torch.Tensor):
+            return value.is_floating_point() and value.numel() > 0 and bool(test(value.detach()).any())
+        return isinstance(value, (list, tuple)) and any(odd(each) for each in value)
+
+    class Watch(TorchDispatchMode):
+        first = ""
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            if not self.first and "empty" not in str(func):  # which only hands out memory, with whatever is in it
+                try:
+                    if odd(out) and not odd(args):
+                        self.first = str(func)
+                except Exception:
+                    return out
+            return out
+
+    return Watch()
 
 
 def _execute(entry, folder, covered):
@@ -161,10 +206,16 @@ def _child(job, folder):
     for target, source in ((0, nothing), (1, out), (2, err)):
         os.dup2(source, target)
     os.chdir(folder)
+    _forget_exits()
     _rearm(folder, job["seed"])
     _reseed(job["seed"])
     covered, before = (set(), {}) if job.get("cover") else None, set(sys.modules)
-    status = _execute(job["entry"], folder, covered)
+    watch = _watching(job["watch"]) if job.get("watch") else None
+    with watch or contextlib.nullcontext():
+        status = _execute(job["entry"], folder, covered)
+    if watch is not None:
+        with open(os.path.join(folder, ".first"), "w") as note:
+            note.write(watch.first)
     if covered is not None:
         sys.settrace(None)
         rows = sorted((os.path.relpath(path, folder), line) for path, line in covered[0])
@@ -232,6 +283,7 @@ def _report(job, folder, status, seconds, late, limit):
     for name in sorted(os.listdir(trace))[:20] if os.path.isdir(trace) else []:
         if name.startswith("trace-") and name.endswith(".json") and not os.path.islink(os.path.join(trace, name)):
             row["traces"][name] = _text(_capped(os.path.join(trace, name), 400000)[0])
+    row["first"] = _text(_capped(os.path.join(folder, ".first"), 200)[0])
     row["covered"] = _text(_capped(os.path.join(folder, ".covered"), 1000000)[0]) if job.get("cover") else ""
     _tell(job["round"], job["id"], base64.b64encode(zlib.compress(json.dumps(row).encode(), 1)).decode())
     shutil.rmtree(folder, ignore_errors=True)
@@ -326,7 +378,7 @@ def main(base, inbox):
             gc.collect()
             gc.freeze()  # a child that collects does not touch, and so copy, what was there before it
         for job in plan["jobs"]:
-            job["round"], job["folder"] = number, "%d-%s" % (number, job["id"])
+            job["round"], job["folder"], job["watch"] = number, "%d-%s" % (number, job["id"]), plan.get("watch")
         _serve(base, plan)
         _tell(number, "end", "")
         number += 1

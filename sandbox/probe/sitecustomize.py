@@ -12,6 +12,7 @@ import sys
 _FOLDER = os.environ.get("REPRISE_TRACE")
 _SEED = os.environ.get("REPRISE_SEED")
 _WRITTEN = []
+_AT_EXIT = None
 _MAX_FRAMES, _MAX_TEXT, _MAX_CHAIN = 200, 20000, 8
 
 
@@ -95,6 +96,8 @@ def _install_hooks():
         if isinstance(error, BaseException) and not _WRITTEN:
             _write(error, "main")
 
+    global _AT_EXIT
+    _AT_EXIT = at_exit
     sys.excepthook = on_exception
     atexit.register(at_exit)
     threading.excepthook = on_thread_exception

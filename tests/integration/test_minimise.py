@@ -7,16 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from bot.adapters.builder import UvBuilder
+from bot.bench.minimise import environment as torch_environment
 from bot.models.attempt import Script
 from bot.models.environment import Environment
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
-from bot.models.signature import CrashSignature, OutputSignature
+from bot.models.signature import CrashSignature, NonFiniteSignature, OutputSignature
 from bot.pipeline.desk import Desk
 from bot.pipeline.minimise import confirmed_reference, minimise
 from bot.pipeline.trials import Trials
 from bot.ports import Ports
 from bot.rules.reduce.slip import slipped
+from bot.settings import load
 from bot.testing import FakeBuilder, ListListener, MemoryRecorder
 from sandbox.process import ProcessSandbox
 
@@ -276,3 +279,41 @@ def test_the_result_fails_where_the_program_failed_and_with_its_shapes(tiny):
     assert judgement.failure.message == "shapes (3,2) and (7,2) do not fit"
     assert [frame.function for frame in judgement.failure.frames][-1] == "mix"
     assert done.lines_after <= 3
+
+
+MASKED = """import torch
+
+torch.manual_seed(0)
+scores = torch.randn(2, 3)
+mask = torch.tensor([[0, 0, 0], [1, 1, 0]])
+weights = torch.softmax(scores.masked_fill(mask == 0, float("-inf")), dim=1)
+extra = torch.ones(4).sum()
+loss = (weights * 2).mean() + extra
+print("loss:", loss.item())
+"""
+
+
+@pytest.mark.index
+def test_nan_stays_that_of_the_operation_it_came_from():
+    """The mean of an empty tensor is NaN as well, and shorter."""
+    built = torch_environment(UvBuilder(load().cache_dir))
+    desk, script, held, seeds = confirmed(MASKED, NonFiniteSignature(values=("nan",), labels=("loss",)), here=built)
+    found = minimise(desk, script, built, held, seeds=seeds)
+    assert "softmax" in found.script.source
+    assert "extra" not in found.script.source
+    assert found.lines_after < found.lines_before
+
+
+def test_a_computed_value_is_not_written_down():
+    source = "class Foo:\n    baz = 'foobaz'\n\n    def bar(self):\n        return 'wrong'\n\n\nfoo = Foo()\nprint(foo.baz, foo.bar())\n"
+    signature = OutputSignature(observed=(("foobaz wrong",),))
+    desk, script, held, seeds = confirmed(source, signature)
+    found = minimise(desk, script, HERE, held, seeds=seeds)
+    assert "print('" not in found.script.source.replace('"', "'")
+
+
+def test_a_generator_keeps_its_seed():
+    source = "import random\n\ngenerator = random.Random(3)\nrows = [1, 2]\nprint(rows[generator.randrange(5) + 2])\n"
+    desk, script, held, seeds = confirmed(source, INDEX)
+    found = minimise(desk, script, HERE, held, seeds=seeds)
+    assert "Random()" not in found.script.source

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from bot.models.attempt import Failure, Judgement, Script
 from bot.models.base import Record
@@ -23,7 +24,8 @@ class Reference(Record):
 
     Of an exception: its class, the words and operand shapes of its message, and the innermost frame of a package with the
     line in its file, or, when none is of a package, the words of the program's own statement that failed. Of printed values:
-    the line that showed it, without its numbers. `member` is that of the signature, `rate` the part of the runs that failed.
+    the line that showed it, without its numbers, and the `literals` that the program prints as they stand: a value that was
+    computed must not be written down. `member` is that of the signature, `rate` the part of the runs that failed.
     """
 
     member: int = 0
@@ -36,6 +38,7 @@ class Reference(Record):
     statement: tuple[str, ...] = ()
     evidence: str = ""
     names: tuple[str, ...] = ()
+    literals: tuple[str, ...] = ()
     rate: float = 1.0
 
 
@@ -43,7 +46,8 @@ def reference(judgement: Judgement, script: Script, rate: float = 1.0, names: tu
     """The reference that a confirmed judgement gives; `names` are those that the unreduced program defines."""
     failure = judgement.failure
     if failure is None:
-        return Reference(member=judgement.member, evidence=_evidence(judgement), rate=rate)
+        literals = _literals(script)
+        return Reference(member=judgement.member, evidence=_evidence(judgement), literals=literals, rate=rate)
     place = _place(failure)
     own = names or tuple(sorted({name for text in script.files.values() for name in genuine.own_names(text)}))
     said = wording.normalise(wording.core(failure.message), frozenset(own))
@@ -76,7 +80,29 @@ def slipped(held: Reference, judgement: Judgement, script: Script) -> str:
         return f"another place: {now.path or 'the program'} {now.function}"
     if not _within(now.statement, held.statement):
         return "another statement: " + " ".join(now.statement)
+    if own := next((each for each in now.literals if not any(each in known for known in held.literals)), ""):
+        return f"it prints {own} by itself"
     return "" if now.evidence == held.evidence else f"another line: {now.evidence}"
+
+
+def _literals(script: Script) -> tuple[str, ...]:
+    """What the program's prints write as it stands in them, outside of calls and subscripts."""
+    found: dict[str, None] = {}
+    for text in script.files.values():
+        tree = parsed(text)
+        prints = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree is not None else []
+        for call in prints:
+            if isinstance(call.func, ast.Name) and call.func.id == "print":
+                found |= dict.fromkeys(value for part in call.args for value in _plain(part))
+    return tuple(found)
+
+
+def _plain(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant):
+        yield str(node.value)
+    elif not isinstance(node, ast.Call | ast.Subscript | ast.Lambda):
+        for child in ast.iter_child_nodes(node):
+            yield from _plain(child)
 
 
 def _evidence(judgement: Judgement) -> str:

@@ -315,6 +315,7 @@ def flaky(
                 for row in line.bisect_flaky(times, Path(folder), chosen, rate=rate, seed=seed):
                     bisected.append(row)
                     tell(row)
+        reduced = smaller.compared(reduced)
         table = smaller.told(reduced) if proof == "minimize" else line.told(bisected)
         lines = [row.model_dump_json() for row in (*bisected, *reduced)]
         right = [row.right for row in bisected] + [row.right for row in reduced]

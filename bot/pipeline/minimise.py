@@ -248,7 +248,9 @@ class _Work:
 
     def _finally(self) -> bool:
         """Whether the end result still fails by the sequential test; if not, the program as it was given is the result."""
-        held = self.best.digest == self.script.digest or self._fails(self.best, final=True)
+        # Of results that do come and go, one in thirty is turned down by chance: asked twice, one in a thousand.
+        chances = 1 if self.trials.held.rate == 1 else 2
+        held = self.best.digest == self.script.digest or any(self._fails(self.best, final=True) for _ in range(chances))
         if not held:
             self.best = self.script
         self.sure = True

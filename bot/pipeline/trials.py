@@ -34,6 +34,7 @@ from bot.rules.statistics import Decision, SequentialTest
 from sandbox.port import Limits, RunResult, RunSpec
 
 DEGREE = 2
+_UNSURE = 0.2  # how far a rate that was read off 60 runs may lie from the true one
 Kind = Literal["", "nan", "inf"]
 _IMPORT_S, _LIMIT_S, _MOST_WALL_S = 60.0, 2.0, 600.0
 _DEATHS = 3
@@ -232,8 +233,9 @@ class Trials:
         did, against a quarter of that, and not come ever so much more often: what then fails is another thing.
         """
         held = self.held.rate
-        enough = SequentialTest(p0=max(0.02, held / 4), p1=held, alpha=0.02, beta=beta).decide(failures, runs)
-        more = SequentialTest(p0=held, p1=(1 + held) / 2, alpha=beta / 2, beta=0.1).decide(failures, runs)
+        low, high = held * (1 - _UNSURE), min(held * (1 + _UNSURE), _OFTEN)
+        enough = SequentialTest(p0=max(0.02, held / 4), p1=low, alpha=0.02, beta=beta).decide(failures, runs)
+        more = SequentialTest(p0=high, p1=(1 + high) / 2, alpha=beta / 2, beta=0.1).decide(failures, runs)
         if enough == "passes" or more == "fails":
             return "passes"
         return "fails" if (enough, more) == ("fails", "passes") else "undecided"

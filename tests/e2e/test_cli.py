@@ -345,7 +345,11 @@ def test_the_bundled_example_is_reproduced(tmp_path: Path) -> None:
     data = json.loads(done.stdout)
     Draft202012Validator(json.loads(schema.text())).validate(data)
     verdict = data["verdict"]
-    assert (verdict["kind"], verdict["determinism"], verdict["control"]["type"]) == ("reproduced", "deterministic", "fixed-version")
+    assert (verdict["kind"], verdict["determinism"], verdict["control"]["type"]) == (
+        "reproduced",
+        "deterministic",
+        "fixed-version",
+    )
     assert verdict["failures"] == verdict["runs"] >= 2
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert names >= {"report.json", "report.md", "repro.py", "environment.lock", "logs", "attempts.jsonl"}

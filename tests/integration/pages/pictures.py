@@ -1,10 +1,12 @@
 """Takes the pictures of the README: the example is run for real, told on an issue, and looked at in a browser.
 
-`python tests/integration/pages/pictures.py` writes .github/images/page.png and comment.png.
+`python tests/integration/pages/pictures.py` writes .github/images/run.svg, page.png and comment.png.
 """
 
 from __future__ import annotations
 
+import io
+import re
 import sys
 import tempfile
 from datetime import UTC, datetime
@@ -13,6 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
+from rich._export_format import CONSOLE_SVG_FORMAT  # noqa: E402
+from rich.console import Console  # noqa: E402
+from rich.text import Text  # noqa: E402
 from starlette.applications import Starlette  # noqa: E402
 
 from bot import bootstrap, pipeline  # noqa: E402
@@ -22,6 +27,7 @@ from bot.models.job import Job, Options  # noqa: E402
 from bot.models.report import Report  # noqa: E402
 from bot.models.run import NewRun, Run  # noqa: E402
 from bot.render import labels, sticky  # noqa: E402
+from bot.render.terminal import terminal  # noqa: E402
 from bot.service.recording import StoreRecorder  # noqa: E402
 from bot.settings import load  # noqa: E402
 from bot.testing import MemoryStore  # noqa: E402
@@ -56,6 +62,16 @@ def worked(store: MemoryStore) -> tuple[Run, Report]:
     return run, report
 
 
+def drawn(report: Report, wide: int = 104) -> str:
+    """The terminal view as SVG, without a font from elsewhere."""
+    shown = terminal(report, run="reprise-runs/dgasmith-opt-einsum-237", width=wide, colour=True)
+    console = Console(record=True, width=wide, file=io.StringIO(), force_terminal=True)
+    console.print(Text.from_ansi("$ reprise example\n\n" + shown))
+    plain = re.sub(r"@font-face \{\{.*?\}\}\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    plain = plain.replace("Fira Code", "ui-monospace, SFMono-Regular, Menlo, Consolas")
+    return console.export_svg(title="reprise", code_format=plain, unique_id="terminal")
+
+
 def told(github: GitHubServer, run: Run, report: Report) -> str:
     """The verdict on an issue page; its address."""
     state, issue = github.state, report.issue
@@ -79,9 +95,10 @@ def told(github: GitHubServer, run: Run, report: Report) -> str:
 
 
 def main() -> None:
-    """Both pictures."""
+    """All three pictures."""
     store = MemoryStore()
     run, report = worked(store)
+    (IMAGES / "run.svg").write_text(drawn(report), encoding="utf-8")
     print(f"{datetime.now(UTC):%H:%M:%S} {report.verdict.kind} after {len(report.attempts)} runs")  # noqa: T201
     with tempfile.TemporaryDirectory() as folder, browser(Path(folder) / "profile") as tab, GitHubServer() as github:
         with served(Starlette(routes=routes(store, load()))) as url:

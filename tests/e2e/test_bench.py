@@ -15,6 +15,7 @@ from bot.bench.runner import Case, find_cases, run_cases
 from bot.bench.summary import Row
 from bot.errors import TransientError, UserError
 from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
+from bot.models.job import Job
 from bot.models.report import Report
 from bot.models.verdict import AnyVerdict, Cancelled, NotABug, Reproduced
 from bot.ports import Listener, Progress
@@ -48,8 +49,9 @@ def reproducer(printed: dict[str, str | Exception], calls: list[str]) -> Callabl
         try:
             if isinstance(said, Exception):
                 raise said
+            folder.begin(Job(issue=from_text(case.path.read_text(), case.path.name)))
             report = _report(case, folder, said)
-            folder.finish(report, json_text=report_text(report), markdown="")
+            folder.finish(report, json_text=report_text(report), markdown="", state=report.model_dump_json())
         finally:
             folder.close()
         return {"overhead": 1.25}

@@ -7,7 +7,7 @@ import pytest
 
 from bot.models.environment import Environment
 from bot.models.issue import Issue
-from bot.models.job import Job, Options
+from bot.models.job import PROOFS, Job, Options
 from bot.pipeline import run
 from bot.ports import Ports
 from bot.testing import FakeBuilder, ListListener, MemoryRecorder
@@ -36,7 +36,7 @@ def _decide(home, program, shown, title="It fails", **options):
         listener=ListListener(),
         cancel=Event(),
     )
-    return run(Job(issue=Issue(title=title, body=body), options=Options(timeout_s=30, **options)), ports)
+    return run(Job(issue=Issue(title=title, body=body), options=Options(timeout_s=30, without=PROOFS, **options)), ports)
 
 
 @pytest.mark.parametrize(

@@ -59,15 +59,15 @@ def proven(run: Path, report: dict[str, Any], key: Key) -> Proven | None:
     if verdict["kind"] != "reproduced":
         return None
     control, found, reduced = verdict["control"] or {}, report["bisect"] or {}, report.get("minimized") or {}
-    spent = report["seconds"]
+    spent, whole = report["seconds"], (report["script"] or {}).get("lines", 0)
     return Proven(
         control=control.get("type", "none"),
         p=control.get("p"),
         introduced=_at(found, "first_bad", "introduced_among"),
         fixed=_at(found, "first_fixed", "fixed_among"),
         named=named(found, key.fix_hint or ""),
-        before=reduced.get("lines_before", report["script"]["lines"]),
-        after=reduced.get("lines_after", report["script"]["lines"]),
+        before=reduced.get("lines_before", whole),
+        after=reduced.get("lines_after", whole),
         held=_held(run, report, key),
         seconds=round(sum(spent.get(stage, 0.0) for stage in ("control", "bisect", "minimize")), 1),
     )

@@ -12,7 +12,7 @@ from bot.errors import UserError
 from bot.models.job import PARTS, Part
 
 _PYTHON = re.compile(r"^3\.(\d{1,2})(\.\d{1,3})?$", re.ASCII)
-_REF = re.compile(r"^\w[\w./@+-]{0,200}$", re.ASCII)
+_REF = re.compile(r"^\w[\w./@+~^-]{0,200}$", re.ASCII)
 _URL = re.compile(r"^(?:https?|ssh|file)://[^\s]+$|^[\w.-]+@[\w.-]+:[\w./~-]+$", re.ASCII)
 
 
@@ -55,10 +55,10 @@ def repo(value: str | None) -> str | None:
     return str(path.resolve())
 
 
-def ref(value: str | None, repo: str | None = None) -> str | None:
+def ref(value: str | None, repo: str | None = None, option: str = "--ref") -> str | None:
     """A branch, a tag or a commit of the clone that is given with it."""
     if value is not None and (not _REF.match(value) or ".." in value):
-        raise UserError(f"--ref {value} is not a branch, a tag or a commit.", "Give one such as --ref v1.2.0.")
+        raise UserError(f"{option} {value} is not a branch, a tag or a commit.", f"Give one such as {option} v1.2.0.")
     if value is not None and repo is None:
         raise UserError(
             f"--ref {value} names a place in a clone, and no clone was given.", "Add --repo with a folder or an address."

@@ -67,6 +67,7 @@ def bisect(
 
         def work(report: Report, job: Job, ports: Ports) -> Report:
             if ends is None:
+                _installed(named, report)
                 job = job.model_copy(update={"options": job.options.model_copy(update={"package": named})})
                 return later.prove(report, job, ports, "bisect")
             source = claimed.clone(job.options.model_copy(update={"repo": ends[0]}))
@@ -125,9 +126,17 @@ def _ends(repo: str | None, good: str | None, bad: str | None, package: str | No
     where = choices.repo(repo)
     if where is None or good is None or bad is None:
         raise UserError("Commits are bisected between two that are known.", "Give --repo, --good and --bad together.")
-    for each in (good, bad):
-        choices.ref(each, repo)
+    for option, each in (("--good", good), ("--bad", bad)):
+        choices.ref(each, repo, option)
     return where, good, bad
+
+
+def _installed(package: str | None, report: Report) -> None:
+    from bot.pipeline import claimed
+
+    if package and report.environment is not None and not claimed.installed(package, report.environment):
+        near = ", ".join(each.name for each in report.environment.packages[:6])
+        raise UserError(f"{package} is not installed where the program failed.", f"Installed there: {near}.")
 
 
 def _program(path: Path) -> Script:

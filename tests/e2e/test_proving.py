@@ -109,6 +109,8 @@ def test_each_proof_is_added_to_the_run(run: Path, tmp_path: Path) -> None:
     assert found["verdict"]["control"] == control, "what was found before stays"
     assert found["attempts"][: len(before["attempts"])] == before["attempts"]
 
+    wrong(reprise(tmp_path, "bisect", "run", *BOX, "--package", "no-such-thing"), "no-such-thing is not installed")
+
     done = reprise(tmp_path, "minimize", "run", *BOX, "--json")
     assert done.returncode == 0, done.stderr
     smaller = json.loads(done.stdout)
@@ -194,7 +196,7 @@ def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
         tmp_path, "reproduce", "tiny.md", *BOX, "--repo", "clone", "--out", "run", "--without", "control,bisect,minimize"
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    done = reprise(tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", ids[0], "--bad", "HEAD", "--json")
+    done = reprise(tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", "HEAD~6", "--bad", "HEAD", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["bisect"]
     assert (found["over"], found["first_bad"]["at"], found["first_bad"]["subject"]) == ("commits", ids[4], "change 4")

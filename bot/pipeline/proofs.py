@@ -20,6 +20,7 @@ from bot.pipeline.bisection import bisect_releases
 from bot.pipeline.control import Controlled, control
 from bot.pipeline.desk import Desk
 from bot.pipeline.minimise import confirmed_reference, minimise
+from sandbox.port import SandboxError
 
 _SHARE: dict[Proof, float] = {"control": 0.3, "bisect": 0.6, "minimize": 1.0}
 """Of the time that is left when its turn comes; all of it for the last."""
@@ -88,7 +89,7 @@ class _Work:
                 yield
         except Stopped:
             desk.notes.append(f"{desk.why_stopped} before it could {_DOES[proof]}")
-        except RepriseError as error:
+        except (RepriseError, SandboxError) as error:
             desk.notes.append(f"it could not {_DOES[proof]}: {error}")
         finally:
             desk.spec, desk.environment, desk.script = self.spec, self.built, self.script

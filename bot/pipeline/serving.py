@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -18,6 +19,7 @@ _LOOK_S = 0.05
 _LIFE_S = 3600.0
 _OUTPUT = 64 << 20  # the half of it comes whole; a server that has said as much as a third is replaced
 _MOST_ROW = 4 << 20
+_ROW = re.compile(r"@(\d{1,6}) (\d{1,6}|end) (\d{1,6}) (\S*)\n?", re.ASCII)
 
 
 class Server:
@@ -80,20 +82,21 @@ class Server:
             self._desk.ports.sandbox.run(spec, cancel=self._over, on_output=self._hear)
         except SandboxError as raised:
             error = raised
-        with self._changed:
-            self._error, self._ended = error, True
-            self._changed.notify_all()
+        finally:
+            with self._changed:
+                self._error, self._ended = error, True
+                self._changed.notify_all()
 
     def _hear(self, stream: Stream, line: str) -> None:
         self._said += len(line)
-        words = line.split(" ")
-        if stream != "stdout" or not line.startswith("@") or len(words) != 4 or not (words[0][1:] + words[2]).isdecimal():
+        row = _ROW.fullmatch(line)  # a candidate can write here too: nothing but this form is read
+        if stream != "stdout" or row is None:
             return
-        key = (int(words[0][1:]), words[1])
+        key = (int(row[1]), row[2])
         with self._changed:
             parts = self._parts.setdefault(key, [])
-            parts.append(words[3])
-            if words[2] == "0":
+            parts.append(row[4])
+            if int(row[3]) == 0:
                 self._whole[key] = _opened("".join(parts))
                 self._changed.notify_all()
 

@@ -31,7 +31,7 @@ from bot.rules.reduce.slip import Reference, slipped
 from bot.rules.reduce.synthetic import Seen
 from bot.rules.signatures import staged
 from bot.rules.statistics import Decision, SequentialTest
-from sandbox.port import Limits, RunResult, RunSpec
+from sandbox.port import Limits, RunResult, RunSpec, SandboxError
 
 DEGREE = 2
 _UNSURE = 0.2  # how far a rate that was read off 60 runs may lie from the true one
@@ -149,9 +149,20 @@ class Trials:
             ways.insert(0, ("fork", kind))
         self.settling = True
         try:
-            return any(self._shows(script, mode, watch) for mode, watch in ways)
+            return any(self._can(script, mode, watch) for mode, watch in ways)
         finally:
             self.settling = False
+
+    def _can(self, script: Script, mode: Mode, watch: Kind) -> bool:
+        """Whether the failure shows in this way. A daemon that does not see this process's folders cannot serve rounds; runs of
+        their own it can do.
+        """
+        try:
+            return self._shows(script, mode, watch)
+        except SandboxError:
+            if mode == "single":
+                raise
+            return False
 
     def _shows(self, script: Script, mode: Mode, watch: Kind) -> bool:
         """Whether the failure is there as often as it was when programs are run in this way."""

@@ -11,6 +11,9 @@ from bot.models.verdict import Inconclusive
 from bot.pipeline import later, proofs
 from bot.pipeline.confirming import Found, confirm
 from bot.pipeline.reporting import report
+from bot.pipeline.serving import Server
+from sandbox.fake import Say
+from sandbox.port import RunSpec, SandboxError
 from tests.unit.versioned import BODY, FAILS, OK, World, broken, built, number, released
 
 BROKEN = broken(17, 19)
@@ -185,3 +188,30 @@ def test_notes_of_an_earlier_try_are_taken_back():
     found = later.prove(first, job, world.desk.ports, "control")
     assert found.verdict.control.type == "fixed-version"
     assert not any("no time left" in note for note in found.notes)
+
+
+def test_a_sandbox_that_breaks_in_a_proof_does_not_take_the_verdict_with_it():
+    world = World(BROKEN, released(40), bad="1.18")
+    verdict = confirmed(world)
+
+    def broken_daemon(spec):
+        raise SandboxError("the daemon is away")
+
+    world.sandbox.program = broken_daemon
+    assert proofs.prove(world.desk, verdict, PROOFS) == verdict
+    assert any("the daemon is away" in note for note in world.desk.notes)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["@ x 5 y", "@1 1 x y", "@" + "9" * 5000 + " 1 0 x", "@1 " + "9" * 5000 + " 0 x", "@\u0663 1 0 x", "@1 1 0", "x" * 100_000],
+)
+def test_what_a_candidate_writes_in_the_servers_place_is_not_read(line):
+    world = World(BROKEN, released(40), bad="1.18")
+    spec = RunSpec(argv=("python3", "serve.py"), files={})
+    world.sandbox.program = lambda _: [Say(f"{line}\n@0 0 0 !!\n@0 end 0 \n".encode())]
+    server = Server(world.desk, lambda _inbox: spec)
+    try:
+        assert server.ask({}, 20.0) == {0: b""}
+    finally:
+        server.close()

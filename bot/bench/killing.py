@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from bot.errors import UserError
@@ -44,20 +45,21 @@ class Kill(Record):
         return not (self.containers or self.processes or self.torn_report) and self.next_run == 0
 
 
-def kill_runs(sandbox: str, times: int, containers: Containers, *, seed: int = 0) -> Iterator[Kill]:
-    """Kill `times` runs of the bundled example in this sandbox; every third one while it builds its environment anew."""
+def kill_runs(sandbox: str, times: int, containers: Containers, *, seed: int = 0, without: str = "") -> Iterator[Kill]:
+    """Kill `times` runs of the bundled example in this sandbox; every third one while it builds its environment anew. `without`
+    names the proofs to leave out, with commas between.
+    """
     chance = random.Random(seed)  # noqa: S311 - moments to kill at, no secret
     with adopted_orphans(), tempfile.TemporaryDirectory(prefix="reprise-killing-") as folder:
         home = Path(folder)
         home.chmod(0o755)  # root's runs are given to another user, who must reach the cache in it
-        cold_s = _whole(sandbox, home, home / "cache")
-        warm_s = _whole(sandbox, home, home / "cache")
+        run = _Example(sandbox, without)
+        cold_s = run.whole(home, home / "cache")
+        warm_s = run.whole(home, home / "cache")
         for number in range(times):
             cold = number % 3 == 2
             cache = home / f"cold-{number}" if cold else home / "cache"
-            yield _kill(
-                sandbox, home / f"run-{number}", cache, chance.uniform(0.05, cold_s if cold else warm_s), cold, containers
-            )
+            yield _kill(run, home / f"run-{number}", cache, chance.uniform(0.05, cold_s if cold else warm_s), cold, containers)
             if cold:
                 shutil.rmtree(cache, ignore_errors=True)
 
@@ -108,9 +110,9 @@ def torn(report: Path) -> str:
     return ""
 
 
-def _kill(sandbox: str, out: Path, cache: Path, after_s: float, cold: bool, containers: Containers) -> Kill:
+def _kill(run: _Example, out: Path, cache: Path, after_s: float, cold: bool, containers: Containers) -> Kill:
     own = set(descendants(os.getpid()))
-    child = _start(sandbox, out, cache)
+    child = run.start(out, cache)
     try:
         child.wait(timeout=after_s)
     except subprocess.TimeoutExpired:
@@ -123,13 +125,13 @@ def _kill(sandbox: str, out: Path, cache: Path, after_s: float, cold: bool, cont
         left, boxes = _left(own), containers(child.pid)
     gone_after_s = time.monotonic() - killed_at
     return Kill(
-        sandbox=sandbox,
+        sandbox=run.sandbox,
         after_s=round(after_s, 2),
         cold=cold,
         containers=boxes,
         processes=tuple(left.values()),
         torn_report=torn(out / "report.json"),
-        next_run=_finish(_start(sandbox, out, cache)),
+        next_run=_finish(run.start(out, cache)),
         gone_after_s=round(gone_after_s, 2),
     )
 
@@ -149,17 +151,6 @@ def _bury() -> None:
             return
 
 
-def _start(sandbox: str, out: Path, cache: Path) -> subprocess.Popen[bytes]:
-    """The installed command, as a person starts it; `env` passes the environment on with one variable changed."""
-    program = Path(sys.executable).with_name("reprise")
-    return subprocess.Popen(
-        ("env", f"REPRISE_CACHE_DIR={cache}", str(program), "reproduce", "example", "--sandbox", sandbox, "--out", str(out)),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
 def _finish(child: subprocess.Popen[bytes]) -> int:
     try:
         return child.wait(timeout=_LONGEST_S)
@@ -169,13 +160,31 @@ def _finish(child: subprocess.Popen[bytes]) -> int:
         return -1
 
 
-def _whole(sandbox: str, home: Path, cache: Path) -> float:
-    """Seconds of a run that nobody kills."""
-    started = time.monotonic()
-    code = _finish(_start(sandbox, home / "whole", cache))
-    if code != 0:
-        raise UserError(
-            f"The example does not reproduce in the {sandbox} sandbox (exit code {code}).",
-            f"Look at: reprise reproduce example --sandbox {sandbox}",
+@dataclass(frozen=True, slots=True)
+class _Example:
+    """The run that is killed: the bundled example in one sandbox, without some of the proofs."""
+
+    sandbox: str
+    without: str
+
+    def start(self, out: Path, cache: Path) -> subprocess.Popen[bytes]:
+        """The installed command, as a person starts it; `env` passes the environment on with one variable changed."""
+        program = str(Path(sys.executable).with_name("reprise"))
+        argv = ["env", f"REPRISE_CACHE_DIR={cache}", program, "reproduce", "example", "--sandbox", self.sandbox]
+        return subprocess.Popen(
+            [*argv, "--without", self.without, "--out", str(out)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
-    return time.monotonic() - started
+
+    def whole(self, home: Path, cache: Path) -> float:
+        """Seconds of a run that nobody kills."""
+        started = time.monotonic()
+        code = _finish(self.start(home / "whole", cache))
+        if code != 0:
+            raise UserError(
+                f"The example does not reproduce in the {self.sandbox} sandbox (exit code {code}).",
+                f"Look at: reprise reproduce example --sandbox {self.sandbox}",
+            )
+        return time.monotonic() - started

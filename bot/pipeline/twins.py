@@ -40,7 +40,7 @@ def _loose(each: Requirement, package: str) -> Requirement:
     """
     if each.name == package or each.rung is Rung.OPTION or each.name in companions.TORCH_FAMILY:
         return each
-    return each.model_copy(update={"specifier": "", "reason": "of the day of what is compared"})
+    return each.model_copy(update={"specifier": "", "rung": Rung.DEPENDENCY, "reason": "of the day of what is compared"})
 
 
 def _requirement(spec: EnvironmentSpec, package: str, version: str) -> Requirement:

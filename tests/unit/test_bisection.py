@@ -165,6 +165,19 @@ def test_the_rest_stays_where_it_resolves_else_moves_with_the_day_and_is_said():
     assert all(spec.exclude_newer < DAY + timedelta(days=7 * 5 + 7) for spec in free)
 
 
+def test_what_the_report_has_beside_the_package_is_no_claim_on_another_day():
+    """Else the resolver's ladder builds the claimed package of that day from source, which takes minutes and mostly fails."""
+    world = World(broken(3, 30), released(8), bad="1.7")
+    beside = Requirement(name="numpy", specifier="==2.1", rung=Rung.ISSUE, reason="the report")
+    asked = Requirement(name="scipy", specifier="==1.14", rung=Rung.OPTION, reason="--with")
+    spec = world.desk.spec.model_copy(update={"requirements": (*world.desk.spec.requirements, beside, asked)})
+    _, free = twins.at_release(spec, world.desk.environment, "lib", world.builder.history("lib")[0])
+    assert [(each.name, each.specifier, each.rung) for each in free.requirements[1:]] == [
+        ("numpy", "", Rung.DEPENDENCY),
+        ("scipy", "==1.14", Rung.OPTION),
+    ]
+
+
 def test_a_history_that_goes_back_and_forth_is_said_to():
     found = World(lambda at: FAILS if number(at) in {0, 1, 10, 11} else OK, released(20), bad="1.11").releases()
     assert (found.first_bad.at, found.regular) == ("1.10", True), "an older run of failures that no probe met is not known of"

@@ -41,6 +41,9 @@ _MARKER = re.compile(r"<!--(?=\s*reprise\b)", re.IGNORECASE)
 _COMMAND = re.compile(r"^[ \t]{0,3}(?=/[a-z][\w-]*(?:\s|$)|@[\w-]+[ \t]+\w)", re.IGNORECASE | re.MULTILINE)
 # GitHub links hashes of commits, and draws emoji by their names.
 _COMMIT = re.compile(r"(?<![\w&#])(?<!\d\.)[0-9a-f]{7,40}(?!\w)", re.IGNORECASE)
+# One that stands as a word of its own; code needs no break, so that it can be copied.
+_HASH = re.compile(r"(?<![^\s(\[,;:\"'])[0-9a-f]{7,40}(?![^\s)\],;:.!?\"'\u2026]|[.:]\w)", re.IGNORECASE)
+_MONOSPACED = re.compile(f"{_INLINE_CODE.pattern}|{_HASH.pattern}", re.IGNORECASE)
 _EMOJI = re.compile(r":(?=([\w+\\-]{1,50}):)")
 
 
@@ -97,12 +100,14 @@ def _plain(text: str) -> str:
 
 
 def prose(text: str, *, limit: int = 600, cell: bool = False) -> str:
-    """One line of Markdown that can only be read. `words in backticks` stay monospaced; `cell` makes it fit for a table."""
+    """One line of Markdown that can only be read. `words in backticks` stay monospaced, and the hash of a commit becomes so;
+    `cell` makes it fit for a table.
+    """
     line = clip(one_line(text), limit)
     parts: list[str] = []
     end = 0
-    for match in _INLINE_CODE.finditer(line):
-        parts += [_plain(line[end : match.start()]), code_span(match.group(1), limit=limit, cell=cell)]
+    for match in _MONOSPACED.finditer(line):
+        parts += [_plain(line[end : match.start()]), code_span(match.group(1) or match.group(), limit=limit, cell=cell)]
         end = match.end()
     joined = "".join([*parts, _plain(line[end:])])
     return _LINE_START.sub(_escaped_start, joined)

@@ -27,8 +27,9 @@ MARKS = (
     "![x](https://evil.example/a.png) [x](//evil.example) [x][y] <img/src=x> </details> <!-- --> ` `` ``` ~~~ | \\ # > - 1. ---"
 )
 MORE = ["www.evil.example", "<a href=//x>", "$x$", "&#64;", "&lt;", "a@b.example", "**", "_", "x", " ", "\n", "\r", "\t"]
+HASHES = ["1a2b3c4d5", "`1a2b3c4d5"]
 UNSEEN = ["\u202e", "\u200b", "\x1b[31m", "\x1b]8;;http://evil.example\x07"]
-PIECES = st.sampled_from([*WORDS.split("|"), *MARKS.split(), *MORE, *UNSEEN])
+PIECES = st.sampled_from([*WORDS.split("|"), *MARKS.split(), *MORE, *HASHES, *UNSEEN])
 NASTY = st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=12).map("".join)
 
 
@@ -106,6 +107,23 @@ def test_prose_is_one_inert_line(text: str) -> None:
     inert(f"- {line}")
     inert(f"> {line}")
     assert inert(f"**x**: {line}").tags <= {"p", "strong", "code"}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("introduced in 0123456789ab (2024-05-02)", "introduced in `0123456789ab` (2024-05-02)"),
+        ("Commits from 0123456789ab to ba9876543210:", "Commits from `0123456789ab` to `ba9876543210`:"),
+        ("`0123456789ab` 2024-05-02 Faster", "`0123456789ab` 2024-05-02 Faster"),
+        ("(deadbeef).", "(`deadbeef`)."),
+        ("a@1a2b3c4d5", "a@&#8203;1a2b3c&#8203;4d5"),
+        ("\\`1a2b3c4d5", "\\\\\\`1a2b3c&#8203;4d5"),
+        ("version 1.2345678, sha256:1a2b3c4d5", "version 1.2345678, sha256:`1a2b3c4d5`"),
+    ],
+)
+def test_a_hash_can_be_copied_and_links_nothing(text: str, line: str) -> None:
+    assert prose(text) == line
+    assert not re.search(r"(?<!\d\.)\b[0-9a-f]{7,40}\b", inert(line).text)
 
 
 @given(NASTY)

@@ -28,7 +28,8 @@ class CrashSignature(Record):
 
 
 class OutputSignature(Record):
-    """Printed values: each chunk of `observed` lines stands together in the output and no chunk of `expected` does.
+    """Printed values: each chunk of `observed` lines stands together in the output and no chunk of `expected` does. They are
+    as reported but for blanks; how they are compared is in `bot.rules.signatures.values`.
 
     Numbers agree within `rtol` (relative) or `atol`; NaN and infinities only with themselves. With `within_line` the values
     come from a sentence of the report ("returns nan instead of 1.0") and a part of a printed line is enough.

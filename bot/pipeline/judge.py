@@ -71,44 +71,45 @@ def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgeme
     return Judgement(match=Match.ABSENT, reason=why)
 
 
-def _output(seen: Observation, wanted: OutputSignature) -> Judgement:
-    printed = list(seen.output)
+def _output(seen: Observation, reported: OutputSignature) -> Judgement:
+    comparable = {"observed": values.cleaned(reported.observed), "expected": values.cleaned(reported.expected)}
+    wanted, printed = reported.model_copy(update=comparable), list(seen.output)
     place = _sentence if wanted.within_line else _chunks
-    found = place(printed, wanted.observed, wanted)
-    denied = place(printed, wanted.expected[:1] if wanted.within_line else wanted.expected, wanted) if wanted.expected else None
+    found = place(seen, wanted.observed, wanted)
+    denied = place(seen, wanted.expected[:1] if wanted.within_line else wanted.expected, wanted) if wanted.expected else None
     if found and not denied and wanted.within_line and len(printed) > _FEW_LINES:
         return Judgement(match=Match.UNDECIDED, reason="too much was printed to tell which value the report means")
     if found and not denied:
         return _met("the reported output was printed", "\n".join(found))
     if denied:
         return Judgement(match=Match.ABSENT, reason="the expected output was printed", evidence="\n".join(denied)[:_EVIDENCE])
-    if (line := _scattered(printed, wanted)) and not denied:
+    if (line := _scattered(seen, wanted)) and not denied:
         return _met("non-finite values stand where the report shows them", line)
     if _skeleton(printed, wanted):
         return Judgement(
             match=Match.UNDECIDED,
             reason="the same lines were printed with other numbers",
-            evidence="\n".join(printed[-10:])[:_EVIDENCE],
+            evidence="\n".join(seen.told[-10:])[:_EVIDENCE],
         )
     return Judgement(
-        match=Match.ABSENT, reason="the reported output was not printed", evidence="\n".join(printed[-10:])[:_EVIDENCE]
+        match=Match.ABSENT, reason="the reported output was not printed", evidence="\n".join(seen.told[-10:])[:_EVIDENCE]
     )
 
 
-def _chunks(printed: list[str], wanted: tuple[values.Chunk, ...], signature: OutputSignature) -> list[str] | None:
+def _chunks(seen: Observation, wanted: tuple[values.Chunk, ...], signature: OutputSignature) -> list[str] | None:
     """The lines where all chunks stand, or None."""
     lines: list[str] = []
     for chunk in wanted:
-        place = values.holds(chunk, printed, signature.rtol, signature.atol)
+        place = values.holds(chunk, list(seen.output), signature.rtol, signature.atol)
         if place is None:
             return None
-        lines.extend(printed[place[0] : place[1]])
+        lines.extend(seen.told[place[0] : place[1]])
     return lines
 
 
-def _sentence(printed: list[str], wanted: tuple[values.Chunk, ...], signature: OutputSignature) -> list[str] | None:
-    at = values.within(wanted[0][0], printed, signature.rtol, signature.atol)
-    return None if at is None else [printed[at]]
+def _sentence(seen: Observation, wanted: tuple[values.Chunk, ...], signature: OutputSignature) -> list[str] | None:
+    at = values.within(wanted[0][0], list(seen.output), signature.rtol, signature.atol)
+    return None if at is None else [seen.told[at]]
 
 
 def _skeleton(printed: list[str], wanted: OutputSignature) -> bool:
@@ -118,27 +119,29 @@ def _skeleton(printed: list[str], wanted: OutputSignature) -> bool:
     return not wanted.within_line and all((values.skeleton(line), bool(values.nonfinite(line))) in alike for line in lines)
 
 
-def _scattered(printed: list[str], wanted: OutputSignature) -> str:
+def _scattered(seen: Observation, wanted: OutputSignature) -> str:
     """A printed array that is alike but for its numbers to one the report shows, with non-finite ones among them as there.
 
     Which entries of a random array are non-finite is chance; that some are is the failure.
     """
     for line in (line for chunk in wanted.observed for line in chunk):
         kinds = values.nonfinite(line)
-        alike = [seen for seen in printed if values.skeleton(seen) == values.skeleton(line)]
-        if kinds and values.count(line) >= _ARRAY and (found := [seen for seen in alike if values.nonfinite(seen) & kinds]):
-            return found[0]
+        if not kinds or values.count(line) < _ARRAY:
+            continue
+        for printed, told in zip(seen.output, seen.told, strict=True):
+            if values.skeleton(printed) == values.skeleton(line) and values.nonfinite(printed) & kinds:
+                return told
     return ""
 
 
 def _nonfinite(seen: Observation, wanted: NonFiniteSignature, script: Script) -> Judgement:
     constant = {values.clean(line) for line in genuine.constant_lines(script.source)}
     pattern = re.compile(rf"(?<![\w.])-?(?:{'|'.join(wanted.values)})(?:inity)?(?!\w)", re.IGNORECASE)
-    for line in seen.output:
+    for line, told in zip(seen.output, seen.told, strict=True):
         if pattern.search(line) and line not in constant:
-            return _met("a non-finite value was printed", line)
+            return _met("a non-finite value was printed", told)
     return Judgement(
-        match=Match.ABSENT, reason="every printed value was finite", evidence="\n".join(seen.output[-5:])[:_EVIDENCE]
+        match=Match.ABSENT, reason="every printed value was finite", evidence="\n".join(seen.told[-5:])[:_EVIDENCE]
     )
 
 

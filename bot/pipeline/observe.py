@@ -11,7 +11,7 @@ from bot.models.attempt import Failure
 from bot.models.base import Record
 from bot.models.bug import Frame, Traceback
 from bot.rules.intake import frames, tracebacks
-from bot.rules.signatures.values import lines
+from bot.rules.signatures import values
 from sandbox.port import RunResult
 
 _MOST_CHAIN = 20
@@ -21,11 +21,12 @@ _STDLIB = re.compile(r"/lib/python3\.\d+/(?!site-packages|dist-packages)|^<froze
 
 class Observation(Record):
     """One run as the judge sees it. `failures` has the escaped exception first; chained ones hang on it. `output` are the
-    printed lines made comparable, `printed` the same as they were.
+    printed lines made comparable, `told` the same ones for people, `printed` all lines as they were.
     """
 
     failures: tuple[Failure, ...]
     output: tuple[str, ...]
+    told: tuple[str, ...]
     printed: tuple[str, ...] = ()
     errors: str
     exit_code: int | None
@@ -53,7 +54,8 @@ def observe(result: RunResult, roots: tuple[str, ...] = ()) -> Observation:
     failures = (*escaped, *(row for row in printed if (row.exception, row.message) not in known))
     return Observation(
         failures=tuple(_placed(failure, roots) for failure in failures) if roots else failures,
-        output=tuple(lines(result.stdout)),
+        output=tuple(values.lines(result.stdout)),
+        told=tuple(values.told(result.stdout)),
         printed=tuple(result.stdout.splitlines()),
         errors=result.stderr,
         exit_code=result.exit_code,

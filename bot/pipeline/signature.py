@@ -99,9 +99,9 @@ def _outputs(bug: BugReport) -> list[OutputSignature]:
     if signature is None and bug.tracebacks:
         return []
     if signature is None:
-        observed = tuple((values.clean(row.text),) for row in sentences if row.role == "observed" and _is_value(row.text))
-        expected = tuple((values.clean(row.text),) for row in sentences if row.role == "expected" and _is_value(row.text))
-        if not observed or not expected or observed == expected:
+        observed = tuple((values.shown(row.text),) for row in sentences if row.role == "observed" and _is_value(row.text))
+        expected = tuple((values.shown(row.text),) for row in sentences if row.role == "expected" and _is_value(row.text))
+        if not observed or not expected or values.cleaned(observed) == values.cleaned(expected):
             return _remarks(bug, sentences)
         signature = OutputSignature(observed=observed[:1], expected=expected[:1], within_line=True)
     if bug.tracebacks and not signature.expected:
@@ -110,14 +110,21 @@ def _outputs(bug: BugReport) -> list[OutputSignature]:
 
 
 def _contrast(bug: BugReport, observed: list[str], expected: list[str]) -> OutputSignature | None:
-    seen = [chunk for text in observed for chunk in values.chunks(text)]
-    wanted = [chunk for text in expected for chunk in values.chunks(text)]
+    seen, wanted = _comparable(observed), _comparable(expected)
     said = {values.clean(line) for fence in bug.programs for line in genuine.constant_lines(fence.text)}
-    telling = [chunk for chunk in seen if chunk not in wanted and not all(line in said for line in chunk)]
+    telling = [shown for chunk, shown in seen.items() if chunk not in wanted and not said.issuperset(chunk)]
     if not telling:
         return None
-    missing = tuple(chunk for chunk in wanted if chunk not in seen and not all(line in said for line in chunk))
-    return OutputSignature(observed=tuple(dict.fromkeys(telling)), expected=tuple(dict.fromkeys(missing)))
+    missing = [shown for chunk, shown in wanted.items() if chunk not in seen and not said.issuperset(chunk)]
+    return OutputSignature(observed=tuple(telling), expected=tuple(missing))
+
+
+def _comparable(texts: list[str]) -> dict[values.Chunk, values.Chunk]:
+    """The chunks of pasted outputs, each once, by what they are compared by."""
+    found: dict[values.Chunk, values.Chunk] = {}
+    for chunk in (chunk for text in texts for chunk in values.chunks(text)):
+        found.setdefault(tuple(map(values.clean, chunk)), chunk)
+    return found
 
 
 def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
@@ -131,7 +138,7 @@ def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
     ]
     if bug.symptom is not Symptom.WRONG_VALUE or not telling:
         return []
-    return [OutputSignature(observed=tuple((values.clean(row.text),) for row in telling))]
+    return [OutputSignature(observed=tuple((values.shown(row.text),) for row in telling))]
 
 
 def _is_value(text: str) -> bool:

@@ -13,7 +13,7 @@ from bot.models.signature import (
 )
 from bot.pipeline.judge import judge
 from bot.pipeline.observe import Observation, observe
-from bot.rules.signatures.values import lines
+from bot.rules.signatures.values import lines, told
 from sandbox.port import RunResult
 
 SCRIPT = Script(files={"repro.py": "import lib\nlib.go()\n"})
@@ -24,7 +24,8 @@ OWN = Frame(path="repro.py", function="<module>", line=2, code="lib.go()")
 
 def seen(*failures, output="", errors="", **fields):
     rest = {"exit_code": 1 if failures else 0, "signal": None, "timed_out": False, "idle": False, "oom": False, "seconds": 1.0}
-    return Observation(failures=failures, output=tuple(lines(output)), errors=errors, **rest | fields)
+    shown = {"output": tuple(lines(output)), "told": tuple(told(output))}
+    return Observation(failures=failures, errors=errors, **shown | rest | fields)
 
 
 def crash(exception="RuntimeError", message=MESSAGE, frames=(OWN, PLACE), **fields):
@@ -134,6 +135,14 @@ OUTPUT = OutputSignature(observed=(("jax:nan",),), expected=(("jax:1.0",),))
 )
 def test_printed_values(printed, match):
     assert judge(seen(output=printed), OUTPUT, SCRIPT).match is match
+
+
+def test_blanks_are_shown_but_not_compared():
+    wanted = OutputSignature(observed=(("x: [1.0,  nan]",),), expected=(("x: [1.0, 2.0]",),))
+    met = judge(seen(output="x : [ 1.0, nan ]\n"), wanted, SCRIPT)
+    assert (met.match, met.evidence) == (Match.MET, "x : [ 1.0, nan ]")
+    absent = judge(seen(output="x : [1.0,2.0]\n"), wanted, SCRIPT)
+    assert (absent.match, absent.evidence) == (Match.ABSENT, "x : [1.0,2.0]")
 
 
 @pytest.mark.parametrize(("before", "match"), [("", Match.MET), ("step 0\n" * 20, Match.UNDECIDED)])

@@ -38,7 +38,16 @@ def test_values_set_against_each_other(said, observed, expected):
 def test_blocks_of_output_are_compared_whole():
     found = freeze(PROGRAM + "\nActual output\n\n```\nvalue: 0.5\n```\n\nExpected output\n\n```\nvalue: 1.5\n```\n")
     assert isinstance(found, OutputSignature)
-    assert (found.observed, found.expected, found.within_line) == ((("value:0.5",),), (("value:1.5",),), False)
+    assert (found.observed, found.expected, found.within_line) == ((("value: 0.5",),), (("value: 1.5",),), False)
+
+
+def test_an_output_is_kept_as_it_was_reported_and_contrasted_without_its_blanks():
+    same, odd = "final shape : ( 2,  3 )", "got [0.5, nan] for x: 3"
+    found = freeze(
+        PROGRAM + f"\nActual output\n\n```\n{same}\n\n{odd}\n```\n\nExpected output\n\n```\nfinal shape:(2,3)\n```\n"
+    )
+    assert isinstance(found, OutputSignature)
+    assert (found.observed, found.expected) == (((odd,),), ())
 
 
 def test_a_truth_value_beside_its_print_is_a_check():

@@ -14,8 +14,15 @@ _MOST_LINES = 5000
 Chunk = tuple[str, ...]
 
 
+def shown(line: str) -> str:
+    """A line as a person reads it: without escapes, blanks joined."""
+    return " ".join(strip_ansi(line).split())
+
+
 def clean(line: str) -> str:
-    """A line without escapes, addresses and superfluous spaces. Spaces beside brackets and commas do not count."""
+    """A line made comparable: without escapes, addresses and superfluous spaces. Spaces beside brackets and commas do not
+    count.
+    """
     text = _ADDRESS.sub("<addr>", strip_ansi(line))
     text = re.sub(r"\s*([\[\](){},:=])\s*", r"\1", text)
     return " ".join(text.split())
@@ -23,15 +30,25 @@ def clean(line: str) -> str:
 
 def lines(text: str) -> list[str]:
     """The non-blank lines of an output, cleaned; a progress bar's carriage returns end lines too."""
-    found = [clean(line) for line in re.split(r"[\r\n]+", text)[:_MOST_LINES]]
+    return [clean(line) for line in told(text)]
+
+
+def told(text: str) -> list[str]:
+    """The same lines as a person reads them."""
+    found = [shown(line) for line in re.split(r"[\r\n]+", text)[:_MOST_LINES]]
     return [line for line in found if line]
 
 
+def cleaned(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
+    """Chunks with their lines made comparable."""
+    return tuple(tuple(map(clean, chunk)) for chunk in chunks)
+
+
 def chunks(text: str) -> tuple[Chunk, ...]:
-    """The paragraphs of a pasted output, as cleaned lines; lines that are only an ellipsis are left out."""
+    """The paragraphs of a pasted output, as a person reads their lines; those that are only an ellipsis are left out."""
     found: list[Chunk] = []
     for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
-        kept = tuple(line for line in lines(paragraph) if line not in {"...", "\u2026"})
+        kept = tuple(line for line in told(paragraph) if line not in {"...", "\u2026"})
         if kept:
             found.append(kept)
     return tuple(found)

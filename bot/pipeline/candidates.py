@@ -11,7 +11,7 @@ from bot.models.signature import AnySignature, CrashSignature
 from bot.pipeline.signature import members_of
 from bot.rules.intake import shell
 from bot.rules.mends import calls, imports
-from bot.rules.signatures import staged, values
+from bot.rules.signatures import readings, values
 
 MOST = 4
 _ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
@@ -83,7 +83,7 @@ def genuine_ones(scripts: tuple[Script, ...], signature: AnySignature) -> tuple[
     """The scripts that do not stage the reported failure themselves, and, when none is left, the line that does."""
     kept, line = list[Script](), ""
     for script in scripts:
-        found = [staged.staged(script.source, member) for member in members_of(signature)]
+        found = [readings.self_made(script.source, member) for member in members_of(signature)]
         if all(found):
             line = line or found[0]
         else:

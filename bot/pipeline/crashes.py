@@ -16,6 +16,8 @@ def mismatch(failure: Failure, wanted: CrashSignature, script: Script, names: fr
     alike = wording.resemblance(wanted.message, failure.message, names)
     if alike < wording.ENOUGH:
         return f"the words differ (resemblance {alike:.2f})"
+    if failure.message.strip() and not wanted.message and not wanted.frame and not wanted.exception.startswith("SIG"):
+        return "it was reported without a message"
     if not wording.same_shapes(wanted.shapes, failure.message):
         got = ", ".join(wording.shapes(failure.message)) or "none"
         return f"the operand shapes differ: {', '.join(wanted.shapes)} reported, {got} seen"

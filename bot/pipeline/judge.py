@@ -19,7 +19,7 @@ from bot.pipeline import crashes
 from bot.pipeline.observe import Observation, flatten
 from bot.pipeline.signature import members_of
 from bot.rules import decoys
-from bot.rules.signatures import genuine, observed, staged, values, warned, wording
+from bot.rules.signatures import genuine, observed, readings, staged, values, warned, wording
 
 _ARRAY = 4
 _EVIDENCE = 600
@@ -30,14 +30,31 @@ _READABLE = "the program as a file that Python can read (as pasted it is no vali
 
 def judge(seen: Observation, signature: AnySignature, script: Script) -> Judgement:
     """What one run shows: the signature met, absent, another failure, a decoy of the environment, or nothing that decides."""
-    verdicts = [_member(seen, member, script) for member in members_of(signature)]
-    for index, member in enumerate(members_of(signature)):
-        if verdicts[index].match is Match.MET and (line := staged.staged(script.source, member)):
-            verdicts[index] = Judgement(match=Match.ABSENT, reason=f"the program brings it about by itself: {line[:120]}")
+    verdicts = [_either(seen, member, script) for member in members_of(signature)]
     for index, judgement in enumerate(verdicts):
         if judgement.match is Match.MET:
             return judgement.model_copy(update={"member": index})
     return _decoy(seen) or _unmet(seen, verdicts)
+
+
+def _either(seen: Observation, member: Member, script: Script) -> Judgement:
+    """A member held against a run; where that does not show it, also in the other way in which its words can be read."""
+    judgement = _genuine(seen, member, script)
+    if judgement.match is Match.MET:
+        return judgement
+    others = (_genuine(seen, other, script, member) for other in readings.others(member))
+    return next((other for other in others if other.match is Match.MET), judgement)
+
+
+def _genuine(seen: Observation, member: Member, script: Script, reported: Member | None = None) -> Judgement:
+    """A member held against a run, which shows nothing when the program brings it about by itself. `reported` is what the
+    signature has in its place: a print that stands for an exception may not be staged in either way.
+    """
+    judgement = _member(seen, member, script)
+    for each in (member, reported) if isinstance(reported, CrashSignature) else (member,):
+        if judgement.match is Match.MET and (line := staged.staged(script.source, each)):
+            return Judgement(match=Match.ABSENT, reason=f"the program brings it about by itself: {line[:120]}")
+    return judgement
 
 
 def _member(seen: Observation, member: Member, script: Script) -> Judgement:
@@ -66,9 +83,13 @@ def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgeme
             continue
         fault = crashes.mismatch(failure, wanted, script, names)
         if not fault:
-            return _met("the reported exception occurred", f"{failure.exception}: {failure.message}", failure)
+            return _met("the reported exception occurred", _last_line(failure), failure)
         why = fault
     return Judgement(match=Match.ABSENT, reason=why)
+
+
+def _last_line(failure: Failure) -> str:
+    return f"{failure.exception}: {failure.message}" if failure.message else failure.exception
 
 
 def _output(seen: Observation, reported: OutputSignature) -> Judgement:
@@ -209,7 +230,7 @@ def _unmet(seen: Observation, verdicts: list[Judgement]) -> Judgement:
         return Judgement(match=Match.UNDECIDED, reason="the program used more memory than a run may have")
     failure = seen.escaped
     if failure is not None:
-        said = f"{failure.exception}: {failure.message}"[:_EVIDENCE]
+        said = _last_line(failure)[:_EVIDENCE]
         return Judgement(match=Match.OTHER, reason=best.reason, evidence=said, failure=failure)
     if seen.exit_code:
         return Judgement(

@@ -16,6 +16,7 @@ from bot.models.signature import (
     OutputSignature,
     WarningSignature,
 )
+from bot.rules.intake.exceptions import suffixed
 from bot.rules.signatures import genuine, values, wording
 
 IDLE_BOUND_S = 20.0
@@ -60,7 +61,9 @@ def _crashes(bug: BugReport) -> list[CrashSignature]:
         key = (crash.exception.rsplit(".", 1)[-1], wording.normalise(wording.core(crash.message)).lower())
         if any(key[0] == known[0] and _covers(known[1], key[1]) for known in found):
             continue
-        if crash.message or crash.frame or crash.checks or crash.exception.startswith("SIG"):
+        # Exceptions such as `queue.Empty` have no message; of a ValueError without one the reporter has left it out.
+        bare = row.fence is not None and not suffixed(crash.exception)
+        if crash.message or crash.frame or crash.checks or crash.exception.startswith("SIG") or bare:
             found[key] = crash
     return list(found.values())
 

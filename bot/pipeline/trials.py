@@ -29,7 +29,7 @@ from bot.rules.reduce.edits import programs
 from bot.rules.reduce.reached import Reached
 from bot.rules.reduce.slip import Reference, slipped
 from bot.rules.reduce.synthetic import Seen
-from bot.rules.signatures import staged
+from bot.rules.signatures import readings, staged
 from bot.rules.statistics import Decision, SequentialTest
 from sandbox.port import Limits, RunResult, RunSpec, SandboxError
 
@@ -271,7 +271,7 @@ class Trials:
         assert self.desk.signature is not None
         member = members_of(self.desk.signature)[self.held.member]
         others = [text for path, text in script.files.items() if path != script.entry and path.endswith(".py")]
-        return bool(staged.staged(script.source, member)) or any(_crash_staged(text, member) for text in others)
+        return bool(readings.self_made(script.source, member)) or any(_crash_staged(text, member) for text in others)
 
     def _hold(self, jobs: list[tuple[Script, int]]) -> list[bool]:
         clock = self.desk.ports.clock

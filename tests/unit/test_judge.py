@@ -13,6 +13,7 @@ from bot.models.signature import (
 )
 from bot.pipeline.judge import judge
 from bot.pipeline.observe import Observation, observe
+from bot.rules.signatures import readings
 from bot.rules.signatures.values import lines, told
 from sandbox.port import RunResult
 
@@ -143,6 +144,58 @@ def test_blanks_are_shown_but_not_compared():
     assert (met.match, met.evidence) == (Match.MET, "x : [ 1.0, nan ]")
     absent = judge(seen(output="x : [1.0,2.0]\n"), wanted, SCRIPT)
     assert (absent.match, absent.evidence) == (Match.ABSENT, "x : [1.0,2.0]")
+
+
+PRINTED = OutputSignature(observed=(("loss: 3", "InvalidThing: the value 3 does not fit"),))
+RAISED = CrashSignature(exception="pkg.mod.InvalidThing", message="the value 3 does not fit")
+LINE = "pkg.mod.InvalidThing: the value 3 does not fit"
+UNFIT = crash("InvalidThing", "the value 3 does not fit")
+
+
+@pytest.mark.parametrize(
+    ("run", "wanted", "match"),
+    [
+        (seen(UNFIT, output="loss: 3"), PRINTED, Match.MET),
+        (seen(output="loss: 3\nInvalidThing: the value 3 does not fit"), PRINTED, Match.MET),
+        (seen(crash("InvalidThing", "there is no such key"), output="loss: 3"), PRINTED, Match.OTHER),
+        (seen(crash("OtherThing", "the value 3 does not fit"), output="loss: 3"), PRINTED, Match.OTHER),
+        (seen(output="loss: 3"), PRINTED, Match.ABSENT),
+        (seen(UNFIT), RAISED, Match.MET),
+        (seen(output=LINE), RAISED, Match.MET),
+        (seen(output=LINE.replace("3", "4")), RAISED, Match.ABSENT),
+        (seen(), RAISED, Match.ABSENT),
+        (seen(output="lib.FitError: the value 3"), RAISED.model_copy(update={"exception": "lib.FitError"}), Match.ABSENT),
+    ],
+)
+def test_a_line_that_may_be_either_is_accepted_either_way(run, wanted, match):
+    assert judge(run, wanted, SCRIPT).match is match
+
+
+def test_a_line_that_may_be_either_may_be_staged_in_neither_way():
+    raising = Script(files={"repro.py": "import lib\nprint(lib.go())\nraise lib.InvalidThing('the value 3 does not fit')\n"})
+    own = Frame(path="repro.py", function="<module>", line=3, code="raise lib.InvalidThing('the value 3 does not fit')")
+    assert judge(seen(crash("InvalidThing", UNFIT.message, frames=(own,))), PRINTED, raising).match is not Match.MET
+    printing = Script(files={"repro.py": f"import lib\nlib.go()\nprint({LINE!r})\n"})
+    assert judge(seen(output=LINE), RAISED, printing).match is Match.ABSENT
+
+
+def test_a_program_is_left_out_only_when_it_stages_every_reading():
+    source = "import lib\nprint('start')\nlib.go()\n"
+    assert readings.self_made(source, OutputSignature(observed=(("start", "InvalidThing: it does not fit"),))) == ""
+    assert readings.self_made(source, OutputSignature(observed=(("start", "Model: it does not fit"),))) == "print('start')"
+    raising = source + "raise lib.InvalidThing('it does not fit')\n"
+    assert readings.self_made(raising, OutputSignature(observed=(("start", "InvalidThing: it does not fit"),)))
+    assert readings.self_made(f"print({LINE!r})", RAISED)
+    assert readings.self_made(raising.replace("it does", "the value 3 does").replace("'start'", "lib.x()"), RAISED)
+
+
+def test_an_exception_without_a_message_is_another_one_with_one_and_raised_by_the_library():
+    wanted = CrashSignature(exception="_queue.Empty")
+    met = judge(seen(crash("Empty", "")), wanted, SCRIPT)
+    assert (met.match, met.evidence) == (Match.MET, "Empty")
+    assert judge(seen(crash("Empty", "no more")), wanted, SCRIPT).match is Match.OTHER
+    own = Frame(path="repro.py", function="<module>", line=2, code="raise queue.Empty")
+    assert judge(seen(crash("Empty", "", frames=(own,))), wanted, SCRIPT).match is Match.OTHER
 
 
 @pytest.mark.parametrize(("before", "match"), [("", Match.MET), ("step 0\n" * 20, Match.UNDECIDED)])

@@ -33,6 +33,7 @@ _LOG = re.compile(
     r"|\[(?:INFO|WARN|ERROR|rank)|Epoch\b|\[?Epoch|Step \d|step \d|.{0,60}\d{1,3}%\||\d+/\d+ \[)"
 )
 _YAML = re.compile(r"^\s*(?:- )?[\w./-]+:(?:\s.*)?$|^\s*- .+$|^\s*#.*$|^---$")
+SETTING_TAGS = frozenset({"json", "yaml", "yml", "toml", "ini", "xml", "cfg"})
 _CODE_TAGS = frozenset({"python", "py", "python3", "ipython", "pycon", "ipython3", "jupyter", "py3"})
 _TEXT_TAGS = frozenset(
     {
@@ -118,7 +119,7 @@ def _is_traceback(lines: list[str], spans: list[Span]) -> bool:
 
 def _config(text: str, tag: str) -> FenceKind | None:
     stripped = text.strip()
-    if tag in {"json", "yaml", "yml", "toml", "ini", "xml", "cfg"}:
+    if tag in SETTING_TAGS:
         return FenceKind.CONFIG
     if stripped[:1] == "{" and len(stripped) < 200_000:
         try:

@@ -1,9 +1,19 @@
-"""The line that names an exception, and how far its message goes."""
+"""The line that names an exception, and how far its message goes.
+
+A name says by itself that it is an exception's (by its ending, as a class of Python's own library, by a module such as
+`errors`), or only where it stands: `pkg.mod.InvalidThing: some words` alone at the end of a log. What else has the form
+`Name: words` (`InvalidThing: 3`, `Model: resnet`) may be one or the other, which only a run can tell; see
+`bot.rules.signatures.readings`.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
+
+from bot.rules.intake import library
+from bot.rules.intake.values import NUMBER, is_value
 
 _DOTTED = r"(?:[A-Za-z_]\w{0,60}\.){0,8}"
 _KNOWN = (
@@ -14,6 +24,15 @@ _KNOWN = (
 LONE = re.compile(rf"^(?P<exc>{_DOTTED}(?:{_KNOWN}))(?::(?:\s(?P<msg>.*)|$)|\s*$)")
 NAMED = re.compile(rf"^(?P<exc>{_DOTTED}[A-Za-z_]\w{{0,80}})(?::(?:\s?(?P<msg>.*)|$)|\s*$)")
 INLINE = re.compile(rf"(?<![\w./`'\"])(?P<exc>{_DOTTED}[A-Z]\w{{0,60}}(?:Error|Exception)): (?P<msg>[^\s].{{0,2000}})")
+_SUFFIXED = re.compile(rf"{_DOTTED}(?:{_KNOWN})")
+_CLASS = re.compile(r"_{0,2}[A-Z]\w*[a-z]\w*")
+_COMPOUND = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]")
+_HOMES = frozenset({"exceptions", "exception", "exc", "excs", "errors", "error", "errors_impl", "errorfactory"})
+_LOWER = re.compile(r"[a-z]*error|timeout")
+_OTHERS = re.compile(r"log(?:s|ger|gers|ging)?|self|cls")
+_WORDS = re.compile(r"(?<![^\s('\"`])[A-Za-z][A-Za-z'-]+(?![^\s.,:;!?)'\"`])")
+_CODE = re.compile(r"^\W*\w+\s?=|^lambda\b|\| None\b|\s#\s|[,({\[=|]\s*$")
+_FEW = 2
 LINK = re.compile(
     r"During handling of the above exception|The above exception was|The preceding is the original exception"
     r"|direct cause of the following"
@@ -26,6 +45,77 @@ _STOP = re.compile(
     r"|^NOTE: If your import|^You can suppress this exception"
     r"|^wandb:|^\+-{5,}|^  warnings\.warn\("
 )
+
+
+def lone(line: str) -> re.Match[str] | None:
+    """A line that names an exception wherever it stands, with groups `exc` and `msg`."""
+    match = LONE.match(line)
+    if match is not None or (":" not in line and "." not in line):
+        return match
+    match = NAMED.match(line)
+    if match is None or not named(match["exc"]) or re.fullmatch(NUMBER, (match["msg"] or "").strip()):
+        return None
+    # Alone on its line, without a module, it is as well a word.
+    return match if "." in match["exc"] or (match["msg"] or "").strip() else None
+
+
+def likely(line: str) -> re.Match[str] | None:
+    """A line that names an exception if it stands where a program ends: a dotted class (or `error`) before some words."""
+    match = NAMED.match(line)
+    if match is None or "." not in match["exc"]:
+        return None
+    path, _, name = match["exc"].rpartition(".")
+    said = match["msg"] or ""
+    modules = path.split(".")
+    if not (_CLASS.fullmatch(name) or _LOWER.fullmatch(name)) or "Warning" in name or path[0].isupper():
+        return None
+    if any(_OTHERS.fullmatch(module) for module in modules) or is_value(said) or _CODE.search(said):
+        return None
+    return match if len(_WORDS.findall(said)) >= _FEW else None
+
+
+def named(name: str) -> bool:
+    """Whether a name by itself is that of an exception."""
+    if suffixed(name):
+        return True
+    *modules, last = name.split(".")
+    if "Warning" in last or any(_OTHERS.fullmatch(module) for module in modules):
+        return False
+    if modules and not _HOMES.isdisjoint(modules) and _CLASS.fullmatch(last):
+        return True
+    if modules:
+        return modules[0] in sys.stdlib_module_names and last in library.exceptions()
+    return is_compound(last) and last in library.exceptions()
+
+
+def suffixed(name: str) -> bool:
+    """Whether a name ends as those of exceptions do, whatever it stands for."""
+    return bool(_SUFFIXED.fullmatch(name))
+
+
+def is_class(name: str) -> bool:
+    """Whether a name, dotted or not, is spelled as classes are."""
+    return bool(_CLASS.fullmatch(name.rpartition(".")[2]))
+
+
+def could_be(name: str) -> bool:
+    """Whether a name is spelled as an exception's may be: a class of a module, or one put together of several words. A single
+    word is as well a label.
+    """
+    return is_class(name) if "." in name else is_compound(name)
+
+
+def is_compound(name: str) -> bool:
+    """Whether a name is that of a class, put together of several words."""
+    return bool(_CLASS.fullmatch(name) and _COMPOUND.search(name))
+
+
+def ends(lines: Sequence[str], at: int, prefix: str = "") -> bool:
+    """Whether what was printed ends before line `at`."""
+    if at >= len(lines):
+        return True
+    line = without(prefix, lines[at])
+    return not line.strip() or bool(LINK.search(line) or _STOP.match(line))
 
 
 def message(lines: Sequence[str], start: int, first: str, prefix: str = "", tight: bool = False) -> tuple[str, int]:

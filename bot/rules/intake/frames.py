@@ -19,7 +19,7 @@ _NOTEBOOK = (
     re.compile(rf"^\s*{_LINKED}(?::(?P<line>\d+))? in (?P<function><?[\w.<>]+[^\n]{{0,300}}\)?)$"),
 )
 PYTEST = re.compile(
-    r"^(?P<path>[^\s:][^:\n]{0,300}\.py):(?P<line>\d+): ?(?:in (?P<function>\S+)|(?P<exc>\w*(?:Error|Exception|Failed)))?\s*$"
+    r"^(?P<path>[^\s:][^:\n]{0,300}\.py):(?P<line>\d+): ?(?:in (?P<function>\S+)|(?P<exc>[A-Z]\w*(?<!Warning)))?\s*$"
 )
 _SITE = re.compile(r".*(?:site|dist)-packages/(?P<module>[^/]+.*)$")
 _STDLIB = re.compile(r"(?i).*/(?:lib(?:64)?/python3\.\d{1,2}|python3\d{1,2}/lib)/(?!(?:site|dist)-packages/)")

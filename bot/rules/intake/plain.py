@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from bot.rules.intake.exceptions import lone
 from bot.rules.intake.python import tree_of
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z'\u2019-]*")
@@ -41,7 +42,7 @@ def is_prose(line: str) -> bool:
     text = line.strip()
     if not text or len(text) > 2000 or text.startswith(("#", "@", '"', "'")):
         return False
-    if _MACHINE.search(text):
+    if _MACHINE.search(text) or lone(text):
         return False
     if is_label(line) or _RULE.match(text) or _FILE.match(text):
         return tree_of(text) is None

@@ -69,7 +69,7 @@ def _block(code: Code, cleaned: Cleaned, index: int, before: FenceKind | None, h
         cleaned = Cleaned(embedded.text, embedded.mends, evidence=embedded.evidence, parses=True, installs=cleaned.installs)
     program = classify.is_program(code.tag, cleaned)
     whole = embedded or cleaned.transcript or cleaned.shown or not program
-    spans = find(lines if whole else _comments(lines), home=home)
+    spans = find(lines if whole else _comments(lines), home=home, loose=bool(whole) and code.tag not in classify.SETTING_TAGS)
     kind = classify.classify(code.text, code.tag, cleaned, spans)
     text = cleaned.text if kind is FenceKind.PROGRAM else code.text
     wanted = cleaned.installs or tuple(name for line in lines[:2000] for name in installs.requirements_of(line) or ())
@@ -103,7 +103,10 @@ def tracebacks(issue: Issue, document: Document, words: Sequence[Sentence], foun
             line = block.numbers[min(span.start, len(block.numbers) - 1)]
             out.append(span.traceback.model_copy(update={"fence": block.fence.index, "line": line}))
     home = issue.repository.rsplit("/", 1)[-1].replace("-", "_").lower()
+    programs = "\n".join(block.fence.text for block in found if block.fence.kind is FenceKind.PROGRAM)
     for candidate in [*mentions.in_lines(document.prose, home), *mentions.in_words(words)]:
+        if mentions.makes(programs, candidate.exception):
+            continue
         if not any(_same(candidate, known) for known in out):
             out.append(candidate)
     if not out:
@@ -148,7 +151,7 @@ def _pasted(block: Block) -> Iterator[Output]:
     """Output that stood inside a program's block, less its tracebacks."""
     for offset, text in block.shown:
         lines = text.split("\n")
-        covered = {i for span in find(lines) for i in range(span.start, span.end)}
+        covered = {i for span in find(lines, loose=True) for i in range(span.start, span.end)}
         kept = "\n".join(line for i, line in enumerate(lines) if i not in covered).strip("\n")
         if kept.strip():
             number = block.numbers[min(offset, len(block.numbers) - 1)] if block.numbers else block.fence.line

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from bot.models.bug import Mend
+from bot.rules.intake.exceptions import lone
 from bot.rules.intake.plain import is_label, is_output, is_prose
 from bot.rules.intake.python import bound_names, evidence, is_repr, tree_of
 from bot.rules.intake.text import indent_of
@@ -70,7 +71,7 @@ def _tail(lines: list[str], at: int) -> Repair | None:
     code_again = [
         i for i, line in enumerate(rest) if re.match(r"(?:import |from \S+ import |def |class |with |for .*:$)", line)
     ]
-    if code_again and not any(_TRACE.search(line) for line in rest):
+    if code_again and not any(map(_tells, rest)):
         return None
     shown = rest[1:] if is_label(rest[0]) else rest
     output = "\n".join(shown).strip("\n")
@@ -78,9 +79,14 @@ def _tail(lines: list[str], at: int) -> Repair | None:
     return Repair(head, mend, ((cut + len(rest) - len(shown), output),) if output.strip() else ())
 
 
+def _tells(line: str) -> bool:
+    """Whether a line is part of a traceback, or names an exception."""
+    return bool(_TRACE.search(line) or lone(line))
+
+
 def _start_of_output(lines: list[str], at: int) -> int | None:
     """Where the run of output lines around a line begins."""
-    trace = next((i for i, line in enumerate(lines) if _TRACE.search(line) and not line.lstrip().startswith("#")), None)
+    trace = next((i for i, line in enumerate(lines) if _tells(line) and not line.lstrip().startswith("#")), None)
     if trace is not None and trace <= at + 1:
         return trace
     if not is_output(lines[at]) and not (at + 1 < len(lines) and is_output(lines[at + 1])):

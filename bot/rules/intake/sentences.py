@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from bot.models.bug import Quote
 from bot.rules.intake.document import Prose
+from bot.rules.intake.exceptions import could_be, named
 
 _END = re.compile(
     r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)[\"')*_]{0,3}\s+(?=[\"'(*_`A-Z\d])|(?<=[:;])\s+(?=[A-Z]\w+ )"
 )
 _ITEM = re.compile(r"^\s*(?:[-*+\u2022]|\d{1,3}[.)])\s+")
+_NAME = re.compile(r"(?<![\w.])([A-Za-z_][\w.]{0,200}):\s+$")
 _NEW_BLOCK = re.compile(r"^\s*(?:[-*+\u2022|>]\s|\d{1,3}[.)]\s|#|\|)")
 LONGEST = 1500
 
@@ -49,6 +51,10 @@ def sentences(prose: Sequence[Prose]) -> Iterator[Sentence]:
     yield from _split(paragraph)
 
 
+def _is_exception(name: str) -> bool:
+    return named(name) or could_be(name)
+
+
 def _split(paragraph: list[Prose]) -> Iterator[Sentence]:
     if not paragraph:
         return
@@ -61,6 +67,8 @@ def _split(paragraph: list[Prose]) -> Iterator[Sentence]:
     for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
         if end < len(text) and end - begin < LONGEST and text.count("`", begin, end) % 2:
             continue  # not in the middle of a piece of code
+        if end < len(text) and (name := _NAME.search(text[begin:end])) and _is_exception(name[1]):
+            continue  # nor between an exception and its message
         piece = text[begin:end].strip()
         if piece:
             first = begin + len(text[begin:end]) - len(text[begin:end].lstrip())

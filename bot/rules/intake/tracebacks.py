@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from bot.models.bug import Frame, Traceback
 from bot.rules.intake import frames
 from bot.rules.intake.boxed import Span, rich
-from bot.rules.intake.exceptions import LINK, LONE, NAMED, message, without
+from bot.rules.intake.exceptions import LINK, LONE, NAMED, ends, is_class, likely, lone, message, without
 from bot.rules.intake.signals import fatal
 
 _HEADER = re.compile(r"^(?P<prefix>.{0,400}?)(?P<words>(?:Original |Exception Group )?Traceback \(most recent call last\))")
@@ -24,15 +24,16 @@ _BEFORE = re.compile(
 _PYTEST = re.compile(r"^E\s{2,}(?P<text>\S.*)$")
 
 
-def find(lines: Sequence[str], *, home: str = "", tight: bool = False) -> list[Span]:
+def find(lines: Sequence[str], *, home: str = "", tight: bool = False, loose: bool = False) -> list[Span]:
     """Every traceback in these lines, in order; a cause or context is put into the exception that came of it.
 
-    `tight` is for running text, where a message ends with its line.
+    `tight` is for running text, where a message ends with its line. `loose` is for what a report shows of a run: there a line
+    at the end may name an exception that is only likely one.
     """
     found: list[Span] = []
     at = 0
     while at < len(lines):
-        span = _at(lines, at, home, tight)
+        span = _at(lines, at, home, tight) or (_ending(lines, at) if loose else None)
         if span is None:
             at += 1
             continue
@@ -62,11 +63,26 @@ def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> Span | None:
     return _last_line(lines, at, tight)
 
 
+def _ending(lines: Sequence[str], at: int) -> Span | None:
+    """A line that only likely names an exception, where nothing follows and no other of its kind stands before it."""
+    lead = _lead(lines[at])
+    match = likely(lines[at][len(lead) :])
+    if match is None or "#" in lead or lead[:1].isspace() or (at and likely(lines[at - 1][len(lead) :])):
+        return None
+    words, end = message(lines, at, match["msg"] or "", lead, tight=True)
+    return Span(Traceback(exception=match["exc"], message=words), at, end) if ends(lines, end, lead) else None
+
+
+def _lead(line: str) -> str:
+    """What stands before the name of an exception: a rank, a mark, a word such as "raises"."""
+    prefix = _BEFORE.match(line)
+    return prefix[0] if prefix else ""
+
+
 def _last_line(lines: Sequence[str], at: int, tight: bool) -> Span | None:
     text = lines[at]
-    prefix = _BEFORE.match(text)
-    lead = prefix[0] if prefix else ""
-    match = LONE.match(text[len(lead) :])
+    lead = _lead(text)
+    match = lone(text[len(lead) :])
     if match and "Warning" not in match["exc"] and not match["exc"].endswith(".py"):
         words, end = message(lines, at, match["msg"] or "", lead, tight)
         return Span(Traceback(exception=match["exc"], message=words), at, end)
@@ -75,7 +91,7 @@ def _last_line(lines: Sequence[str], at: int, tight: bool) -> Span | None:
 
 
 def _cpython(lines: Sequence[str], start: int, at: int, prefix: str, home: str) -> Span | None:
-    group = "Exception Group" in lines[start]
+    group, headed = "Exception Group" in lines[start], at > start
     prefix = "" if group else prefix
     found: list[Frame] = []
     while at < len(lines):
@@ -100,7 +116,8 @@ def _cpython(lines: Sequence[str], start: int, at: int, prefix: str, home: str) 
                 return Span(Traceback(exception="", message="", frames=tuple(found)), start, at)
             continue
         named = NAMED.match(text)
-        if named is None or (not found and not LONE.match(text)):
+        sure = found or lone(text) or (headed and named and named["msg"] and is_class(named["exc"]))
+        if named is None or not sure:
             return Span(Traceback(exception="", message="", frames=tuple(found)), start, at)
         words, end = message(lines, at, named["msg"] or "", prefix)
         return Span(Traceback(exception=named["exc"], message=words, frames=tuple(found)), start, end)
@@ -110,7 +127,7 @@ def _cpython(lines: Sequence[str], start: int, at: int, prefix: str, home: str) 
 def _goes_on(lines: Sequence[str], at: int, prefix: str) -> bool:
     """Whether the traceback continues after a blank line."""
     following = next((without(prefix, line) for line in lines[at : at + 3] if line.strip()), "")
-    return bool(frames.CPYTHON.match(following) or LONE.match(following.strip()))
+    return bool(frames.CPYTHON.match(following) or lone(following.strip()))
 
 
 def _code_after(lines: Sequence[str], at: int, prefix: str, group: bool) -> tuple[str, int]:
@@ -157,7 +174,9 @@ def _pytest(lines: Sequence[str], at: int, home: str) -> Span | None:
     places = [m for line in [*lines[max(0, at - 60) : at], *lines[end : end + 3]] if (m := frames.PYTEST.match(line))]
     stated = next((m["exc"] for m in reversed(places) if m["exc"]), "")
     code = next((line[1:].strip() for line in reversed(lines[max(0, at - 10) : at]) if line.startswith(">")), "")
-    match = LONE.match(words[0])
+    match = lone(words[0]) or likely(words[0])
+    if match is None and (own := NAMED.match(words[0])) and own["exc"].rpartition(".")[2] == stated:
+        match = own
     if not match and not stated:
         return None
     found = [frames.frame(m["path"], m["line"], m["function"] or "", home=home) for m in places]

@@ -15,7 +15,7 @@ from bot.rules.signatures import wording
 
 _HARDWARE = re.compile(r"cuda|cudnn|cublas|nccl|device-side|hip error|rocm|out of memory|segmentation fault", re.IGNORECASE)
 _SENDS = re.compile(r"\b(?:os\.kill|os\.abort|os\.killpg|raise_signal|_sigsegv|_sigabrt|_sigfpe|pthread_kill)\b")
-_RAISES = re.compile(r"raise\s+(?P<name>[\w.]+)\s*\(")
+_RAISES = re.compile(r"raise\s+(?P<name>[\w.]+(?=\s*\()|(?:\w+\.)*_*[A-Z]\w*)")
 _FRAME, _SAME = 4, 0.95
 _PRINTERS = {"print", "write", "writelines", "warn", "warning", "error", "info", "debug", "critical", "exception", "log"}
 

@@ -1,0 +1,195 @@
+"""The last line of an exception told from what else has the form `Name: words`, wherever a report shows it."""
+
+import asyncio
+import concurrent.futures.process
+import configparser
+import http.client
+import queue
+import subprocess
+import sys
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.models.issue import Issue
+from bot.models.signature import CrashSignature, OutputSignature
+from bot.pipeline import intake, signature
+from bot.rules.intake import library
+from bot.rules.intake.exceptions import likely, lone, named
+from bot.rules.intake.tracebacks import find
+
+LOADED = (asyncio, concurrent.futures.process, configparser, http.client, queue, subprocess, zipfile)
+PROGRAM = "```python\nimport lib\nprint(lib.value(3))\n```\n"
+
+EXCEPTIONS = [
+    "packaging.version.InvalidVersion: Invalid version: 'abc'",
+    "zipfile.BadZipFile: File is not a zip file",
+    "BadZipFile: File is not a zip file",
+    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+    "subprocess.CalledProcessError: Command 'false' returned non-zero exit status 1.",
+    "subprocess.TimeoutExpired: Command 'sleep' timed out after 3 seconds",
+    "StopIteration: nothing is left",
+    "numpy.linalg.LinAlgError: Singular matrix",
+    "jsonschema.exceptions.ValidationFailed: 'a' is no number",
+    "socket.timeout: timed out",
+    "struct.error: unpack requires a buffer of 4 bytes",
+    "http.client.IncompleteRead: IncompleteRead(0 bytes read)",
+    "concurrent.futures.process.BrokenProcessPool: A process in the pool was terminated abruptly",
+    "pyarrow.lib.ArrowInvalid: Could not convert 'a' with type str",
+    "cv2.error: OpenCV(4.8.0) color.cpp:182: error: (-215:Assertion failed) in function 'cvtColor'",
+    "app.models.User.DoesNotExist: User matching query does not exist.",
+    "__main__.Diverged: the loss is no longer finite",
+]
+OTHERS = [
+    "Model: resnet",
+    "Epoch: 3",
+    "Accuracy: 0.9",
+    "Device: cuda",
+    "Empty: 3",
+    "my.Metric: 0.5",
+    "my.Metric: 0.5 1.5",
+    "torch.nn.Linear: in_features=3, out_features=4",
+    "torch.nn.Linear: 30 parameters",
+    "app.logger.Trainer: started the next run",
+    "logging.Trainer: started the next run",
+    "lib.OldWayWarning: do not do this",
+    "torch.FloatTensor",
+    "torch.float32",
+    "optimizer.lr: 0.1",
+    "self.error: something went wrong",
+    "collections.OrderedDict: lambda self, value: value,",
+    "http://host.Example: the wrong address",
+]
+SHOWN = {
+    "block": "\nOutput:\n\n```\n{}\n```\n",
+    "log": "\n```\nEpoch: 3\nLoss: 0.5\n{}\n```\n",
+    "log with more": "\n```\nEpoch: 3\n{}\n\nProcess finished with exit code 1\n```\n",
+    "prose": "\nIt ends with\n\n{}\n\nand that is all.\n",
+    "ticks": "\nThere I see `{}` at the end.\n",
+}
+
+
+def read(body):
+    return intake.read(Issue(title="lib.value fails", body=PROGRAM + body, repository="acme/lib"))
+
+
+@pytest.mark.parametrize("place", SHOWN)
+@pytest.mark.parametrize("line", EXCEPTIONS)
+def test_the_last_line_alone_is_the_reported_failure(line, place):
+    found = read(SHOWN[place].format(line))
+    (traceback,) = found.tracebacks
+    assert f"{traceback.exception}: {traceback.message}" == line
+    frozen = signature.freeze(found)
+    assert isinstance(frozen, CrashSignature)
+    assert f"{frozen.exception}: {frozen.message}" == line
+
+
+@pytest.mark.parametrize("place", SHOWN)
+@pytest.mark.parametrize("line", OTHERS)
+def test_what_only_looks_like_it_is_printed_output(line, place):
+    found = read(SHOWN[place].format(line))
+    assert found.tracebacks == ()
+    if place in {"block", "log"} and "Warning" not in line:
+        frozen = signature.freeze(found)
+        assert isinstance(frozen, OutputSignature)
+        assert frozen.observed[-1][-1] == line
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "```\npkg.Encoder: two layers deep\npkg.Decoder: two layers deep\n```",
+        "```\npkg.Encoder: two layers deep\nready\n```",
+        "## pkg.Encoder: two layers are lost\n\nSee above.",
+        "- pkg.Encoder: two layers are lost\n- it is slow",
+        "lib.Encoder: two layers are lost\n\n```python\nimport lib\nlib.Encoder(2)\n```",
+        "```python\nimport pkg\n# pkg.Encoder: two layers deep\npkg.go(3)\n```",
+        "```yaml\nmodel: a\npkg.Encoder: two layers deep\n```",
+        "The same with torch.nn.Linear: the weights are lost.",
+    ],
+)
+def test_a_class_that_is_talked_about_was_not_raised(body):
+    assert read(body).tracebacks == ()
+
+
+@pytest.mark.parametrize(
+    ("body", "exception", "message"),
+    [
+        ("It fails with pkg.mod.Unfit: The value does not fit.", "pkg.mod.Unfit", "The value does not fit."),
+        ("This raises an InvalidThing: Some words, always", "InvalidThing", "Some words, always"),
+        ("It crashes with `InvalidThing: 3`", "InvalidThing", "3"),
+        ("Then ValueError: Expected input of another size", "ValueError", "Expected input of another size"),
+        ("```\nTraceback (most recent call last):\nInvalidThing: it is 3\n```", "InvalidThing", "it is 3"),
+        ("```\nTraceback (most recent call last):\n  ...\npkg.InvalidThing: it is 3\n```", "pkg.InvalidThing", "it is 3"),
+        (
+            "```\n>       lib.go()\nE       pkg.mod.Unfit: 3\n\ntests/test_a.py:45: Unfit\n```",
+            "pkg.mod.Unfit",
+            "3",
+        ),
+    ],
+)
+def test_the_words_around_it_say_that_it_was_raised(body, exception, message):
+    (traceback,) = read(body).tracebacks
+    assert (traceback.exception, traceback.message) == (exception, message)
+
+
+def test_a_block_of_a_program_may_end_with_it():
+    found = read("```python\nimport lib\nlib.go()\nzipfile.BadZipFile: File is not a zip file\n```")
+    assert [row.exception for row in found.tracebacks] == ["zipfile.BadZipFile"]
+
+
+def test_an_exception_that_never_has_a_message_counts_without_one():
+    frozen = signature.freeze(read("```\n_queue.Empty\n```"))
+    assert isinstance(frozen, CrashSignature)
+    assert (frozen.exception, frozen.message) == ("_queue.Empty", "")
+    assert signature.freeze(read("```\nValueError\n```")) is None
+
+
+def subclasses(kind):
+    for each in kind.__subclasses__():
+        yield each
+        yield from subclasses(each)
+
+
+def test_the_standard_library_says_which_its_exceptions_are():
+    roots = {module.__name__ for module in LOADED}
+    classes = [each for each in subclasses(BaseException) if each.__module__ in roots and not issubclass(each, Warning)]
+    assert {"BadZipFile", "TimeoutExpired", "IncompleteRead", "NoSectionError"} <= {each.__name__ for each in classes}
+    unknown = [each for each in classes if not named(f"{each.__module__}.{each.__qualname__}") and each.__name__[0] != "_"]
+    assert unknown == []
+    assert {"OrderedDict", "Path", "Thread", "UserWarning", "Exception1"}.isdisjoint(library.exceptions())
+    assert all(not named(f"{module}.Path") for module in sys.stdlib_module_names)
+
+
+WORDS = st.lists(st.sampled_from(["the", "file", "is", "no", "archive", "value"]), min_size=2, max_size=6).map(" ".join)
+DOTTED = st.builds(
+    lambda modules, name: ".".join([*modules, name]),
+    st.lists(st.sampled_from(["pkg", "core", "_impl", "a1"]), min_size=1, max_size=4),
+    st.sampled_from(["InvalidThing", "NotReady", "Full", "HTTPGone"]),
+)
+LABELS = st.sampled_from(["Model", "Epoch", "Loss", "GPU", "Device", "BatchSize", "Total", "Val"])
+VALUES = st.one_of(st.integers(), st.floats(), st.booleans(), st.sampled_from(["cuda", "[1, 2]", "'x'", "(3, 4)", "a b c"]))
+
+
+@given(DOTTED, WORDS, st.lists(st.text(alphabet="abc ", max_size=8), max_size=3))
+def test_a_dotted_class_before_words_ends_a_log_and_no_run(name, words, before):
+    lines = [*before, f"{name}: {words}"]
+    (span,) = find(lines, loose=True)
+    assert (span.traceback.exception, span.traceback.message) == (name, words)
+    assert (span.start, span.end) == (len(before), len(lines))
+    assert find(lines) == [], "what a run prints is an exception by its name or its traceback, not by its place"
+
+
+@given(LABELS, VALUES)
+def test_a_label_is_no_exception(label, value):
+    assert lone(f"{label}: {value}") is None
+    assert likely(f"{label}: {value}") is None
+    assert find([f"{label}: {value}"], loose=True) == []
+
+
+@given(st.text(max_size=60))
+def test_any_line_is_told(line):
+    for match in (lone(line), likely(line)):
+        assert match is None or line.startswith(match["exc"])

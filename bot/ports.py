@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
-from bot.models.bisect import Commit, Release
+from bot.models.bisect import Commit, Provided, Release
 from bot.models.context import Chunk
 from bot.models.dialogue import Answer, Question, Usage
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
@@ -76,6 +76,14 @@ class Commits(Protocol):
 
     def between(self, source: RepoSource, older: str, newer: str, limit: int = 50) -> tuple[Commit, ...]:
         """The commits between the tags of two releases, newest first, at most `limit`; empty when a release has no tag."""
+        ...
+
+    def provides(self, source: RepoSource, commit: str) -> Provided:
+        """What the tree of a commit provides, by its id, read without running anything of it."""
+        ...
+
+    def tags(self, source: RepoSource, commit: str) -> tuple[str, str]:
+        """The oldest tag that has a commit, and the nearest before it; "" for none."""
         ...
 
 

@@ -60,21 +60,29 @@ def bisect(
     """Find the release, or the commit, that brought the failure of a run, and the one that took it away."""
     with exits.boundary(secrets=secrets):
         from bot.pipeline import claimed, later
+        from bot.render.sanitize import one_line
         from bot.rules.packages.imports import normalise
 
         ends = _ends(repo, good, bad, package)
         named = normalise(package) if package else None
+        untold = ""
 
         def work(report: Report, job: Job, ports: Ports) -> Report:
             if ends is None:
                 _installed(named, report)
                 job = job.model_copy(update={"options": job.options.model_copy(update={"package": named})})
                 return later.prove(report, job, ports, "bisect")
+            nonlocal untold
             source = claimed.clone(job.options.model_copy(update={"repo": ends[0]}))
             assert source is not None
-            return later.bisect(report, job, ports, source, *ends[1:])
+            report, found = later.bisect(report, job, ports, source, *ends[1:])
+            untold = "" if found.bounded else found.ends or found.stopped or "nothing between the two could be tested"
+            return report
 
-        raise typer.Exit(_proved(run, minutes, sandbox, work, as_json=as_json))
+        code = _proved(run, minutes, sandbox, work, as_json=as_json)
+        if untold:
+            exits.say(one_line(f"No commit could be named: {untold}."))
+        raise typer.Exit(exits.OTHER if untold else code)
 
 
 def minimize(

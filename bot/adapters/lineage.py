@@ -8,12 +8,14 @@ from datetime import datetime
 
 from bot.adapters.clone import Git
 from bot.errors import Stopped, TransientError, UserError
-from bot.models.bisect import Commit
+from bot.models.bisect import Commit, Provided
 from bot.models.environment import RepoSource
+from bot.rules.packages import provided
 from sandbox.child import Completed, Interrupted
 
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+~^-]{0,199}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}", re.ASCII)
+_RELEASED = re.compile(r"\d+\.\d+")
 _FORMAT = "--format=%H%x09%cI%x09%s"
 _HEAD = "refs/heads/reported"
 _MOST = 20_000
@@ -50,6 +52,23 @@ class GitCommits:
         if not first or not last:
             return ()
         return self._log(source, "--no-merges", f"--max-count={limit}", f"{first}..{last}")
+
+    def provides(self, source: RepoSource, commit: str) -> Provided:
+        """What the tree of a commit provides, by its id, read without running anything of it."""
+        listed = self._git(source, "ls-tree", "-r", "--name-only", commit)
+        if listed.code:
+            raise TransientError("git could not read the files of the repository.")
+        shown = {name: self._git(source, "cat-file", "blob", f"{commit}:{name}") for name in provided.METADATA}
+        return provided.read(listed.out.splitlines(), {name: done.out for name, done in shown.items() if not done.code})
+
+    def tags(self, source: RepoSource, commit: str) -> tuple[str, str]:
+        """The oldest tag that has a commit, and the nearest before it; "" for none. Tags that name a version come first."""
+        order = ("--sort=version:refname", "--sort=creatordate")
+        done = self._git(source, "for-each-ref", *order, "--format=%(refname:strip=2)", f"--contains={commit}", "refs/tags/")
+        having = done.out.split() if done.code == 0 else []
+        before = self._git(source, "describe", "--tags", "--abbrev=0", f"{commit}^")
+        first = next((tag for tag in having if _RELEASED.search(tag)), having[0] if having else "")
+        return first, before.out.strip() if before.code == 0 else ""
 
     def _git(self, source: RepoSource, *argv: str) -> Completed:
         try:

@@ -27,12 +27,26 @@ class Commit(Record):
     date: datetime | None = None
 
 
+class Provided(Record):
+    """What a commit of a repository provides: the name of its distribution ("" when it is not written down), the modules that
+    can be imported once it lies on the path, and those of a build of it.
+    """
+
+    name: str = ""
+    on_path: tuple[str, ...] = ()
+    built: tuple[str, ...] = ()
+
+
 class Point(Record):
-    """One side of a boundary: a version or a commit, and its date."""
+    """One side of a boundary: a version or a commit, and its date. Of a commit also the first tag that has it (`first_in`),
+    and without one the nearest tag before it (`after`).
+    """
 
     at: str
     date: datetime | None = None
     subject: str = ""
+    first_in: str = ""
+    after: str = ""
 
 
 class Probe(Record):
@@ -65,7 +79,8 @@ class Bisection(Record):
     when the boundary is exact. `oldest` and `newest` are the outcomes at the two ends of what was searched. `risk` bounds the
     chance that any probe was misjudged, for a failure that occurs at least at `rate`; `regular` is false when probes contradict
     a single introduction and a single fix. `introduced_by` and `fixed_by` are the commits between the two sides, where a clone
-    is at hand.
+    is at hand. `ends` says what the two commits did that were named as good and bad, when they did not do that: there is no
+    boundary then.
     """
 
     package: str
@@ -88,7 +103,18 @@ class Bisection(Record):
     introduced_by: tuple[Commit, ...] = ()
     fixed_by: tuple[Commit, ...] = ()
     stopped: str = ""
+    ends: str = ""
     notes: tuple[str, ...] = ()
+
+    @property
+    def bounded(self) -> bool:
+        """Whether it found where the failure came in or went."""
+        return self.first_bad is not None or self.first_fixed is not None
+
+    def told_by(self, other: Bisection) -> bool:
+        """Whether another one says all that this one does: of the same package, and no boundary less."""
+        same = (self.package, self.over) == (other.package, other.over)
+        return same and (other.bounded or not self.bounded)
 
     @property
     def dates(self) -> dict[str, datetime]:

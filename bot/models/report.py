@@ -9,8 +9,9 @@ from bot.models.base import Record
 from bot.models.bisect import Bisection
 from bot.models.bug import BugReport
 from bot.models.dialogue import Usage
-from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from bot.models.issue import Issue
+from bot.models.job import Proof
 from bot.models.plan import Reconstruction
 from bot.models.reduced import Reduced
 from bot.models.signature import AnySignature
@@ -35,8 +36,10 @@ class Comparison(Record):
 
 class Report(Record):
     """Everything one job found. `reconstruction` is a model's part in it, `cost` what that used, `models` who answered.
-    `reduced` is how the script came to be as small as it is, `control_spec` how the control's environment
-    is had. `seconds` has "total" and one entry a stage; `sandbox` names what the runs were done in.
+    `reduced` is how the script came to be as small as it is, `control_spec` how the control's environment is had. `bisection`
+    found a boundary or is the newest, `other_bisections` are of other packages; `clone` is where commits were bisected.
+    `proof_notes` are those of the `notes` that tell how a proof went. `seconds` has "total" and one entry a stage; `sandbox`
+    names what the runs were done in.
     """
 
     issue: Issue
@@ -52,6 +55,7 @@ class Report(Record):
     attempts: tuple[Attempt, ...] = ()
     claims: tuple[Claim, ...] = ()
     notes: tuple[str, ...] = ()
+    proof_notes: dict[Proof, tuple[str, ...]] = {}
     seconds: dict[str, float] = {}
     sandbox: Literal["docker", "bwrap", "process", "fake", ""] = ""
     version: str = ""
@@ -60,5 +64,7 @@ class Report(Record):
     cost: Usage = Usage()
     models: tuple[str, ...] = ()
     bisection: Bisection | None = None
+    other_bisections: tuple[Bisection, ...] = ()
+    clone: RepoSource | None = None
     reduced: Reduced | None = None
     control_spec: EnvironmentSpec | None = None

@@ -57,14 +57,24 @@ class AtHand:
         yield from self._merged(fix)
 
     def _bisected(self, found: Bisection | None) -> Iterator[Candidate]:
-        if found is None or found.over != "releases":
+        if found is None:
             return
+        commits = found.over == "commits"
+        fixed: ControlType = "fixed-commit" if commits else "fixed-version"
         points: tuple[tuple[ControlType, Point | None], ...]
-        points = ("fixed-version", found.first_fixed), ("last-good-version", found.last_good)
+        points = (fixed, found.first_fixed), ("last-good-version", found.last_good)
         for kind, point in points:
-            if point is not None:
-                release = Release(version=point.at, uploaded_at=point.date)
-                yield self._at(kind, found.package, release)
+            if point is not None and commits:
+                yield from self._commit(kind, found.package, point)
+            elif point is not None:
+                yield self._at(kind, found.package, Release(version=point.at, uploaded_at=point.date))
+
+    def _commit(self, kind: ControlType, package: str, point: Point) -> Iterator[Candidate]:
+        """A commit that was seen to pass, in the clone that was bisected."""
+        source = self.desk.clone
+        if source is not None:
+            at = self.spec.model_copy(update={"repo": source})
+            yield Candidate(kind, f"{package} at {point.at[:12]}", (twins.at_commit(at, point.at),), package)
 
     def _said(self, package: str) -> Iterator[Candidate]:
         """The versions that the report calls good, those of the package under test first."""

@@ -14,10 +14,12 @@ from bot.models.attempt import Script
 from bot.models.bisect import Bisection, Commit, Point, Release, Skipped
 from bot.models.bug import BugReport
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
-from bot.pipeline import claimed, twins
+from bot.pipeline import claimed, clones, twins
 from bot.pipeline.ahead import Ahead
+from bot.pipeline.clones import End
 from bot.pipeline.desk import Desk
 from bot.pipeline.hunt import Hunt, Place
+from bot.ports import Commits
 from bot.rules import releases
 from bot.rules.bisecting import Edge, regular
 from bot.rules.releases import Line
@@ -77,30 +79,44 @@ def bisect_commits(
     risk: float = RISK,
 ) -> Bisection:
     """Over the first-parent line of a clone between a commit that is said to work and one that is said to fail, whichever came
-    first. Both ends are run too. Raises UserError when one is no commit, or when neither comes after the other.
+    first. Both ends are run too: where they do not do as was said, `ends` says so and there is no boundary. Raises UserError
+    when one is no commit, when neither comes after the other, or when the clone does not provide what fails.
     """
     commits = desk.ports.commits
     if commits is None:
         raise UserError("There is no reader of git histories here.", "Start it where git is installed.")
-    ends = commits.commit(source, good), commits.commit(source, bad)
-    row = (ends[0], *commits.line(source, good, bad))
+    ends = End(good, commits.commit(source, good)), End(bad, commits.commit(source, bad))
+    row = (ends[0].commit, *commits.line(source, good, bad))
     backwards = len(row) == 1
     if backwards:
-        row = (ends[1], *commits.line(source, bad, good))
+        row = (ends[1].commit, *commits.line(source, bad, good))
     if len(row) == 1:
         raise UserError(f"Neither of {good} and {bad} comes after the other on one line.", "Name two commits of one branch.")
+    name, build = clones.subject(desk, commits, source, ends, script, built)
     base = spec.model_copy(update={"repo": source})
-    places = [Place(each.id, each.date, _at(base, each), each.subject) for each in row]
-    at = 0 if backwards else len(row) - 1
+    places = [Place(each.id, each.date, _at(base, each), each.subject, build) for each in row]
+    at, far = (0, len(row) - 1) if backwards else (len(row) - 1, 0)
     with _restored(desk), Ahead(lambda each, flag: desk.ports.builder.build(each, cancel=flag)) as ahead:
-        hunt = Hunt(desk, script, built, places, at, "", ahead, seconds=seconds, risk=risk)
-        if hunt.known_bad_fails():
-            edge = hunt.edge(1 if backwards else -1, (len(row) - 1,))
-        else:
-            edge = Edge(0, None, tuple(range(1, len(row))), wall=True)
+        hunt = Hunt(desk, script, built, places, at, "", ahead, seconds=seconds, risk=risk, subject=name)
+        for end in (at, far):
+            hunt.look(end)
         nothing = Edge(0, None)
+        known = hunt.outcome(at) == "fails" and hunt.outcome(far) != "fails"
+        edge = hunt.edge(1 if backwards else -1, (len(row) - 1,)) if known else nothing
         found = _bisection(hunt, nothing if backwards else edge, edge if backwards else nothing)
-    return found.model_copy(update={"package": source.path or source.url, "over": "commits"})
+    said = clones.not_as_said(*ends, found.probes) if not found.bounded else ""
+    return _tagged(commits, source, found.model_copy(update={"package": name, "over": "commits", "ends": said}))
+
+
+def _tagged(commits: Commits, source: RepoSource, found: Bisection) -> Bisection:
+    """With the tags around the commits that changed something."""
+    told = {}
+    for side in ("first_bad", "first_fixed"):
+        point: Point | None = getattr(found, side)
+        if point is not None:
+            first, before = commits.tags(source, point.at)
+            told[side] = point.model_copy(update={"first_in": first, "after": "" if first else before})
+    return found.model_copy(update=told)
 
 
 def _ways(

@@ -12,8 +12,8 @@ from bot.errors import Stopped
 from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.models.bisect import Bisection
 from bot.models.bug import BugReport, Mend
-from bot.models.environment import Environment, EnvironmentSpec
-from bot.models.job import PROOFS, Job
+from bot.models.environment import Environment, EnvironmentSpec, RepoSource
+from bot.models.job import PROOFS, Job, Proof
 from bot.models.plan import Reconstruction
 from bot.models.reduced import Reduced
 from bot.models.report import Claim
@@ -38,11 +38,14 @@ class Desk:
     script: Script | None = None
     attempts: list[Attempt] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    proof_notes: dict[Proof, tuple[str, ...]] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     built: dict[str, Environment] = field(default_factory=dict)
     reconstruction: Reconstruction | None = None
     bisection: Bisection | None = None
+    other_bisections: tuple[Bisection, ...] = ()
+    clone: RepoSource | None = None
     reduced: Reduced | None = None
     control_spec: EnvironmentSpec | None = None
     contrasts: tuple[Script, ...] = ()
@@ -64,6 +67,28 @@ class Desk:
         finally:
             self.proving = outer
             self.seconds[name] = self.seconds.get(name, 0.0) + self.ports.clock() - started
+
+    def keep(self, found: Bisection) -> None:
+        """Take up a bisection: what found a boundary comes first, then what is newer. An earlier one of the same package goes,
+        unless it alone found a boundary.
+        """
+        earlier = (self.bisection, *self.other_bisections) if self.bisection is not None else ()
+        rest = [each for each in earlier if not each.told_by(found)]
+        self.bisection, *others = sorted((found, *rest), key=lambda each: not each.bounded)
+        self.other_bisections = tuple(others)
+
+    @contextmanager
+    def noting(self, proof: Proof) -> Iterator[None]:
+        """What is noted in the block tells how this proof went, and is stale once it is made again; a proof within a proof has
+        its own.
+        """
+        before = len(self.notes)
+        try:
+            yield
+        finally:
+            inner = {note for notes in self.proof_notes.values() for note in notes}
+            new = tuple(note for note in self.notes[before:] if note not in inner)
+            self.proof_notes[proof] = (*self.proof_notes.get(proof, ()), *new)
 
     def say(self, stage: Stage, text: str, done: int = 0, total: int = 0) -> None:
         """Tell the listener; stop here when someone asked to."""

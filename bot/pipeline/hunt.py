@@ -37,12 +37,15 @@ _DOUBT = 0.3
 
 @dataclass(slots=True)
 class Place:
-    """A release or commit on the line. `ways` are the specs to have it by, the closest to the known bad one first."""
+    """A release or commit on the line. `ways` are the specs to have it by, the closest to the known bad one first; `build` says
+    that it has to be built to be there at all: on the path alone, something else would be tested in its place.
+    """
 
     name: str
     date: datetime | None
     ways: Callable[[], tuple[EnvironmentSpec, ...]]
     subject: str = ""
+    build: bool = False
 
 
 @dataclass(slots=True)
@@ -66,6 +69,8 @@ def _words(error: Stopped | TransientError | _Pointless, desk: Desk) -> str:
 class Hunt:
     """Probes of places on one line, `bad` the one that is known to fail. Outcomes are read off the counts anew after each run,
     because a failure that turns out to be rarer than it seemed asks for more runs at places that were settled before.
+
+    `package` is what has the releases, "" on a line of commits; `subject` is what those provide.
     """
 
     def __init__(
@@ -80,9 +85,10 @@ class Hunt:
         *,
         seconds: float,
         risk: float,
+        subject: str = "",
     ) -> None:
         self.desk, self.script, self.built, self.places, self.bad, self.package = desk, script, built, places, bad, package
-        self.ahead, self.risk, self.stopped = ahead, risk, ""
+        self.ahead, self.risk, self.stopped, self.subject = ahead, risk, "", subject or package
         self._until = desk.ports.clock() + seconds
         self._visits: dict[int, _Visit] = {}
         self._asked: list[int] = []
@@ -114,15 +120,13 @@ class Hunt:
             self.stopped = _words(error, self.desk)
         return bracket(size, self._known(way))
 
-    def known_bad_fails(self) -> bool:
-        """Whether the place that is said to fail does."""
+    def look(self, at: int) -> None:
+        """Try one place, unless it had to stop before."""
         try:
-            self._probe(self.bad)
+            if not self.stopped:
+                self._probe(at)
         except (Stopped, TransientError, _Pointless) as error:
             self.stopped = _words(error, self.desk)
-        if not self.stopped and self.outcome(self.bad) != "fails":
-            self.stopped = f"{self._short(self.bad)} does not fail: {self._visits[self.bad].why or self.outcome(self.bad)}"
-        return not self.stopped
 
     def outcome(self, at: int) -> Outcome | None:
         """What is known of a place; None when it was not tried."""
@@ -158,7 +162,7 @@ class Hunt:
                         runs=visit.tally.runs,
                         failures=visit.tally.failures,
                         reason=visit.why,
-                        moved=twins.moved(self.built, built, self.package) if built is not None else (),
+                        moved=twins.moved(self.built, built, self.subject) if built is not None else (),
                         environment=built.id if built is not None else "",
                     )
                 )
@@ -253,6 +257,9 @@ class Hunt:
             self._count(found)
             return False
         if visit.built is not None and visit.built.id == found.built.id:
+            return False
+        if place.build and found.built.roots:
+            visit.why = "it could not be built"
             return False
         visit.built, visit.way, visit.tally, visit.why = found.built, found.way, self._known_of(found.built), ""
         return True

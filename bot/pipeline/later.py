@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from bot.errors import UserError
 from bot.models.attempt import Match, Script
+from bot.models.bisect import Bisection
 from bot.models.environment import RepoSource
 from bot.models.job import PROOFS, Job, Proof
 from bot.models.report import Report
 from bot.models.verdict import Reproduced
 from bot.pipeline import conclude, proofs, reporting
-from bot.pipeline.bisection import bisect_commits
 from bot.pipeline.confirming import Found, confirm
 from bot.pipeline.desk import Desk
 from bot.pipeline.minimise import confirmed_reference
@@ -32,21 +32,18 @@ def go_on(report: Report, job: Job, ports: Ports) -> Report:
     return prove(report, job, ports, next(each for each in PROOFS if each not in job.options.without))
 
 
-def bisect(report: Report, job: Job, ports: Ports, source: RepoSource, good: str, bad: str) -> Report:
-    """The report with a bisection over the commits of a clone, which goes on the path in place of the installed package."""
+def bisect(report: Report, job: Job, ports: Ports, source: RepoSource, good: str, bad: str) -> tuple[Report, Bisection]:
+    """The report with a bisection over the commits of a clone, which takes the place of the installed package; and that
+    bisection, which may not be the first that the report tells of. Raises UserError when there is nothing to bisect.
+    """
+    found: list[Bisection] = []
 
     def work(desk: Desk, verdict: Reproduced) -> Reproduced:
-        assert desk.script is not None
-        assert desk.spec is not None
-        assert desk.environment is not None
-        seconds = 60 * job.options.proof_minutes
-        with desk.stage("bisect", f"bisect: {good} to {bad}"):
-            desk.bisection = bisect_commits(
-                desk, desk.script, desk.spec, desk.environment, source, good, bad, seconds=seconds
-            )  # fmt: skip
+        made, verdict = proofs.bisect_clone(desk, verdict, source, good, bad)
+        found.append(made)
         return verdict
 
-    return _again(report, job, ports, work, "bisect")
+    return _again(report, job, ports, work, "bisect"), found[0]
 
 
 def _again(report: Report, job: Job, ports: Ports, work: _Work, proof: Proof, script: Script | None = None) -> Report:
@@ -73,9 +70,12 @@ def _desk(report: Report, job: Job, ports: Ports, proof: Proof) -> Desk:
     desk = Desk(job, ports)
     desk.bug, desk.signature = report.bug, report.signature
     desk.attempts = list(report.attempts)
-    desk.notes = [note for note in report.notes if not proofs.stale(note, proof)]
+    stale = report.proof_notes.get(proof, ())
+    desk.notes = [note for note in report.notes if note not in stale]
+    desk.proof_notes = {each: notes for each, notes in report.proof_notes.items() if each != proof}
     desk.claims = list(report.claims)
-    desk.bisection, desk.reduced, desk.control_spec = report.bisection, report.reduced, report.control_spec
+    desk.bisection, desk.other_bisections, desk.clone = report.bisection, report.other_bisections, report.clone
+    desk.reduced, desk.control_spec = report.reduced, report.control_spec
     return desk
 
 

@@ -4,19 +4,20 @@ that shows it. None of them changes the verdict's word, and each ends with what 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from bot.errors import RepriseError, Stopped
 from bot.models.attempt import Match, Script
-from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.bisect import Bisection
+from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from bot.models.job import PROOFS, Proof
 from bot.models.reduced import Ended
 from bot.models.verdict import ControlType, Reproduced
 from bot.pipeline import claimed, environment
 from bot.pipeline.at_hand import Candidate
-from bot.pipeline.bisection import bisect_releases
+from bot.pipeline.bisection import bisect_commits, bisect_releases
 from bot.pipeline.control import Controlled, control
 from bot.pipeline.desk import Desk
 from bot.pipeline.minimise import confirmed_reference, minimise
@@ -37,17 +38,28 @@ def prove(desk: Desk, verdict: Reproduced, wanted: tuple[Proof, ...] = PROOFS) -
     The failing program, its environment and its confirming runs are those that the desk holds, as is a bisection that was made
     before: a control may come from it. What cannot be done is a note.
     """
-    assert desk.script is not None
-    assert desk.spec is not None
-    assert desk.environment is not None
-    work = _Work(desk, verdict, desk.script, desk.spec, desk.environment)
+    work = _work(desk, verdict)
     work.do(tuple(proof for proof in PROOFS if proof in wanted))
     return work.verdict
 
 
-def stale(note: str, proof: Proof) -> bool:
-    """Whether a note only told how an earlier try at a proof went."""
-    return _DOES[proof] in note or (proof == "minimize" and note in {*_SAID.values(), _UNSURE})
+def bisect_clone(
+    desk: Desk, verdict: Reproduced, source: RepoSource, good: str, bad: str
+) -> tuple[Bisection, Reproduced]:  # fmt: skip
+    """A bisection over the commits of a clone, and the verdict with the control that it offers where there was none. Raises
+    UserError when the commits or the clone are not what can be bisected.
+    """
+    work = _work(desk, verdict)
+    with desk.noting("bisect"):
+        found = work.commits(source, good, bad)
+    return found, work.verdict
+
+
+def _work(desk: Desk, verdict: Reproduced) -> _Work:
+    assert desk.script is not None
+    assert desk.spec is not None
+    assert desk.environment is not None
+    return _Work(desk, verdict, desk.script, desk.spec, desk.environment)
 
 
 @dataclass(slots=True)
@@ -70,15 +82,20 @@ class _Work:
         steps = {"control": self._control, "bisect": self._bisect, "minimize": self._minimise}
         for proof in wanted:
             if self.desk.ports.cancel.is_set():
-                self.desk.notes.append(f"stopped on request before it could {_DOES[proof]}")
+                with self.desk.noting(proof):
+                    self.desk.notes.append(f"stopped on request before it could {_DOES[proof]}")
                 return
-            left = self.until - self.desk.ports.clock()
-            if left <= 0:
+            self._try(proof, steps[proof], 1.0 if proof == wanted[-1] else _SHARE[proof])
+
+    def _try(self, proof: Proof, step: Callable[[float], None], share: float = 1.0) -> None:
+        """One proof within its share of the time that is left."""
+        with self.desk.noting(proof):
+            seconds = share * (self.until - self.desk.ports.clock())
+            if seconds <= 0:
                 self.desk.notes.append(f"there was no time left to {_DOES[proof]}")
-                continue
-            seconds = left if proof == wanted[-1] else left * _SHARE[proof]
+                return
             with self._bounded(proof, seconds):
-                steps[proof](seconds * _KINDLY)
+                step(seconds * _KINDLY)
 
     @contextmanager
     def _bounded(self, proof: Proof, seconds: float) -> Iterator[None]:
@@ -118,11 +135,31 @@ class _Work:
         assert desk.bug is not None
         with desk.stage("bisect", f"bisect: {package}"):
             found = bisect_releases(desk, self.script, self.spec, self.built, package, desk.bug, seconds=seconds)
-        desk.bisection = found
+        desk.keep(found)
         desk.claims.extend(claimed.claims(desk.bug, found, desk.claims))
         left = seconds - (desk.ports.clock() - began)
-        if self.verdict.control.type in _WEAK and left > 0 and (found.first_fixed or found.last_good):
-            self._take(control(desk, self.script, self.spec, self.built, desk.bug, bisected=found, seconds=left))
+        if self.verdict.control.type in _WEAK and left > 0 and found.bounded:
+            with desk.noting("control"):
+                self._compare(found, left)
+
+    def commits(self, source: RepoSource, good: str, bad: str) -> Bisection:
+        """A bisection over commits, then a control with what it found to pass, both within the time for proofs."""
+        desk, seconds = self.desk, self.until - self.desk.ports.clock()
+        with desk.limited(seconds), desk.stage("bisect", f"bisect: {good} to {bad}"):
+            found = bisect_commits(
+                desk, self.script, self.spec, self.built, source, good, bad, seconds=seconds * _KINDLY
+            )  # fmt: skip
+        desk.keep(found)
+        desk.clone = source
+        if self.verdict.control.type in _WEAK and found.bounded and not desk.ports.cancel.is_set():
+            self._try("control", lambda left: self._compare(found, left))
+        return found
+
+    def _compare(self, found: Bisection, seconds: float) -> None:
+        """A control with what a bisection found to pass."""
+        desk = self.desk
+        assert desk.bug is not None
+        self._take(control(desk, self.script, self.spec, self.built, desk.bug, bisected=found, seconds=seconds))
 
     def _at_fault(self) -> str:
         """The package under test, or another one of which the reporter's word that a version works was borne out by a run."""

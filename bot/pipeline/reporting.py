@@ -38,6 +38,7 @@ def report(desk: Desk, verdict: AnyVerdict, asking: Asking | None = None) -> Rep
         attempts=tuple(desk.attempts),
         claims=tuple(desk.claims),
         notes=tuple(desk.notes),
+        proof_notes=dict(desk.proof_notes),
         seconds={name: round(value, 3) for name, value in desk.seconds.items()},
         sandbox=desk.ports.sandbox.name if desk.attempts else "",
         version=metadata.version("reprise"),
@@ -46,6 +47,8 @@ def report(desk: Desk, verdict: AnyVerdict, asking: Asking | None = None) -> Rep
         cost=asking.usage if asking is not None else Usage(),
         models=_models(asking),
         bisection=desk.bisection,
+        other_bisections=desk.other_bisections,
+        clone=desk.clone,
         reduced=desk.reduced,
         control_spec=desk.control_spec,
     )

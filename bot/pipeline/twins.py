@@ -100,7 +100,7 @@ class Refused:
 
 
 def build(desk: Desk, ways: tuple[EnvironmentSpec, ...], package: str, version: str, first: int = 0) -> Twin | Refused:
-    """The first way, from `first` on, that can be built and has the version; else why there is none."""
+    """The first way, from `first` on, that can be built and has the version, if one is asked for; else why there is none."""
     refused = Refused("it could not be installed")
     for way, spec in list(enumerate(ways))[first:]:
         try:
@@ -109,7 +109,7 @@ def build(desk: Desk, ways: tuple[EnvironmentSpec, ...], package: str, version: 
             refused = Refused(str(error))
             continue
         got = found.version(package)
-        if not package or releases.same(got, version):
+        if not package or not version or releases.same(got, version):
             return Twin(way, spec, found)
         refused = Refused(f"{got or 'nothing'} would be installed in its place", got)
         if package in companions.TORCH_FAMILY:

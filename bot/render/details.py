@@ -94,8 +94,9 @@ def _steps(built: Environment) -> list[Block]:
 
 
 def proofs(report: Report) -> Fold | None:
-    """The control in numbers, every probe of the bisection, and how sure both are."""
-    blocks = {"Control": _control(report), "bisection": _bisected(report.bisection) if report.bisection is not None else []}
+    """The control in numbers, every probe of each bisection, and how sure both are."""
+    bisected = [block for each in (report.bisection, *report.other_bisections) if each is not None for block in _bisected(each)]
+    blocks = {"Control": _control(report), "bisection": bisected}
     title = " and ".join(name for name, several in blocks.items() if several)
     return Fold(title[:1].upper() + title[1:], tuple(blocks["Control"] + blocks["bisection"])) if title else None
 

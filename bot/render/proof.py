@@ -7,7 +7,9 @@ from pathlib import PurePosixPath
 from bot.models.bisect import Bisection, Commit, Outcome, Point, Probe
 from bot.models.environment import EnvironmentSpec
 from bot.models.reduced import Reduced
+from bot.models.report import Report
 from bot.models.verdict import Control, Reproduced
+from bot.render.sanitize import clip, one_line
 
 OUTCOMES: dict[Outcome, str] = {
     "fails": "fails",
@@ -19,6 +21,7 @@ OUTCOMES: dict[Outcome, str] = {
 """How a probe went, in words."""
 
 _SHORT = 12
+_SUBJECT = 60
 _PINS = 6
 
 
@@ -33,6 +36,20 @@ def control_line(verdict: Reproduced) -> str:
     what = f"{control.what}, {control.type}" if control.what else control.type
     said = f"{failures} of {runs} failed; control ({what}) {control.failures} of {control.runs}"
     return said + (f", p {chance(control.p)}" if control.p is not None else "")
+
+
+def passing(report: Report) -> str:
+    """What a bisection saw pass: "x-lib 1.42.20 passed (0 of 5 failed), but it was not run in turn with what fails"; "" when it
+    saw nothing pass.
+    """
+    for found in filter(None, (report.bisection, *report.other_bisections)):
+        rows = [probe for probe in found.probes if probe.outcome == "passes"]
+        sides = [point.at for point in (found.first_fixed, found.last_good) if point is not None]
+        if rows:
+            probe = next((each for each in rows if each.at in sides), rows[0])
+            counted = f"{probe.failures} of {probe.runs} failed"
+            return f"{subject(found)} {short(probe.at)} passed ({counted}), but it was not run in turn with what fails"
+    return ""
 
 
 def chance(p: float) -> str:
@@ -76,8 +93,13 @@ def smaller(reduced: Reduced | None) -> Reduced | None:
 
 
 def subject(found: Bisection) -> str:
-    """What was bisected: a distribution, or the name of a clone without the way to it."""
+    """What was bisected: a distribution; of a clone in reports of before they named it, the folder without the way to it."""
     return PurePosixPath(found.package).name.removesuffix(".git") if found.over == "commits" else found.package
+
+
+def others(report: Report) -> tuple[str, ...]:
+    """The lines of the bisections that do not come first, where they tell anything."""
+    return tuple(filter(None, map(where_line, report.other_bisections)))
 
 
 def where_line(found: Bisection | None) -> str:
@@ -92,7 +114,11 @@ def where_line(found: Bisection | None) -> str:
 
 
 def bisection_line(found: Bisection) -> str:
-    """Where it came and went: "introduced in 1.42.17 (2024-05-02), fixed in 1.42.20 (2024-06-11)"; "" when nothing is known."""
+    """Where it came and went: "introduced in 1.42.17 (2024-05-02), fixed in 1.42.20 (2024-06-11)"; or what the two commits did
+    that did not do as was said; "" when nothing is known.
+    """
+    if found.ends:
+        return found.ends
     parts = [part for part in (_introduced(found), _fixed(found)) if part]
     return ("; " if any("," in part for part in parts) else ", ").join(parts)
 
@@ -196,7 +222,11 @@ def _one(found: Bisection) -> str:
 
 
 def _dated(point: Point) -> str:
-    return f"{short(point.at)} ({point.date:%Y-%m-%d})" if point.date is not None else short(point.at)
+    """A version or a commit with its day; a commit with the first line of its message and the tag it is in, too."""
+    named = short(point.at) + (f' "{clip(one_line(point.subject), _SUBJECT)}"' if point.subject else "")
+    tag = f"first in {point.first_in}" if point.first_in else f"after {point.after}" if point.after else ""
+    aside = ", ".join(filter(None, [day(point), clip(one_line(tag), _SUBJECT)]))
+    return f"{named} ({aside})" if aside else named
 
 
 def short(name: str) -> str:

@@ -159,7 +159,8 @@ class Published(_Out):
     attempts: tuple[Attempt, ...]
     claims: tuple[Claim, ...]
     notes: tuple[str, ...]
-    bisect: Bisection | None = None
+    bisect: Bisection | None = Field(None, description="The bisection that found a boundary, else the newest.")
+    other_bisections: tuple[Bisection, ...] = Field((), description="Those of other packages.")
     minimized: MinimizedOut | None = Field(None, description="How the script became smaller; null when that was not tried.")
     diagnosis: None = None
     patch: None = None
@@ -184,6 +185,7 @@ def published(report: Report) -> Published:
         claims=report.claims,
         notes=report.notes,
         bisect=report.bisection,
+        other_bisections=report.other_bisections,
         minimized=_minimized(report),
         plan=_plan(report),
         cost=CostOut(**dict(report.cost)),

@@ -94,6 +94,7 @@ def _proof(report: Report, width: int, *, ascii_only: bool) -> list[RenderableTy
         parts.append(Text(one_line(line) + "."))
         parts += _strip(found, width - 2, ascii_only=ascii_only)
         parts += [Text(f"What changed: {found.changelog}", no_wrap=True)] if links.elsewhere(found.changelog) else []
+    parts += [Text(one_line(line) + ".") for line in proof.others(report)]
     notes += (*proof.sureness(found), *proof.skipped(found, _SKIPPED)) if found is not None else ()
     notes += report.notes[:_NOTES] if isinstance(verdict, Reproduced) else ()
     parts += [Padding(Text("- " + clip(one_line(note), _CELL)), (0, 0, 0, 2)) for note in notes]

@@ -89,7 +89,8 @@ def standing(report: Report) -> str:
         return ""
     control = report.verdict.control
     if control.type == "none":
-        return "Symptom observed: no run of a version that should pass was made."
+        passing = proof.passing(report)
+        return f"Symptom observed: {passing or 'no run of a version that should pass was made'}."
     said = proof.control_line(report.verdict)
     if sets_apart(control):
         return f"Bug confirmed: {said}."
@@ -114,6 +115,8 @@ def next_step(report: Report) -> str:
         return "Add what is missing to the report and run it again."
     if isinstance(report.verdict, Reproduced) and sets_apart(report.verdict.control):
         return "Turn the script into a regression test."
+    if isinstance(report.verdict, Reproduced) and proof.passing(report):
+        return "Run reprise control RUN, with more time: what passed in the bisection becomes the control."
     return {
         "reproduced": "Find a version that works, by hand or with more time for reprise control RUN: it becomes the control.",
         "not_reproduced": "Compare the versions above with the reporter's; --with 'package==version' and --python try another.",

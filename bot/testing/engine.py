@@ -9,7 +9,7 @@ from threading import Event
 
 from bot.errors import BuildError, Stopped, UserError
 from bot.models.attempt import Attempt, Script
-from bot.models.bisect import Commit, Release
+from bot.models.bisect import Commit, Provided, Release
 from bot.models.environment import BuildStep, Environment, EnvironmentSpec, Package, RepoSource
 from bot.ports import Progress
 from sandbox.port import RunResult
@@ -79,10 +79,13 @@ class FakeBuilder:
 
 @dataclass
 class FakeCommits:
-    """A history of one line: `commits` oldest first, `tags` the commits' ids by the version they are tagged with."""
+    """A history of one line: `commits` oldest first, `tagged` the commits' ids by the version they are tagged with, `holds`
+    what each of them provides.
+    """
 
     commits: tuple[Commit, ...] = ()
-    tags: Mapping[str, str] = field(default_factory=dict)
+    tagged: Mapping[str, str] = field(default_factory=dict)
+    holds: Provided = field(default_factory=lambda: Provided(name="lib", on_path=("lib",)))
 
     def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:  # noqa: ARG002 - one repository
         """What lies after one commit up to another."""
@@ -95,12 +98,24 @@ class FakeCommits:
 
     def between(self, source: RepoSource, older: str, newer: str, limit: int = 50) -> tuple[Commit, ...]:
         """What lies between two tags, newest first."""
-        if older not in self.tags or newer not in self.tags:
+        if older not in self.tagged or newer not in self.tagged:
             return ()
         return self.line(source, older, newer)[::-1][:limit]
 
+    def provides(self, source: RepoSource, commit: str) -> Provided:  # noqa: ARG002 - one repository
+        """The same at every commit."""
+        self._place(commit)
+        return self.holds
+
+    def tags(self, source: RepoSource, commit: str) -> tuple[str, str]:  # noqa: ARG002 - one repository
+        """The first tag at a commit or after it, and the last one before it."""
+        at = self._place(commit)
+        places = sorted((self._place(name), name) for name in self.tagged)
+        first = next((name for place, name in places if place >= at), "")
+        return first, next((name for place, name in reversed(places) if place < at), "")
+
     def _place(self, ref: str) -> int:
-        wanted = self.tags.get(ref, ref)
+        wanted = self.tagged.get(ref, ref)
         found = [at for at, each in enumerate(self.commits) if each.id.startswith(wanted)]
         if len(found) != 1:
             raise UserError(f"The repository has no {ref}.", "Look up the branch, tag or commit.")

@@ -56,8 +56,8 @@ def of(report: Report) -> dict[str, Any]:
 
 
 def _said(report: Report) -> list[str]:
-    where = proof.where_line(report.bisection)
-    told = [words.standing(report), words.reason(report), f"{where}." if where else ""]
+    where = (proof.where_line(report.bisection), *proof.others(report))
+    told = [words.standing(report), words.reason(report), *(f"{line}." for line in where if line)]
     return [shortened(each) for each in told if each]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +78,8 @@ def of(report: Report) -> dict[str, Any]:
         )
         held["pairs"] = draw.pairs(*paired(report), verdict.control.what)
     if report.bisection is not None:
-        held["bisected"] = _bisected(report.bisection)
+        held["bisected"] = _bisected(report.bisection, draw.bisection)
+        held["bisected_too"] = tuple(_bisected(each) for each in report.other_bisections)
     if report.reduced is not None:
         held["smaller"] = _smaller(report.reduced)
     return held
@@ -108,7 +110,8 @@ def paired(report: Report) -> tuple[tuple[Attempt, ...], tuple[Attempt, ...]]:
     return tuple(failing[seed] for seed in both), tuple(twins[seed] for seed in both)
 
 
-def _bisected(found: Bisection) -> Bisected:
+def _bisected(found: Bisection, drawn: Callable[[Bisection], Markup] = lambda _: Markup()) -> Bisected:
+    """The values of one bisection; only the first of a page is drawn, as a picture has ids."""
     unseen, more = proof.left_out(found, _LISTED)
     marks = [
         (plot.mark(draw.AS[each]), said)
@@ -118,7 +121,7 @@ def _bisected(found: Bisection) -> Bisected:
     return Bisected(
         line=_short(proof.where_line(found) or f"{proof.subject(found)}: nothing was found"),
         what="Commit" if found.over == "commits" else "Version",
-        picture=draw.bisection(found.model_copy(update={"probes": found.probes[:_PROBES]})),
+        picture=drawn(found.model_copy(update={"probes": found.probes[:_PROBES]})),
         legend=tuple(marks),
         rows=tuple(map(_tried, found.probes[:_PROBES])),
         more=max(len(found.probes) - _PROBES, 0),

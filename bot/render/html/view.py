@@ -82,6 +82,7 @@ class RunView:
     control: tuple[str, ...] = ()
     pairs: Markup | None = None
     bisected: Bisected | None = None
+    bisected_too: tuple[Bisected, ...] = ()
     smaller: Smaller | None = None
 
 

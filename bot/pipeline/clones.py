@@ -1,0 +1,85 @@
+"""The clone and the two commits of a bisection: is it what fails that is bisected, and did they do as was said?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bot.errors import UserError
+from bot.models.attempt import Match, Script
+from bot.models.bisect import Commit, Probe
+from bot.models.environment import Environment, RepoSource
+from bot.pipeline.desk import Desk
+from bot.ports import Commits
+from bot.rules.packages import modules, provided
+
+_SHOWN = 6
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One of the two commits, by the name it was given."""
+
+    ref: str
+    commit: Commit
+
+    @property
+    def words(self) -> str:
+        """The name, and the id where that is not what was given."""
+        short = self.commit.id[:12]
+        return short if self.commit.id.startswith(self.ref) else f"{self.ref} ({short})"
+
+
+def subject(
+    desk: Desk, commits: Commits, source: RepoSource, ends: tuple[End, ...], script: Script, built: Environment
+) -> tuple[str, bool]:
+    """What the clone provides of what fails, and whether it has to be built for that at some end. Raises UserError when it
+    provides nothing that the failing program uses: every commit would be tested on the installed package, and found alike.
+    """
+    tops = _tops(desk, script)
+    name, build = "", False
+    for end in ends:
+        found = commits.provides(source, end.commit.id)
+        name = provided.used(found, tops, [each.name for each in built.packages])
+        if not name:
+            told = found.name or ", ".join((found.on_path or found.built)[:3]) or "no Python package"
+            raise UserError(
+                f"At {end.words} the clone provides {told}, which the failing program does not use.",
+                f"Give a clone of what it imports: {', '.join(tops[:_SHOWN])}.",
+            )
+        build = build or not provided.importable(found, name, tops)
+    return name, build
+
+
+def _tops(desk: Desk, script: Script) -> tuple[str, ...]:
+    """The top-level modules that the program imports, and those that its failure went through."""
+    own = {name.partition("/")[0].removesuffix(".py") for name in script.files}
+    named = [top for text in script.files.values() for top in modules.top_level(text)]
+    failures = (row.judgement.failure for row in desk.attempts if row.judgement.match is Match.MET)
+    frames = [frame.package for failure in failures if failure for frame in failure.frames]
+    return tuple(top for top in dict.fromkeys((*named, *frames)) if top not in own and top.isidentifier())
+
+
+def not_as_said(good: End, bad: End, probes: tuple[Probe, ...]) -> str:
+    """What the two commits did, when that is not what was said of them; "" when it is, and as long as one was not tried."""
+    outcomes = {probe.at: probe for probe in probes}
+    ours, theirs = outcomes.get(good.commit.id), outcomes.get(bad.commit.id)
+    if ours is None or theirs is None:
+        return ""
+    if (ours.outcome, theirs.outcome) == ("fails", "passes"):
+        swapped = f"did you mean --good {bad.ref} --bad {good.ref}?"
+        return f"{good.words} {_did(ours)} and {bad.words} {_did(theirs)}: {swapped}"
+    parts = []
+    if ours.outcome != "passes":
+        parts.append(f"{good.words}, said to be good, {_did(ours)}")
+    if theirs.outcome != "fails":
+        parts.append(f"{bad.words}, said to be bad, {_did(theirs)}")
+    return "; ".join(parts)
+
+
+def _did(probe: Probe) -> str:
+    match probe.outcome:
+        case "fails":
+            return f"fails ({probe.failures} of {probe.runs})"
+        case "passes":
+            return f"passes ({probe.failures} of {probe.runs} failed)"
+    return f"could not be tested ({probe.reason or probe.outcome})"

@@ -12,7 +12,7 @@ import pytest
 from bot.adapters.clone import Git
 from bot.adapters.lineage import GitCommits
 from bot.errors import UserError
-from bot.models.bisect import Commit
+from bot.models.bisect import Commit, Provided
 from bot.models.environment import RepoSource
 from bot.ports import Commits
 from bot.testing import FakeCommits
@@ -36,7 +36,11 @@ def _real(tmp_path: Path) -> World:
     _git(where, "", "init", "-q", "-b", "main")
     ids = []
     for at in range(COUNT):
-        _git(where, f"2024-01-{at + 1:02d}T00:00:00Z", "commit", "-q", "--allow-empty", "-m", f"change {at}")
+        (where / "src" / "lib").mkdir(parents=True, exist_ok=True)
+        (where / "src" / "lib" / "__init__.py").write_text(f"raise SystemExit({at})\n", encoding="utf-8")
+        (where / "setup.cfg").write_text("[metadata]\nname = My.Lib\n", encoding="utf-8")
+        _git(where, "", "add", "-A")
+        _git(where, f"2024-01-{at + 1:02d}T00:00:00Z", "commit", "-q", "-m", f"change {at}")
         ids.append(_git(where, "", "rev-parse", "HEAD"))
     _git(where, "", "tag", "v1.0", ids[1])
     _git(where, "", "tag", "v1.1", ids[4])
@@ -47,7 +51,8 @@ def _fake(_: Path) -> World:
     days = [datetime(2024, 1, at + 1, tzinfo=UTC) for at in range(COUNT)]
     rows = tuple(Commit(id=f"{at:x}" * 40, subject=f"change {at}", date=day) for at, day in enumerate(days))
     tags = {"1.0": rows[1].id, "1.1": rows[4].id, "v1.0": rows[1].id, "v1.1": rows[4].id}
-    return FakeCommits(rows, tags), RepoSource(url="", path="/clone"), [each.id for each in rows]
+    holds = Provided(name="my-lib", on_path=("lib",), built=("lib",))
+    return FakeCommits(rows, tags, holds), RepoSource(url="", path="/clone"), [each.id for each in rows]
 
 
 @pytest.fixture(params=[_real, _fake], ids=["git", "fake"])
@@ -85,3 +90,14 @@ def test_what_lies_between_two_releases_newest_first(world: World) -> None:
     assert [each.id for each in commits.between(source, "1.0", "1.1")] == ids[4:1:-1]
     assert len(commits.between(source, "1.0", "1.1", limit=2)) == 2
     assert commits.between(source, "1.0", "7.0") == ()
+
+
+def test_what_a_commit_provides(world: World) -> None:
+    commits, source, ids = world
+    assert commits.provides(source, ids[3]) == Provided(name="my-lib", on_path=("lib",), built=("lib",))
+
+
+def test_the_tags_around_a_commit(world: World) -> None:
+    commits, source, ids = world
+    around = [tuple(tag.removeprefix("v") for tag in commits.tags(source, each)) for each in ids]
+    assert around == [("1.0", ""), ("1.0", ""), ("1.1", "1.0"), ("1.1", "1.0"), ("1.1", "1.0"), ("", "1.1")]

@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from bot.errors import BuildError, IndexUnreachable, UserError
 from bot.models.attempt import Match
+from bot.models.bisect import Provided
 from bot.models.environment import Environment, Package, Requirement, Rung
 from bot.pipeline import claimed, twins
 from bot.pipeline.bisection import bisect_releases
 from bot.pipeline.control import control
 from bot.pipeline.twins import Refused
+from bot.render import proof
 from bot.rules.statistics import SequentialTest
 from bot.testing import FakeCommits
 from tests.unit.versioned import BODY, DAY, DECOY, FAILS, OK, OTHER, World, broken, built, history, number, raised, released
@@ -308,13 +310,104 @@ def test_the_commit_of_a_fix_is_found_when_the_good_end_comes_later():
     assert found.first_bad is None
 
 
-@pytest.mark.parametrize(("first", "why"), [(60, "does not fail"), (0, "")])
-def test_ends_that_are_not_as_said(first, why):
-    world = World(at_commit(first), commits=FakeCommits(history(50)))
+TAGS = {"v1": f"{3:040x}", "v2": f"{30:040x}", "v3": f"{48:040x}"}
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (at_commit(60), "v3 (000000000000), said to be bad, passes (0 of 19 failed)"),
+        (at_commit(0), "v1 (000000000000), said to be good, fails (2 of 2)"),
+        (
+            at_commit(0, 31),
+            "v1 (000000000000) fails (2 of 2) and v3 (000000000000) passes (0 of 19 failed): did you mean --good v3 --bad v1?",
+        ),
+        (lambda at: OTHER, "v1 (000000000000), said to be good, could not be tested (AttributeError: module 'lib' has no"),
+        (lambda at: OTHER if int(at, 16) > 40 else OK, "v3 (000000000000), said to be bad, could not be tested (Attrib"),
+        (lambda at: OTHER if int(at, 16) < 48 else FAILS, "v1 (000000000000), said to be good, could not be tested (Attrib"),
+    ],
+)
+def test_ends_that_are_not_as_said(program, said):
+    """Nothing is called a boundary."""
+    world = World(program, commits=FakeCommits(history(50), TAGS))
+    found = world.commits("v1", "v3")
+    assert found.ends.startswith(said)
+    assert (found.bounded, found.introduced_among, found.stopped) == (False, (), "")
+    assert proof.bisection_line(found) == found.ends
+
+
+def test_an_end_that_cannot_be_tested_does_not_hide_the_boundary():
+    world = World(
+        lambda at: OTHER if int(at, 16) == 3 else at_commit(23)(at), commits=FakeCommits(history(50), TAGS)
+    )  # fmt: skip
+    found = world.commits("v1", "v3")
+    assert (found.first_bad.subject, found.ends) == ("change 23", "")
+
+
+@pytest.mark.parametrize(
+    ("tags", "first_in", "after", "aside"),
+    [
+        (TAGS, "v2", "", "first in v2"),
+        ({**TAGS, "v2": f"{20:040x}", "v3": f"{21:040x}"}, "", "v3", "after v3"),
+        ({}, "", "", ""),
+    ],
+)
+def test_the_commit_is_named_by_its_subject_and_its_tag(tags, first_in, after, aside):
+    world = World(at_commit(23), commits=FakeCommits(history(50), tags))
     found = world.commits(f"{3:040x}", f"{48:040x}")
-    assert found.first_bad is None
-    assert why in found.stopped
-    assert found.oldest == (None if why else "fails")
+    assert (found.first_bad.first_in, found.first_bad.after) == (first_in, after)
+    day = ", ".join(filter(None, ["2024-01-24", aside]))
+    assert proof.where_line(found) == f'lib: introduced in 000000000000 "change 23" ({day})'
+
+
+@pytest.mark.parametrize(
+    ("holds", "told"),
+    [
+        (Provided(name="other", on_path=("other", "docs")), "the clone provides other, which the failing program does not use"),
+        (Provided(on_path=("one", "two")), "the clone provides one, two, which"),
+        (Provided(), "the clone provides no Python package, which"),
+    ],
+)
+def test_a_clone_of_something_else_is_refused_before_anything_is_run(holds, told):
+    world = World(at_commit(23), commits=FakeCommits(history(50), TAGS, holds))
+    with pytest.raises(UserError, match=told) as refused:
+        world.commits("v1", "v3")
+    assert refused.value.fix == "Give a clone of what it imports: lib."
+    assert world.sandbox.specs == []
+
+
+@pytest.mark.parametrize(
+    ("holds", "name"),
+    [
+        (Provided(name="lib-nightly", on_path=("lib",)), "lib-nightly"),
+        (Provided(built=("lib",)), "lib"),
+        (Provided(name="dep"), "dep"),
+    ],
+)
+def test_what_is_bisected_is_named_by_its_distribution(holds, name):
+    """By the module that the program imports, or by what is installed beside it; never by where the clone lies."""
+    world = World(at_commit(23), commits=FakeCommits(history(50), holds=holds))
+    world.built = world.built.model_copy(
+        update={"packages": (*world.built.packages, Package(name="dep", version="1", rung=Rung.DEPENDENCY))}
+    )
+    found = world.commits(f"{3:040x}", f"{48:040x}")
+    assert found.package == name
+    assert "/somewhere" not in found.model_dump_json()
+
+
+def test_a_commit_that_cannot_be_built_is_not_tested_on_the_installed_release():
+    """The modules lie where only a build finds them: on the path, the program would import what is installed."""
+
+    def half_built(spec):
+        given = built(spec)
+        on_path = {**given.variables, "PYTHONPATH": "/tree:/tree/src"}
+        return given.model_copy(update={"commit": spec.repo.commit if spec.repo else "", "variables": on_path})
+
+    holds = Provided(name="lib", built=("lib",))
+    world = World(lambda at: FAILS, commits=FakeCommits(history(50), holds=holds), build=half_built)
+    found = world.commits(f"{3:040x}", f"{48:040x}")
+    assert "said to be bad, could not be tested (it could not be built)" in found.ends
+    assert world.sandbox.specs == []
 
 
 def test_the_commits_between_two_releases_are_named_where_a_clone_is_at_hand():

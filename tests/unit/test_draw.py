@@ -39,7 +39,9 @@ def bisections(have: st.DrawFn) -> Bisection:
     probes = tuple(
         Probe(at=name, date=date, outcome=outcome, runs=2) for name, date, outcome in zip(names, dates, outcomes, strict=True)
     )
-    point = st.none() | st.builds(Point, at=st.sampled_from(names) if names else NAMES) | st.builds(Point, at=NAMES)
+    told = {"subject": NAMES, "first_in": NAMES, "after": NAMES}
+    at = st.sampled_from(names) if names else NAMES
+    point = st.none() | st.builds(Point, at=at, **told) | st.builds(Point, at=NAMES)
     among = st.just(()) | st.just(tuple(names[:3]))
     return Bisection(
         package=have(NAMES),
@@ -54,6 +56,7 @@ def bisections(have: st.DrawFn) -> Bisection:
         probes=probes,
         regular=have(st.booleans()),
         stopped=have(st.sampled_from(["", "the time for it was up"])),
+        ends=have(st.just("") | NAMES),
     )
 
 

@@ -1,20 +1,27 @@
 """What follows a reproduced verdict: control, bisection, a smaller program, each within its limit and none in the way of it."""
 
+import json
 import time
 
 import pytest
 
 from bot.errors import BuildError, Stopped, TransientError, UserError
-from bot.models.environment import Requirement, Rung
+from bot.models.environment import RepoSource, Requirement, Rung
 from bot.models.job import PROOFS, Options
+from bot.models.report import Report
 from bot.models.verdict import Inconclusive
 from bot.pipeline import later, proofs
 from bot.pipeline.confirming import Found, confirm
 from bot.pipeline.reporting import report
 from bot.pipeline.serving import Server
+from bot.render import words
+from bot.render.comment import comment
+from bot.render.report_json import report_text
+from bot.render.terminal import terminal
+from bot.testing import FakeCommits
 from sandbox.fake import Say
 from sandbox.port import RunSpec, SandboxError
-from tests.unit.versioned import BODY, FAILS, OK, World, broken, built, number, released
+from tests.unit.versioned import BODY, FAILS, OK, World, broken, built, history, number, released
 
 BROKEN = broken(17, 19)
 
@@ -179,6 +186,96 @@ def test_a_program_that_does_not_fail_so_is_refused():
         later.prove(first, world.desk.job, world.desk.ports, "minimize", script=other)
 
 
+CLONE = RepoSource(url="", path="/home/me/clones/lib")
+
+
+def since(first):
+    """Fails from one commit on, and in the release that the report is about."""
+    return lambda at: FAILS if "." in at or int(at, 16) >= first else OK
+
+
+def commits_world():
+    return World(since(23), commits=FakeCommits(history(50), {"v1": f"{3:040x}", "v2": f"{48:040x}"}))
+
+
+def test_commits_that_pass_are_runs_of_a_version_that_passes():
+    """The last good commit is run in turn with the failing release, under the same seeds."""
+    world = commits_world()
+    first = finished(world)
+    assert words.standing(first) == "Symptom observed: no run of a version that should pass was made."
+    found, made = later.bisect(first, world.desk.job, world.desk.ports, CLONE, "v1", "v2")
+    control, good = found.verdict.control, found.bisection.last_good
+    assert (found.bisection, good.subject) == (made, "change 22")
+    assert (control.type, control.what) == ("last-good-version", f"lib at {good.at[:12]}")
+    assert (control.failures, control.paired_failures, control.paired_runs) == (0, control.runs, control.runs)
+    rows = [row for row in found.attempts if row.change == f"control: {control.what}"]
+    assert len(rows) == control.runs
+    assert all(good.at in row.environment for row in rows)
+    assert control.moved == (), "the package that is compared is not told of as what else differs"
+    assert words.standing(found).startswith("Bug confirmed: ")
+    assert words.next_step(found) == "Turn the script into a regression test."
+    assert "clones" not in report_text(found)
+
+
+def test_the_commit_of_a_fix_is_a_control_too():
+    world = World(lambda at: FAILS if "." in at or int(at, 16) < 31 else OK, commits=FakeCommits(history(50)))
+    found, _ = later.bisect(finished(world), world.desk.job, world.desk.ports, CLONE, f"{48:040x}", f"{3:040x}")
+    control = found.verdict.control
+    assert (control.type, control.what) == ("fixed-commit", f"lib at {found.bisection.first_fixed.at[:12]}")
+
+
+def test_where_no_control_was_made_the_passes_are_told_and_it_can_be_made_later():
+    world = commits_world()
+    first = finished(world)
+    whole, _ = later.bisect(first, world.desk.job, world.desk.ports, CLONE, "v1", "v2")
+    late = whole.model_copy(update={"verdict": first.verdict, "control_spec": None})
+    said = f"lib {late.bisection.last_good.at[:12]} passed (0 of 3 failed), but it was not run in turn with what fails"
+    assert words.standing(late) == f"Symptom observed: {said}."
+    assert words.next_step(late).startswith("Run reprise control RUN, with more time")
+    again = later.prove(late, world.desk.job, world.desk.ports, "control")
+    assert again.verdict.control == whole.verdict.control
+
+
+def two_packages():
+    """Breaks in numpy from 1.9 on; lib has no part in it."""
+    world = World(lambda at: OK, bad="1.18")
+    world.builder.released = {"numpy": released(20), "lib": released(40)}
+    dep = Requirement(name="numpy", specifier="==1.12", rung=Rung.ISSUE, reason="reported")
+    world.spec = world.spec.model_copy(update={"requirements": (*world.spec.requirements, dep)})
+    world.builder.on_build = with_dep
+    world.sandbox.program = lambda spec: FAILS if number(spec.env["DEP"]) >= 9 else OK
+    world.built = world.desk.build(world.spec)
+    return world
+
+
+@pytest.mark.parametrize("order", [("numpy", "lib"), ("lib", "numpy"), ("numpy", "lib", "numpy")])
+def test_a_bisection_of_another_package_does_not_take_the_place_of_the_first(order):
+    world = two_packages()
+    found = finished(world)
+    for package in order:
+        job = world.desk.job.model_copy(update={"options": Options(package=package)})
+        found = later.prove(found, job, world.desk.ports, "bisect")
+    assert (found.bisection.package, found.bisection.first_bad.at) == ("numpy", "1.9"), "the one with a boundary comes first"
+    assert [(each.package, each.oldest) for each in found.other_bisections] == [("lib", "fails")]
+    shown = json.loads(report_text(found))
+    assert (shown["bisect"]["package"], [each["package"] for each in shown["other_bisections"]]) == ("numpy", ["lib"])
+    line = "lib: already in 1.0 (2024-01-01), the oldest release; still in 1.39 (2024-09-30), the newest release"
+    assert terminal(found, width=200).index("numpy: introduced in 1.9") < terminal(found, width=200).index(line)
+    text = comment(found)
+    assert text.index("numpy: introduced in 1.9") < text.index("<details>") < text.index(line)
+
+
+def test_a_search_that_found_less_does_not_take_the_place_of_one_that_found_the_boundary():
+    world = commits_world()
+    first, made = later.bisect(finished(world), world.desk.job, world.desk.ports, CLONE, "v1", "v2")
+    found, second = later.bisect(first, world.desk.job, world.desk.ports, CLONE, f"{30:040x}", "v2")
+    assert second.ends.startswith("00000000000")
+    assert (found.bisection, found.other_bisections) == (made, (second,))
+    third, _ = later.bisect(found, world.desk.job, world.desk.ports, CLONE, f"{10:040x}", "v2")
+    assert third.bisection.first_bad == made.first_bad
+    assert third.other_bisections == ()
+
+
 def test_notes_of_an_earlier_try_are_taken_back():
     world = World(BROKEN, released(40), bad="1.18", proof_minutes=0)
     verdict = proved(world, "control")
@@ -188,6 +285,23 @@ def test_notes_of_an_earlier_try_are_taken_back():
     found = later.prove(first, job, world.desk.ports, "control")
     assert found.verdict.control.type == "fixed-version"
     assert not any("no time left" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(("proof", "stale"), [("control", "of the control"), ("bisect", "of the bisection")])
+def test_notes_go_by_the_proof_that_made_them_and_not_by_their_words(proof, stale):
+    """Nothing in them says what they are about; a control within a bisection has its own."""
+    world = World(BROKEN, released(40), bad="1.18")
+    verdict = confirmed(world)
+    world.desk.notes.append("of the program: it could not bisect, nor run a control")
+    with world.desk.noting("bisect"):
+        world.desk.notes.append("of the bisection")
+        with world.desk.noting("control"):
+            world.desk.notes.append("of the control")
+    first = report(world.desk, verdict)
+    assert first.proof_notes == {"control": ("of the control",), "bisect": ("of the bisection",)}
+    kept = Report.model_validate_json(first.model_dump_json())
+    found = later.prove(kept, world.desk.job, world.desk.ports, proof)
+    assert [note for note in first.notes if note not in found.notes] == [stale]
 
 
 def test_a_sandbox_that_breaks_in_a_proof_does_not_take_the_verdict_with_it():

@@ -57,7 +57,9 @@ def bisect(
     sandbox: _Sandbox = "auto",
     as_json: _Json = False,
 ) -> None:
-    """Find the release, or the commit, that brought the failure of a run, and the one that took it away."""
+    """Find the release, or the commit, that brought the failure of a run, and the one that took it away. Exit 3 when no commit
+    can be named, as when the two that are given do not do as is said of them.
+    """
     with exits.boundary(secrets=secrets):
         from bot.pipeline import claimed, later
         from bot.render.sanitize import one_line

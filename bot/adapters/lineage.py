@@ -19,6 +19,7 @@ _RELEASED = re.compile(r"\d+\.\d+")
 _FORMAT = "--format=%H%x09%cI%x09%s"
 _HEAD = "refs/heads/reported"
 _MOST = 20_000
+_MOST_TEXT = 1_000_000
 
 
 @dataclass
@@ -59,7 +60,8 @@ class GitCommits:
         if listed.code:
             raise TransientError("git could not read the files of the repository.")
         shown = {name: self._git(source, "cat-file", "blob", f"{commit}:{name}") for name in provided.METADATA}
-        return provided.read(listed.out.splitlines(), {name: done.out for name, done in shown.items() if not done.code})
+        texts = {name: done.out[:_MOST_TEXT] for name, done in shown.items() if not done.code}
+        return provided.read(listed.out.splitlines(), texts)
 
     def tags(self, source: RepoSource, commit: str) -> tuple[str, str]:
         """The oldest tag that has a commit, and the nearest before it; "" for none. Tags that name a version come first."""

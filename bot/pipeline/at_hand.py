@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from bot.errors import TransientError, UserError
 from bot.models.attempt import Script
 from bot.models.bisect import Bisection, Point, Release
 from bot.models.bug import BugReport, VersionClaim
-from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from bot.models.verdict import ControlType
 from bot.pipeline import claimed, environment, twins
 from bot.pipeline.desk import Desk
@@ -65,16 +66,26 @@ class AtHand:
         points = (fixed, found.first_fixed), ("last-good-version", found.last_good)
         for kind, point in points:
             if point is not None and commits:
-                yield from self._commit(kind, found.package, point)
+                yield from self._commit(kind, f"{found.package} at {point.at[:12]}", self.desk.clone, point.at, found.package)
             elif point is not None:
                 yield self._at(kind, found.package, Release(version=point.at, uploaded_at=point.date))
 
-    def _commit(self, kind: ControlType, package: str, point: Point) -> Iterator[Candidate]:
-        """A commit that was seen to pass, in the clone that was bisected."""
-        source = self.desk.clone
-        if source is not None:
-            at = self.spec.model_copy(update={"repo": source})
-            yield Candidate(kind, f"{package} at {point.at[:12]}", (twins.at_commit(at, point.at),), package)
+    def _commit(
+        self, kind: ControlType, what: str, source: RepoSource | None, ref: str, package: str = ""
+    ) -> Iterator[Candidate]:
+        """A commit of a clone, as long as the clone is there and has it."""
+        commits = self.desk.ports.commits
+        if source is None or commits is None:
+            return
+        try:
+            found = commits.commit(source, ref)
+        except (UserError, TransientError) as error:
+            # Notes are published: the way to the clone is nobody's business.
+            why = str(error).replace(source.path, PurePath(source.path).name) if source.path else str(error)
+            self.notes.append(f"no control with {what}: {why}")
+            return
+        at = self.spec.model_copy(update={"repo": source})
+        yield Candidate(kind, what, (twins.at_commit(at, found.id),), package)
 
     def _said(self, package: str) -> Iterator[Candidate]:
         """The versions that the report calls good, those of the package under test first."""
@@ -94,16 +105,9 @@ class AtHand:
 
     def _merged(self, fix: str) -> Iterator[Candidate]:
         """The merged fix, where a commit is named and a clone is at hand."""
-        source, commits = self.spec.repo or claimed.clone(self.desk.job.options), self.desk.ports.commits
-        if not fix or source is None or commits is None:
-            return
-        try:
-            found = commits.commit(source, fix)
-        except (UserError, TransientError) as error:
-            self.notes.append(f"no control with the commit of the fix: {error}")
-            return
-        at = self.spec.model_copy(update={"repo": source})
-        yield Candidate("fixed-commit", f"commit {found.id[:12]}", (twins.at_commit(at, found.id),))
+        if fix:
+            source = self.spec.repo or claimed.clone(self.desk.job.options)
+            yield from self._commit("fixed-commit", f"commit {fix[:12]}", source, fix)
 
 
 def _first_named(bug: BugReport, package: str, here: str, history: tuple[Release, ...]) -> str:

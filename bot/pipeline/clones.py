@@ -67,7 +67,7 @@ def not_as_said(good: End, bad: End, probes: tuple[Probe, ...]) -> str:
         return ""
     if (ours.outcome, theirs.outcome) == ("fails", "passes"):
         swapped = f"did you mean --good {bad.ref} --bad {good.ref}?"
-        return f"{good.words} {_did(ours)} and {bad.words} {_did(theirs)}: {swapped}"
+        return f"{swapped} {good.words} {_did(ours)} and {bad.words} {_did(theirs)}"
     parts = []
     if ours.outcome != "passes":
         parts.append(f"{good.words}, said to be good, {_did(ours)}")

@@ -43,9 +43,7 @@ def prove(desk: Desk, verdict: Reproduced, wanted: tuple[Proof, ...] = PROOFS) -
     return work.verdict
 
 
-def bisect_clone(
-    desk: Desk, verdict: Reproduced, source: RepoSource, good: str, bad: str
-) -> tuple[Bisection, Reproduced]:  # fmt: skip
+def bisect_clone(desk: Desk, verdict: Reproduced, source: RepoSource, good: str, bad: str) -> tuple[Bisection, Reproduced]:
     """A bisection over the commits of a clone, and the verdict with the control that it offers where there was none. Raises
     UserError when the commits or the clone are not what can be bisected.
     """
@@ -146,9 +144,7 @@ class _Work:
         """A bisection over commits, then a control with what it found to pass, both within the time for proofs."""
         desk, seconds = self.desk, self.until - self.desk.ports.clock()
         with desk.limited(seconds), desk.stage("bisect", f"bisect: {good} to {bad}"):
-            found = bisect_commits(
-                desk, self.script, self.spec, self.built, source, good, bad, seconds=seconds * _KINDLY
-            )  # fmt: skip
+            found = bisect_commits(desk, self.script, self.spec, self.built, source, good, bad, seconds=seconds * _KINDLY)
         desk.keep(found)
         desk.clone = source
         if self.verdict.control.type in _WEAK and found.bounded and not desk.ports.cancel.is_set():

@@ -21,7 +21,7 @@ OUTCOMES: dict[Outcome, str] = {
 """How a probe went, in words."""
 
 _SHORT = 12
-_SUBJECT = 60
+_SUBJECT = 72
 _PINS = 6
 
 
@@ -39,16 +39,14 @@ def control_line(verdict: Reproduced) -> str:
 
 
 def passing(report: Report) -> str:
-    """What a bisection saw pass: "x-lib 1.42.20 passed (0 of 5 failed), but it was not run in turn with what fails"; "" when it
-    saw nothing pass.
-    """
+    """What a bisection saw pass: "x-lib 1.42.20 passed (0 of 5 failed)"; "" when none saw anything pass."""
     for found in filter(None, (report.bisection, *report.other_bisections)):
         rows = [probe for probe in found.probes if probe.outcome == "passes"]
         sides = [point.at for point in (found.first_fixed, found.last_good) if point is not None]
         if rows:
             probe = next((each for each in rows if each.at in sides), rows[0])
             counted = f"{probe.failures} of {probe.runs} failed"
-            return f"{subject(found)} {short(probe.at)} passed ({counted}), but it was not run in turn with what fails"
+            return f"{subject(found)} {short(probe.at)} passed ({counted})"
     return ""
 
 
@@ -74,7 +72,9 @@ def control_notes(control: Control, spec: EnvironmentSpec | None) -> tuple[str, 
     notes = [effect] if (effect := effect_line(control)) else []
     notes += [f"what else differs there: {', '.join(control.moved)}"] if control.moved else []
     if spec is not None and control.type != "none":
-        pins = [f"{each.name}{each.specifier}" for each in spec.requirements if each.specifier.startswith("==")]
+        own = control.what.partition(" at ")[0] if spec.repo is not None else ""  # a commit of it stands in the release's place
+        exact = [each for each in spec.requirements if each.specifier.startswith("==") and each.name != own]
+        pins = [f"{each.name}{each.specifier}" for each in exact]
         more = f" and {len(pins) - _PINS} more" if len(pins) > _PINS else ""
         notes += [f"it ran on Python {spec.python} with {', '.join(pins[:_PINS])}{more}"] if pins else []
     return tuple(notes)

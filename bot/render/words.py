@@ -90,7 +90,8 @@ def standing(report: Report) -> str:
     control = report.verdict.control
     if control.type == "none":
         passing = proof.passing(report)
-        return f"Symptom observed: {passing or 'no run of a version that should pass was made'}."
+        none = "no run of a version that should pass was made"
+        return f"Symptom observed: {f'{passing}, but there is no control' if passing else none}."
     said = proof.control_line(report.verdict)
     if sets_apart(control):
         return f"Bug confirmed: {said}."
@@ -115,7 +116,7 @@ def next_step(report: Report) -> str:
         return "Add what is missing to the report and run it again."
     if isinstance(report.verdict, Reproduced) and sets_apart(report.verdict.control):
         return "Turn the script into a regression test."
-    if isinstance(report.verdict, Reproduced) and proof.passing(report):
+    if isinstance(report.verdict, Reproduced) and report.verdict.control.type == "none" and proof.passing(report):
         return "Run reprise control RUN, with more time: what passed in the bisection becomes the control."
     return {
         "reproduced": "Find a version that works, by hand or with more time for reprise control RUN: it becomes the control.",

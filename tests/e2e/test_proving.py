@@ -183,25 +183,68 @@ def test_a_killed_run_goes_on_in_its_folder(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["bisect"]["first_fixed"]["at"] == "3.4.0"
 
 
-def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
-    clone = tmp_path / "clone"
+def cloned(tmp_path: Path) -> list[str]:
+    """A clone of seven commits that breaks in the fifth, a tag after that, and a run of a report on its last one."""
+    clone, ids = tmp_path / "clone", []
     (clone / "tiny").mkdir(parents=True)
-    ids = []
     for number in range(7):
         body = "return 1 / (2 - factor)" if number >= 4 else "return factor"
         (clone / "tiny" / "__init__.py").write_text(f"def scale(factor):\n    {body}\n\nCHANGE = {number}\n")
         ids.append(committed(clone, f"change {number}"))
+    subprocess.run(("git", "tag", "v1.2", ids[5]), cwd=clone, check=True)
     (tmp_path / "tiny.md").write_text(TINY)
     done = reprise(
         tmp_path, "reproduce", "tiny.md", *BOX, "--repo", "clone", "--out", "run", "--without", "control,bisect,minimize"
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    done = reprise(tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", "HEAD~6", "--bad", "HEAD", "--json")
+    return ids
+
+
+def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
+    ids = cloned(tmp_path)
+    commits = ("--repo", "clone", "--good", "HEAD~6", "--bad")
+    done = reprise(tmp_path, "bisect", "run", *BOX, *commits, "HEAD", "--json")
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)["bisect"]
+    told = json.loads(done.stdout)
+    found = told["bisect"]
     assert (found["over"], found["first_bad"]["at"], found["first_bad"]["subject"]) == ("commits", ids[4], "change 4")
-    assert found["last_good"]["at"] == ids[3]
-    wrong(reprise(tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", "no-such", "--bad", "HEAD"), "no-such")
+    assert (found["last_good"]["at"], found["package"], found["first_bad"]["first_in"]) == (ids[3], "tiny", "v1.2")
+    control = told["verdict"]["control"]
+    assert (control["type"], control["what"]) == ("last-good-version", f"tiny at {ids[3][:12]}")
+    assert control["p"] <= 0.05
+    for name in ("report.json", "report.md"):
+        text = (tmp_path / "run" / name).read_text()
+        assert str(tmp_path) not in text, "where the clone lies is nobody's business"
+    assert f'tiny: introduced in {ids[4][:12]} "change 4" (' in reprise(tmp_path, "control", "run", *BOX).stdout
+    wrong(reprise(tmp_path, "bisect", "run", *BOX, *commits, "no-such"), "no-such")
+
+
+def test_commits_that_do_not_do_as_is_said_of_them(tmp_path: Path) -> None:
+    """No boundary is named, and the exit code is that of what could not be told."""
+    ids = cloned(tmp_path)
+    short = [each[:12] for each in ids]
+
+    def asked(good: str, bad: str) -> tuple[int, str, Any]:
+        done = reprise(tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", good, "--bad", bad, "--json")
+        return done.returncode, done.stderr.splitlines()[-1], json.loads(done.stdout)["bisect"]
+
+    code, said, found = asked("HEAD", ids[0])
+    assert (code, found["first_bad"], found["first_fixed"]) == (3, None, None)
+    meant = f"did you mean --good {ids[0]} --bad HEAD? HEAD ({short[6]}) fails (2 of 2) and {short[0]} passes (0 of "
+    assert said.startswith(f"No commit could be named: {meant}")
+    code, said, _ = asked("v1.2", "HEAD")
+    assert (code, said) == (3, f"No commit could be named: v1.2 ({short[5]}), said to be good, fails (2 of 2).")
+    code, said, found = asked("HEAD~6", "HEAD~4")
+    assert (code, found["ends"] in said) == (3, True)
+    assert f"HEAD~4 ({short[2]}), said to be bad, passes (0 of " in said
+
+    other = tmp_path / "other"
+    (other / "small").mkdir(parents=True)
+    for number in range(3):
+        (other / "small" / "__init__.py").write_text(f"CHANGE = {number}\n")
+        committed(other, f"change {number}")
+    done = reprise(tmp_path, "bisect", "run", *BOX, "--repo", "other", "--good", "HEAD~2", "--bad", "HEAD")
+    wrong(done, "the clone provides small, which the failing program does not use. Give a clone of what it imports: tiny.")
 
 
 def committed(clone: Path, subject: str) -> str:

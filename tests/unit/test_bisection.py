@@ -320,7 +320,7 @@ TAGS = {"v1": f"{3:040x}", "v2": f"{30:040x}", "v3": f"{48:040x}"}
         (at_commit(0), "v1 (000000000000), said to be good, fails (2 of 2)"),
         (
             at_commit(0, 31),
-            "v1 (000000000000) fails (2 of 2) and v3 (000000000000) passes (0 of 19 failed): did you mean --good v3 --bad v1?",
+            "did you mean --good v3 --bad v1? v1 (000000000000) fails (2 of 2) and v3 (000000000000) passes (0 of 19 failed)",
         ),
         (lambda at: OTHER, "v1 (000000000000), said to be good, could not be tested (AttributeError: module 'lib' has no"),
         (lambda at: OTHER if int(at, 16) > 40 else OK, "v3 (000000000000), said to be bad, could not be tested (Attrib"),
@@ -337,9 +337,7 @@ def test_ends_that_are_not_as_said(program, said):
 
 
 def test_an_end_that_cannot_be_tested_does_not_hide_the_boundary():
-    world = World(
-        lambda at: OTHER if int(at, 16) == 3 else at_commit(23)(at), commits=FakeCommits(history(50), TAGS)
-    )  # fmt: skip
+    world = World(lambda at: OTHER if int(at, 16) == 3 else at_commit(23)(at), commits=FakeCommits(history(50), TAGS))
     found = world.commits("v1", "v3")
     assert (found.first_bad.subject, found.ends) == ("change 23", "")
 

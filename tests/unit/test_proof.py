@@ -6,7 +6,7 @@ import pytest
 
 from bot.models.attempt import Script
 from bot.models.bisect import Bisection, Commit, Point, Probe, Skipped
-from bot.models.environment import EnvironmentSpec, Requirement, Rung
+from bot.models.environment import EnvironmentSpec, RepoSource, Requirement, Rung
 from bot.models.reduced import Reduced
 from bot.models.verdict import Control, Effect, Reproduced
 from bot.render import links, proof
@@ -154,6 +154,11 @@ def test_how_a_control_was_had():
         "it ran on Python 3.11 with x-lib==1.42.20",
     )
     assert proof.control_notes(Control(), spec) == ()
+    at_commit = spec.model_copy(update={"repo": RepoSource(url="", path="/clones/x-lib", commit=OLD)})
+    dep = Requirement(name="numpy", specifier="==2.0", rung=Rung.ISSUE, reason="")
+    beside = at_commit.model_copy(update={"requirements": (*wants, dep)})
+    there = control.model_copy(update={"what": f"x-lib at {OLD[:12]}", "moved": ()})
+    assert proof.control_notes(there, beside) == ("it ran on Python 3.11 with numpy==2.0",), "the release was not there"
 
 
 def test_how_much_smaller_a_program_is():

@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -229,11 +230,27 @@ def test_where_no_control_was_made_the_passes_are_told_and_it_can_be_made_later(
     first = finished(world)
     whole, _ = later.bisect(first, world.desk.job, world.desk.ports, CLONE, "v1", "v2")
     late = whole.model_copy(update={"verdict": first.verdict, "control_spec": None})
-    said = f"lib {late.bisection.last_good.at[:12]} passed (0 of 3 failed), but it was not run in turn with what fails"
+    said = f"lib {late.bisection.last_good.at[:12]} passed (0 of 3 failed), but there is no control"
     assert words.standing(late) == f"Symptom observed: {said}."
     assert words.next_step(late).startswith("Run reprise control RUN, with more time")
     again = later.prove(late, world.desk.job, world.desk.ports, "control")
     assert again.verdict.control == whole.verdict.control
+
+
+def test_a_clone_that_is_gone_is_no_control_and_not_named_by_its_place():
+    world = commits_world()
+    first = finished(world)
+    whole, _ = later.bisect(first, world.desk.job, world.desk.ports, CLONE, "v1", "v2")
+    late = whole.model_copy(update={"verdict": first.verdict, "control_spec": None})
+
+    class Gone(FakeCommits):
+        def commit(self, source, ref):
+            raise UserError(f"There is no folder {source.path}.")
+
+    again = later.prove(late, world.desk.job, replace(world.desk.ports, commits=Gone()), "control")
+    assert again.verdict.control.type == "none"
+    good = late.bisection.last_good.at[:12]
+    assert f"no control with lib at {good}: There is no folder lib." in again.notes
 
 
 def two_packages():

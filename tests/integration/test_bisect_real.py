@@ -16,6 +16,7 @@ from bot.adapters.clone import Git
 from bot.adapters.lineage import GitCommits
 from bot.errors import UserError
 from bot.models.attempt import Script
+from bot.models.bisect import Provided
 from bot.models.environment import EnvironmentSpec, RepoSource, Requirement, Rung
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
@@ -150,6 +151,13 @@ def test_the_history_of_a_clone(repository: tuple[Path, list[str]], tmp_path: Pa
     assert commits.between(source, "0.3", "9.9") == ()
     assert commits.between(source, "3", "6") == (), "0.3 is not 3"
     assert len(commits.between(source, "0.3", "0.9", limit=2)) == 2
+    assert commits.tags(source, ids[10]) == ("", "v0.9")
+    git(where, "tag", "nightly", ids[11])
+    git(where, "tag", "nightly-too", ids[4])
+    again = GitCommits(Git(Cache(tmp_path / "cache"), dict(os.environ)))
+    assert again.tags(source, ids[4]) == ("v0.6", "v0.3"), "a release, not what is tagged every night"
+    assert again.tags(source, ids[10]) == ("nightly", "v0.9"), "for want of a release"
+    assert again.provides(source, ids[4]) == Provided(on_path=("net",))
 
 
 @pytest.mark.parametrize("ref", ["--output=/tmp/x", "-x", "a..b", "main; id", "no-such-branch", "HEAD:net.py"])

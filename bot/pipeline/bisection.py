@@ -101,8 +101,7 @@ def bisect_commits(
         for end in (at, far):
             hunt.look(end)
         nothing = Edge(0, None)
-        known = hunt.outcome(at) == "fails" and hunt.outcome(far) != "fails"
-        edge = hunt.edge(1 if backwards else -1, (len(row) - 1,)) if known else nothing
+        edge = hunt.edge(1 if backwards else -1, (len(row) - 1,)) if hunt.outcome(at) == "fails" else nothing
         found = _bisection(hunt, nothing if backwards else edge, edge if backwards else nothing)
     said = clones.not_as_said(*ends, found.probes) if not found.bounded else ""
     return _tagged(commits, source, found.model_copy(update={"package": name, "over": "commits", "ends": said}))

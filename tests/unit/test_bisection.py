@@ -393,6 +393,19 @@ def test_what_is_bisected_is_named_by_its_distribution(holds, name):
     assert "/somewhere" not in found.model_dump_json()
 
 
+def test_the_package_that_is_bisected_has_not_moved_along():
+    """Each commit is a version of its own; what else differs is told."""
+
+    def versioned(spec):
+        given = built(spec)
+        ours = given.packages[0].model_copy(update={"version": f"0.{spec.repo.commit[-2:] if spec.repo else 0}"})
+        dep = Package(name="dep", version="2" if spec.repo else "1", rung=Rung.DEPENDENCY)
+        return given.model_copy(update={"packages": (ours, dep)})
+
+    found = World(at_commit(23), commits=FakeCommits(history(50)), build=versioned).commits(f"{3:040x}", f"{48:040x}")
+    assert {probe.moved for probe in found.probes} == {("dep 1 → 2",)}
+
+
 def test_a_commit_that_cannot_be_built_is_not_tested_on_the_installed_release():
     """The modules lie where only a build finds them: on the path, the program would import what is installed."""
 

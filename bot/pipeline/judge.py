@@ -156,10 +156,11 @@ def _scattered(seen: Observation, wanted: OutputSignature) -> str:
 
 
 def _nonfinite(seen: Observation, wanted: NonFiniteSignature, script: Script) -> Judgement:
-    constant = {values.clean(line) for line in genuine.constant_lines(script.source)}
     pattern = re.compile(rf"(?<![\w.])-?(?:{'|'.join(wanted.values)})(?:inity)?(?!\w)", re.IGNORECASE)
-    for line, told in zip(seen.output, seen.told, strict=True):
-        if pattern.search(line) and line not in constant:
+    found = [(line, told) for line, told in zip(seen.output, seen.told, strict=True) if pattern.search(line)]
+    constant = {values.clean(line) for line in genuine.constant_lines(script.source)} if found else set()
+    for line, told in found:
+        if line not in constant:
             return _met("a non-finite value was printed", told)
     return Judgement(
         match=Match.ABSENT, reason="every printed value was finite", evidence="\n".join(seen.told[-5:])[:_EVIDENCE]

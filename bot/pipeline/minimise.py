@@ -21,6 +21,7 @@ from bot.ports import Stage
 from bot.rules.reduce import passes, tidy
 from bot.rules.reduce.edits import size
 from bot.rules.reduce.reached import unreached
+from bot.rules.reduce.rejected import Rejected
 from bot.rules.reduce.search import Search
 from bot.rules.reduce.slip import Reference, reference
 from bot.rules.statistics import SequentialTest
@@ -28,7 +29,7 @@ from bot.rules.statistics import SequentialTest
 STAGE: Stage = "minimize"
 PURPOSE = "minimize"
 _FRESH = {"confirm", "control"}
-_AT_A_TIME: dict[Mode, int] = {"fork": 96, "fresh": 12, "single": 4}
+_AT_A_TIME: dict[Mode, int] = {"fork": 48, "fresh": 12, "single": 4}
 _MOST_RUNS, _SOME_RUNS = 60, 12
 _MOST_REJECTED = 4
 _SEEDS = 100_003
@@ -155,10 +156,14 @@ class _Work:
             files = self._pass(files, [idle])
         for make in (passes.early, passes.coarse):
             files = self._confirmed(self._settled(files, make))
+        rejected = Rejected()
         while (stop := self._limit()) is None:
             before = files
-            files = self._pass(before, passes.fine(before, self._about(before)))
+            files = self._pass(before, passes.fine(before, self._about(before)), rejected)
             if tidy.formatted(files) == tidy.formatted(before):
+                if rejected.skipped:  # a last pass over everything
+                    rejected.forget()
+                    continue
                 after = self._confirmed(files)
                 if after == files or self.rejected >= _MOST_REJECTED:
                     return "complete"
@@ -181,9 +186,9 @@ class _Work:
         stack = self.trials.stacks.get(self._with(files).digest, frozenset())
         return passes.About(self.script.entry, self.trials.seen, self.timid, stack)
 
-    def _pass(self, files: dict[str, str], groups: passes.Groups) -> dict[str, str]:
+    def _pass(self, files: dict[str, str], groups: passes.Groups, rejected: Rejected | None = None) -> dict[str, str]:
         """One search to its end, or to a limit."""
-        search = Search.over(files, groups)
+        search = Search.over(files, groups, rejected)
         while self._limit() is None and (found := search.propose(self._width())):
             scripts = [self._with(each.files) for each in found]
             before = search.files

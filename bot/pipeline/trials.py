@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import resources
+from dataclasses import dataclass, field
 from typing import Literal, Self
 
 from pydantic import ValidationError
 
 from bot.models.attempt import Failure, Judgement, Match, Script
-from bot.models.base import Record
 from bot.models.environment import Environment
 from bot.models.reduced import Mode
 from bot.models.signature import CrashSignature, HangSignature, Member, NonFiniteSignature, WarningSignature
-from bot.pipeline import judge, launch, observe
+from bot.pipeline import judge, launch, observe, rounds
 from bot.pipeline.desk import Desk
+from bot.pipeline.rounds import DEGREE, Covered, Row, heavy, own
 from bot.pipeline.serving import Server
 from bot.pipeline.signature import members_of
 from bot.rules.reduce.dead import Stack
-from bot.rules.reduce.edits import programs
 from bot.rules.reduce.reached import Reached
 from bot.rules.reduce.slip import Reference, slipped
 from bot.rules.reduce.synthetic import Seen
@@ -33,7 +28,6 @@ from bot.rules.signatures import readings, staged
 from bot.rules.statistics import Decision, SequentialTest
 from sandbox.port import Limits, RunResult, RunSpec, SandboxError
 
-DEGREE = 2
 _UNSURE = 0.2  # how far a rate that was read off 60 runs may lie from the true one
 Kind = Literal["", "nan", "inf"]
 _IMPORT_S, _LIMIT_S, _MOST_WALL_S = 60.0, 2.0, 600.0
@@ -42,53 +36,8 @@ _SOME_WAVES = 10
 _FIRST_WAVE, _WAVE, _ALWAYS, _MOST_RUNS = 2, 4, 3, 40
 _SEED = 7919
 _GAUGE, _OFTEN = 60, 0.95
-_FOLDER, _BATCH = ".reprise", "batch"
 _NAME = re.compile(r"(?!__)\w+(?:\.\w+)*")
 _MOST_LATE = 4000
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
-
-
-class _Row(Record):
-    """What the batch says of one program; it comes from where hostile code runs. Each character of a text is one byte."""
-
-    id: int
-    seconds: float
-    timed_out: bool
-    signal: int | None
-    exit_code: int | None
-    stdout: str
-    stderr: str
-    stdout_truncated: bool
-    stderr_truncated: bool
-    traces: dict[str, str]
-    covered: str = ""
-    first: str = ""
-
-    def result(self) -> RunResult:
-        """The row as if it had been a run of its own."""
-        return RunResult(
-            exit_code=None if self.timed_out else self.exit_code,
-            signal=None if self.timed_out else self.signal,
-            timed_out=self.timed_out,
-            stdout=_bytes(self.stdout).decode(errors="replace"),
-            stderr=_bytes(self.stderr).decode(errors="replace"),
-            stdout_truncated=self.stdout_truncated,
-            stderr_truncated=self.stderr_truncated,
-            seconds=self.seconds,
-            artifacts={f"{_FOLDER}/{name}": _bytes(data) for name, data in self.traces.items()},
-        )
-
-
-class _Covered(Record):
-    """What a run of the unreduced program reached: lines of its files, and the modules that it imported on the way."""
-
-    lines: tuple[tuple[str, int], ...] = ()
-    modules: tuple[str, ...] = ()
-    tensors: tuple[Seen, ...] = ()
-
-
-def _bytes(text: str) -> bytes:
-    return text.encode("latin-1", "replace")
 
 
 @dataclass(slots=True)
@@ -321,7 +270,7 @@ class Trials:
                 left = alone.pop()
         return met
 
-    def _arises(self, row: _Row) -> bool:
+    def _arises(self, row: Row) -> bool:
         """Whether a value that is not finite comes from the operation that it came from in the program as it was settled with:
         an empty mean is NaN too.
         """
@@ -331,21 +280,21 @@ class Trials:
             self.origins.add(row.first)
         return row.first in self.origins
 
-    def _note(self, row: _Row, script: Script) -> None:
+    def _note(self, row: Row, script: Script) -> None:
         if self.base is not None and script.digest == self.base.digest and not row.timed_out:
             self.limit_s = min(self.desk.job.options.timeout_s, _LIMIT_S + 3 * row.seconds)
 
-    def _run(self, jobs: list[tuple[Script, int]]) -> dict[int, _Row]:
+    def _run(self, jobs: list[tuple[Script, int]]) -> dict[int, Row]:
         self.runs, self.rounds = self.runs + len(jobs), self.rounds + 1
         if self.server is None or self.server.worn:
             self.close()
             self.server = Server(self.desk, lambda inbox: self._spec(jobs[0][1], inbox))
         left = max(0.0, self.until - self.desk.ports.clock())
         wait = min(_MOST_WALL_S, left, _IMPORT_S + self.limit_s * (1 + len(jobs) / DEGREE))
-        rows: dict[int, _Row] = {}
+        rows: dict[int, Row] = {}
         for data in self.server.ask(self._round(jobs), wait).values():
             try:
-                row = _Row.model_validate_json(data)
+                row = Row.model_validate_json(data)
             except ValidationError:
                 continue
             if row.covered:
@@ -357,33 +306,23 @@ class Trials:
     def _learn(self, covered: str) -> None:
         """Which lines ran, and what libraries import only when it is needed, which the next server does beforehand."""
         with suppress(ValidationError):
-            found = _Covered.model_validate_json(covered)
+            found = Covered.model_validate_json(covered)
             self.reached, self.seen = frozenset(found.lines), found.tensors
-            own = _own(self.base) if self.base is not None else set()
-            names = [name for name in found.modules if _NAME.fullmatch(name) and name.split(".")[0] not in own]
+            ours = own(self.base) if self.base is not None else set()
+            names = [name for name in found.modules if _NAME.fullmatch(name) and name.split(".")[0] not in ours]
             self.late = names[:_MOST_LATE]
 
     def _spec(self, seed: int, inbox: str) -> RunSpec:
-        """A run that serves rounds."""
         assert self.desk.signature is not None
         assert self.base is not None
         plain = launch.spec(self.base, self.environment, self.desk.job.options, self.desk.signature, seed, "minimise")
-        return replace(
-            plain,
-            argv=(plain.argv[0], f"{_FOLDER}/batch.py", _BATCH, inbox),
-            files={f"{_FOLDER}/{name}": _probe(name) for name in ("sitecustomize.py", "batch.py")},
-            env={**plain.env, **(_ONE_THREAD if self.mode == "fork" else {})},
-            artifacts=(),
-        )
+        return rounds.serving(plain, inbox, self.mode)
 
-    def _round(self, jobs: list[tuple[Script, int]]) -> dict[str, object]:
+    def _round(self, scripts: list[tuple[Script, int]]) -> dict[str, object]:
         assert self.base is not None
-        rows = [_job(number, script, seed) for number, (script, seed) in enumerate(jobs)]
-        if self.cover:
-            rows.append({**_job(len(jobs), self.base, jobs[0][1]), "cover": True})
-            self.cover = False
+        cover, self.cover = self.base if self.cover else None, False
         return {
-            "jobs": rows,
+            "jobs": rounds.jobs(scripts, cover),
             "mode": self.mode,
             "watch": self.watch,
             "degree": DEGREE,
@@ -393,28 +332,11 @@ class Trials:
         }
 
 
-def _job(number: int, script: Script, seed: int) -> dict[str, object]:
-    return {"id": number, "entry": script.entry, "seed": seed, "cover": False, "files": dict(script.files)}
-
-
 def _not_finite(member: Member) -> Kind:
     """Which kind of value a failure is about, "" when it is about another thing."""
     if not isinstance(member, NonFiniteSignature):
         return ""
     return "nan" if any("nan" in value.lower() for value in member.values) else "inf"
-
-
-def heavy(script: Script) -> list[str]:
-    """The modules of other people that a program imports, worth importing once for all candidates."""
-    own = _own(script)
-    names: dict[str, None] = {}
-    for _, _, tree in programs(script.files):
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                names |= dict.fromkeys(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names[node.module] = None
-    return [name for name in names if name.split(".")[0] not in own | sys.stdlib_module_names]
 
 
 def _stack(failure: Failure, script: Script) -> Stack:
@@ -427,15 +349,6 @@ def _stack(failure: Failure, script: Script) -> Stack:
     )
 
 
-def _own(script: Script) -> set[str]:
-    return {path.removesuffix(".py").split("/")[0] for path in script.files}
-
-
 def _crash_staged(text: str, member: object) -> bool:
     """The checks of a single file that make sense for one that is not the program's entry."""
     return isinstance(member, CrashSignature | WarningSignature) and bool(staged.staged(text, member))
-
-
-@cache
-def _probe(name: str) -> bytes:
-    return resources.files("sandbox").joinpath("probe", name).read_bytes()

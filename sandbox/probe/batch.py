@@ -42,8 +42,7 @@ def _warm(modules):
 
 
 def _reseed(seed):
-    """The generators as the probe leaves them in a program that has just imported its libraries."""
-    random.seed(seed)
+    """The generators of libraries as the probe leaves them in a program that has just imported them."""
     probe = sys.modules.get("sitecustomize")
     for name in ("numpy", "torch", "tensorflow"):
         seeder = getattr(probe, "_seed_" + name, None)
@@ -208,8 +207,11 @@ def _child(job, folder):
     os.chdir(folder)
     _forget_exits()
     _rearm(folder, job["seed"])
-    _reseed(job["seed"])
-    covered, before = (set(), {}) if job.get("cover") else None, set(sys.modules)
+    random.seed(job["seed"])  # Python gives each child one of its own
+    if job["seed"] != job["seeded"]:
+        _reseed(job["seed"])
+    covered = (set(), {}) if job.get("cover") else None
+    before = set(sys.modules) if covered is not None else None  # a look at all names copies a thousand pages
     watch = _watching(job["watch"]) if job.get("watch") else None
     with watch or contextlib.nullcontext():
         status = _execute(job["entry"], folder, covered)
@@ -373,12 +375,16 @@ def main(base, inbox):
     number = 0
     while True:
         plan = _next(inbox, number)
+        seeded = None
         if plan["mode"] == "fork":
             _warm(plan["modules"])
+            seeded = plan["jobs"][0]["seed"]
+            _reseed(seeded)  # once for most of the children, in whom it would copy five hundred pages
             gc.collect()
             gc.freeze()  # a child that collects does not touch, and so copy, what was there before it
         for job in plan["jobs"]:
-            job["round"], job["folder"], job["watch"] = number, "%d-%s" % (number, job["id"]), plan.get("watch")
+            job["round"], job["folder"] = number, "%d-%s" % (number, job["id"])
+            job["watch"], job["seeded"] = plan.get("watch"), seeded
         _serve(base, plan)
         _tell(number, "end", "")
         number += 1

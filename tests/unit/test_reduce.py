@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from bot.models.attempt import Failure, Judgement, Match, Script
 from bot.models.bug import Frame
-from bot.rules.reduce import dead, expressions, inline, passes, slip, synthetic, tidy
+from bot.rules.reduce import dead, expressions, inline, passes, slip, statements, synthetic, tidy
 from bot.rules.reduce.edits import Edit, Piece, applied, size, valid
 from bot.rules.reduce.reached import unreached
+from bot.rules.reduce.rejected import Rejected
 from bot.rules.reduce.search import Search
 
 PROGRAM = '''"""Train."""
@@ -232,3 +233,48 @@ def test_a_failure_in_the_program_itself_stays_with_its_statement():
     smaller = Script(files={"repro.py": "x = 1\ng(f(x))\nz = h(x)\n"})
     assert slip.slipped(held, judged(**plain), smaller) == ""
     assert "statement" in slip.slipped(held, judged(**plain, own=3), smaller)
+
+
+SUMS = "a = 1\nb = 2\nprint(a + b)\n"
+
+
+def proposed(files, rejected, oracle):
+    """The programs that a pass over statements tries, in order."""
+    search, seen = Search.over(files, statements.nodes(files), rejected), []
+    while found := search.propose(24):
+        seen += [each.files["p.py"] for each in found]
+        search.learn([(each, oracle(each.files["p.py"])) for each in found])
+    return seen
+
+
+def test_what_was_rejected_is_tried_again_when_what_it_hangs_on_has_changed():
+    rejected = Rejected()
+
+    def never(_text):
+        return False
+
+    first = proposed({"p.py": SUMS}, rejected, never)
+    assert "b = 2\nprint(a + b)\n" in first
+    assert proposed({"p.py": SUMS}, rejected, never) == []
+    assert rejected.skipped > 0
+    other = proposed({"p.py": SUMS.replace("b = 2", "b = 3")}, rejected, never)
+    assert "b = 3\nprint(a + b)\n" not in other, "nothing that has to do with a has changed"
+    assert "a = 1\nprint(a + b)\n" in other
+    rejected.forget()
+    assert proposed({"p.py": SUMS}, rejected, never) == first
+
+
+def test_parts_of_what_was_rejected_as_a_whole_are_tried():
+    text = "if a:\n    x = 1\n    y = 2\nelse:\n    z = 3\n"
+    rejected = Rejected()
+    rejected.view({"p.py": text}).note((statements.nodes({"p.py": text})[0][0],))
+    tried = proposed({"p.py": text}, rejected, lambda _text: False)
+    assert "" not in tried
+    assert "if a:\n    y = 2\nelse:\n    z = 3\n" in tried
+
+
+def test_what_goes_together_is_tried_together_first():
+    text = "".join(f"x{number} = {number}\n" for number in range(12)) + "print(1)\n"
+    tried = proposed({"p.py": text}, None, lambda each: "print(1)" in each)
+    assert "print(1)\n" in tried
+    assert len(tried) < 26, "not every part of what can go as a whole"

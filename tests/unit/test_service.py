@@ -463,7 +463,7 @@ def test_cancel_stops_a_run_and_the_comment_says_who_did():
     app = App(slow)
     run = start_one(app)
     thread, _ = working(app, Task(kind="run", id=run.id))
-    assert slow.began.wait(5)
+    assert slow.began.wait(60)
     app.store.cancel("max", run=run.id)
     sleep(0.2)
     slow.go_on.set()
@@ -512,7 +512,7 @@ def test_a_worker_that_is_stopped_gives_its_run_back_and_another_goes_on():
     app = App(slow)
     run = start_one(app)
     thread, stop = working(app, Task(kind="run", id=run.id))
-    assert slow.began.wait(5)
+    assert slow.began.wait(60)
     stop.set()
     sleep(0.2)
     slow.go_on.set()
@@ -568,7 +568,7 @@ def in_a_proof(**house):
     app = Versions(there, "defaults: {proofs: [control, bisect]}", **house)
     run = start_one(app)
     thread, stop = working(app, Task(kind="run", id=run.id))
-    assert there.began.wait(5)
+    assert there.began.wait(60)
     return app, there, thread, stop
 
 
@@ -620,7 +620,7 @@ def test_cancel_while_the_second_worker_goes_on_with_a_proof():
     (run,) = app.runs()
     kept = len(app.store.attempts(run.id))
     thread, _ = working(app, Task(kind="run", id=run.id, turn=run.turn))
-    assert there.began.wait(5)
+    assert there.began.wait(60)
     app.store.cancel("max", run=run.id)
     sleep(0.2)
     there.go_on.set()
@@ -645,7 +645,7 @@ def test_what_a_proof_went_on_from_is_there_for_the_next_worker_and_is_not_count
     app.deliver("comment", command("bisect"), sender="max")
     app.queue.offer = kept
     thread, stop = working(app, Task(kind="run", id=app.runs()[0].id))
-    assert there.began.wait(5)
+    assert there.began.wait(60)
     stop.set()
     sleep(0.2)
     there.go_on.set()
@@ -817,7 +817,7 @@ def test_the_next_run_of_an_issue_goes_on_when_the_first_is_done():
     app = App(slow)
     run = start_one(app)
     thread, _ = working(app, Task(kind="run", id=run.id))
-    assert slow.began.wait(5)
+    assert slow.began.wait(60)
     app.deliver("comment", command(seed=9), sender="max")
     assert [each.state for each in app.runs()] == [RunState.QUEUED, RunState.RUNNING]
     slow.go_on.set()

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bot.rules.reduce.edits import Edit, Files, Node, applied, size
+from bot.rules.reduce.rejected import Rejected, View
 
 _PARTS, _FEW = 4, 6
+_AHEAD = 7  # all that may go together, its halves, and their halves
 _NOT_WORTH_A_ROUND = 3  # what is left over; the next pass tries it again
 
 
@@ -47,11 +49,13 @@ class Search:
     accepted: tuple[Edit, ...] = ()
     alone: list[Group] = field(default_factory=list)
     stale: list[Group] = field(default_factory=list)
+    tried: set[tuple[Group, ...]] = field(default_factory=set)
+    rejected: View | None = None
 
     @classmethod
-    def over(cls, start: Files, groups: Iterable[Group]) -> Search:
-        """A pass over lists of siblings."""
-        return cls(start, deque(group for group in groups), dict(start))
+    def over(cls, start: Files, groups: Iterable[Group], rejected: Rejected | None = None) -> Search:
+        """A pass over lists of siblings; what is known to be `rejected` is not tried again, but its parts are."""
+        return cls(start, deque(group for group in groups), dict(start), rejected=rejected.view(start) if rejected else None)
 
     def propose(self, most: int) -> list[Candidate]:
         """About so many programs, none of them twice; [] when nothing is left to try."""
@@ -73,12 +77,15 @@ class Search:
         for candidate, met in outcomes:
             group = candidate.sets[0]
             if len(candidate.sets) > 1:
+                self.tried.add(candidate.sets)
                 continue
             if group in self.stale:
                 self.stale.remove(group)
             if met and group not in self.alone:
                 self.alone.append(group)
             elif not met:
+                if self.rejected is not None:
+                    self.rejected.note(group)
                 self._miss(group)
         fails = [candidate for candidate, met in outcomes if met and len(candidate.sets) > 1]
         singles = self._singles()
@@ -90,8 +97,10 @@ class Search:
     def _joined(self, found: dict[tuple[tuple[str, str], ...], Candidate], most: int) -> None:
         """Sets that went alone, together; those of which that is not certain any more, alone as well."""
         for sets in _tree([*self.alone, *self.stale], most):
-            if len(sets) == 1 and sets[0] in self.alone:
+            if (len(sets) == 1 and sets[0] in self.alone) or sets in self.tried:
                 continue
+            if len(found) >= _AHEAD:
+                break  # most often all of them go, and the smaller sets need no test
             made = self._made(sets)
             if made is not None:
                 found.setdefault(tuple(sorted(made.files.items())), made)
@@ -101,6 +110,9 @@ class Search:
     def _queued(self, found: dict[tuple[tuple[str, str], ...], Candidate], most: int) -> None:
         while self.queue and len(found) < most:
             group = self.queue.popleft()
+            if self.rejected is not None and self.rejected.known(group):
+                self._miss(group)
+                continue
             made = self._made((group,))
             if made is None:
                 self._miss(group)
@@ -118,6 +130,7 @@ class Search:
         self.accepted = (*self.accepted, *(node.edit for group in best.sets for node in group))
         self.stale = [group for group in (*self.alone, *self.stale) if group not in best.sets]
         self.alone = []
+        self.tried.clear()
 
     def _made(self, sets: tuple[Group, ...]) -> Candidate | None:
         files = applied(self.start, [*self.accepted, *(node.edit for group in sets for node in group)])

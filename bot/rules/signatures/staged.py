@@ -67,12 +67,11 @@ def written_down(source: str) -> str:
     tree = _tree(source)
     if tree is None:
         return ""
-    prints = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _name(node.func) == "print"]
+    nodes = list(ast.walk(tree))
+    prints = [node for node in nodes if isinstance(node, ast.Call) and _name(node.func) == "print"]
     given = {target.id: node.value for node in tree.body if isinstance(node, ast.Assign) for target in _names(node.targets)}
-    rebound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)} - set(
-        given
-    )
-    rebound |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    rebound = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)} - set(given)
+    rebound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
     if not prints or any(_computes(part, given, rebound, 0) for call in prints for part in call.args):
         return ""
     return ast.unparse(prints[0])

@@ -56,6 +56,7 @@ def ports(
         model=model,
         library=_library(settings) if model is not None else None,
         commits=GitCommits(Git(Cache(settings.cache_dir, cancel), host(), credentials=credentials)),
+        cache=settings.cache_dir,
     )
 
 
@@ -83,10 +84,16 @@ def prove(
     else:
         folder.go_on()
     world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox)
-    world.sandbox.sweep()
+    sweep(world.sandbox, settings)
     found = work(report, job, world)
     _finish(found, settings, folder)
     return found
+
+
+def sweep(sandbox: Sandbox, settings: Settings) -> None:
+    """Remove what killed processes left of their runs and in the cache."""
+    sandbox.sweep()
+    Cache(settings.cache_dir).sweep()
 
 
 def _finish(report: Report, settings: Settings, folder: Folder) -> None:
@@ -135,7 +142,7 @@ def reproduce(
     folder.begin(_kept(job, settings.secrets))
     recorded = Recording(asked, folder.path / EXCHANGES) if asked is not None else None
     world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox, model=recorded)
-    world.sandbox.sweep()
+    sweep(world.sandbox, settings)
     report = run(job, world)
     _finish(report, settings, folder)
     return report

@@ -61,13 +61,14 @@ def check_sandbox(settings: Settings) -> None:
 
 def service(settings: Settings, store: Store, queue: Queue, github: GitHub) -> Service:
     """The App over its ports; writes to GitHub are paced through the store. Raises SandboxUnavailable."""
+    from bot import bootstrap
     from bot.service.app import Service
     from bot.service.office import House, Office
     from bot.service.pacing import Paced
     from sandbox.select import choose
 
     sandbox = choose(settings.sandbox)
-    sandbox.sweep()
+    bootstrap.sweep(sandbox, settings)
     house = House(
         public_url=settings.public_url,
         secrets=settings.secrets,

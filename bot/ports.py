@@ -177,7 +177,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The world, as the pipeline sees it."""
+    """The world, as the pipeline sees it. `cache` is a folder that has the same path where the sandbox runs."""
 
     sandbox: Sandbox
     builder: Builder
@@ -189,3 +189,4 @@ class Ports:
     model: Model | None = None
     library: Library | None = None
     commits: Commits | None = None
+    cache: Path | None = None

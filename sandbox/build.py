@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from threading import Event
@@ -39,7 +40,8 @@ def wheel(
     source: Source, python: Snapshot, sandbox: Sandbox, indexes: Indexes, into: Path, cancel: Event | None = None
 ) -> Path:
     """Build one wheel and keep it in `into`. The build sees the index and a throwaway cache, and holds no secret."""
-    tool = _tool(into)
+    tools = into.parent / "tools"
+    tool, indexes = _copied(Path(find_uv_bin()), tools, f"uv-{version('uv')}"), _certified(indexes, tools)
     argv = [str(tool), "build", "-q", "--wheel", "--out-dir", "out", "--python", str(python.executable)]
     argv += ["--exclude-newer", source.exclude_newer] if source.exclude_newer else []
     spec = RunSpec(
@@ -62,17 +64,26 @@ def wheel(
     return _keep(made[0][1], into, name)
 
 
-def _tool(into: Path) -> Path:
-    """The installer, copied into the cache: that is all that a worker in a container shares with its daemon's host."""
-    kept = into.parent / "tools" / f"uv-{version('uv')}"
+def _copied(source: Path, tools: Path, name: str) -> Path:
+    """A file in the cache: that is all that a worker in a container shares with its daemon's host."""
+    kept = tools / name
     if not kept.exists():
-        kept.parent.mkdir(exist_ok=True)
-        kept.parent.chmod(0o755)
-        part = kept.with_name(f".{kept.name}.{os.getpid()}.part")
-        shutil.copyfile(find_uv_bin(), part)
+        tools.mkdir(exist_ok=True)
+        tools.chmod(0o755)
+        part = kept.with_name(f".{name}.{os.getpid()}.part")
+        shutil.copyfile(source, part)
         part.chmod(0o755)
         part.replace(kept)
     return kept
+
+
+def _certified(indexes: Indexes, tools: Path) -> Indexes:
+    """The settings with the authorities' certificates where the daemon sees them."""
+    source = Path(indexes.certificate)
+    if not source.is_file():
+        return indexes
+    name = f"certificates-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.pem"
+    return replace(indexes, certificate=str(_copied(source, tools, name)))
 
 
 def _environment(source: Source, python: Snapshot, indexes: Indexes) -> dict[str, str]:

@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -92,13 +92,13 @@ class Cache:
             raise SandboxError(f"the cache folder {self.root} cannot be used: {error.strerror}") from error
 
     def sweep(self) -> int:
-        """Remove what killed builders left behind; returns how many things went."""
+        """Remove what killed processes left behind, as far as this user may; returns how many things went."""
         gone = 0
         for path in [*self.root.glob("envs/*"), *self.root.glob("scratch/*")]:
             if (path / ".complete").exists():
                 continue
             name = f"env-{path.name}" if path.parent.name == "envs" else path.name
-            with self._lock(name, wait=False) as held:
+            with suppress(OSError, SandboxError), self._lock(name, wait=False) as held:
                 if held and not (path / ".complete").exists():
                     shutil.rmtree(path, ignore_errors=True)
                     gone += 1

@@ -1,26 +1,28 @@
-"""Files for a run that is under way: a folder of this host that the run sees read-only, and that a sweep removes when its
-owner is dead.
-"""
+"""Files for a run that is under way: a folder of this host that the run sees read-only."""
 
 from __future__ import annotations
 
-import fcntl
-import os
+import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 
-from sandbox import hosted, layout
-from sandbox.guard import host
+from sandbox.cache import Cache
 from sandbox.port import Mount
 
 
 class Inbox:
-    """A folder to put files into, whole or not at all. It is this process's until `close`."""
+    """A folder to put files into, whole or not at all. It is this process's until `close`; the cache's sweep takes those of the
+    dead. Raises SandboxError when it cannot be made.
 
-    def __init__(self) -> None:
-        self.path: Path = hosted.scratch(layout.token())
-        self.path.mkdir(mode=0o700)
-        self._lock = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)  # a sweep takes what is no longer locked
+    It lies in the `cache` folder, all that a worker in a container shares with its daemon's host; without one, in a temporary
+    folder.
+    """
+
+    def __init__(self, cache: Path | None) -> None:
+        self._held = ExitStack()
+        root = cache or Path(self._held.enter_context(tempfile.TemporaryDirectory(prefix="reprise-inbox-")))
+        self._cache = Cache(root)
+        self.path: Path = self._held.enter_context(self._cache.scratch())
         self.path.chmod(0o755)  # the run has a user of its own
 
     @property
@@ -31,9 +33,10 @@ class Inbox:
     def put(self, name: str, data: bytes) -> None:
         """Add a file; whoever looks for it sees all of it."""
         part = self.path / f".{name}.part"
-        part.write_bytes(data)
-        part.chmod(0o644)
-        part.replace(self.path / name)
+        with self._cache.space():
+            part.write_bytes(data)
+            part.chmod(0o644)
+            part.replace(self.path / name)
 
     def take_back(self, name: str) -> None:
         """Remove a file that was read."""
@@ -41,5 +44,4 @@ class Inbox:
 
     def close(self) -> None:
         """Remove the folder."""
-        host.remove(str(self.path))
-        os.close(self._lock)
+        self._held.close()

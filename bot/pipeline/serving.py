@@ -30,7 +30,7 @@ class Server:
     """
 
     def __init__(self, desk: Desk, begin: Callable[[str], RunSpec]) -> None:
-        self._desk, self._inbox = desk, Inbox()
+        self._desk, self._inbox = desk, Inbox(desk.ports.cache)
         self._changed, self._over = Condition(), Event()
         self._rounds, self._said, self._born = 0, 0, monotonic()
         self._parts: dict[tuple[int, str], list[str]] = {}

@@ -16,7 +16,9 @@ import pytest
 
 from sandbox import docker as hull
 from sandbox import hosted, owner, seccomp
+from sandbox.cache import Cache
 from sandbox.guard import tree
+from sandbox.inbox import Inbox
 from sandbox.port import Limits, RunSpec, SandboxError, SandboxUnavailable
 from sandbox.process import ProcessSandbox
 from sandbox.select import choose
@@ -132,6 +134,36 @@ def test_a_sweep_takes_an_unlocked_scratch_directory(scratch):
     (folder / "work").mkdir()
     assert ProcessSandbox().sweep() >= 1
     assert not folder.exists()
+
+
+INBOX = """
+import sys
+from pathlib import Path
+from sandbox.inbox import Inbox
+inbox = Inbox(Path(sys.argv[1]))
+inbox.put("0.json", b"{}")
+print(inbox.path, flush=True)
+input()
+"""
+
+
+def test_a_sweep_of_the_cache_takes_the_inbox_of_the_dead_and_no_other(tmp_path):
+    mine = Inbox(tmp_path)
+    mine.put("0.json", b"{}")
+    child = subprocess.Popen(
+        [sys.executable, "-c", INBOX, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with child:
+        assert child.stdout is not None
+        its = Path(child.stdout.readline().strip())
+        assert Cache(tmp_path).sweep() == 0
+        assert (its / "0.json").exists()
+        child.kill()
+    assert Cache(tmp_path).sweep() == 1
+    assert not its.exists()
+    assert (mine.path / "0.json").read_bytes() == b"{}"
+    mine.close()
+    assert not mine.path.exists()
 
 
 def test_the_filter_is_well_formed_for_both_machines():

@@ -4,9 +4,13 @@ import json
 import random
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from bot.adapters.folder import Folder
 from bot.models.attempt import Script
@@ -21,6 +25,7 @@ from bot.pipeline.trials import Trials
 from bot.ports import Ports
 from bot.rules.reduce.edits import size
 from bot.testing import FakeBuilder, ListListener
+from sandbox.cache import Cache
 from sandbox.process import ProcessSandbox
 
 HERE = Environment(id="here", python="3.11", interpreter="/usr/bin/python3")
@@ -39,16 +44,21 @@ table = Table([[i * j for j in range(4)] for i in range(5)])
 SCRIPT = Script(files={"repro.py": SOURCE})
 
 
-def work(folder: Path) -> tuple[Desk, Reduced]:
+def work(folder: Path, cache: Path) -> tuple[Desk, Reduced]:
     """One process's part: begin or go on."""
     with closing(Folder(folder)) as recorder:
         recorder.begin(JOB)
-        return _worked(recorder)
+        return _worked(recorder, cache)
 
 
-def _worked(recorder: Folder) -> tuple[Desk, Reduced]:
+def _worked(recorder: Folder, cache: Path) -> tuple[Desk, Reduced]:
     ports = Ports(
-        sandbox=ProcessSandbox(), builder=FakeBuilder(), recorder=recorder, clock=time.monotonic, listener=ListListener()
+        sandbox=ProcessSandbox(),
+        builder=FakeBuilder(),
+        recorder=recorder,
+        clock=time.monotonic,
+        listener=ListListener(),
+        cache=cache,
     )
     desk = Desk(JOB, ports)
     desk.signature = INDEX
@@ -71,14 +81,21 @@ def seen(folder: Path) -> list[tuple[int, str]]:
     return [(size({"repro.py": text})[0], match) for text, match in texts]
 
 
-def test_killed_at_random_moments_it_goes_on_from_what_was_confirmed(tmp_path):
+@pytest.fixture
+def cache() -> Iterator[Path]:
+    """A cache folder that the run's user may read."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+def test_killed_at_random_moments_it_goes_on_from_what_was_confirmed(tmp_path, cache):
     folder, chosen, gone_on = tmp_path / "run", random.Random(5), 0
     begun = time.monotonic()
-    _, whole = work(tmp_path / "whole")
+    _, whole = work(tmp_path / "whole", cache)
     took = time.monotonic() - begun
     for _ in range(5):
         before = [lines for lines, match in (seen(folder) if folder.exists() else []) if match == "met"]
-        child = subprocess.Popen([sys.executable, __file__, str(folder)])
+        child = subprocess.Popen([sys.executable, __file__, str(folder), str(cache)])
         time.sleep(chosen.uniform(0.3, 1.0) * took)
         child.kill()
         child.wait()
@@ -88,14 +105,16 @@ def test_killed_at_random_moments_it_goes_on_from_what_was_confirmed(tmp_path):
             assert seen(folder)[0][0] <= before[-1]
             gone_on += 1
     before = [lines for lines, match in seen(folder) if match == "met"]
-    desk, done = work(folder)
+    desk, done = work(folder, cache)
     tried = next(row for row in desk.attempts if row.purpose == "minimize")
     assert gone_on
     assert seen(folder)[0] == (before[-1], "met")
     assert tried.script != SCRIPT.digest
     assert done.ended == "complete"
     assert done.script == whole.script
+    assert Cache(cache).sweep() >= 1  # what the killed ones handed their programs over in
+    assert list((cache / "scratch").iterdir()) == []
 
 
 if __name__ == "__main__":
-    work(Path(sys.argv[1]))
+    work(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,29 @@
+"""A build from source sees nothing of this host but what lies in the cache, where a container's daemon finds it too."""
+
+from pathlib import Path
+
+from sandbox.build import Source, wheel
+from sandbox.fake import FakeSandbox, Save
+from sandbox.indexes import Indexes
+from sandbox.interpreters import Snapshot
+
+
+def test_what_a_build_needs_is_mounted_from_the_cache(tmp_path):
+    cache, certificate = tmp_path / "cache", tmp_path / "etc" / "company.pem"
+    for folder in (cache / "wheels", certificate.parent):
+        folder.mkdir(parents=True)
+    certificate.write_text("-- of the company --")
+    python = Snapshot(cache / "pythons/x", cache / "pythons/x/bin/python3.11", "3.11.9", "3.11")
+    seen = []
+
+    def program(spec):
+        seen.append(spec)
+        return [Save("out/alpha-1.0-py3-none-any.whl", b"zip")]
+
+    python.root.mkdir(parents=True)
+    made = wheel(Source(b""), python, FakeSandbox(program), Indexes(certificate=str(certificate)), cache / "wheels")
+    assert made.read_bytes() == b"zip"
+    (spec,) = seen
+    assert [mount.source for mount in spec.mounts if not mount.source.is_relative_to(cache)] == []
+    assert Path(spec.env["SSL_CERT_FILE"]).read_text() == "-- of the company --"
+    assert Path(spec.env["SSL_CERT_FILE"]) in {mount.source for mount in spec.mounts}

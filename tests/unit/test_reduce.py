@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot.models.attempt import Failure, Judgement, Match, Script
 from bot.models.bug import Frame
-from bot.rules.reduce import dead, expressions, inline, passes, slip, statements, synthetic, tidy
+from bot.rules.reduce import dead, expressions, inline, littering, passes, slip, statements, synthetic, tidy
 from bot.rules.reduce.edits import Edit, Piece, applied, size, valid
 from bot.rules.reduce.reached import unreached
 from bot.rules.reduce.rejected import Rejected
@@ -278,3 +278,49 @@ def test_what_goes_together_is_tried_together_first():
     tried = proposed({"p.py": text}, None, lambda each: "print(1)" in each)
     assert "print(1)\n" in tried
     assert len(tried) < 26, "not every part of what can go as a whole"
+
+
+KEEPING = """import tempfile
+from pathlib import Path
+import torch
+
+class Trainer:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def save(self, name):
+        path = self.folder / name
+        torch.save({}, path)
+        return path
+
+with tempfile.TemporaryDirectory() as name:
+    trainer = Trainer(Path(name))
+    torch.load(trainer.save("first.pt"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "path"),
+    [
+        (KEEPING, None),
+        (KEEPING.replace("self.folder / name", "name"), "first.pt"),
+        (KEEPING.replace("Path(name)", "Path()"), "."),
+        ("import torch\npath = 'a.pt'\ntorch.save({}, path)\n", "a.pt"),
+        ("import torch\ntorch.load('a.pt')\n", None),
+        ("open('a.txt')\nopen('/tmp/b.txt', 'w')\n", None),
+        ("with open(f'{1}.txt', mode='w') as out:\n    print(1, file=out)\n", None),
+        ("from pathlib import Path\nplace = Path('runs')\n(place / 'a').write_text('x')\n", "runs"),
+        ("import os\nos.makedirs(os.path.join('runs', 'a'), exist_ok=True)\n", "runs"),
+        ("def put(folder, name='a'):\n    open(folder + name, 'wb')\nput('runs/')\n", "runs/"),
+    ],
+)
+def test_where_a_program_writes_is_read_off_it(source, path):
+    assert littering.written([ast.parse(source)]) == ((path,) if path else ())
+
+
+def test_a_smaller_program_does_not_write_into_the_working_folder_where_the_larger_one_did_not():
+    whole, other = Script(files={"repro.py": KEEPING}), Script(files={"repro.py": "open('a.txt', 'w')\n" + KEEPING})
+    smaller = Script(files={"repro.py": KEEPING.replace("self.folder / name", "name")})
+    assert slip.slipped(slip.reference(judged(), whole), judged(), whole) == ""
+    assert "it writes first.pt" in slip.slipped(slip.reference(judged(), whole), judged(), smaller)
+    assert slip.slipped(slip.reference(judged(), other), judged(), smaller) == ""

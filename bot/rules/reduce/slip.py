@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from bot.models.attempt import Failure, Judgement, Script
 from bot.models.base import Record
 from bot.models.bug import Frame
-from bot.rules.reduce.edits import parsed
+from bot.rules.reduce import littering
+from bot.rules.reduce.edits import parsed, programs
 from bot.rules.signatures import genuine, values, wording
 
 _TOKEN = re.compile(r"[A-Za-z_]\w*|[^\w\s]")
@@ -25,7 +26,8 @@ class Reference(Record):
     Of an exception: its class, the words and operand shapes of its message, and the innermost frame of a package with the
     line in its file, or, when none is of a package, the words of the program's own statement that failed. Of printed values:
     the line that showed it, without its numbers, and the `literals` that the program prints as they stand: a value that was
-    computed must not be written down. `member` is that of the signature, `rate` the part of the runs that failed.
+    computed must not be written down. `written` are the relative paths of files that the program writes. `member` is that of
+    the signature, `rate` the part of the runs that failed.
     """
 
     member: int = 0
@@ -39,15 +41,16 @@ class Reference(Record):
     evidence: str = ""
     names: tuple[str, ...] = ()
     literals: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
     rate: float = 1.0
 
 
 def reference(judgement: Judgement, script: Script, rate: float = 1.0, names: tuple[str, ...] = ()) -> Reference:
     """The reference that a confirmed judgement gives; `names` are those that the unreduced program defines."""
-    failure = judgement.failure
+    failure, written = judgement.failure, littering.written([tree for _, _, tree in programs(script.files)])
     if failure is None:
-        literals = _literals(script)
-        return Reference(member=judgement.member, evidence=_evidence(judgement), literals=literals, rate=rate)
+        evidence, literals = _evidence(judgement), _literals(script)
+        return Reference(member=judgement.member, evidence=evidence, literals=literals, written=written, rate=rate)
     place = _place(failure)
     own = names or tuple(sorted({name for text in script.files.values() for name in genuine.own_names(text)}))
     said = wording.normalise(wording.core(failure.message), frozenset(own))
@@ -61,6 +64,7 @@ def reference(judgement: Judgement, script: Script, rate: float = 1.0, names: tu
         function=_bare(place.function) if place else "",
         line=place.line if place else None,
         statement=() if place else _statement(failure, script),
+        written=written,
         rate=rate,
     )
 
@@ -82,6 +86,8 @@ def slipped(held: Reference, judgement: Judgement, script: Script) -> str:
         return "another statement: " + " ".join(now.statement)
     if own := next((each for each in now.literals if not any(each in known for known in held.literals)), ""):
         return f"it prints {own} by itself"
+    if now.written and not held.written:
+        return f"it writes {now.written[0] or 'a file'} into the working folder"
     return "" if now.evidence == held.evidence else f"another line: {now.evidence}"
 
 

@@ -141,7 +141,12 @@ def test_of_overlapping_pieces_the_outer_one_holds_and_nonsense_is_no_candidate(
     ("source", "what", "after"),
     [
         ("RATE = 3\nprint(RATE)\n", "RATE by its value", "print(3)\n"),
-        ("def f(a, b=2):\n    c = a + b\n    return c\nx = f(1)\n", "f in its caller", "a = 1\nb = 2\nc = a + b\nx = c\n"),
+        ("def f(a, b=2):\n    c = a + b\n    return c\nx = f(1)\n", "f in its caller", "c = 1 + 2\nx = c\n"),
+        (
+            "def f(a):\n    a += 1\n    return -a\nx = 2 - f(len('a'))\n",
+            "f in its caller",
+            "a = len('a')\na += 1\nx = 2 - (-a)\n",
+        ),
         ("def f(a, b):\n    return a\nf(1, b=2)\n", "drop parameter b", "def f(a):\n    return a\nf(1)\n"),
     ],
 )

@@ -19,8 +19,10 @@ def edits(files: Files) -> tuple[Edit, ...]:
     found = list[Edit]()
     for path, source, tree in programs(files):
         text = Text(source)
+        imports = [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+        modules = {(alias.asname or alias.name).split(".")[0] for alias in imports}
         for node in _outermost(tree):
-            found.extend(_of(path, text, node))
+            found.extend(_of(path, text, node, modules))
     return tuple(dict.fromkeys(found))
 
 
@@ -34,9 +36,9 @@ def _outermost(tree: ast.Module) -> Iterator[ast.AST]:
             stack.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
-def _of(path: str, text: Text, node: ast.AST) -> Iterator[Edit]:
+def _of(path: str, text: Text, node: ast.AST, modules: set[str]) -> Iterator[Edit]:
     if isinstance(node, ast.Call):
-        yield from _call(path, text, node)
+        yield from _call(path, text, node, modules)
     elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         yield from _definition(path, text, node)
     elif isinstance(node, ast.List | ast.Tuple | ast.Set) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
@@ -51,6 +53,8 @@ def _of(path: str, text: Text, node: ast.AST) -> Iterator[Edit]:
         yield from _statement(path, text, node)
     elif isinstance(node, ast.expr):
         yield from (_put(path, text, node, part) for part in parts(node))
+        if isinstance(node, ast.Subscript) and (chosen := _chosen(node)) is not None:
+            yield _put(path, text, node, chosen, bold=False)
 
 
 def _put(path: str, text: Text, node: ast.expr | ast.stmt, part: ast.expr, bold: bool = True) -> Edit:
@@ -77,10 +81,23 @@ def parts(node: ast.expr) -> list[ast.expr]:
     return []
 
 
-def _call(path: str, text: Text, node: ast.Call) -> Iterator[Edit]:
+def _chosen(node: ast.Subscript) -> ast.expr | None:
+    """What is chosen from a list, a tuple or a dictionary that is written down."""
+    if not isinstance(node.slice, ast.Constant) or not isinstance(node.ctx, ast.Load):
+        return None
+    key, held = node.slice.value, node.value
+    if isinstance(held, ast.Tuple | ast.List) and type(key) is int and not any(isinstance(e, ast.Starred) for e in held.elts):
+        return held.elts[key] if 0 <= key < len(held.elts) else None
+    if isinstance(held, ast.Dict):
+        pairs = zip(held.keys, held.values, strict=True)
+        return next((value for each, value in pairs if isinstance(each, ast.Constant) and each.value == key), None)
+    return None
+
+
+def _call(path: str, text: Text, node: ast.Call, modules: set[str]) -> Iterator[Edit]:
     given = [*node.args, *(word.value for word in node.keywords)]
     outer = isinstance(node.func, ast.Attribute)
-    if isinstance(node.func, ast.Attribute):
+    if isinstance(node.func, ast.Attribute) and text.of(node.func.value).split(".")[0] not in modules:
         yield _put(path, text, node, node.func.value)
     yield from (_put(path, text, node, part) for part in given if not isinstance(part, ast.Starred))
     spans = [text.span(each) for each in node.args] + [_word(text, word) for word in node.keywords]
@@ -140,7 +157,10 @@ def _definition(path: str, text: Text, node: ast.ClassDef | ast.FunctionDef | as
     if isinstance(node, ast.ClassDef):
         spans = [text.span(each) for each in node.bases]
         for place in range(len(spans)):
-            yield Edit("drop base", (Piece(path, *_with_comma(text, spans, place)),))
+            span = _with_comma(text, spans, place)
+            if len(spans) == 1 and not node.keywords:
+                span = text.source.rindex("(", 0, span[0]), text.source.index(")", span[1]) + 1
+            yield Edit("drop base", (Piece(path, *span),))
         return
     notes = [each for each in ast.walk(node.args) if isinstance(each, ast.arg) and each.annotation]
     pieces = [

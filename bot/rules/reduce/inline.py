@@ -8,8 +8,10 @@ import ast
 from collections.abc import Iterator
 
 from bot.rules.mends.edits import Text
+from bot.rules.reduce import aliases, methods, objects
 from bot.rules.reduce.edits import Edit, Files, Piece, programs
-from bot.rules.reduce.statements import dedented, whole_lines
+from bot.rules.reduce.splice import Source, spliced
+from bot.rules.reduce.statements import whole_lines
 
 _Program = tuple[str, Text, ast.Module]
 _Function = ast.FunctionDef
@@ -18,13 +20,16 @@ _Function = ast.FunctionDef
 def edits(files: Files, entry: str) -> tuple[Edit, ...]:
     """Everything that can be put in the place of its name."""
     found = [(path, Text(source), tree) for path, source, tree in programs(files)]
-    return (*_settings(found), *_functions(found), *_parameters(found), *_modules(found, entry))
+    sources = [Source.of(*each) for each in programs(files)]
+    names = (*_settings(found), *_functions(found), *_parameters(found), *_modules(found, entry))
+    return (*names, *methods.edits(sources), *objects.edits(sources), *aliases.edits(sources))
 
 
 def plain(files: Files, entry: str) -> tuple[tuple[Edit, ...], ...]:
     """Those of them that rarely go wrong, in sets to be made together: settings; parameters that nothing reads; functions."""
     found = [(path, Text(source), tree) for path, source, tree in programs(files)]
-    calls = (*_functions(found), *_modules(found, entry))
+    sources = [Source.of(*each) for each in programs(files)]
+    calls = (*_functions(found), *_modules(found, entry), *methods.edits(sources), *objects.edits(sources))
     return (tuple(_settings(found)), tuple(_parameters(found, unread=True)), *((each,) for each in calls))
 
 
@@ -140,12 +145,13 @@ def _dropped(path: str, text: Text, statement: ast.stmt) -> Piece:
 def _functions(found: list[_Program]) -> Iterator[Edit]:
     """Functions of a module that are called once, by a statement of their own or one that takes their value."""
     for path, text, tree in found:
+        source = Source.of(path, text.source, tree)
         for function in tree.body:
             if isinstance(function, _Function) and not function.decorator_list:
-                uses = [(where, name) for where, _, each in found for name in _named(each, function.name)]
+                uses = [name for _, _, each in found for name in _named(each, function.name)]
                 calls = [call for call in ast.walk(tree) if isinstance(call, ast.Call) and _is(call.func, function.name)]
-                if len(calls) == 1 == len(uses):
-                    yield from _spliced(path, text, tree, function, calls[0])
+                if len(calls) == 1 == len(uses) and (pieces := spliced(source, function, calls[0])):
+                    yield Edit(f"{function.name} in its caller", (*pieces, _dropped(path, text, function)))
 
 
 def _named(tree: ast.Module, name: str) -> list[ast.AST]:
@@ -154,65 +160,6 @@ def _named(tree: ast.Module, name: str) -> list[ast.AST]:
 
 def _is(node: ast.AST, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
-
-
-def _spliced(path: str, text: Text, tree: ast.Module, function: _Function, call: ast.Call) -> Iterator[Edit]:
-    """The body in the place of the call: parameters become assignments, a last `return` what takes the value."""
-    holder = next((each for each in tree.body if call in ast.walk(each) and each is not function), None)
-    target = _statement_of(holder, call) if holder is not None else None
-    passed = _passed(text, function, call)
-    returns = [node for node in ast.walk(function) if isinstance(node, ast.Return)]
-    last = function.body[-1]
-    if target is None or passed is None or any(each is not last for each in returns):
-        return
-    column = target.col_offset
-    body = "".join(_moved(path, text, function.body, column))
-    if isinstance(last, ast.Return):
-        body = body[: body.rindex("return")]
-        value = text.of(last.value) if last.value is not None else "None"
-        span, inner = text.span(target), text.span(call)
-        body += text.source[span[0] : inner[0]] + value + text.source[inner[1] : span[1]] + "\n"
-    elif not (isinstance(target, ast.Expr) and target.value is call):
-        span, inner = text.span(target), text.span(call)
-        body += " " * column + text.source[span[0] : inner[0]] + "None" + text.source[inner[1] : span[1]] + "\n"
-    heads = "".join(f"{' ' * column}{name} = {value}\n" for name, value in passed if name != value)
-    start, end = whole_lines(text, target)
-    yield Edit(f"{function.name} in its caller", (Piece(path, start, end, heads + body), _dropped(path, text, function)))
-
-
-def _statement_of(holder: ast.stmt, call: ast.Call) -> ast.stmt | None:
-    """The simple statement that makes a call."""
-    simple = (ast.Expr, ast.Assign, ast.Return, ast.AugAssign, ast.AnnAssign, ast.Assert)
-    found = (node for node in ast.walk(holder) if isinstance(node, simple) and call in ast.walk(node))
-    return next(found, None)
-
-
-def _passed(text: Text, function: _Function, call: ast.Call) -> list[tuple[str, str]] | None:
-    """The parameters with what is passed for them, None when that is not plain to see."""
-    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs)]
-    if function.args.vararg or function.args.kwarg or len(call.args) > len(names):
-        return None
-    if any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords):
-        return None
-    positional = [*function.args.posonlyargs, *function.args.args]
-    first = len(positional) - len(function.args.defaults)
-    values = {each.arg: text.of(value) for each, value in zip(positional[first:], function.args.defaults, strict=True)}
-    keyword = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
-    values |= {each.arg: text.of(value) for each, value in keyword if value is not None}
-    values |= {name: text.of(value) for name, value in zip(names, call.args, strict=False)}
-    values |= {word.arg: text.of(word.value) for word in call.keywords if word.arg}
-    return [(name, values[name]) for name in names if name in values] if set(names) <= set(values) else None
-
-
-def _moved(path: str, text: Text, body: list[ast.stmt], column: int) -> Iterator[str]:
-    """The lines of a block, moved to a column."""
-    start, end = whole_lines(text, body[0])[0], whole_lines(text, body[-1])[1]
-    pieces = {piece.start: piece.end for piece in dedented(path, text, body, 0) or []}
-    at = start
-    for line in text.source[start:end].splitlines(keepends=True):
-        cut = pieces.get(at)
-        yield (" " * column if cut is not None and line.strip() else "") + line[(cut - at) if cut is not None else 0 :]
-        at += len(line)
 
 
 def _parameters(found: list[_Program], *, unread: bool = False) -> Iterator[Edit]:

@@ -19,10 +19,10 @@ _Class = ast.ClassDef
 def edits(sources: list[Source]) -> Iterator[Edit]:
     """Everything of a class that can be put where it is used."""
     count = Counter(node.name for each in sources for node in ast.walk(each.tree) if isinstance(node, Function | ast.ClassDef))
-    for source in sources:
-        uses = _uses(source)
+    every = [_uses(source) for source in sources]
+    for source, uses in zip(sources, every, strict=True):
         for owner in (each for each in source.tree.body if isinstance(each, _Class)):
-            if sum(len(_uses(each).get(owner.name, [])) for each in sources) == len(uses.get(owner.name, [])):
+            if sum(len(each.get(owner.name, [])) for each in every) == len(uses.get(owner.name, [])):
                 yield from _bare(source, owner, uses)
                 yield from _parts(source, owner, uses, count)
         for function in source.tree.body:

@@ -111,7 +111,9 @@ def _held(run: Path, report: dict[str, Any], key: Key) -> bool | None:
     """Every fresh run of the final program: it prints what the key expects where it fails, and does not fail in the control."""
     if not report.get("minimized"):
         return None
-    final, control = report["script"]["sha256"], (report["verdict"]["control"] or {}).get("environment", "")
+    final, made = report["script"]["sha256"], report["verdict"]["control"] or {}
+    # A surrogate patch is another program in the same environment: the smaller program is not run against it.
+    control = made.get("environment", "") if made.get("type") != "surrogate-patch" else ""
     rows = [row for row in report["attempts"] if row["script"] == final and row["purpose"] == "minimize"]
     failing = [row for row in rows if row["environment"] != control]
     shown = shows(printed(run, [row for row in failing if row["judgement"]["match"] == "met"]), key)

@@ -14,7 +14,7 @@ PROOFS: tuple[Proof, ...] = get_args(Proof)
 
 Part = Literal[
     "model", "refine", "context", "plan", "checks", "feedback", "analysis", "probe", "contrast", "history",
-    "control", "bisect", "minimize",
+    "control", "bisect", "minimize", "surrogate",
 ]  # fmt: skip
 """Parts that can be left out, to show what each is worth."""
 

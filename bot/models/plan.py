@@ -96,6 +96,15 @@ class GiveUp(Record):
     questions: tuple[str, ...] = ()
 
 
+class Patch(Record):
+    """The smallest change of a failing program that should make the failure go away, as a model proposes it. No edits: it knows
+    of none, and `why` says so.
+    """
+
+    why: str = Field("", max_length=600)
+    edits: tuple[Edit, ...] = ()
+
+
 Action = Annotated[Search | Read | Probe | Write | Edit | GiveUp, Field(discriminator="action")]
 
 

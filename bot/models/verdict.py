@@ -29,6 +29,7 @@ class Control(Record):
 
     `p` is Fisher's exact test, one-sided. `what` names the twin ("x-lib 1.42.20"); `paired_failures` of `paired_runs` are the
     failing environment's runs under the same seeds, `environment` is where the control ran and `moved` what else differs.
+    `patch` is a unified diff where the twin is the failing program with a change that a model proposed, "" for any other one.
     """
 
     type: ControlType = "none"
@@ -41,6 +42,7 @@ class Control(Record):
     effect: Effect | None = None
     environment: str = ""
     moved: tuple[str, ...] = ()
+    patch: str = ""
 
 
 class _Counted(Record):

@@ -39,7 +39,8 @@ def run(job: Job, ports: Ports) -> Report:
     try:
         verdict = _decide(desk, asking)
         if verdict.kind == "reproduced":
-            verdict = prove(desk, verdict, tuple(proof for proof in PROOFS if proof not in job.options.without))
+            asked = asking if ports.model is not None and not {"model", "surrogate"} & {*job.options.without} else None
+            verdict = prove(desk, verdict, tuple(proof for proof in PROOFS if proof not in job.options.without), asked)
     except Stopped:
         verdict = Cancelled(reason=f"stopped on request after {len(desk.attempts)} runs")
     except BuildError as error:

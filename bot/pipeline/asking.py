@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from threading import Event
 
 from bot.errors import ModelUnavailable
 from bot.models.dialogue import Answer, Exchange, Question, Usage
@@ -25,14 +26,16 @@ class Asking:
     usage: Usage = field(default_factory=Usage)
     prompts: dict[str, str] = field(default_factory=dict)
 
-    def ask(self, question: Question) -> Answer:
-        """One answer. Raises Spent before a call that could pass a limit, ModelUnavailable, Stopped."""
+    def ask(self, question: Question, cancel: Event | None = None) -> Answer:
+        """One answer. Raises Spent before a call that could pass a limit, ModelUnavailable, Stopped; `cancel` is heeded in the
+        place of the job's own flag.
+        """
         assert self.ports.model is not None
         self._afford(self.ports.model.bound(question))
         number = len(self.exchanges) + 1
         self.prompts[question.prompt.partition("@")[0]] = question.prompt
         try:
-            answer = self.ports.model.ask(question, cancel=self.ports.cancel)
+            answer = self.ports.model.ask(question, cancel=cancel or self.ports.cancel)
         except ModelUnavailable as error:
             self.usage += error.usage
             self.exchanges.append(Exchange(number=number, question=question, error=str(error)))

@@ -20,7 +20,7 @@ from bot.rules import releases
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A twin that may pass. `ways` are specs, the closest to the failing environment first; `script` replaces the failing one
-    (a surrogate patch of it), None for the same.
+    (a surrogate patch of it), None for the same; `patch` is what a model changed in it, as a unified diff.
     """
 
     type: ControlType
@@ -30,6 +30,7 @@ class Candidate:
     version: str = ""
     claim: VersionClaim | None = None
     script: Script | None = None
+    patch: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,19 +59,20 @@ def control(
     bisected: Bisection | None = None,
     fix: str = "",
     surrogates: tuple[Candidate, ...] = (),
+    versions: bool = True,
     seconds: float = 600.0,
 ) -> Controlled:
     """The first candidate that passes where the failing environment fails, with the counts of both.
 
     `bisected` is a search over releases that may have found one that passes: it goes first. `fix` is the commit of the merged
-    fix, where one is known and a clone is at hand; `surrogates` are tried last. No new candidate and no new pair is begun after
-    `seconds`. What the desk shows is as before; being stopped ends with what there is.
+    fix, where one is known and a clone is at hand; `surrogates` are tried last, or alone without `versions`. No new candidate
+    and no new pair is begun after `seconds`. What the desk shows is as before; being stopped ends with what there is.
     """
     shown = (desk.spec, desk.environment, desk.script)
     work = _Work(desk, script, spec, built, bug, desk.ports.clock() + seconds)
     try:
-        with desk.stage("control", "looking for a version that works"):
-            return work.first(bisected, fix, surrogates)
+        with desk.stage("control", "looking for a version that works" if versions else "running the twin"):
+            return work.first(bisected, fix, surrogates, versions=versions)
     except (Stopped, TransientError) as error:
         why = f"{desk.why_stopped} while a control was run" if isinstance(error, Stopped) else f"no control: {error}"
         work.notes.append(why)
@@ -92,10 +93,11 @@ class _Work:
         self.claims: list[Claim] = []
         self.numbers: list[int] = []
 
-    def first(self, bisected: Bisection | None, fix: str, surrogates: tuple[Candidate, ...]) -> Controlled:
+    def first(self, bisected: Bisection | None, fix: str, surrogates: tuple[Candidate, ...], *, versions: bool) -> Controlled:
         failing = _Side(self.script, self.built, "as reported", _confirmed(self.desk, self.script, self.built))
         wanted = exact.pairs(failing.failures, len(failing.seen), most=max(5, self.desk.job.options.max_runs))
-        for candidate in chain(self._at_hand.candidates(bisected, fix), surrogates):
+        at_hand = self._at_hand.candidates(bisected, fix) if versions else ()
+        for candidate in chain(at_hand, surrogates):
             if self.desk.ports.clock() > self.until:
                 self.notes.append("the time for a control was up")
                 break
@@ -176,6 +178,7 @@ class _Work:
             effect=self._effect(paired, passing),
             environment=passing.built.id,
             moved=twins.moved(self.built, passing.built, candidate.package),
+            patch=candidate.patch,
         )
 
     def _effect(self, paired: list[Judgement], passing: _Side) -> Effect:

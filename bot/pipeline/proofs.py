@@ -15,7 +15,8 @@ from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from bot.models.job import PROOFS, Proof
 from bot.models.reduced import Ended
 from bot.models.verdict import ControlType, Reproduced
-from bot.pipeline import claimed, environment
+from bot.pipeline import claimed, environment, patching
+from bot.pipeline.asking import Asking
 from bot.pipeline.at_hand import Candidate
 from bot.pipeline.bisection import bisect_commits, bisect_releases
 from bot.pipeline.control import Controlled, control
@@ -32,13 +33,14 @@ _WEAK = {"none", "surrogate-patch"}  # a release that works says more
 _KINDLY = 0.9  # of a limit: what ends by itself has more to show than what is stopped
 
 
-def prove(desk: Desk, verdict: Reproduced, wanted: tuple[Proof, ...] = PROOFS) -> Reproduced:
+def prove(desk: Desk, verdict: Reproduced, wanted: tuple[Proof, ...] = PROOFS, asking: Asking | None = None) -> Reproduced:
     """The verdict with its control; the desk takes up the bisection, the smaller program and what was learned on the way.
+    `asking` is the model that may propose a control where there is no other.
 
     The failing program, its environment and its confirming runs are those that the desk holds, as is a bisection that was made
     before: a control may come from it. What cannot be done is a note.
     """
-    work = _work(desk, verdict)
+    work = _work(desk, verdict, asking)
     work.do(tuple(proof for proof in PROOFS if proof in wanted))
     return work.verdict
 
@@ -53,11 +55,11 @@ def bisect_clone(desk: Desk, verdict: Reproduced, source: RepoSource, good: str,
     return found, work.verdict
 
 
-def _work(desk: Desk, verdict: Reproduced) -> _Work:
+def _work(desk: Desk, verdict: Reproduced, asking: Asking | None = None) -> _Work:
     assert desk.script is not None
     assert desk.spec is not None
     assert desk.environment is not None
-    return _Work(desk, verdict, desk.script, desk.spec, desk.environment)
+    return _Work(desk, verdict, desk.script, desk.spec, desk.environment, asking)
 
 
 @dataclass(slots=True)
@@ -69,6 +71,7 @@ class _Work:
     script: Script
     spec: EnvironmentSpec
     built: Environment
+    asking: Asking | None = None
     twin: EnvironmentSpec | None = None
     until: float = field(init=False)
 
@@ -77,13 +80,23 @@ class _Work:
         self.twin = self.desk.control_spec
 
     def do(self, wanted: tuple[Proof, ...]) -> None:
-        steps = {"control": self._control, "bisect": self._bisect, "minimize": self._minimise}
-        for proof in wanted:
+        for proof, step, share in self._steps(wanted):
             if self.desk.ports.cancel.is_set():
                 with self.desk.noting(proof):
                     self.desk.notes.append(f"stopped on request before it could {_DOES[proof]}")
                 return
-            self._try(proof, steps[proof], 1.0 if proof == wanted[-1] else _SHARE[proof])
+            self._try(proof, step, share)
+
+    def _steps(self, wanted: tuple[Proof, ...]) -> Iterator[tuple[Proof, Callable[[float], None], float]]:
+        """What is done in turn, each with its share of the time that is left then."""
+        steps = {"control": self._control, "bisect": self._bisect, "minimize": self._minimise}
+        asks = self.asking is not None and "control" in wanted
+        for proof in wanted:
+            if proof == "minimize" and asks and self.verdict.control.type == "none":
+                yield "control", self._patched, _SHARE["control"]
+            yield proof, steps[proof], 1.0 if proof == wanted[-1] and not asks else _SHARE[proof]
+        if "minimize" not in wanted and asks and self.verdict.control.type == "none":
+            yield "control", self._patched, 1.0
 
     def _try(self, proof: Proof, step: Callable[[float], None], share: float = 1.0) -> None:
         """One proof within its share of the time that is left."""
@@ -123,6 +136,18 @@ class _Work:
         """
         kind: ControlType = "surrogate-patch"
         return tuple(Candidate(kind, each.origin, (self.spec,), script=each) for each in self.desk.contrasts)
+
+    def _patched(self, seconds: float) -> None:
+        """The last resort, once no version is left that could be a control."""
+        assert self.asking is not None
+        assert self.desk.bug is not None
+        desk, bug, began = self.desk, self.desk.bug, self.desk.ports.clock()
+        with desk.stage("control", "looking for a small patch of the program"):
+            found = patching.propose(desk, self.asking, self.script, self.spec, self.built)
+        if found is not None:
+            left = seconds - (desk.ports.clock() - began)
+            twin = control(desk, self.script, self.spec, self.built, bug, surrogates=(found,), versions=False, seconds=left)
+            self._take(twin)
 
     def _bisect(self, seconds: float) -> None:
         desk, began = self.desk, self.desk.ports.clock()

@@ -107,7 +107,9 @@ def _control(report: Report) -> list[Block]:
         return []
     notes = proof.control_notes(verdict.control, report.control_spec)
     lines = (proof.control_line(verdict), *notes)
-    return [_titled("The same program under the same seeds, in turn:", bullets(map(shorten_paths, lines)))] if notes else []
+    what = "The program and its twin" if verdict.control.type == "surrogate-patch" else "The same program"
+    blocks = [_titled(f"{what} under the same seeds, in turn:", bullets(map(shorten_paths, lines)))] if notes else []
+    return blocks + ([Block(shorten_paths(verdict.control.patch), "diff")] if verdict.control.patch else [])
 
 
 def _bisected(found: Bisection) -> list[Block]:

@@ -33,7 +33,8 @@ def control_line(verdict: Reproduced) -> str:
     if control.type == "none":
         return ""
     failures, runs = (control.paired_failures, control.paired_runs) if control.paired_runs else (verdict.failures, verdict.runs)
-    what = f"{control.what}, {control.type}" if control.what else control.type
+    named = control.what and not control.patch  # what a model proposed has its type in its name
+    what = f"{control.what}, {control.type}" if named else control.what or control.type
     said = f"{failures} of {runs} failed; control ({what}) {control.failures} of {control.runs}"
     return said + (f", p {chance(control.p)}" if control.p is not None else "")
 
@@ -67,9 +68,17 @@ def effect_line(control: Control) -> str:
     return said + (f"; Cliff's delta of the observed values {effect.delta:.2f}" if effect.delta is not None else "")
 
 
+def proposed(control: Control) -> str:
+    """What a reader must know of a control that a model proposed; "" of any other. Its change is `control.patch`."""
+    if not control.patch:
+        return ""
+    return "a model proposed this change of the program; rules and runs let it pass, and it shows what the failure hangs on"
+
+
 def control_notes(control: Control, spec: EnvironmentSpec | None) -> tuple[str, ...]:
     """What a reader of the control's line may ask: how large the effect is, what else differs, how it was installed."""
-    notes = [effect] if (effect := effect_line(control)) else []
+    notes = [said] if (said := proposed(control)) else []
+    notes += [effect] if (effect := effect_line(control)) else []
     notes += [f"what else differs there: {', '.join(control.moved)}"] if control.moved else []
     if spec is not None and control.type != "none":
         own = control.what.partition(" at ")[0] if spec.repo is not None else ""  # a commit of it stands in the release's place

@@ -164,7 +164,7 @@ class Published(_Out):
     minimized: MinimizedOut | None = Field(None, description="How the script became smaller; null when that was not tried.")
     diagnosis: None = None
     patch: None = None
-    plan: PlanOut | None = Field(None, description="A model's part; null when none was asked.")
+    plan: PlanOut | None = Field(None, description="A model's part in the program; null when none was asked for one.")
     cost: CostOut = CostOut()
     seconds: dict[str, float] = Field(description='"total" and one entry a stage.')
     sandbox: Literal["docker", "bwrap", "process", "fake"] | None

@@ -98,6 +98,8 @@ def _proof(report: Report, width: int, *, ascii_only: bool) -> list[RenderableTy
     notes += (*proof.sureness(found), *proof.skipped(found, _SKIPPED)) if found is not None else ()
     notes += report.notes[:_NOTES] if isinstance(verdict, Reproduced) else ()
     parts += [Padding(Text("- " + clip(one_line(note), _CELL)), (0, 0, 0, 2)) for note in notes]
+    patch = verdict.control.patch if isinstance(verdict, Reproduced) else ""
+    parts += [Padding(Text(patch), (1, 0, 0, 4))] if patch else []
     return [Text(), *parts] if parts else []
 
 

@@ -93,6 +93,8 @@ def standing(report: Report) -> str:
         none = "no run of a version that should pass was made"
         return f"Symptom observed: {f'{passing}, but there is no control' if passing else none}."
     said = proof.control_line(report.verdict)
+    if sets_apart(control) and control.patch:
+        return f"Symptom observed and its trigger set apart: {said}. No version that works was found."
     if sets_apart(control):
         return f"Bug confirmed: {said}."
     return f"Symptom observed: {said}, which does not set them apart."
@@ -114,7 +116,8 @@ def next_step(report: Report) -> str:
     kind = report.verdict.kind
     if isinstance(report.verdict, NeedsInfo):
         return "Add what is missing to the report and run it again."
-    if isinstance(report.verdict, Reproduced) and sets_apart(report.verdict.control):
+    control = report.verdict.control if isinstance(report.verdict, Reproduced) else Control()
+    if sets_apart(control) and not control.patch:
         return "Turn the script into a regression test."
     if isinstance(report.verdict, Reproduced) and report.verdict.control.type == "none" and proof.passing(report):
         return "Run reprise control RUN, with more time: what passed in the bisection becomes the control."
@@ -184,6 +187,8 @@ def _part(report: Report) -> str:
     if not report.attempts:
         return "A model read the report."
     whose = "the program is a model's" if written.mark(report) else "what a model proposed decided nothing"
+    if isinstance(report.verdict, Reproduced) and report.verdict.control.patch:
+        whose += "; the change that makes the control is a model's"
     return f"Every figure was measured; {whose}."
 
 

@@ -74,3 +74,5 @@ def test_a_replay_comes_to_the_verdict(name: str, sandbox: Sandbox, tmp_path: Pa
     judged = score(tmp_path / "run", load_key(CASSETTES, name))
     assert judged.right, f"{report['verdict']['kind']}: {judged.reason or why}"
     assert report["cost"]["calls"] == len(recorded(CASSETTES / f"{name}.jsonl"))
+    wanted = json.loads((CASSETTES / "keys" / f"{name}.json").read_bytes()).get("control")
+    assert wanted in {None, report["verdict"]["control"]["type"]}

@@ -96,3 +96,39 @@ def test_names_are_found_in_modules(tmp_path):
     asked = [sys.executable, str(PROBE / "names.py"), "Path,nothing,dumps", "no_such_module,pathlib,json"]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout) == {"Path": "pathlib", "dumps": "json"}
+
+
+# --- what a program reaches ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reached(tmp_path):
+    (tmp_path / "lib.py").write_text("class Core:\n    def fit(self, n):\n        return [each for each in range(n)]\n")
+
+    def start(source):
+        (tmp_path / "repro.py").write_text(source)
+        argv = [sys.executable, str(PROBE / "reached.py"), "repro.py", "reached.json"]
+        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        found = json.loads((tmp_path / "reached.json").read_text())
+        return done, found["lines"], [(line, Path(path).name, function) for line, path, function in found["called"]]
+
+    return start
+
+
+def test_a_program_runs_as_the_main_one_and_what_it_reaches_is_written_down(reached):
+    source = (
+        "import sys\nfrom lib import Core\ndef unused():\n    Core().fit(1)\n"
+        "if __name__ == '__main__':\n    print(Core().fit(3), sys.argv)\n"
+    )
+    done, lines, called = reached(source)
+    assert (done.returncode, done.stdout) == (0, "[0, 1, 2] ['repro.py']\n")
+    assert 4 not in lines
+    assert 6 in lines
+    assert [row for row in called if row[1] == "lib.py" and row[0] != 2] == [(6, "lib.py", "Core.fit")]
+
+
+@pytest.mark.parametrize(("last", "code"), [("raise ValueError('no')", 1), ("import sys; sys.exit(3)", 3)])
+def test_it_is_written_down_too_when_the_program_does_not_come_to_its_end(reached, last, code):
+    done, lines, _ = reached(f"import os\nos.chdir('/')\n{last}\nprint(1)\n")
+    assert done.returncode == code
+    assert (3 in lines, 4 in lines) == (True, False)

@@ -85,6 +85,13 @@ def test_a_smaller_program_that_fails_in_the_control_has_slipped(tmp_path):
     assert proven(kept(tmp_path, "boom"), report(attempts=rows), KEY).held is False
 
 
+def test_a_surrogate_patch_is_no_environment_of_its_own(tmp_path):
+    rows = report()["attempts"][:2]
+    control = {"type": "surrogate-patch", "p": 0.004, "environment": "bad"}
+    same = report(attempts=rows, verdict={"kind": "reproduced", "control": control})
+    assert proven(kept(tmp_path, "boom"), same, KEY).held is True
+
+
 def test_what_was_not_reproduced_has_no_proofs_and_the_rest_adds_up(tmp_path):
     assert proven(tmp_path, report(verdict={"kind": "needs_info"}), KEY) is None
     assert add_up([]) is None

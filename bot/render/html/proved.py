@@ -76,6 +76,7 @@ def of(report: Report) -> dict[str, Any]:
         held["control"] = tuple(
             map(_short, (proof.control_line(verdict), *proof.control_notes(verdict.control, report.control_spec)))
         )
+        held["patch"] = shorten_paths(verdict.control.patch)
         held["pairs"] = draw.pairs(*paired(report), verdict.control.what)
     if report.bisection is not None:
         held["bisected"] = _bisected(report.bisection, draw.bisection)

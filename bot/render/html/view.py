@@ -80,6 +80,7 @@ class RunView:
     written: str = ""
     proposals: tuple[tuple[str, tuple[str, ...]], ...] = ()
     control: tuple[str, ...] = ()
+    patch: str = ""
     pairs: Markup | None = None
     bisected: Bisected | None = None
     bisected_too: tuple[Bisected, ...] = ()

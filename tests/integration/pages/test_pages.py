@@ -106,6 +106,9 @@ def test_without_proof_nothing_is_drawn_of_it(pages: Site) -> None:
     page = pages.get(f"/runs/{pages.runs['reproduced']}").text
     assert not any(f"{kind}-title" in page for kind in ("pairs", "bisection", "descent"))
     assert "Bug confirmed" not in page
+    patched = words(pages.get(f"/runs/{pages.runs['reproduced-by-patch']}").text)
+    assert "+out = layer(torch.zeros(2, 7, 16))" in patched
+    assert "Bug confirmed" not in patched
     half = words(pages.get(f"/runs/{pages.runs['reproduced-half-proven']}").text)
     assert "the bisection ended early: the time for it was up." in half
     assert "Symptom observed" in half
@@ -220,6 +223,7 @@ def test_hostile_text_in_every_place_of_a_report_is_only_shown(hostile: Hostile)
     for name in (
         "reproduced-with-control",
         "reproduced-with-proof",
+        "reproduced-by-patch",
         "different_failure",
         "needs_info",
         "setup_failed",

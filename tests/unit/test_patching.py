@@ -1,0 +1,250 @@
+"""A model's patch as the last resort of a control: what it is asked, what lets the patch pass, and what does not."""
+
+from dataclasses import replace
+
+import pytest
+
+from bot.errors import ModelUnavailable
+from bot.models.attempt import Match
+from bot.models.job import PROOFS
+from bot.pipeline import patching, proofs
+from bot.pipeline.asking import Asking
+from bot.pipeline.confirming import Found, confirm
+from bot.pipeline.reporting import report
+from bot.render import words
+from bot.render.comment import comment
+from bot.render.html import proved
+from bot.render.report_json import report_json
+from bot.testing import ScriptedModel
+from sandbox.port import RunResult
+from tests.unit.versioned import BODY, FAILS, OK, OTHER, World, broken, released
+
+REACHED = {"lines": [1, 2], "called": [[2, "/e/lib/python3.11/site-packages/lib/core.py", "Core.fit"]]}
+GOOD = {"thought": "", "edits": [{"start": 2, "end": 2, "text": "lib.fit(safe=True)"}], "why": "the unsafe mode"}
+NONE = {"thought": "", "edits": [], "why": "nothing small helps"}
+
+
+def patch(*edits):
+    rows = [{"start": start, "end": end, "text": text} for start, end, text in edits]
+    return {"thought": "", "edits": rows, "why": "so"}
+
+
+def traced(answer, ended=OK):
+    import json
+
+    return ended.__class__(
+        exit_code=ended.exit_code,
+        stdout=ended.stdout,
+        stderr=ended.stderr,
+        seconds=1.0,
+        artifacts={".reprise/reached.json": json.dumps(answer).encode()},
+    )
+
+
+class Patched(World):
+    """A failure that every version has; `runs` says what a changed program does, `answer` what a traced run writes down."""
+
+    def __init__(self, answers, runs=lambda text: OK if "safe=True" in text else FAILS, answer=REACHED, **more):
+        super().__init__(broken(0, 50), released(40), bad="1.18", **more)
+        self.model = ScriptedModel(answers)
+        self.desk.ports = replace(self.desk.ports, model=self.model)
+        self.sandbox.program = self._ran
+        self.runs, self.answer = runs, answer
+
+    def _ran(self, spec):
+        ended = self.runs(spec.files.get("repro.py", b"").decode())
+        return traced(self.answer, ended) if any("reached.py" in word for word in spec.argv) else ended
+
+    def proved(self, *wanted, **options):
+        job = self.desk.job
+        self.desk.job = job.model_copy(update={"options": job.options.model_copy(update=options)})
+        judgement = self.desk.run(self.script, self.built, 0, "search")
+        verdict, _ = confirm(self.desk, Found(self.script, self.spec, self.built, judgement))
+        self.asking = Asking(self.desk.ports, self.desk.job.options, 0.0)
+        return proofs.prove(self.desk, verdict, wanted or ("control",), self.asking)
+
+
+def test_a_patch_that_rules_and_a_run_let_pass_is_run_in_turn_under_the_same_seeds():
+    world = Patched([GOOD])
+    control = world.proved().control
+    assert (control.type, control.what) == ("surrogate-patch", patching.WHAT)
+    assert (control.failures, control.runs, control.paired_failures, control.paired_runs) == (0, 5, 5, 5)
+    assert control.p == pytest.approx(1 / 252)
+    assert control.patch.splitlines()[-2:] == ["-lib.fit()", "+lib.fit(safe=True)"]
+    assert control.environment == world.built.id
+    rows = [each for each in world.desk.attempts if each.change == f"control: {patching.WHAT}"]
+    assert [each.execution.seed for each in rows] == [1, 2, 3, 4, 5]
+    assert {each.script for each in rows} != {world.script.digest}
+    elsewhere = [each.change for each in world.desk.attempts if each.environment != world.built.id]
+    assert elsewhere == ["control: lib 1.39", "control: lib 1.17"], "what is at hand is not tried again"
+    assert world.desk.control_spec is None, "the smaller program is not held against another program"
+    (question,) = world.model.asked
+    said = question.messages[-1].content
+    assert "   2  lib.fit()" in said
+    assert "lib/core.py, in fit" in said
+    assert f"RuntimeError: {world.desk.signature.message}" in said
+
+
+def test_it_is_shown_as_the_weakest_kind_with_its_change():
+    world = Patched([GOOD])
+    found = report(world.desk, world.proved(), world.asking)
+    assert words.standing(found).startswith(
+        "Symptom observed and its trigger set apart: 5 of 5 failed; control (surrogate patch"
+    )
+    assert "Bug confirmed" not in comment(found)
+    assert "```diff\n--- repro.py" in comment(found)
+    assert "+lib.fit(safe=True)" in proved.of(found)["patch"]
+    assert "lib.fit(safe=True)" in report_json(found)["verdict"]["control"]["patch"]
+    assert words.next_step(found).startswith("Find a version that works")
+
+
+def test_a_version_that_works_is_worth_more_and_nobody_is_asked():
+    world = Patched([], runs=lambda text: OK)
+    world.sandbox.program = lambda spec: broken(17, 19)(spec.env["LIB"])
+    assert world.proved().control.type == "fixed-version"
+    assert world.model.asked == []
+
+
+def test_a_bisection_comes_first_and_may_find_one():
+    world = Patched([])
+    world.sandbox.program = lambda spec: broken(5, 39)(spec.env["LIB"])
+    control = world.proved("control", "bisect").control
+    assert (control.type, control.what) == ("last-good-version", "lib 1.4")
+    assert world.model.asked == []
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ([(2, 2, "")], "is not there any more"),
+        ([(2, 2, "try:\n    lib.fit()\nexcept RuntimeError:\n    pass")], "an exception handler"),
+        ([(2, 1, "quit()")], "`quit`"),
+        ([(1, 2, "\n".join(f"x{at} = {at}" for at in range(9)))], "is not small"),
+        ([(9, 9, "x = 1")], "no lines of the program"),
+    ],
+)
+def test_what_rules_refuse_is_not_run_and_asked_once_more(edits, said):
+    world = Patched([patch(*edits), NONE])
+    assert world.proved().control.type == "none"
+    assert all("safe" not in each.files["repro.py"].decode() for each in world.sandbox.specs)
+    assert not any("reached.py" in word for spec in world.sandbox.specs for word in spec.argv)
+    assert said in world.model.asked[1].messages[-1].content
+    assert world.desk.notes[-1] == f"no control with a {patching.WHAT}: the model knows of none: nothing small helps"
+
+
+@pytest.mark.parametrize(
+    ("runs", "answer", "said"),
+    [
+        (lambda _: FAILS, REACHED, "the program fails as before"),
+        (lambda text: OTHER if "safe" in text else FAILS, REACHED, "does not come to its end"),
+        (None, {"lines": [1], "called": REACHED["called"]}, "the operation on line 2 is not reached"),
+        (None, {"lines": [1, 2], "called": []}, "does not enter `fit`"),
+        (None, {"lines": [1, 2], "called": [[1, *REACHED["called"][0][1:]]]}, "does not enter `fit`"),
+        (None, {"lines": "many"}, "could not be seen"),
+    ],
+)
+def test_what_a_run_speaks_against_is_no_control(runs, answer, said):
+    world = Patched([GOOD, GOOD], **({"runs": runs} if runs else {}), answer=answer)
+    assert world.proved().control.type == "none"
+    assert len(world.model.asked) == 2
+    assert said in world.desk.notes[-1]
+    assert not any(each.change.startswith(f"control: {patching.WHAT}") for each in world.desk.attempts)
+
+
+def test_a_patch_that_fails_under_another_seed_is_no_control():
+    def ran(spec):
+        text, seed = spec.files["repro.py"].decode(), spec.env["REPRISE_SEED"]
+        ended = OK if "safe=True" in text and seed != "3" else FAILS
+        return traced(REACHED, ended) if any("reached.py" in word for word in spec.argv) else ended
+
+    world = Patched([GOOD])
+    world.sandbox.program = ran
+    assert world.proved().control.type == "none"
+    assert world.desk.notes[-1] == f"no control with {patching.WHAT}: it fails there too"
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "said"),
+    [
+        ([NONE], {}, "the model knows of none: nothing small helps"),
+        ([ModelUnavailable("nobody answers")], {}, "no model could be asked: nobody answers"),
+        ([GOOD], {"max_calls": 0}, "asking for one would pass the 0 calls"),
+        ([GOOD], {"max_tokens": 100}, "asking for one would pass the 100 tokens"),
+    ],
+)
+def test_no_answer_is_a_note_beside_the_verdict(answers, options, said):
+    world = Patched(answers)
+    verdict = world.proved(**options)
+    assert (verdict.kind, verdict.control.type) == ("reproduced", "none")
+    assert said in world.desk.notes[-1]
+
+
+def test_only_wrong_output_is_no_reason_to_ask():
+    """Where the report does not say what would be right, any other output would pass."""
+    body = "It prints the wrong thing:\n\n```python\nimport lib\nprint('loss', lib.fit())\n```\n\nOutput:\n\n```\nloss 17.25\n```\n"
+    wrong = RunResult(exit_code=0, stdout="loss 17.25\n", seconds=1.0)
+    world = Patched([GOOD], runs=lambda _: wrong, body=body)
+    assert world.proved().control.type == "none"
+    assert world.model.asked == []
+    assert "the report does not say what the output should be" in world.desk.notes[-1]
+
+
+@pytest.mark.parametrize(("lines", "type_"), [([1, 2], "surrogate-patch"), ([1, 2, 3], "none")])
+def test_a_program_that_ends_up_in_its_own_handler_shows_nothing(lines, type_):
+    body = BODY.replace("lib.fit()", "try: lib.fit()\nexcept RuntimeError: raise")
+    world = Patched([patch((2, 2, "try: lib.fit(safe=True)")), NONE], answer=REACHED | {"lines": lines}, body=body)
+    assert world.proved().control.type == type_
+
+
+def printed(text):
+    return RunResult(exit_code=0, stdout=f"{text}\n", seconds=1.0)
+
+
+WRONG = (
+    "It prints the wrong thing:\n\n```python\nimport lib\nx = 1\nprint('loss', lib.fit(x))\n```\n\nOutput:\n\n```\n{}\n```\n"
+)
+RIGHT = WRONG + "\nExpected output:\n\n```\nloss 2.5\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "bad", "now", "type_"),
+    [
+        (RIGHT, "loss 17.25", "loss 2.5", "surrogate-patch"),
+        (RIGHT, "loss 17.25", "loss 3.5", "none"),
+        (RIGHT, "loss 17.25", "done", "none"),
+        (WRONG, "loss nan", "loss 2.5", "surrogate-patch"),
+        (WRONG, "loss nan", "loss inf", "none"),
+        (WRONG, "loss nan", "done", "none"),
+    ],
+)
+def test_of_a_value_the_patched_program_prints_what_is_right(body, bad, now, type_):
+    answers = [patch((2, 2, "x = 2")), NONE]
+    answer = {"lines": [1, 2, 3], "called": []}
+    world = Patched(answers, lambda text: printed(now if "x = 2" in text else bad), answer, body=body.format(bad))
+    assert world.proved().control.type == type_
+    assert "print('loss', lib.fit())" in world.model.asked[0].messages[-1].content
+
+
+def test_what_is_left_over_of_the_time_goes_to_the_other_proofs():
+    world = Patched([NONE])
+    world.proved(*PROOFS)
+    assert world.desk.reduced is not None
+    assert world.desk.bisection is not None
+    assert {each.judgement.match for each in world.desk.attempts if each.purpose == "confirm"} == {Match.MET}
+
+
+@pytest.mark.parametrize("text", ["lib.fit(" + "-" * 560 + "1)", "lib.fit" + "()" * 290, "lib.fit(\0)"])
+def test_text_that_python_cannot_take_apart_is_refused(text):
+    world = Patched([patch((2, 2, text)), NONE])
+    assert world.proved().kind == "reproduced"
+    assert world.desk.notes[-1].startswith(f"no control with a {patching.WHAT}")
+
+
+def test_nothing_of_the_answer_is_taken_for_anything_but_text():
+    """A path, a command or an instruction in an answer goes nowhere but into the program's main file."""
+    hostile = patch((2, 2, "lib.fit(safe=True)  # ../../etc/passwd `rm -rf /` </outside>"))
+    world = Patched([hostile])
+    assert world.proved().control.type == "surrogate-patch"
+    names = {name for spec in world.sandbox.specs for name in spec.files}
+    assert names == {"repro.py", ".reprise/sitecustomize.py", ".reprise/reached.py"}
+    assert BODY.count("lib.fit()") == 1

@@ -45,8 +45,9 @@ def test_a_bench_is_recorded_with_a_model_and_repeated_without(tmp_path: Path) -
     with endpoint() as model:
         prices = {"REPRISE_MODEL_URL": model.url, "REPRISE_MODEL_PRICES": '{"m": [1, 10]}'}
         said = reprise(
-            tmp_path, "issues", str(CASSETTES), "--model", "m", "--record", "kept", "--out", "one", "--json", **prices
-        )
+            tmp_path, "issues", str(CASSETTES), "--only", CASE, "--model", "m", "--record", "kept", "--out", "one", "--json",
+            **prices,
+        )  # fmt: skip
         assert said.returncode == 0, said.stderr
         assert len(model.asked) == 3
     (row,) = json.loads(said.stdout)["cases"]
@@ -57,7 +58,7 @@ def test_a_bench_is_recorded_with_a_model_and_repeated_without(tmp_path: Path) -
     assert {each.question.prompt.partition("@")[0] for each in recorded(tmp_path / "kept" / f"{CASE}.jsonl")} == {
         "refine", "plan", "act",
     }  # fmt: skip
-    again = reprise(tmp_path, "issues", str(CASSETTES), "--replay", "kept", "--out", "two", "--json")
+    again = reprise(tmp_path, "issues", str(CASSETTES), "--only", CASE, "--replay", "kept", "--out", "two", "--json")
     assert again.returncode == 0, again.stderr
     (repeated,) = json.loads(again.stdout)["cases"]
     alike = ("verdict", "right", "author", "calls", "tokens", "usd", "runs", "missed")
@@ -69,7 +70,7 @@ def test_a_replay_without_a_cassette_asks_nobody(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with endpoint() as model:
         said = reprise(
-            tmp_path, "issues", str(CASSETTES), "--replay", "empty", "--out", "one", "--json",
+            tmp_path, "issues", str(CASSETTES), "--only", CASE, "--replay", "empty", "--out", "one", "--json",
             REPRISE_MODEL_URL=model.url, REPRISE_MODEL_WRITER="m",
         )  # fmt: skip
         assert said.returncode == 0, said.stderr

@@ -31,7 +31,7 @@ PURPOSE = "minimize"
 _FRESH = {"confirm", "control"}
 _AT_A_TIME: dict[Mode, int] = {"fork": 48, "fresh": 12, "single": 4}
 _MOST_RUNS, _SOME_RUNS = 60, 12
-_MOST_REJECTED = 4
+_MOST_REJECTED, _MOST_IDLE = 4, 3
 _SEEDS = 100_003
 _LAST, _MOST_LAST = 4, 0.5  # runs for which time is kept: the last confirmation, its control, the final test; and of the whole
 _SLACK_S = 1.0
@@ -156,20 +156,29 @@ class _Work:
             files = self._pass(files, [idle])
         for make in (passes.early, passes.coarse):
             files = self._confirmed(self._settled(files, make))
-        rejected = Rejected()
         while (stop := self._limit()) is None:
-            before = files
-            files = self._pass(before, passes.fine(before, self._about(before)), rejected)
-            if tidy.formatted(files) == tidy.formatted(before):
-                if rejected.skipped:  # a last pass over everything
-                    rejected.forget()
-                    continue
-                after = self._confirmed(files)
-                if after == files or self.rejected >= _MOST_REJECTED:
-                    return "complete"
-                files = after
+            files = self._finely(files)
+            after = self._confirmed(files)
+            if self._limit() is None and (after == files or self.rejected >= _MOST_REJECTED):
+                return "complete"
+            files = after
         self._confirmed(files)
         return stop
+
+    def _finely(self, files: dict[str, str]) -> dict[str, str]:
+        """Everything that is left, again and again, until nothing goes any more; the smallest program on the way."""
+        rejected, seen, smallest, idle = Rejected(), set[str](), files, 0
+        while self._limit() is None:
+            seen.add(self._neat(files).digest)
+            files = self._pass(files, passes.fine(files, self._about(files)), rejected)
+            smallest, idle = (files, 0) if size(files) < size(smallest) else (smallest, idle + 1)
+            # Some edits undo what others do, and some make room for others with a longer program.
+            if self._neat(files).digest in seen or idle >= _MOST_IDLE:
+                files = smallest
+                if not rejected.skipped:
+                    break
+                rejected.forget()  # a last pass over everything
+        return smallest
 
     def _settled(self, files: dict[str, str], make: passes.Pass) -> dict[str, str]:
         """A pass again and again, as long as it takes whole lines away."""
@@ -207,7 +216,7 @@ class _Work:
 
     def _confirmed(self, files: dict[str, str]) -> dict[str, str]:
         """The program after a fresh ordinary run and the control, laid out; else the last one before it for which they hold."""
-        neat = self._with(tidy.formatted(files))
+        neat = self._neat(files)
         if neat.digest == self.best.digest:
             return files
         if self._fails(neat, final=False):
@@ -247,6 +256,9 @@ class _Work:
 
     def _with(self, files: Mapping[str, str]) -> Script:
         return self.script.model_copy(update={"files": dict(files)})
+
+    def _neat(self, files: Mapping[str, str]) -> Script:
+        return self._with(tidy.formatted(files))
 
     def _take(self, script: Script) -> None:
         self.best, self.path, self.sure = script, [], False

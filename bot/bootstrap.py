@@ -17,6 +17,7 @@ from bot.adapters.folder import EXCHANGES, Folder
 from bot.adapters.lineage import GitCommits
 from bot.adapters.model.configured import configured
 from bot.adapters.model.tape import Recording
+from bot.models.attempt import Script
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
 from bot.models.report import Report
@@ -76,13 +77,18 @@ def prove(
     listener: Listener,
     cancel: Event,
     sandbox: Sandbox,
-    anew: bool,
+    given: Script | None = None,
+    run: Path | None = None,
 ) -> Report:
-    """Work on what an earlier run found and write its report anew; `anew` when the folder is not that run's own."""
-    if anew:
-        folder.begin(job)
-    else:
+    """Work on what an earlier run found and write its report. The folder is that run's own, unless it is for a program that was
+    `given`, or for a copy of `run`.
+    """
+    if given is None and run is None:
         folder.go_on()
+    else:
+        folder.begin(job, given)
+    if run is not None:
+        folder.take_over(run)
     world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox)
     sweep(world.sandbox, settings)
     found = work(report, job, world)

@@ -14,23 +14,30 @@ from rich.text import Text
 from bot.ports import Progress
 from bot.render.sanitize import clip, one_line
 
+_ITSELF: dict[str, str] = {"minimize": "minimising: "}
+"""How a stage names itself in its own words: the line has its name already."""
+
 
 def sentence(progress: Progress) -> str:
     """One line on what is going on."""
-    text = clip(one_line(progress.text.removeprefix(f"{progress.stage}: ")), 160)
+    text = progress.text.removeprefix(f"{progress.stage}: ").removeprefix(_ITSELF.get(progress.stage, ""))
+    text = clip(one_line(text), 160)
     if not progress.total:
         return f"{progress.stage}: {text}"
+    if progress.stage == "minimize":
+        return f"{progress.stage}: {text} ({progress.done} of at most {progress.total} programs tried)"
     if text == f"run {progress.done}":
         return f"{progress.stage}: {text} of at most {progress.total}"
     return f"{progress.stage}: {text} ({progress.done} of {progress.total})"
 
 
 class PlainLines(AbstractContextManager["PlainLines"]):
-    """One line for each thing that is new."""
+    """One line for each thing that is new, after the seconds since the first one."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
         self._last = ""
+        self._since = monotonic()
 
     def __call__(self, progress: Progress) -> None:
         """Print what has not just been printed."""
@@ -38,7 +45,7 @@ class PlainLines(AbstractContextManager["PlainLines"]):
         if line != self._last:
             self._last = line
             with suppress(OSError, ValueError):
-                self._console.print(Text(line), soft_wrap=True)
+                self._console.print(Text(f"{monotonic() - self._since:6.1f} s  {line}"), soft_wrap=True)
 
     def __exit__(self, *_: object) -> None:
         """Nothing to take down."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from threading import Event
@@ -18,7 +20,7 @@ from bot.settings import load, secrets
 if TYPE_CHECKING:
     from bot.adapters.folder import Folder
     from bot.models.attempt import Script
-    from bot.models.job import Job
+    from bot.models.job import Job, Proof
     from bot.models.report import Report
     from bot.ports import Ports
 
@@ -32,9 +34,10 @@ _Sandbox = Annotated[
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON, and nothing else, on standard output.")]
 _MOST_BYTES = 1_000_000
+_USUAL = 30.0
 
 
-def control(run: _Run, minutes: _Minutes = 30, sandbox: _Sandbox = "auto", as_json: _Json = False) -> None:
+def control(run: _Run, minutes: _Minutes = _USUAL, sandbox: _Sandbox = "auto", as_json: _Json = False) -> None:
     """Look for a version in which the program of a run passes, and run both in turn. The run's report then tells of it."""
     with exits.boundary(secrets=secrets):
         from bot.pipeline import later
@@ -42,7 +45,7 @@ def control(run: _Run, minutes: _Minutes = 30, sandbox: _Sandbox = "auto", as_js
         def work(report: Report, job: Job, ports: Ports) -> Report:
             return later.prove(report, job, ports, "control")
 
-        raise typer.Exit(_proved(run, minutes, sandbox, work, as_json=as_json))
+        raise typer.Exit(_proved(_Asked("control", run, minutes, sandbox), work, as_json=as_json))
 
 
 def bisect(
@@ -53,7 +56,7 @@ def bisect(
     repo: Annotated[str | None, typer.Option(help="Bisect the commits of this clone instead.", metavar="PATH|URL")] = None,
     good: Annotated[str | None, typer.Option(help="With --repo: a commit where it passes.", metavar="REF")] = None,
     bad: Annotated[str | None, typer.Option(help="With --repo: a commit where it fails.", metavar="REF")] = None,
-    minutes: _Minutes = 30,
+    minutes: _Minutes = _USUAL,
     sandbox: _Sandbox = "auto",
     as_json: _Json = False,
 ) -> None:
@@ -81,7 +84,9 @@ def bisect(
             untold = "" if found.bounded else found.ends or found.stopped or "nothing between the two could be tested"
             return report
 
-        code = _proved(run, minutes, sandbox, work, as_json=as_json)
+        said = [("--package", package), ("--repo", repo), ("--good", good), ("--bad", bad)]
+        more = tuple(word for option, value in said if value is not None for word in (option, value))
+        code = _proved(_Asked("bisect", run, minutes, sandbox, more), work, as_json=as_json, package=named or "")
         if untold:
             exits.say(one_line(f"No commit could be named: {untold}."))
         raise typer.Exit(exits.OTHER if untold else code)
@@ -101,15 +106,16 @@ def minimize(
     out: Annotated[
         Path | None, typer.Option(help="Where the result is kept; default reprise-runs/<name>-<time>.", metavar="DIR")
     ] = None,
-    minutes: _Minutes = 30,
+    minutes: _Minutes = _USUAL,
     sandbox: _Sandbox = "auto",
     as_json: _Json = False,
 ) -> None:
     """Make a failing program as small as it can be while it still fails in the very same way."""
     with exits.boundary(secrets=secrets):
-        from bot.adapters.folder import STATE
+        from bot.adapters.folder import STATE, kept_report
         from bot.pipeline import later
 
+        run = signature or script
         given: Script | None = None
         if signature is not None:
             given = _program(script)
@@ -119,10 +125,15 @@ def minimize(
                 "Name the folder of a run with --signature; reprise reproduce makes one.",
             )
 
+        if out is not None and _done(out, kept_report(run), given):
+            exits.say(f"{out} holds the result of this very job: it is gone on with.")
+            run, out, given = out, None, None
+        into = _into(given, script, out)
+
         def work(report: Report, job: Job, ports: Ports) -> Report:
             return later.prove(report, job, ports, "minimize", script=given)
 
-        raise typer.Exit(_proved(signature or script, minutes, sandbox, work, as_json=as_json, into=_into(given, script, out)))
+        raise typer.Exit(_proved(_Asked("minimize", run, minutes, sandbox), work, as_json=as_json, into=into, given=given))
 
 
 def _ends(repo: str | None, good: str | None, bad: str | None, package: str | None) -> tuple[str, str, str] | None:
@@ -175,6 +186,21 @@ def _text(path: Path) -> str:
         raise UserError(f"{path} cannot be read ({error.strerror}).", "Check the path.") from None
 
 
+def _done(out: Path, report: Report, given: Script | None) -> bool:
+    """Whether a folder holds a result of making this program smaller for this failure. Raises UserError for another result."""
+    from bot.adapters.folder import REPORT, kept_report
+    from bot.pipeline import later
+
+    if not (out / REPORT).exists():
+        return False
+    kept, ours = kept_report(out), given or later.program(report)
+    theirs = later.program(kept)
+    same = theirs is not None and ours is not None and theirs.digest == ours.digest
+    if same and (kept.signature_hash, kept.spec) == (report.signature_hash, report.spec):
+        return True
+    raise UserError(f"{out} already holds the result of something else.", "Choose another --out, or remove that folder.")
+
+
 def _into(given: Script | None, path: Path, out: Path | None) -> Path | None:
     """A folder of its own for a program that came from elsewhere; None: the folder of the run."""
     if given is None and out is None:
@@ -183,25 +209,59 @@ def _into(given: Script | None, path: Path, out: Path | None) -> Path | None:
     return out or load().runs_dir / name
 
 
-def _proved(run: Path, minutes: float, sandbox: str, work: Work, *, as_json: bool, into: Path | None = None) -> int:
+@dataclass(frozen=True)
+class _Asked:
+    """A proof of the run in a folder, its limits, and the options that are the command's own."""
+
+    proof: Proof
+    run: Path
+    minutes: float
+    sandbox: str
+    more: tuple[str, ...] = ()
+
+    def again(self, folder: Path, why: str) -> str:
+        """The command that goes on with it in a folder; with more time, where that was up."""
+        minutes = self.minutes * (1 if why.startswith("stopped") else 2)
+        limits = [] if minutes == _USUAL else ["--minutes", f"{minutes:g}"]
+        limits += ["--sandbox", self.sandbox] if self.sandbox != "auto" else []
+        return shlex.join(["reprise", self.proof, str(folder), *self.more, *limits])
+
+
+def _proved(asked: _Asked, work: Work, *, as_json: bool, into: Path | None = None, given: Script | None = None) -> int:
     """Work on a run and write its report anew, in its folder or in another one; the exit code."""
     from rich.console import Console
 
     from bot import bootstrap
     from bot.adapters.folder import kept_job, kept_report
+    from bot.pipeline import proofs
     from bot.progress import shown_on
+    from bot.render.found import Telling
     from bot.showing import chosen, show
 
-    settings, report, job = load(), kept_report(run), kept_job(run)
-    options = job.options.model_copy(update={"proof_minutes": minutes, "sandbox": sandbox})
+    settings, report, job = load(), kept_report(asked.run), kept_job(asked.run)
+    options = job.options.model_copy(update={"proof_minutes": asked.minutes, "sandbox": asked.sandbox})
     job = job.model_copy(update={"options": options})
     runs_in = chosen(options)
-    folder: Folder = exits.opened(into or run)
+    folder: Folder = exits.opened(into or asked.run)
+    copied = asked.run if into is not None and given is None else None
     cancel = Event()
     with closing(folder), exits.boundary(lambda: folder.path, lambda: settings.secrets), exits.stoppable(cancel):
         with shown_on(Console(stderr=True)) as listener:
-            found = bootstrap.prove(
-                report, job, settings, folder, work, listener=listener, cancel=cancel, sandbox=runs_in, anew=into is not None
-            )
-        show(found, settings, folder, as_json=as_json)
-        return exits.code(found)
+            try:
+                found = bootstrap.prove(
+                    report, job, settings, folder, work,
+                    listener=listener, cancel=cancel, sandbox=runs_in, given=given, run=copied,
+                )  # fmt: skip
+            except UserError:
+                folder.discard()
+                raise
+        why = found.cut_short.get(asked.proof, "")
+        told = Telling(
+            proof=asked.proof,
+            run=str(folder.path),
+            again=asked.again(folder.path, why),
+            notes=tuple(note for note in found.notes if proofs.about(note, asked.proof)),
+            before=report if given is None else None,
+        )
+        show(found, settings, folder, as_json=as_json, told=told)
+        return exits.OTHER if why else exits.code(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from rich.console import Console
 
@@ -10,6 +11,7 @@ from bot import exits
 from bot.adapters.folder import Folder
 from bot.models.job import Options
 from bot.models.report import Report
+from bot.render.found import Telling, found
 from bot.render.report_json import report_text
 from bot.render.terminal import terminal
 from bot.settings import Settings
@@ -34,20 +36,15 @@ def chosen(options: Options, *, bundled: bool = False) -> Sandbox:
     return found
 
 
-def show(report: Report, settings: Settings, folder: Folder, *, as_json: bool) -> None:
-    """The report on standard output, for people or as JSON."""
+def show(report: Report, settings: Settings, folder: Folder, *, as_json: bool, told: Telling | None = None) -> None:
+    """The report on standard output, for people or as JSON. With `told` people are shown that proof alone."""
     if as_json:
         sys.stdout.write(report_text(report, secrets=settings.secrets))
     else:
         console = Console()
         colour = console.is_terminal and not console.no_color and console.color_system is not None
-        shown = terminal(
-            report,
-            run=str(folder.path),
-            width=console.width,
-            colour=colour,
-            secrets=settings.secrets,
-            encoding=sys.stdout.encoding or "utf-8",
+        view = partial(terminal, report, run=str(folder.path)) if told is None else partial(found, report, told)
+        sys.stdout.write(
+            view(width=console.width, colour=colour, secrets=settings.secrets, encoding=sys.stdout.encoding or "utf-8")
         )
-        sys.stdout.write(shown)
     sys.stdout.flush()

@@ -19,10 +19,13 @@ from sandbox.port import RunResult
 MARK = ".reprise"
 EXCHANGES = "exchanges.jsonl"
 JOB = "job.json"
+GIVEN = "given.json"
 STATE = "run.json"
 REPORT = "report.json"
 ATTEMPTS = "attempts.jsonl"
-_OURS = (REPORT, "report.md", "environment.lock", ATTEMPTS, "logs", "scripts", EXCHANGES, STATE, JOB)
+_OURS = (REPORT, "report.md", "environment.lock", ATTEMPTS, "logs", "scripts", EXCHANGES, STATE, JOB, GIVEN)
+_RUNS = ("logs", "scripts", ATTEMPTS)
+_NOTHING = {MARK, JOB, GIVEN, "logs"}
 
 
 class Folder:
@@ -32,15 +35,31 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._made = tuple(each for each in (path, *path.parents) if not each.exists())
         self._mark = _claim(path)
         self._kept: dict[int, Attempt] = {}
 
-    def begin(self, job: Job) -> None:
-        """Keep what was asked for, so that the run can be repeated from its folder, or gone on with."""
-        if (self.path / REPORT).exists() or not _same(self.path / JOB, job):
+    def begin(self, job: Job, given: Script | None = None) -> None:
+        """Keep what was asked for, so that the run can be repeated from its folder, or gone on with; `given` is a program that
+        takes the place of the report's.
+        """
+        if (self.path / REPORT).exists() or not (_same(self.path / JOB, job) and _given(self.path) == given):
             self._clear()
         self.go_on()
         write(self.path / JOB, job.model_dump_json(indent=2) + "\n")
+        if given is not None:
+            write(self.path / GIVEN, given.model_dump_json() + "\n")
+
+    def take_over(self, run: Path) -> None:
+        """Begin with the attempts of another run, unless there are some."""
+        if self._kept:
+            return
+        for name in _RUNS:
+            if (run / name).is_dir():
+                shutil.copytree(run / name, self.path / name, dirs_exist_ok=True)
+            elif (run / name).is_file():
+                shutil.copyfile(run / name, self.path / name)
+        self.go_on()
 
     def go_on(self) -> None:
         """Take up the attempts that are there."""
@@ -103,8 +122,20 @@ class Folder:
     def close(self) -> None:
         """Let others use the folder; one in which nothing happened goes."""
         self._mark.close()
-        if {path.name for path in self.path.iterdir()} <= {MARK, JOB, "logs"} and not any(self.path.glob("logs/*")):
-            shutil.rmtree(self.path)
+        if self.path.is_dir() and {each.name for each in self.path.iterdir()} <= _NOTHING and not any(self.path.glob("logs/*")):
+            self._remove()
+
+    def discard(self) -> None:
+        """Leave nothing behind of what was refused, where the folder was made for it."""
+        if self.path in self._made:
+            self._remove()
+
+    def _remove(self) -> None:
+        """Take the folder away, and those above that were made for it and hold nothing else."""
+        shutil.rmtree(self.path)
+        for each in self._made:
+            if each != self.path and not any(each.iterdir()):
+                each.rmdir()
 
     def _clear(self) -> None:
         scripts = [name for name in self._mark.read().splitlines() if inside(name)]
@@ -150,10 +181,22 @@ def kept_report(path: Path) -> Report:
 
 
 def _same(kept: Path, job: Job) -> bool:
+    """Whether a job is the one that was kept; how long its proofs may take makes it no other."""
     try:
-        return Job.model_validate_json(kept.read_bytes()) == job
+        return _timeless(Job.model_validate_json(kept.read_bytes())) == _timeless(job)
     except (OSError, ValueError):
         return False
+
+
+def _timeless(job: Job) -> Job:
+    return job.model_copy(update={"options": job.options.model_copy(update={"proof_minutes": 0.0})})
+
+
+def _given(path: Path) -> Script | None:
+    try:
+        return Script.model_validate_json((path / GIVEN).read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def _whole_lines(path: Path) -> list[bytes]:

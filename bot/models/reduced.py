@@ -28,8 +28,9 @@ class Reduced(Record):
     """What became of a program. `tests` counts the programs tried, `runs` the processes started for them and to confirm.
 
     `before` is the program as it was given and `script` the last confirmed one, the same when `ended` is "unseen". `seconds` is
-    wall time, `lines_before` and `lines_after` count those that are not blank. `confirmed` is whether the result had its last,
-    sequential test; without it, it was seen to fail in the runs that the way to it took.
+    wall time; all three are sums over the tries at this program, but for those that were killed: where one was gone on with,
+    `resumed` is the lines it had come to. `lines_before` and `lines_after` count those that are not blank. `confirmed` is
+    whether the result had its last, sequential test; without it, it was seen to fail in the runs that the way to it took.
     """
 
     before: Script
@@ -43,3 +44,4 @@ class Reduced(Record):
     mode: Mode = "fork"
     ended: Ended = "complete"
     confirmed: bool = True
+    resumed: int = 0

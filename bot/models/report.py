@@ -38,8 +38,8 @@ class Report(Record):
     """Everything one job found. `reconstruction` is a model's part in it, `cost` what that used, `models` who answered.
     `reduced` is how the script came to be as small as it is, `control_spec` how the control's environment is had. `bisection`
     found a boundary or is the newest, `other_bisections` are of other packages; `clone` is where commits were bisected.
-    `proof_notes` are those of the `notes` that tell how a proof went. `seconds` has "total" and one entry a stage; `sandbox`
-    names what the runs were done in.
+    `proof_notes` are those of the `notes` that tell how a proof went, `cut_short` which proofs were stopped or ran out of time,
+    and which of the two. `seconds` has "total" and one entry a stage; `sandbox` names what the runs were done in.
     """
 
     issue: Issue
@@ -68,3 +68,4 @@ class Report(Record):
     clone: RepoSource | None = None
     reduced: Reduced | None = None
     control_spec: EnvironmentSpec | None = None
+    cut_short: dict[Proof, str] = {}

@@ -19,20 +19,23 @@ from bot.models.signature import ObservationSignature
 from bot.models.verdict import Control, Effect
 from bot.pipeline import claimed, twins
 from bot.pipeline.at_hand import AtHand, Candidate
-from bot.pipeline.desk import Desk
+from bot.pipeline.desk import OUT_OF_TIME, Desk
 from bot.pipeline.signature import members_of
 from bot.pipeline.twins import Refused, Twin
 from bot.rules import exact
 
 
 class Controlled(Record):
-    """A control and where it ran. `attempts` are the numbers of its runs; `claims` what the report says that they bear on."""
+    """A control and where it ran. `attempts` are the numbers of its runs; `claims` what the report says that they bear on;
+    `ended` is why the search for it was cut short, "" when it was not.
+    """
 
     control: Control = Control()
     spec: EnvironmentSpec | None = None
     attempts: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     claims: tuple[Claim, ...] = ()
+    ended: str = ""
 
 
 @dataclass(slots=True)
@@ -76,7 +79,8 @@ def control(
     except (Stopped, TransientError) as error:
         why = f"{desk.why_stopped} while a control was run" if isinstance(error, Stopped) else f"no control: {error}"
         work.notes.append(why)
-        return Controlled(notes=tuple(work.notes), claims=tuple(work.claims), attempts=tuple(work.numbers))
+        ended = desk.why_stopped if isinstance(error, Stopped) else ""
+        return Controlled(notes=tuple(work.notes), claims=tuple(work.claims), attempts=tuple(work.numbers), ended=ended)
     finally:
         desk.spec, desk.environment, desk.script = shown
 
@@ -92,6 +96,7 @@ class _Work:
         self._at_hand = AtHand(desk, spec, built, bug, self.notes)
         self.claims: list[Claim] = []
         self.numbers: list[int] = []
+        self.ended = ""
 
     def first(self, bisected: Bisection | None, fix: str, surrogates: tuple[Candidate, ...], *, versions: bool) -> Controlled:
         failing = _Side(self.script, self.built, "as reported", _confirmed(self.desk, self.script, self.built))
@@ -100,11 +105,13 @@ class _Work:
         for candidate in chain(at_hand, surrogates):
             if self.desk.ports.clock() > self.until:
                 self.notes.append("the time for a control was up")
+                self.ended = OUT_OF_TIME
                 break
             found = self._tried(candidate, failing, wanted)
             if found is not None:
                 return found
-        return Controlled(notes=tuple(self.notes), claims=tuple(self.claims), attempts=tuple(self.numbers))
+        notes, claims, numbers = tuple(self.notes), tuple(self.claims), tuple(self.numbers)
+        return Controlled(notes=notes, claims=claims, attempts=numbers, ended=self.ended)
 
     def _tried(self, candidate: Candidate, failing: _Side, wanted: int) -> Controlled | None:
         """The candidate's control, None when it is none; notes and claims say why."""
@@ -140,6 +147,7 @@ class _Work:
             attempts=tuple(self.numbers),
             notes=tuple(self.notes),
             claims=tuple(self.claims),
+            ended=self.ended,
         )
 
     def _alternate(self, failing: _Side, passing: _Side, wanted: int) -> str:
@@ -148,6 +156,7 @@ class _Work:
         for done, seed in enumerate(range(first, first + wanted)):
             if done and self.desk.ports.clock() > self.until:
                 self.notes.append(f"the time for a control was up after {done} of {wanted} pairs")
+                self.ended = OUT_OF_TIME
                 break
             self.desk.say("control", passing.change, done + 1, wanted)
             if seed not in failing.seen:

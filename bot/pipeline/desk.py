@@ -20,9 +20,11 @@ from bot.models.report import Claim
 from bot.models.signature import AnySignature
 from bot.pipeline import judge, launch, observe
 from bot.ports import Ports, Progress, Stage
+from bot.rules.reduce.edits import size
 from sandbox.port import RunResult, RunSpec
 
 _LOOK_S = 0.1
+STOPPED, OUT_OF_TIME = "stopped on request", "the time for it was up"
 
 
 @dataclass(slots=True)
@@ -49,6 +51,8 @@ class Desk:
     reduced: Reduced | None = None
     control_spec: EnvironmentSpec | None = None
     contrasts: tuple[Script, ...] = ()
+    cut_short: dict[Proof, str] = field(default_factory=dict)
+    gone_on: Script | None = None
     proving: Stage | None = None
     out_of_time: bool = False
     spent: str = ""
@@ -98,7 +102,7 @@ class Desk:
     def stop_if_asked(self) -> None:
         """Raise Stopped once the cancel flag is set."""
         if self.ports.cancel.is_set():
-            raise Stopped("stopped on request")
+            raise Stopped(STOPPED)
 
     @contextmanager
     def limited(self, seconds: float) -> Iterator[None]:
@@ -129,9 +133,12 @@ class Desk:
     @property
     def why_stopped(self) -> str:
         """After Stopped, or while `limited` holds: who stopped it."""
-        if self.out_of_time:
-            return "the time for it was up"
-        return "stopped on request"
+        return OUT_OF_TIME if self.out_of_time else STOPPED
+
+    def ended(self, proof: Proof, why: str) -> None:
+        """Keep why a proof ended, where that was a stop or the time: there may be more to find. Other reasons are ends."""
+        if why in {STOPPED, OUT_OF_TIME}:
+            self.cut_short[proof] = why
 
     def build(self, spec: EnvironmentSpec) -> Environment:
         """The environment of a spec, built once."""
@@ -172,8 +179,8 @@ class Desk:
         return judgement
 
     def left(self, purpose: str, fits: Callable[[Attempt, Script], bool]) -> Script | None:
-        """The last program that an earlier, killed process saw fail as reported in a run of this purpose, of those that fit;
-        only what lies ahead of the attempts so far counts.
+        """The last program that an earlier, killed process saw fail as reported in a run of this purpose, of those that fit:
+        only what lies ahead of the attempts so far counts. Failing that, the result of an earlier try that ended by itself.
         """
         recorder, found, number = self.ports.recorder, None, len(self.attempts) + 1
         while (kept := recorder.recall(number)) is not None:
@@ -181,6 +188,12 @@ class Desk:
                 script = recorder.program(number)
                 found = script if script is not None and fits(kept, script) else found
             number += 1
+        self.gone_on = found
+        earlier = self.reduced
+        if found is None and earlier is not None and earlier.before == self.script != earlier.script:
+            found = earlier.script
+        if found is not None:
+            self.say(self.proving or "minimize", f"going on from {size(found.files)[0]} lines, confirmed earlier")
         return found
 
     def execute(self, spec: RunSpec) -> RunResult:
@@ -188,7 +201,7 @@ class Desk:
         self.stop_if_asked()
         result = self.ports.sandbox.run(spec, cancel=self.ports.cancel)
         if result.cancelled:
-            raise Stopped("stopped on request")
+            raise Stopped(STOPPED)
         return result
 
 

@@ -14,7 +14,7 @@ from bot.models.bisect import Outcome, Probe
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.pipeline import twins
 from bot.pipeline.ahead import Ahead
-from bot.pipeline.desk import Desk
+from bot.pipeline.desk import OUT_OF_TIME, Desk
 from bot.pipeline.twins import Refused
 from bot.rules import odds, releases
 from bot.rules.bisecting import Edge, Seen, bracket, following
@@ -315,4 +315,4 @@ class Hunt:
     def _time(self) -> None:
         self.desk.stop_if_asked()
         if self.desk.ports.clock() > self._until:
-            raise _Pointless("the time for it was up")
+            raise _Pointless(OUT_OF_TIME)

@@ -10,7 +10,7 @@ from bot.models.bisect import Bisection
 from bot.models.environment import RepoSource
 from bot.models.job import PROOFS, Job, Proof
 from bot.models.report import Report
-from bot.models.verdict import Reproduced
+from bot.models.verdict import Control, Reproduced
 from bot.pipeline import conclude, proofs, reporting
 from bot.pipeline.confirming import Found, confirm
 from bot.pipeline.desk import Desk
@@ -46,15 +46,21 @@ def bisect(report: Report, job: Job, ports: Ports, source: RepoSource, good: str
     return _again(report, job, ports, work, "bisect"), found[0]
 
 
+def program(report: Report) -> Script | None:
+    """The program of a run as it was confirmed; the smaller one is what is shown."""
+    return report.reduced.before if report.reduced is not None else report.script
+
+
 def _again(report: Report, job: Job, ports: Ports, work: _Work, proof: Proof, script: Script | None = None) -> Report:
     """Put everything back on the desk, have it worked on, and tell it as the report was told."""
     verdict, started = report.verdict, ports.clock()
     if not isinstance(verdict, Reproduced) or report.script is None or report.spec is None:
         what = f"Nothing was reproduced in this run: it ended with {verdict.kind}."
         raise UserError(what, "Give the folder of a run that ended with reproduced.")
-    desk = _desk(report, job, ports, proof)
-    # The program as it was confirmed; the smaller one is what is shown.
-    ours = script or (report.reduced.before if report.reduced is not None else report.script)
+    if script is not None:
+        report, verdict = _with_another(report), verdict.model_copy(update={"control": Control()})
+    desk, ours = _desk(report, job, ports, proof), script or program(report)
+    assert ours is not None
     verdict = _confirmed(desk, report, verdict, ours)
     verdict = work(desk, verdict)
     if script is None and proof != "minimize":
@@ -64,6 +70,13 @@ def _again(report: Report, job: Job, ports: Ports, work: _Work, proof: Proof, sc
     spent = report.seconds | {name: round(report.seconds.get(name, 0.0) + took, 3) for name, took in now.seconds.items()}
     spent["total"] = round(report.seconds.get("total", 0.0) + ports.clock() - started, 3)
     return now.model_copy(update={**kept, "seconds": spent})
+
+
+def _with_another(report: Report) -> Report:
+    """What of a report holds for another program too: what counts as the failure, where it fails, and where it may pass."""
+    mine = {"attempts", "notes", "claims", "seconds", "reconstruction", "cost", "models", "prompts", "reduced"}
+    mine |= {"proof_notes", "cut_short", "bisection", "other_bisections", "clone"}
+    return report.model_copy(update={name: Report.model_fields[name].get_default() for name in mine})
 
 
 def _desk(report: Report, job: Job, ports: Ports, proof: Proof) -> Desk:
@@ -76,6 +89,7 @@ def _desk(report: Report, job: Job, ports: Ports, proof: Proof) -> Desk:
     desk.claims = list(report.claims)
     desk.bisection, desk.other_bisections, desk.clone = report.bisection, report.other_bisections, report.clone
     desk.reduced, desk.control_spec = report.reduced, report.control_spec
+    desk.cut_short = {each: why for each, why in report.cut_short.items() if each != proof}
     return desk
 
 

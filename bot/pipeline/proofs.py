@@ -13,15 +13,16 @@ from bot.models.attempt import Match, Script
 from bot.models.bisect import Bisection
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from bot.models.job import PROOFS, Proof
-from bot.models.reduced import Ended
+from bot.models.reduced import Ended, Reduced
 from bot.models.verdict import ControlType, Reproduced
 from bot.pipeline import claimed, environment, patching
 from bot.pipeline.asking import Asking
 from bot.pipeline.at_hand import Candidate
 from bot.pipeline.bisection import bisect_commits, bisect_releases
 from bot.pipeline.control import Controlled, control
-from bot.pipeline.desk import Desk
+from bot.pipeline.desk import OUT_OF_TIME, STOPPED, Desk
 from bot.pipeline.minimise import confirmed_reference, minimise
+from bot.rules.reduce.edits import size
 from sandbox.port import SandboxError
 
 _SHARE: dict[Proof, float] = {"control": 0.3, "bisect": 0.6, "minimize": 1.0}
@@ -83,7 +84,8 @@ class _Work:
         for proof, step, share in self._steps(wanted):
             if self.desk.ports.cancel.is_set():
                 with self.desk.noting(proof):
-                    self.desk.notes.append(f"stopped on request before it could {_DOES[proof]}")
+                    self.desk.notes.append(f"{STOPPED} before it could {_DOES[proof]}")
+                self.desk.ended(proof, STOPPED)
                 return
             self._try(proof, step, share)
 
@@ -104,6 +106,7 @@ class _Work:
             seconds = share * (self.until - self.desk.ports.clock())
             if seconds <= 0:
                 self.desk.notes.append(f"there was no time left to {_DOES[proof]}")
+                self.desk.ended(proof, OUT_OF_TIME)
                 return
             with self._bounded(proof, seconds):
                 step(seconds * _KINDLY)
@@ -117,6 +120,7 @@ class _Work:
                 yield
         except Stopped:
             desk.notes.append(f"{desk.why_stopped} before it could {_DOES[proof]}")
+            desk.ended(proof, desk.why_stopped)
         except (RepriseError, SandboxError) as error:
             desk.notes.append(f"it could not {_DOES[proof]}: {error}")
         finally:
@@ -158,7 +162,7 @@ class _Work:
         assert desk.bug is not None
         with desk.stage("bisect", f"bisect: {package}"):
             found = bisect_releases(desk, self.script, self.spec, self.built, package, desk.bug, seconds=seconds)
-        desk.keep(found)
+        self._keep(found)
         desk.claims.extend(claimed.claims(desk.bug, found, desk.claims))
         left = seconds - (desk.ports.clock() - began)
         if self.verdict.control.type in _WEAK and left > 0 and found.bounded:
@@ -170,11 +174,18 @@ class _Work:
         desk, seconds = self.desk, self.until - self.desk.ports.clock()
         with desk.limited(seconds), desk.stage("bisect", f"bisect: {good} to {bad}"):
             found = bisect_commits(desk, self.script, self.spec, self.built, source, good, bad, seconds=seconds * _KINDLY)
-        desk.keep(found)
+        self._keep(found)
         desk.clone = source
         if self.verdict.control.type in _WEAK and found.bounded and not desk.ports.cancel.is_set():
             self._try("control", lambda left: self._compare(found, left))
         return found
+
+    def _keep(self, found: Bisection) -> None:
+        """Take up a bisection; one that was cut short takes no whole one away."""
+        desk = self.desk
+        desk.ended("bisect", found.stopped)
+        if "bisect" not in desk.cut_short or not any(_whole(each, found) for each in (desk.bisection, *desk.other_bisections)):
+            desk.keep(found)
 
     def _compare(self, found: Bisection, seconds: float) -> None:
         """A control with what a bisection found to pass."""
@@ -194,6 +205,8 @@ class _Work:
         self.desk.notes.extend(note for note in found.notes if note not in self.desk.notes)
         told = {claim.text for claim in self.desk.claims}
         self.desk.claims.extend(claim for claim in found.claims if claim.text not in told)
+        self.desk.cut_short.pop("control", None)
+        self.desk.ended("control", found.ended)
         if found.control.type != "none":
             self.verdict = self.verdict.model_copy(update={"control": found.control})
             self.twin = self.desk.control_spec = None if found.control.type == "surrogate-patch" else found.spec
@@ -204,18 +217,28 @@ class _Work:
         if held is None:
             return
         reference, seeds = held
-        passes = self._passes if self.twin is not None else None
-        with desk.stage("minimize", "minimising"):
+        earlier = desk.reduced
+        with desk.stage("minimize", "making the program smaller"):
+            passes = self._passes if self._held_against() else None
             found = minimise(
                 desk, self.script, self.built, reference,
                 seeds=seeds, control=passes, max_tests=_MOST_TESTS, seconds=seconds,
             )  # fmt: skip
-        desk.reduced = found
+        desk.ended("minimize", _CUT.get(found.ended, ""))
+        if desk.gone_on is not None:
+            found = found.model_copy(update={"resumed": size(desk.gone_on.files)[0]})
+        desk.reduced = found = _since(earlier, found)
         if found.ended in _SAID:
             desk.notes.append(_SAID[found.ended])
         if not found.confirmed:
             desk.notes.append(_UNSURE)
         self.script = found.script
+
+    def _held_against(self) -> bool:
+        """Whether there is a control for smaller programs. One that was not found with this very program is tried first."""
+        if self.twin is None or (self.verdict.control.type == "none" and not self._passes(self.script)):
+            self.twin = self.desk.control_spec = None
+        return self.twin is not None
 
     def _passes(self, script: Script) -> bool:
         """Whether a smaller program still runs through where the control does."""
@@ -236,3 +259,28 @@ _SAID: dict[Ended, str] = {
     "tests": "the program may not be as small as it could be: the number of tries was used up",
     "stopped": "the program may not be as small as it could be: that was stopped",
 }
+_CUT: dict[Ended, str] = {"time": OUT_OF_TIME, "stopped": STOPPED}
+
+
+def _whole(earlier: Bisection | None, found: Bisection) -> bool:
+    """Whether there is a bisection over the same that came to its end."""
+    return earlier is not None and not earlier.stopped and (earlier.package, earlier.over) == (found.package, found.over)
+
+
+def _since(earlier: Reduced | None, found: Reduced) -> Reduced:
+    """Both tries at one program together; one that was cut short takes nothing back."""
+    if earlier is None or earlier.before != found.before:
+        return found
+    tests, seconds = earlier.tests, earlier.seconds
+    steps = (each.model_copy(update={"tests": each.tests + tests, "seconds": each.seconds + seconds}) for each in found.history)
+    kept = ("script", "lines_after", "confirmed") if found.ended in _CUT and earlier.lines_after < found.lines_after else ()
+    return found.model_copy(
+        update={
+            "tests": tests + found.tests,
+            "runs": earlier.runs + found.runs,
+            "seconds": seconds + found.seconds,
+            "history": (*earlier.history, *steps),
+            "resumed": found.resumed or earlier.resumed,
+            **{name: getattr(earlier, name) for name in kept},
+        }
+    )

@@ -51,6 +51,7 @@ def report(desk: Desk, verdict: AnyVerdict, asking: Asking | None = None) -> Rep
         clone=desk.clone,
         reduced=desk.reduced,
         control_spec=desk.control_spec,
+        cut_short=dict(desk.cut_short),
     )
 
 

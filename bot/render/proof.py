@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import PurePosixPath
 
+from bot.models.attempt import Script
 from bot.models.bisect import Bisection, Commit, Outcome, Point, Probe
 from bot.models.environment import EnvironmentSpec
-from bot.models.reduced import Reduced
+from bot.models.reduced import Ended, Reduced
 from bot.models.report import Report
 from bot.models.verdict import Control, Reproduced
 from bot.render.sanitize import clip, one_line
+from bot.rules.reduce.edits import size
 
 OUTCOMES: dict[Outcome, str] = {
     "fails": "fails",
@@ -19,6 +22,15 @@ OUTCOMES: dict[Outcome, str] = {
     "undecided": "undecided",
 }
 """How a probe went, in words."""
+
+ENDED: dict[Ended, str] = {
+    "complete": "nothing more could go",
+    "tests": "the number of tries was used up",
+    "time": "the time for it was up",
+    "stopped": "it was stopped",
+    "unseen": "the failure did not show again when it was begun",
+}
+"""Why a program became no smaller, in words."""
 
 _SHORT = 12
 _SUBJECT = 72
@@ -96,6 +108,26 @@ def reduced_line(reduced: Reduced | None) -> str:
     return f"{reduced.lines_before} \u2192 {reduced.lines_after} lines"
 
 
+def size_line(reduced: Reduced) -> str:
+    """How much smaller it has become, or that it has not."""
+    one = "1 line" if reduced.lines_before == 1 else f"{reduced.lines_before} lines"
+    none = f"{one}, of which none went" if reduced.ended != "complete" else f"{one}, none of which could go"
+    return reduced_line(reduced) or none
+
+
+def tried_line(reduced: Reduced) -> str:
+    """What it took and why it ended: "41 programs tried in 9 s, nothing more could go"."""
+    seconds = reduced.seconds if math.isfinite(reduced.seconds) else 0.0
+    tried = f"{reduced.tests} {'program' if reduced.tests == 1 else 'programs'} tried in {seconds:.0f} s"
+    since = f" since it was gone on with at {reduced.resumed} lines" if reduced.resumed else ""
+    return f"{tried}{since}, {ENDED[reduced.ended]}"
+
+
+def lines(script: Script) -> int:
+    """How long a program is: the lines of all its files that have something on them."""
+    return size(script.files)[0]
+
+
 def smaller(reduced: Reduced | None) -> Reduced | None:
     """What became of the program, where it did become smaller."""
     return reduced if reduced_line(reduced) else None
@@ -171,8 +203,16 @@ def commit_lines(commits: tuple[Commit, ...], most: int) -> tuple[str, ...]:
 
 def skipped(found: Bisection, most: int) -> tuple[str, ...]:
     """What could not be tested and why, at most so many of them."""
-    notes = [f"{short(each.at)} could not be tested: {each.why}" for each in found.skipped[:most]]
-    return (*notes, *([f"{len(found.skipped) - most} more could not be tested"] if len(found.skipped) > most else []))
+    begun = {probe.at: probe for probe in found.probes if probe.outcome == "undecided"}
+    lost = [each for each in found.skipped if each.at not in begun]
+    notes = [_left_open(probe) for probe in begun.values()][:most]
+    notes += [f"{short(each.at)} could not be tested: {each.why}" for each in lost[:most]]
+    return (*notes, *([f"{len(lost) - most} more could not be tested"] if len(lost) > most else []))
+
+
+def _left_open(probe: Probe) -> str:
+    """A place that was begun and not settled, by a stop or because its runs told nothing in the end."""
+    return f"{short(probe.at)} is undecided: {probe.failures} of {probe.runs} runs failed as reported until then"
 
 
 def left_out(found: Bisection, most: int) -> tuple[tuple[str, ...], int]:

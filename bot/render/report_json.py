@@ -16,6 +16,7 @@ from bot.models.reduced import Ended
 from bot.models.report import Claim, Comparison, Report
 from bot.models.signature import signature_hash
 from bot.models.verdict import Control, Determinism
+from bot.render import proof
 from bot.render.sanitize import redact
 
 SCHEMA_ID = "urn:reprise:report:1"
@@ -95,7 +96,7 @@ class ScriptOut(_Out):
     """The program that was run; `path` is below the run folder."""
 
     path: str
-    lines: int
+    lines: int = Field(description="Lines of all files that have something on them.")
     sha256: str
     origin: str
     author: Literal["reporter", "model"] = Field("reporter", description="Who wrote it; what counts is what its runs show.")
@@ -131,10 +132,11 @@ class MinimizedOut(_Out):
 
     lines_before: int
     lines_after: int
-    tests: int = Field(description="Programs that were tried.")
+    tests: int = Field(description="Programs that were tried; since it was gone on with, where `resumed` is not 0.")
     seconds: float
     ended: Ended = Field(description='"complete" when nothing more could go; else what ended it.')
     original_sha256: str
+    resumed: int = Field(0, description="Lines that a killed process had come to, where its work was gone on with.")
 
 
 class VersionsOut(_Out):
@@ -260,7 +262,7 @@ def _script(report: Report) -> ScriptOut | None:
         return None
     return ScriptOut(
         path=script.entry,
-        lines=len(script.source.splitlines()),
+        lines=proof.lines(script),
         sha256=script.digest,
         origin=script.origin,
         author=script.author,

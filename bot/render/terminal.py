@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from io import StringIO
 
 from rich.console import Console, RenderableType
@@ -38,8 +38,13 @@ def terminal(
     """The view as text of the given width. Nothing of the report is read as markup. Where `encoding` has no characters for our
     marks, ASCII stands for them.
     """
-    ascii_only = not _says(encoding, _SIGNS + "".join(MARKS.values()))
     report = scrubbed(report, tuple(secrets))
+    return drawn(lambda wide, ascii_only: _parts(report, run, wide, ascii_only=ascii_only), width, encoding, colour=colour)
+
+
+def drawn(parts: Callable[[int, bool], list[RenderableType]], width: int, encoding: str, *, colour: bool) -> str:
+    """Parts as text; they are asked for with their width and whether they may hold ASCII alone."""
+    ascii_only = not _says(encoding, _SIGNS + "".join(MARKS.values()))
     out = StringIO()
     console = Console(
         file=out,
@@ -52,7 +57,7 @@ def terminal(
         emoji=False,
         legacy_windows=False,
     )
-    for part in _parts(report, run, min(console.width, 100), ascii_only=ascii_only):
+    for part in parts(min(console.width, 100), ascii_only):
         # A command or an address that is broken over lines cannot be copied.
         console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap is True)
     text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
@@ -81,7 +86,7 @@ def _parts(report: Report, run: str, width: int, *, ascii_only: bool) -> list[Re
     parts += _proposals(report)
     if run:
         parts += [Text(), Text.assemble("Everything is in ", (run, "bold"))]
-    parts += [Text(), Text.assemble(("Next: ", "bold"), words.next_step(report)), Text(_footer(report), style="dim")]
+    parts += [Text(), Text.assemble(("Next: ", "bold"), words.next_step(report, run)), Text(_footer(report), style="dim")]
     return parts
 
 
@@ -89,18 +94,26 @@ def _proof(report: Report, width: int, *, ascii_only: bool) -> list[RenderableTy
     """Where the failure came from and went, in words, then as a row of marks, then what a reader has to know of both."""
     found, verdict = report.bisection, report.verdict
     notes = proof.control_notes(verdict.control, None) if isinstance(verdict, Reproduced) else ()
-    parts: list[RenderableType] = []
-    if found is not None and (line := proof.where_line(found)):
-        parts.append(Text(one_line(line) + "."))
-        parts += _strip(found, width - 2, ascii_only=ascii_only)
-        parts += [Text(f"What changed: {found.changelog}", no_wrap=True)] if links.elsewhere(found.changelog) else []
+    line = proof.where_line(found)
+    parts = where(found, line, width, ascii_only=ascii_only) if found is not None and line else []
     parts += [Text(one_line(line) + ".") for line in proof.others(report)]
     notes += (*proof.sureness(found), *proof.skipped(found, _SKIPPED)) if found is not None else ()
     notes += report.notes[:_NOTES] if isinstance(verdict, Reproduced) else ()
-    parts += [Padding(Text("- " + clip(one_line(note), _CELL)), (0, 0, 0, 2)) for note in notes]
+    parts += listed(notes)
     patch = verdict.control.patch if isinstance(verdict, Reproduced) else ""
     parts += [Padding(Text(patch), (1, 0, 0, 4))] if patch else []
     return [Text(), *parts] if parts else []
+
+
+def where(found: Bisection, line: str, width: int, *, ascii_only: bool) -> list[RenderableType]:
+    """Where it came in and went: in words, as a row of marks, and what changed there."""
+    link = [Text(f"What changed: {found.changelog}", no_wrap=True)] if links.elsewhere(found.changelog) else []
+    return [Text(one_line(line) + "."), *_strip(found, width - 2, ascii_only=ascii_only), *link]
+
+
+def listed(notes: Iterable[str]) -> list[RenderableType]:
+    """Notes, one under the other."""
+    return [Padding(Text("- " + clip(one_line(note), _CELL)), (0, 0, 0, 2)) for note in notes]
 
 
 def _strip(found: Bisection, width: int, *, ascii_only: bool) -> list[RenderableType]:
@@ -130,7 +143,7 @@ def _items(report: Report) -> list[RenderableType]:
         case DifferentFailure() if not report.comparison:
             pairs = (("reported", verdict.reported), ("seen", verdict.seen))
             lines = tuple(f"{label}: {text}" for label, text in pairs if text)
-    return [Padding(Text("- " + clip(one_line(line), _CELL)), (0, 0, 0, 2)) for line in lines[:12]]
+    return listed(lines[:12])
 
 
 def _claim(report: Report) -> list[RenderableType]:
@@ -145,7 +158,7 @@ def _proposals(report: Report) -> list[RenderableType]:
     for title in ("Inferred, not said by the report", "Hypothesis", "Programs proposed", "Given up"):
         if title in told:
             parts += [Text(), Text(title)]
-            parts += [Padding(Text("- " + clip(one_line(line), _CELL)), (0, 0, 0, 2)) for line in told[title]]
+            parts += listed(told[title])
     return parts
 
 
@@ -164,7 +177,7 @@ def _program(report: Report) -> list[RenderableType]:
     script = report.script
     if script is None:
         return []
-    count = proof.reduced_line(report.reduced) or words.count(len(script.source.splitlines()), "line")
+    count = proof.reduced_line(report.reduced) or words.count(proof.lines(script), "line")
     parts: list[RenderableType] = [Text(), Text.assemble((script.entry, "bold"), f" ({count}), run anywhere with")]
     if not report.command:
         parts = [Text(), Text.assemble((script.entry, "bold"), f" ({count})")]

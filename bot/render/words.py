@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+
 from bot.models.environment import Rung
+from bot.models.job import PROOFS
 from bot.models.report import Report
 from bot.models.signature import (
     AlternativesSignature,
@@ -111,18 +114,23 @@ def reason(report: Report) -> str:
     return text[:1].upper() + text[1:] + ("" if not text or text[-1] in ".!?:" else ".")
 
 
-def next_step(report: Report) -> str:
-    """What the reader would do now."""
-    kind = report.verdict.kind
+def next_step(report: Report, run: str = "") -> str:
+    """What the reader would do now; `run` is the folder of the run."""
+    kind, named = report.verdict.kind, shlex.quote(run) if run else "RUN"
     if isinstance(report.verdict, NeedsInfo):
         return "Add what is missing to the report and run it again."
+    if report.cut_short:
+        return "; ".join(
+            f"reprise {each} {named} goes on with what was cut short" for each in PROOFS if each in report.cut_short
+        )
     control = report.verdict.control if isinstance(report.verdict, Reproduced) else Control()
     if sets_apart(control) and not control.patch:
         return "Turn the script into a regression test."
     if isinstance(report.verdict, Reproduced) and report.verdict.control.type == "none" and proof.passing(report):
         return "Run reprise control RUN, with more time: what passed in the bisection becomes the control."
     return {
-        "reproduced": "Find a version that works, by hand or with more time for reprise control RUN: it becomes the control.",
+        "reproduced": "Find a version that works, which becomes the control: by hand, or with more time for "
+        f"reprise control {named}.",
         "not_reproduced": "Compare the versions above with the reporter's; --with 'package==version' and --python try another.",
         "different_failure": "Read the two failures side by side: another bug, or an environment unlike the reporter's.",
         "inconclusive": "Run it longer with --max-runs, or with another --seed.",
@@ -173,12 +181,12 @@ def _member_rows(signature: Member) -> tuple[tuple[str, str], ...]:
 
 def provenance(report: Report) -> str:
     """What was measured, where, and whether a model had a part in it."""
-    if report.attempts:
-        where = _SANDBOXES.get(report.sandbox, "")
-        first = f"Measured in {count(len(report.attempts), 'run')} {where}".strip()
-    else:
-        first = "Nothing was run"
-    return f"{first}. {_part(report)}"
+    return f"{measured(report, len(report.attempts))}. {_part(report)}"
+
+
+def measured(report: Report, runs: int) -> str:
+    """In how many runs it was measured, and what those were done in."""
+    return f"Measured in {count(runs, 'run')} {_SANDBOXES.get(report.sandbox, '')}".strip() if runs else "Nothing was run"
 
 
 def _part(report: Report) -> str:

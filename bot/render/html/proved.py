@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from bot.models.attempt import Attempt
 from bot.models.bisect import Bisection, Probe
-from bot.models.reduced import Ended, Reduced
+from bot.models.reduced import Reduced
 from bot.models.report import Report
 from bot.models.verdict import Reproduced
 from bot.render import links, proof, words
@@ -20,13 +20,6 @@ from bot.render.sanitize import clip, shorten_paths
 _CELL = 600
 _PROBES = 200
 _LISTED = 40
-_ENDED: dict[Ended, str] = {
-    "complete": "nothing more could go",
-    "tests": "the number of tries was used up",
-    "time": "the time for it was up",
-    "stopped": "it was stopped",
-    "unseen": "the failure did not show again when it was begun",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +142,9 @@ def _tried(probe: Probe) -> Tried:
 def _smaller(reduced: Reduced) -> Smaller:
     less = proof.smaller(reduced)
     size = words.count(reduced.lines_before, "line")
-    line = proof.reduced_line(reduced) or f"{size}, none of which could go"
-    told = f"{line}: {words.count(reduced.tests, 'program')} tried in {reduced.seconds:.0f} s, {_ENDED[reduced.ended]}"
     ordered = sorted(less.before.files.items(), key=lambda pair: (pair[0] != reduced.before.entry, pair[0])) if less else []
     return Smaller(
-        line=told,
+        line=f"{proof.size_line(reduced)}: {proof.tried_line(reduced)}",
         picture=draw.descent(reduced),
         steps=tuple((_short(step.what), step.lines, step.tests) for step in reduced.history[:_LISTED]),
         before=tuple(ordered),

@@ -18,8 +18,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from bot.errors import TransientError
+from bot.models.attempt import Script
 from bot.models.report import Report
 from bot.models.run import Run, RunState
+from bot.render import proof
 from bot.render.comment import scrubbed
 from bot.render.html import page
 from bot.render.html.view import view
@@ -59,6 +61,7 @@ def routes(store: Store, settings: Settings) -> list[BaseRoute]:
         Route("/static/icon.svg", lambda _: _asset(page.ICON, "image/svg+xml")),
         Route("/runs/{run}", _told(pages.run)),
         Route("/runs/{run}/repro.py", _told(pages.script)),
+        Route("/runs/{run}/original.py", _told(pages.original)),
         Route("/runs/{run}/report.json", _told(pages.report)),
         Route("/runs/{run}/logs/{number}", _told(pages.log)),
         Route("/{rest:path}", _elsewhere),
@@ -109,10 +112,19 @@ class Pages:
     def script(self, request: Request) -> Response:
         """The script as it stands on the page, to be saved."""
         report = self._report(request)
-        if report is None or report.script is None:
+        return self._program(report.script if report is not None else None, "repro.py")
+
+    def original(self, request: Request) -> Response:
+        """The script as it was before it was made smaller."""
+        report = self._report(request)
+        smaller = proof.smaller(report.reduced) if report is not None else None
+        return self._program(smaller.before if smaller is not None else None, "original.py")
+
+    def _program(self, script: Script | None, name: str) -> Response:
+        if script is None:
             return _missing()
-        text = scrubbed(report.script, self._secrets).source
-        return Response(text, media_type="text/x-python; charset=utf-8", headers=_FILE | _saved("repro.py"))
+        text = scrubbed(script, self._secrets).source
+        return Response(text, media_type="text/x-python; charset=utf-8", headers=_FILE | _saved(name))
 
     def report(self, request: Request) -> Response:
         """The report for programs."""

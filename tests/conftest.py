@@ -13,6 +13,7 @@ import pytest
 
 NODE = Path(__file__).parent / "node"
 INITDB = str(max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default="initdb"))  # Debian keeps it off the search path
+PYTHONS = "import os, sys; from sandbox.interpreters import discover; sys.exit(len(discover(os.environ)) < 2)"
 PROBES = {
     "docker": (("docker", "info"), "no Docker daemon answers"),
     "bwrap": (("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"), "bubblewrap does not work here"),
@@ -20,6 +21,7 @@ PROBES = {
     "redis": (("redis-server", "--version"), "redis-server does not start"),
     "postgres": ((INITDB, "--version"), "PostgreSQL's initdb does not start"),
     "browser": (("chromium", "--version"), "chromium does not start"),
+    "pythons": ((sys.executable, "-c", PYTHONS), "there is no second Python"),
     "index": ((sys.executable, "-m", "pip", "index", "versions", "opt_einsum"), "no package index answers"),
 }
 

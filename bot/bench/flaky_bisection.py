@@ -14,7 +14,7 @@ from time import monotonic
 
 from bot import pipeline
 from bot.adapters.builder import UvBuilder
-from bot.bench.wheels import Wheels
+from bot.bench.wheels import Wheels, failing
 from bot.models.base import Record
 from bot.models.bisect import Bisection
 from bot.models.issue import Issue
@@ -38,23 +38,6 @@ def fit():
     if random.SystemRandom().random() < {{rate}}:
         raise {_RAISED}
     return 0.5
-"""
-_BODY = """With wobble {version} it fails now and then:
-
-```python
-import wobble
-
-print(wobble.fit())
-```
-
-```
-Traceback (most recent call last):
-  File "repro.py", line 3, in <module>
-    print(wobble.fit())
-  File "/usr/lib/python3/site-packages/wobble/__init__.py", line 6, in fit
-    raise {raised}
-{error}
-```
 """
 
 
@@ -119,7 +102,7 @@ def _once(folder: Path, sandbox: Sandbox, rate: float, releases: int, seed: int)
 
 def _reproduced(wheels: Wheels, cache: Path, sandbox: Sandbox, reported: int, seed: int) -> Report:
     """The whole way from a report of this failure, without the control and the minimiser."""
-    body = _BODY.format(version=f"1.{reported}", error=_ERROR, raised=_RAISED)
+    body = failing(_NAME, f"1.{reported}", 6, _ERROR, " it fails now and then")
     issue = Issue(title="fit fails now and then", body=body, repository=f"acme/{_NAME}", created_at=_DAY + timedelta(days=3650))
     environ = {"PATH": host()["PATH"], "HOME": str(cache), "PIP_INDEX_URL": wheels.address, "PIP_CONFIG_FILE": "/dev/null"}
     ports = Ports(

@@ -9,6 +9,24 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
+_BODY = """With {name} {version}{how}:
+
+```python
+import {name}
+
+print({name}.fit())
+```
+
+```
+Traceback (most recent call last):
+  File "repro.py", line 3, in <module>
+    print({name}.fit())
+  File "/usr/lib/python3/site-packages/{name}/__init__.py", line {line}, in fit
+    raise {raised}
+{error}
+```
+"""
+
 
 @dataclass
 class Wheels:
@@ -33,6 +51,14 @@ class Wheels:
         self._links.setdefault(name, []).append(row)
         page = f"<!DOCTYPE html><html><body>{''.join(self._links[name])}</body></html>"
         (folder / "index.html").write_text(page, encoding="utf-8")
+
+
+def failing(name: str, version: str, line: int, error: str, how: str = "") -> str:
+    """The body of a report on a release whose `fit` raises an error ("ValueError: odd") at a line of the module; `how` follows
+    the version in its first sentence.
+    """
+    kind, _, message = error.partition(": ")
+    return _BODY.format(name=name, version=version, line=line, how=how, error=error, raised=f'{kind}("{message}")')
 
 
 def _wheel(name: str, version: str, source: str) -> bytes:

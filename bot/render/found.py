@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import PurePath
 
 from rich.console import RenderableType
@@ -24,6 +24,12 @@ from bot.render.terminal import drawn, listed, where
 
 _SKIPPED, _COMMITS, _LINES = 4, 5, 60
 _NAMES: dict[Proof, str] = {"control": "Control", "bisect": "Bisection", "minimize": "Smaller program"}
+_OPEN: dict[Proof, str] = {
+    "control": "looks for a version in which it passes",
+    "bisect": "finds the release that brought it",
+    "minimize": "makes the program smaller",
+}
+"""What a proof that was not made yet would do."""
 _FOUND = Control | Bisection | Reduced | None
 
 
@@ -157,14 +163,11 @@ def _next(report: Report, told: Telling) -> Text:
     if told.proof in report.cut_short:
         goes_on = "begins it again" if told.proof == "control" else "goes on from there"
         said = f"{told.again} {goes_on}."
-    elif (verdict := report.verdict) and isinstance(verdict, Reproduced) and not words.sets_apart(verdict.control):
-        said = words.next_step(report.model_copy(update={"cut_short": {}}), told.run)
     else:
-        still: Sequence[tuple[Proof, str]] = (("bisect", "finds the release that brought it"), ("minimize", "makes it smaller"))
-        said = next(
-            (f"reprise {each} {shlex.quote(told.run)} {does}." for each, does in still if _of(report, each) is None),
-            words.next_step(report.model_copy(update={"cut_short": {}}), told.run),
-        )
+        after = words.next_step(report.model_copy(update={"cut_short": {}}), told.run)
+        still = [each for each in _OPEN if each != told.proof and _of(report, each) is None]
+        no_control = told.proof == "control" and _of(report, "control") is None
+        said = f"reprise {still[0]} {shlex.quote(told.run)} {_OPEN[still[0]]}." if still and not no_control else after
     line = Text.assemble(("Next: ", "bold"), said)
     line.no_wrap = True
     return line

@@ -128,6 +128,12 @@ def lines(script: Script) -> int:
     return size(script.files)[0]
 
 
+def length(script: Script) -> str:
+    """That in words: "1 line", "5 lines in 2 files"."""
+    count, files = lines(script), len(script.files)
+    return f"{count} line{'s' if count != 1 else ''}" + (f" in {files} files" if files > 1 else "")
+
+
 def smaller(reduced: Reduced | None) -> Reduced | None:
     """What became of the program, where it did become smaller."""
     return reduced if reduced_line(reduced) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.models.attempt import Script
-from bot.render import proof, words
+from bot.render import proof
 from bot.render.folds import Block, Fold
 from bot.render.sanitize import code_span, fence
 
@@ -26,5 +26,5 @@ def folded(script: Script, title: str = "Script", size: str = "") -> Fold:
     for name in ordered:
         blocks += [Block(f"{code_span(name)}:")] if len(ordered) > 1 else []
         blocks.append(Block(script.files[name], "python" if name.endswith(".py") else ""))
-    size = size or words.count(proof.lines(script), "line")
+    size = size or proof.length(script)
     return Fold(f"{title}: {script.entry}, {size}", tuple(blocks))

@@ -177,7 +177,7 @@ def _program(report: Report) -> list[RenderableType]:
     script = report.script
     if script is None:
         return []
-    count = proof.reduced_line(report.reduced) or words.count(proof.lines(script), "line")
+    count = proof.reduced_line(report.reduced) or proof.length(script)
     parts: list[RenderableType] = [Text(), Text.assemble((script.entry, "bold"), f" ({count}), run anywhere with")]
     if not report.command:
         parts = [Text(), Text.assemble((script.entry, "bold"), f" ({count})")]

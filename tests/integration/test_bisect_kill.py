@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.bench.wheels import Wheels
+from bot.bench.wheels import Wheels, failing
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 ERROR = "ValueError: the batch of 32 rows does not fit the 17 labels"
@@ -33,28 +33,7 @@ def fit():
         raise ValueError("the batch of 32 rows does not fit the 17 labels")
     return 0.5
 """
-REPORT = f"""# fit fails
-
-Repository: acme/wobble
-Date: 2025-01-01
-
-With wobble 1.7:
-
-```python
-import wobble
-
-print(wobble.fit())
-```
-
-```
-Traceback (most recent call last):
-  File "repro.py", line 3, in <module>
-    print(wobble.fit())
-  File "/usr/lib/python3/site-packages/wobble/__init__.py", line 8, in fit
-    raise ValueError("the batch of 32 rows does not fit the 17 labels")
-{ERROR}
-```
-"""
+REPORT = "# fit fails\n\nRepository: acme/wobble\nDate: 2025-01-01\n\n" + failing("wobble", "1.7", 8, ERROR)
 
 
 @dataclass

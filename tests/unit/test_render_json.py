@@ -71,7 +71,7 @@ def test_a_reproduced_report_in_full() -> None:
     assert data["signature"]["exception"] == "RuntimeError"
     assert {"name": "pool", "version": "0.3.1", "rung": "issue"} in data["environment"]["packages"]
     assert data["script"]["path"] == "repro.py"
-    assert data["script"]["lines"] == 6
+    assert data["script"]["lines"] == 5, "blank lines do not count"
     assert [attempt["purpose"] for attempt in data["attempts"]] == ["search", "confirm", "confirm"]
 
 

@@ -100,13 +100,17 @@ def test_each_proof_is_added_to_the_run(run: Path, tmp_path: Path) -> None:
     control = report(run)["verdict"]["control"]
     assert (control["type"], control["failures"], control["paired_failures"]) == ("fixed-version", 0, control["runs"])
     assert control["p"] <= 0.05
-    assert "Bug confirmed" in done.stdout
+    assert done.stdout.startswith("Bug confirmed: p = .004")
+    assert "Next: reprise bisect run " in done.stdout
 
     done = reprise(tmp_path, "bisect", "run", *BOX)
     assert done.returncode == 0, done.stderr
     found = report(run)
     assert (found["bisect"]["first_fixed"]["at"], found["bisect"]["last_bad"]["at"]) == ("3.4.0", "3.3.0")
     assert found["verdict"]["control"] == control, "what was found before stays"
+    assert "fixed in 3.4.0" in done.stdout
+    assert "│" in done.stdout
+    assert "Bug confirmed" not in done.stdout, "of the bisection alone"
     assert found["attempts"][: len(before["attempts"])] == before["attempts"]
 
     wrong(reprise(tmp_path, "bisect", "run", *BOX, "--package", "no-such-thing"), "no-such-thing is not installed")
@@ -118,7 +122,8 @@ def test_each_proof_is_added_to_the_run(run: Path, tmp_path: Path) -> None:
     assert smaller["script"]["lines"] <= 8
     program = (run / "repro.py").read_text()
     assert "contract_expression" in program
-    assert len(program.splitlines()) == smaller["script"]["lines"]
+    assert sum(map(bool, map(str.strip, program.splitlines()))) == smaller["script"]["lines"]
+    assert smaller["minimized"]["lines_after"] == smaller["script"]["lines"]
 
 
 @pytest.mark.index
@@ -132,10 +137,68 @@ def test_a_program_of_ones_own_is_made_smaller_beside_a_run(run: Path, tmp_path:
     assert "total" not in program
     assert len(program.splitlines()) <= 20
     assert report(run) == kept, "the run it was held against is as it was"
+    for line in program.strip().splitlines():
+        assert f"    {line}".rstrip() in done.stdout.splitlines(), "the program is on the screen"
+    own = report(tmp_path / "small")
+    assert not {each["script"] for each in own["attempts"]} & {each["script"] for each in kept["attempts"]}
+    assert all((tmp_path / "small" / each["execution"]["log"]).is_file() for each in own["attempts"])
+
+    again = reprise(tmp_path, "minimize", "long.py", "--signature", "run", *BOX, "--out", "small")
+    assert again.returncode == 0, again.stderr
+    assert "going on from" in again.stderr
+    assert (tmp_path / "small" / "repro.py").read_text() == program
+    (tmp_path / "other.py").write_text(LONG.replace("4", "3"))
+    whole = report(tmp_path / "small")
+    done = reprise(tmp_path, "minimize", "other.py", "--signature", "run", *BOX, "--out", "small")
+    mistake(done, "small already holds the result of something else.")
+    assert report(tmp_path / "small") == whole
+
     (tmp_path / "fine.py").write_text("import opt_einsum\nprint(opt_einsum.__version__)\n")
-    wrong(
-        reprise(tmp_path, "minimize", "fine.py", "--signature", "run", *BOX, "--out", "none"), "does not fail as that run did"
-    )
+    for out in ([], ["--out", "none"]):
+        wrong(reprise(tmp_path, "minimize", "fine.py", "--signature", "run", *BOX, *out), "does not fail as that run did")
+    assert not (tmp_path / "none").exists()
+    assert not (tmp_path / "reprise-runs").exists()
+
+
+@pytest.mark.index
+def test_a_copy_elsewhere_is_a_run_of_its_own(run: Path, tmp_path: Path) -> None:
+    kept = report(run)
+    done = reprise(tmp_path, "minimize", "run", *BOX, "--out", "copy", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["minimized"]["lines_after"] < kept["script"]["lines"]
+    assert all((tmp_path / "copy" / each["execution"]["log"]).is_file() for each in found["attempts"])
+    assert report(run) == kept
+
+
+@pytest.mark.index
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_says_what_it_had_and_how_to_go_on(run: Path, tmp_path: Path, number: signal.Signals) -> None:
+    argv = [*COMMAND, "bisect", "run", *BOX]
+    process = subprocess.Popen(
+        argv, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )  # fmt: skip
+    assert process.stderr is not None
+    while "building" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(number)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 3
+    assert said.startswith("Bisection: stopped on request.")
+    assert "could not be tested" not in said
+    assert "Next: reprise bisect run --sandbox process goes on from there." in said.splitlines()
+    assert report(run)["verdict"]["kind"] == "reproduced"
+    assert reprise(tmp_path, "bisect", "run", *BOX).returncode == 0
+
+
+@pytest.mark.index
+def test_time_that_is_up_is_no_success_either(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time\n\ntime.sleep(3)\n" + LONG)
+    done = reprise(tmp_path, "minimize", "slow.py", "--signature", "run", *BOX, "--minutes", "0.1", "--out", "small")
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.startswith("Smaller program: the time for it was up.")
+    assert "Next: reprise minimize small --minutes 0.2 --sandbox process goes on from there." in done.stdout.splitlines()
+    assert report(tmp_path / "small")["minimized"]["ended"] == "time"
 
 
 @pytest.mark.index

@@ -168,3 +168,69 @@ def test_a_killed_writer_never_leaves_half_a_file(tmp_path: Path) -> None:
             process.wait()
         json.loads((tmp_path / "report.json").read_text())
         (tmp_path / "report.json").unlink()
+
+
+GIVEN = Script(files={"repro.py": "import x\n"}, origin="long.py")
+
+
+def killed(path: Path, given: Script | None = GIVEN) -> None:
+    """A folder in which one run was kept before its process died."""
+    folder = Folder(path)
+    folder.begin(JOB, given)
+    folder.attempt(REPORT.attempts[0])
+    folder._mark.close()
+
+
+@pytest.mark.parametrize(
+    ("job", "given", "kept"),
+    [
+        (JOB, GIVEN, True),
+        (JOB.model_copy(update={"options": Options(proof_minutes=99)}), GIVEN, True),
+        (JOB.model_copy(update={"options": Options(seed=9)}), GIVEN, False),
+        (JOB, GIVEN.model_copy(update={"files": {"repro.py": "import y\n"}}), False),
+        (JOB, None, False),
+    ],
+)
+def test_only_the_same_program_is_gone_on_with(tmp_path: Path, job: Job, given: Script | None, kept: bool) -> None:
+    killed(tmp_path)
+    again = Folder(tmp_path)
+    again.begin(job, given)
+    assert (again.recall(1) is not None) == kept
+    again.close()
+
+
+def test_what_was_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    for path in (tmp_path / "runs" / "deep" / "run", tmp_path / "mine" / "run"):
+        folder = Folder(path)
+        folder.begin(JOB, GIVEN)
+        folder.log(1, GIVEN, RunResult(exit_code=0))
+        folder.attempt(REPORT.attempts[0])
+        folder.discard()
+        folder.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"], "what was there before stays"
+    killed(tmp_path / "run")
+    folder = Folder(tmp_path / "run")
+    folder.begin(JOB, GIVEN)
+    folder.discard()
+    folder.close()
+    assert (tmp_path / "run" / "attempts.jsonl").exists(), "so does what an earlier process kept"
+
+
+def test_a_folder_in_which_nothing_happened_takes_those_above_it_along(tmp_path: Path) -> None:
+    Folder(tmp_path / "runs" / "run").close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_copy_of_a_run_has_its_runs(tmp_path: Path) -> None:
+    finished(tmp_path / "run")
+    copy = Folder(tmp_path / "copy")
+    copy.begin(JOB)
+    copy.take_over(tmp_path / "run")
+    assert copy.recall(1) == REPORT.attempts[0]
+    assert (tmp_path / "copy" / "logs" / "001.log").read_text() == (tmp_path / "run" / "logs" / "001.log").read_text()
+    copy.attempt(REPORT.attempts[0].model_copy(update={"number": 4}))
+    copy.take_over(tmp_path / "run")
+    assert copy.recall(4) is None, "only a process that was killed left runs to take up"
+    assert len((tmp_path / "copy" / "attempts.jsonl").read_text().splitlines()) == 4, "and nothing is taken over twice"
+    copy.close()

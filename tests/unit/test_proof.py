@@ -228,3 +228,11 @@ def test_a_plain_address_is_linked(address):
 )  # fmt: skip
 def test_an_address_that_could_act_is_none(address):
     assert links.outside("changelog", address) == links.elsewhere(address) == ""
+
+
+def test_a_line_counts_when_there_is_something_on_it():
+    one = Script(files={"repro.py": "import x\n\n\nx.y()\n   \n"})
+    assert (proof.lines(one), proof.length(one)) == (2, "2 lines")
+    two = Script(files={"repro.py": "import a\n", "a.py": "\nA = 1\nB = 2\n"})
+    assert proof.length(two) == "3 lines in 2 files"
+    assert proof.length(Script(files={"repro.py": "x\n"})) == "1 line"

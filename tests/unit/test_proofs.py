@@ -9,6 +9,7 @@ import pytest
 from bot.errors import BuildError, Stopped, TransientError, UserError
 from bot.models.environment import RepoSource, Requirement, Rung
 from bot.models.job import PROOFS, Options
+from bot.models.reduced import Reduced, Step
 from bot.models.report import Report
 from bot.models.verdict import Inconclusive
 from bot.pipeline import later, proofs
@@ -319,6 +320,116 @@ def test_notes_go_by_the_proof_that_made_them_and_not_by_their_words(proof, stal
     kept = Report.model_validate_json(first.model_dump_json())
     found = later.prove(kept, world.desk.job, world.desk.ports, proof)
     assert [note for note in first.notes if note not in found.notes] == [stale]
+
+
+def cancelling(world, after):
+    """Ask it to stop once so many more runs were made."""
+    before = len(world.sandbox.specs)
+
+    def program(spec):
+        if len(world.sandbox.specs) - before > after:
+            world.cancel.set()
+            time.sleep(0.3)  # a limit looks after it now and then
+        return BROKEN(spec.env["LIB"])
+
+    world.sandbox.program = program
+
+
+@pytest.mark.parametrize("proof", ["control", "bisect"])
+def test_a_proof_that_was_stopped_is_said_to_be_and_the_next_try_takes_that_back(proof):
+    world = World(BROKEN, released(40), bad="1.18")
+    first = finished(world)
+    cancelling(world, 3)
+    found = later.prove(first, world.desk.job, world.desk.ports, proof)
+    assert found.cut_short == {proof: "stopped on request"}
+    assert found.verdict.kind == "reproduced"
+    assert found.proof_notes[proof] or found.bisection.stopped
+    world.cancel.clear()
+    world.sandbox.program = lambda spec: BROKEN(spec.env["LIB"])
+    again = later.prove(found, world.desk.job, world.desk.ports, proof)
+    assert again.cut_short == {}
+    assert not any("stopped" in note for note in again.notes)
+    assert again.attempts[: len(found.attempts)] == found.attempts, "its runs are kept"
+
+
+def test_a_bisection_that_was_stopped_takes_no_whole_one_away():
+    world = World(BROKEN, released(40), bad="1.18")
+    whole = later.prove(finished(world), world.desk.job, world.desk.ports, "bisect")
+    assert not whole.bisection.stopped
+    forgotten = whole.model_copy(update={"attempts": tuple(each for each in whole.attempts if each.purpose != "bisect")})
+    cancelling(world, 3)
+    found = later.prove(forgotten, world.desk.job, world.desk.ports, "bisect")
+    assert found.cut_short == {"bisect": "stopped on request"}
+    assert found.bisection == whole.bisection
+
+
+def test_time_that_is_up_is_told_apart_from_a_stop():
+    world = World(BROKEN, released(40), bad="1.18", proof_minutes=0)
+    first = finished(world)
+    assert later.prove(first, world.desk.job, world.desk.ports, "bisect").cut_short == {"bisect": "the time for it was up"}
+
+
+def test_another_program_takes_nothing_of_the_runs_own():
+    world = World(BROKEN, released(40), bad="1.18")
+    first = later.prove(finished(world), world.desk.job, world.desk.ports, "control")
+    first = later.prove(first, world.desk.job, world.desk.ports, "bisect")
+    assert first.verdict.control.type != "none"
+    first = first.model_copy(update={"notes": ("a note of the run",), "models": ("gpt-x",)})
+    other = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nlib.fit()\n"}})
+    found = later.prove(first, world.desk.job, world.desk.ports, "minimize", script=other)
+    assert (found.bisection, found.verdict.control.type, found.models) == (None, "none", ())
+    assert "a note of the run" not in found.notes
+    assert found.reduced.before == other
+    assert found.attempts[0].script == other.digest, "the runs are its own, from the first"
+    assert found.attempts[0].number == 1
+    assert (found.signature_hash, found.spec) == (first.signature_hash, first.spec)
+    assert found.control_spec == first.control_spec, "it passes there too, so smaller ones have to"
+
+
+def test_a_control_in_which_another_program_fails_is_not_held_against_it():
+    world = World(BROKEN, released(40), bad="1.18")
+    first = later.prove(finished(world), world.desk.job, world.desk.ports, "control")
+    world.sandbox.program = lambda spec: FAILS if b"print" in spec.files.get("repro.py", b"") else BROKEN(spec.env["LIB"])
+    other = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nlib.fit()\n"}})
+    assert later.prove(first, world.desk.job, world.desk.ports, "minimize", script=other).control_spec is None
+
+
+def reduced(before, script, ended, **more):
+    size = {"lines_before": len(before.source.splitlines()), "lines_after": len(script.source.splitlines())}
+    counts = {"tests": 10, "runs": 20, "seconds": 3.0, "history": (Step(what="a", lines=2, tests=4, seconds=1.0),)}
+    return Reduced(before=before, script=script, ended=ended, **(counts | size | more))
+
+
+def test_a_try_that_ended_early_is_gone_on_with_and_its_counts_are_added():
+    world = World(BROKEN, released(40), bad="1.18")
+    long = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}})
+    short = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(2)\nlib.fit()\n"}})
+    world.script = long
+    first = finished(world, reduced=reduced(long, short, "stopped"), cut_short={"minimize": "stopped on request"})
+    found = later.prove(first, world.desk.job, world.desk.ports, "minimize").reduced
+    said = [each.text for each in world.desk.ports.listener.heard if "going on" in each.text]
+    assert said == ["going on from 3 lines, confirmed earlier"]
+    assert (found.before, found.resumed) == (long, 0)
+    assert found.tests > 10
+    assert found.history[0] == first.reduced.history[0]
+    assert all(step.tests > 10 for step in found.history[1:])
+
+
+def test_a_try_that_is_stopped_takes_nothing_back():
+    world = World(BROKEN, released(40), bad="1.18")
+    long = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}})
+    first = finished_with(world, long, reduced(long, world.script, "complete"))
+    cancelling(world, 0)
+    found = later.prove(first, world.desk.job, world.desk.ports, "minimize")
+    assert found.cut_short == {"minimize": "stopped on request"}
+    assert (found.reduced.script, found.reduced.lines_after) == (world.script, 2)
+
+
+def finished_with(world, script, less):
+    world.script, short = script, world.script
+    found = finished(world, reduced=less)
+    world.script = short
+    return found
 
 
 def test_a_sandbox_that_breaks_in_a_proof_does_not_take_the_verdict_with_it():

@@ -149,6 +149,20 @@ def test_the_script_can_be_saved_as_it_stands_there(pages: Site) -> None:
     assert answer.headers["Content-Type"] == "text/x-python; charset=utf-8"
 
 
+def test_both_programs_can_be_saved_where_one_was_made_smaller(pages: Site) -> None:
+    report, run = REPORTS["reproduced-with-proof"], pages.runs["reproduced-with-proof"]
+    assert report.reduced is not None
+    for name, script in (("repro.py", report.script), ("original.py", report.reduced.before)):
+        answer = pages.get(f"/runs/{run}/{name}")
+        assert script is not None
+        assert answer.text == script.source
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+        assert f'href="/runs/{run}/{name}"' in pages.get(f"/runs/{run}").text
+    bare = pages.runs["reproduced"]
+    assert pages.get(f"/runs/{bare}/original.py").status == 404
+    assert "original.py" not in pages.get(f"/runs/{bare}").text
+
+
 def test_the_report_is_there_for_programs(pages: Site) -> None:
     answer = pages.get(f"/runs/{pages.runs['reproduced']}/report.json")
     assert answer.headers["Content-Type"] == "application/json"

@@ -1,0 +1,133 @@
+"""What `reprise control`, `bisect` and `minimize` print: the proof that was asked for, and nothing of the others."""
+
+import pytest
+
+from bot.models.attempt import Script
+from bot.models.bisect import Bisection, Commit, Point, Probe, Skipped
+from bot.models.verdict import Control
+from bot.render.found import Telling, found
+from bot.render.terminal import terminal
+from tests.golden.stages import REPORTS
+
+PROVED = REPORTS["reproduced-with-proof"]
+HIDDEN = "\u202e"
+
+
+def shown(proof, report=PROVED, width=100, encoding="utf-8", **told):
+    telling = Telling(proof=proof, run="runs/x", again=f"reprise {proof} runs/x", **{"before": PROVED, **told})
+    return found(report, telling, width=width, encoding=encoding)
+
+
+def without(report=PROVED, **more):
+    return report.model_copy(update=more)
+
+
+def test_a_control_is_a_table_of_both_sides():
+    text = shown("control")
+    rows = [" ".join(line.split()) for line in text.splitlines()]
+    assert "Bug confirmed: p = .004 (Fisher's exact test, one-sided)." in rows
+    assert "as reported (pool 0.3.1) 5 5" in rows
+    assert "control (pool 0.3.3, fixed-version) 0 5" in rows
+    assert "numpy 1.26.4 → 2.0.0" in text
+    assert "32 → 4" not in text
+    assert "fixed in" not in text
+    assert "runs/x/report.md" in text
+
+
+def test_a_control_that_was_not_found_says_what_was_tried():
+    verdict = PROVED.verdict.model_copy(update={"control": Control()})
+    text = shown("control", without(verdict=verdict), notes=("no control with pool 0.4: it fails there too",))
+    assert text.startswith("No control: nothing was found in which this program passes.")
+    assert "no control with pool 0.4: it fails there too" in text
+    assert "reprise control runs/x" in text
+
+
+def test_a_bisection_is_its_boundaries_and_the_row_of_marks():
+    text = shown("bisect")
+    assert "introduced" in text.splitlines()[0]
+    assert "│" in text
+    assert "✗ fails, ✓ passes" in text
+    assert f"{len(PROVED.bisection.probes)} releases tried" in text
+    assert "What changed: https://pool.example.org" in text
+    assert "Fisher" not in text
+    assert "o passes" in shown("bisect", encoding="ascii")
+
+
+def test_the_commit_that_brought_it_is_told_with_its_subject():
+    found_ = Bisection(
+        package="/a/clone", over="commits", bad="b" * 40, first_bad=Point(at="b" * 40, subject="Fold the heads"),
+        last_good=Point(at="a" * 40), introduced_by=(Commit(id="b" * 40, subject="Fold the heads"),),
+        probes=(Probe(at="a" * 40, outcome="passes", runs=5), Probe(at="b" * 40, outcome="fails", runs=2, failures=2)),
+    )  # fmt: skip
+    text = shown("bisect", without(bisection=found_))
+    assert "bbbbbbbbbbbb: Fold the heads" in text
+    assert "2 commits tried, 7 runs counted" in text
+
+
+def test_the_smaller_program_is_shown_whole_with_what_it_took():
+    text = shown("minimize", width=40)
+    assert text.splitlines()[0].startswith("32 → ")
+    for line in PROVED.script.source.splitlines():
+        assert f"    {line}".rstrip() in text.splitlines(), "no line is cut or broken"
+    assert PROVED.command in text
+    assert f"The one before: runs/x/scripts/{PROVED.reduced.before.digest[:12]}/repro.py" in text.splitlines()
+    assert "Fisher" not in text
+    assert "fixed in" not in text
+
+
+def test_a_long_program_ends_with_how_much_more_there_is():
+    source = "\n".join(f"x{at} = {at}" for at in range(80))
+    text = shown("minimize", without(script=Script(files={"repro.py": source})))
+    assert "x59 = 59" in text
+    assert "x60" not in text
+    assert "20 more lines" in text
+
+
+def test_what_a_program_hides_is_not_printed():
+    text = shown("minimize", without(script=Script(files={"repro.py": f"print('\x1b[2J{HIDDEN}a')\n"})))
+    assert "\x1b" not in text
+    assert HIDDEN not in text
+
+
+def test_that_it_was_gone_on_with_is_said_of_the_counts():
+    reduced = PROVED.reduced.model_copy(update={"resumed": 9})
+    assert "since it was gone on with at 9 lines" in " ".join(shown("minimize", without(reduced=reduced)).split())
+
+
+@pytest.mark.parametrize("proof", ["control", "bisect", "minimize"])
+def test_a_stop_says_so_first_and_ends_with_the_command_that_goes_on(proof):
+    cut = without(cut_short={proof: "stopped on request"})
+    lines = shown(proof, cut, notes=("stopped on request while a control was run",)).splitlines()
+    assert "stopped on request. What an earlier one had found:" in lines[0]
+    step = next(line for line in lines if line.startswith("Next: "))
+    assert step.startswith(f"Next: reprise {proof} runs/x ")
+    assert not any("while a control was run" in line for line in lines), "said once"
+    other = without(cut, bisection=None, reduced=None, verdict=PROVED.verdict.model_copy(update={"control": Control()}))
+    assert "It had found nothing yet." in shown(proof, other, before=other).splitlines()[0]
+
+
+def test_a_release_that_was_not_settled_is_undecided_and_not_untestable():
+    probes = (Probe(at="1.0", outcome="fails", runs=5, failures=5), Probe(at="1.1", outcome="undecided", runs=2))
+    skipped = (Skipped(at="1.1", why="undecided"),)
+    half = Bisection(package="pool", bad="1.0", probes=probes, skipped=skipped, stopped="stopped on request")
+    text = shown("bisect", without(bisection=half, cut_short={"bisect": "stopped on request"}))
+    assert "pool: no boundary is known yet." in text
+    assert "1.1 is undecided: 0 of 2 runs failed as reported until then" in text
+    assert "could not be tested" not in text
+    assert "could not be tested" not in terminal(without(bisection=half))
+    assert text.count("stopped on request") == 1
+
+
+def test_the_next_step_is_the_proof_that_is_still_open():
+    assert "Next: reprise bisect runs/x " in shown("control", without(bisection=None))
+    assert "Next: reprise minimize runs/x " in shown("bisect", without(reduced=None))
+    bare = PROVED.verdict.model_copy(update={"control": Control()})
+    assert "Next: reprise control runs/x " in shown("minimize", without(verdict=bare))
+    assert "Next: Turn the script into a regression test." in shown("minimize")
+
+
+def test_the_whole_report_names_its_folder_and_what_was_cut_short():
+    bare = PROVED.verdict.model_copy(update={"control": Control()})
+    assert "reprise control 'a run'" in " ".join(terminal(without(verdict=bare), run="a run").split())
+    cut = terminal(without(cut_short={"minimize": "the time for it was up"}), run="runs/x")
+    assert "Next: reprise minimize runs/x goes on with what was cut short" in cut

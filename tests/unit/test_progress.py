@@ -1,0 +1,33 @@
+"""What is said while a job runs."""
+
+import re
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from bot.ports import Progress
+from bot.progress import PlainLines, sentence
+
+
+@pytest.mark.parametrize(
+    ("stage", "text", "done", "total", "said"),
+    [
+        ("bisect", "bisect: 1.2: building", 1, 10, "bisect: 1.2: building (1 of 10)"),
+        ("confirm", "run 3", 3, 40, "confirm: run 3 of at most 40"),
+        ("minimize", "minimising: 12 → 9 lines", 4, 600, "minimize: 12 → 9 lines (4 of at most 600 programs tried)"),
+        ("minimize", "going on from 9 lines, confirmed earlier", 0, 0, "minimize: going on from 9 lines, confirmed earlier"),
+    ],
+)
+def test_a_line_names_its_stage_once(stage, text, done, total, said):
+    assert sentence(Progress(stage=stage, text=text, done=done, total=total)) == said
+
+
+def test_plain_lines_begin_with_the_seconds_gone_by():
+    out = StringIO()
+    with PlainLines(Console(file=out, width=40)) as told:
+        for text in ("running a", "running a", "running b"):
+            told(Progress(stage="search", text=text))
+    lines = out.getvalue().splitlines()
+    assert [re.sub(r"^ *\d+\.\d s  ", "", line) for line in lines] == ["search: running a", "search: running b"]
+    assert all(re.match(r" *\d+\.\d s  ", line) for line in lines)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bot import exits
-from bot.errors import UserError
+from bot.errors import Stopped, UserError
 from bot.settings import load, secrets
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _proved(asked: _Asked, work: Work, *, as_json: bool, into: Path | None = Non
                     report, job, settings, folder, work,
                     listener=listener, cancel=cancel, sandbox=runs_in, given=given, run=copied,
                 )  # fmt: skip
-            except UserError:
+            except (UserError, Stopped):
                 folder.discard()
                 raise
         why = found.cut_short.get(asked.proof, "")

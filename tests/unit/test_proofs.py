@@ -415,6 +415,21 @@ def test_a_try_that_ended_early_is_gone_on_with_and_its_counts_are_added():
     assert all(step.tests > 10 for step in found.history[1:])
 
 
+def test_a_try_that_was_killed_is_gone_on_with_and_its_counts_are_said_to_lack():
+    world = World(BROKEN, released(40), bad="1.18")
+    long = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}})
+    world.script, short = long, world.script
+    first = finished(world)
+    world.desk.run(short, world.built, 100_004, "minimize", "smaller program")
+    lost = world.desk.attempts[-1]
+    world.desk.ports.recorder.earlier = (lost,)
+    world.desk.ports.recorder.programs = {lost.number: short}
+    found = later.prove(first, world.desk.job, world.desk.ports, "minimize").reduced
+    said = [each.text for each in world.desk.ports.listener.heard if "going on" in each.text]
+    assert said == ["going on from 2 lines, confirmed earlier"]
+    assert (found.before, found.resumed) == (long, 2)
+
+
 def test_a_try_that_is_stopped_takes_nothing_back():
     world = World(BROKEN, released(40), bad="1.18")
     long = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}})

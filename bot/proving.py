@@ -34,7 +34,7 @@ _Sandbox = Annotated[
 ]
 _Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON, and nothing else, on standard output.")]
 _MOST_BYTES = 1_000_000
-_USUAL = 30.0
+_USUAL = 30
 
 
 def control(run: _Run, minutes: _Minutes = _USUAL, sandbox: _Sandbox = "auto", as_json: _Json = False) -> None:

@@ -86,6 +86,7 @@ def test_a_proof_in_full() -> None:
         "seconds": 31.4,
         "ended": "complete",
         "original_sha256": report.attempts[0].script,
+        "resumed": 0,
     }
     assert data["bisect"]["first_bad"]["at"] == "0.2.4"
     assert data["bisect"]["fixed_among"] == ["0.3.2", "0.3.3"]

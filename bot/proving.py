@@ -227,13 +227,20 @@ class _Asked:
         return shlex.join(["reprise", self.proof, str(folder), *self.more, *limits])
 
 
-def _proved(asked: _Asked, work: Work, *, as_json: bool, into: Path | None = None, given: Script | None = None) -> int:
+def _proved(
+    asked: _Asked,
+    work: Work,
+    *,
+    as_json: bool,
+    into: Path | None = None,
+    given: Script | None = None,
+    package: str = "",
+) -> int:
     """Work on a run and write its report anew, in its folder or in another one; the exit code."""
     from rich.console import Console
 
     from bot import bootstrap
     from bot.adapters.folder import kept_job, kept_report
-    from bot.pipeline import proofs
     from bot.progress import shown_on
     from bot.render.found import Telling
     from bot.showing import chosen, show
@@ -260,8 +267,9 @@ def _proved(asked: _Asked, work: Work, *, as_json: bool, into: Path | None = Non
             proof=asked.proof,
             run=str(folder.path),
             again=asked.again(folder.path, why),
-            notes=tuple(note for note in found.notes if proofs.about(note, asked.proof)),
+            notes=found.proof_notes.get(asked.proof, ()),
             before=report if given is None else None,
+            package=package,
         )
         show(found, settings, folder, as_json=as_json, told=told)
         return exits.OTHER if why else exits.code(found)

@@ -35,7 +35,7 @@ _FOUND = Control | Bisection | Reduced | None
 
 class Telling(Record):
     """What has to be known beside the report: which proof it is about, the notes on it, the report before it (None for a
-    program that has none), and the command that goes on with it.
+    program that has none), the package that was to be bisected ("" for the one under test), and the command that goes on.
     """
 
     proof: Proof
@@ -43,6 +43,7 @@ class Telling(Record):
     again: str
     notes: tuple[str, ...] = ()
     before: Report | None = None
+    package: str = ""
 
 
 def found(
@@ -57,7 +58,18 @@ def found(
     """The view as text of the given width. Nothing of the report is read as markup."""
     hidden = tuple(secrets)
     report, told = scrubbed(report, hidden), scrubbed(told, hidden)
+    report = report.model_copy(update={"bisection": _made(report, told)})
     return drawn(lambda wide, ascii_only: _parts(report, told, wide, ascii_only=ascii_only), width, encoding, colour=colour)
+
+
+def _made(report: Report, told: Telling) -> Bisection | None:
+    """The bisection that was made now, which another one may come before in the report; where it brought nothing new, the one
+    of its package.
+    """
+    every = [each for each in (report.bisection, *report.other_bisections) if each is not None]
+    old = (told.before.bisection, *told.before.other_bisections) if told.before is not None else ()
+    fits = [each for each in every if each.over == "releases" and each.package == told.package]
+    return next((each for each in every if each not in old), fits[0] if fits else report.bisection)
 
 
 def _parts(report: Report, told: Telling, width: int, *, ascii_only: bool) -> list[RenderableType]:
@@ -82,10 +94,11 @@ def _parts(report: Report, told: Telling, width: int, *, ascii_only: bool) -> li
 
 def _cut(report: Report, told: Telling, why: str) -> list[RenderableType]:
     """That it was stopped, or that the time was up, and what of it stands below."""
-    now, then = _of(report, told.proof), _of(told.before, told.proof) if told.before is not None else None
+    now, then = _of(report, told.proof), [_of(told.before, told.proof)] if told.before is not None else []
+    then += told.before.other_bisections if told.before is not None else ()
     if now is None:
         return [Text(f"{_NAMES[told.proof]}: {why}. It had found nothing yet.", style="bold yellow")]
-    had = "What an earlier one had found" if now == then else "What was found until then"
+    had = "What an earlier one had found" if now in then else "What was found until then"
     return [Text(f"{_NAMES[told.proof]}: {why}. {had}:", style="bold yellow"), Text()]
 
 
@@ -124,8 +137,6 @@ def _bisected(search: Bisection | None, width: int, why: str, *, ascii_only: boo
     line = proof.where_line(search).removesuffix(f"the bisection ended early: {why}").rstrip("; ")
     line = line or f"{proof.subject(search)}: no boundary is known{' yet' if why else ''}".lstrip(": ")
     parts = where(search, line, width, ascii_only=ascii_only)
-    ends = [each for each in (search.first_bad, search.first_fixed) if each is not None and each.subject]
-    parts += [Text(one_line(f"{proof.short(each.at)}: {each.subject}")) for each in ends]
     for title, commits in proof.between(search):
         parts += [Text(title), *listed(proof.commit_lines(commits, _COMMITS))]
     runs = sum(each.runs for each in search.probes)

@@ -127,7 +127,7 @@ def next_step(report: Report, run: str = "") -> str:
     if sets_apart(control) and not control.patch:
         return "Turn the script into a regression test."
     if isinstance(report.verdict, Reproduced) and report.verdict.control.type == "none" and proof.passing(report):
-        return "Run reprise control RUN, with more time: what passed in the bisection becomes the control."
+        return f"Run reprise control {named}, with more time: what passed in the bisection becomes the control."
     return {
         "reproduced": "Find a version that works, which becomes the control: by hand, or with more time for "
         f"reprise control {named}.",

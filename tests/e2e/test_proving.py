@@ -278,7 +278,8 @@ def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
     for name in ("report.json", "report.md"):
         text = (tmp_path / "run" / name).read_text()
         assert str(tmp_path) not in text, "where the clone lies is nobody's business"
-    assert f'tiny: introduced in {ids[4][:12]} "change 4" (' in reprise(tmp_path, "control", "run", *BOX).stdout
+    said = f'tiny: introduced in {ids[4][:12]} "change 4" ('
+    assert reprise(tmp_path, "bisect", "run", *BOX, *commits, "HEAD").stdout.startswith(said)
     wrong(reprise(tmp_path, "bisect", "run", *BOX, *commits, "no-such"), "no-such")
 
 

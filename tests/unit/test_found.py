@@ -60,8 +60,16 @@ def test_the_commit_that_brought_it_is_told_with_its_subject():
         probes=(Probe(at="a" * 40, outcome="passes", runs=5), Probe(at="b" * 40, outcome="fails", runs=2, failures=2)),
     )  # fmt: skip
     text = shown("bisect", without(bisection=found_))
-    assert "bbbbbbbbbbbb: Fold the heads" in text
+    assert 'clone: introduced in bbbbbbbbbbbb "Fold the heads".' in text
     assert "2 commits tried, 7 runs counted" in text
+
+
+def test_the_bisection_that_was_made_is_shown_though_another_comes_first():
+    other = Bisection(package="numpy", bad="1.26.4", oldest="fails", probes=(Probe(at="1.26.4", outcome="fails", runs=5),))
+    both = without(other_bisections=(other,))
+    assert shown("bisect", both).startswith("numpy: ")
+    assert shown("bisect", both, before=both, package="numpy").startswith("numpy: "), "it brought nothing new"
+    assert shown("bisect", both, before=both).startswith("pool: ")
 
 
 def test_the_smaller_program_is_shown_whole_with_what_it_took():

@@ -205,7 +205,8 @@ class _Work:
         self.desk.notes.extend(note for note in found.notes if note not in self.desk.notes)
         told = {claim.text for claim in self.desk.claims}
         self.desk.claims.extend(claim for claim in found.claims if claim.text not in told)
-        self.desk.cut_short.pop("control", None)
+        if found.control.type != "none":
+            self.desk.cut_short.pop("control", None)
         self.desk.ended("control", found.ended)
         if found.control.type != "none":
             self.verdict = self.verdict.model_copy(update={"control": found.control})

@@ -121,13 +121,14 @@ def _control(report: Report) -> list[RenderableType]:
         table.add_column(title, justify="right" if title else "left", overflow="fold")
     ours = f"as reported ({name} {version})" if version else "as reported"
     table.add_row(Text(one_line(ours)), str(control.paired_failures), str(control.paired_runs))
-    theirs = f"control ({', '.join(filter(None, [control.what, control.type]))})"
+    theirs = f"control ({proof.control_name(control)})"
     table.add_row(Text(one_line(theirs)), str(control.failures), str(control.runs))
-    chance = f"p {proof.chance(control.p)} (Fisher's exact test, one-sided)" if control.p is not None else ""
-    apart = "Bug confirmed" if words.sets_apart(control) else "Symptom observed: the control does not set the two apart"
-    parts: list[RenderableType] = [Text.assemble((apart, "bold"), f": {chance}." if chance else "."), Text()]
+    chance = f"p {proof.chance(control.p)} (Fisher's exact test, one-sided)" if control.p is not None else "no test was made"
+    chance += "" if words.sets_apart(control) else ", which does not set them apart"
+    parts: list[RenderableType] = [Text.assemble((words.shown_by(control), "bold"), f": {chance}."), Text()]
     notes = proof.control_notes(control, report.control_spec)
-    return [*parts, Padding(table, (0, 0, 0, 2)), *([Text()] if notes else []), *listed(notes)]
+    patch = [Padding(Text(control.patch), (1, 0, 0, 4))] if control.patch else []
+    return [*parts, Padding(table, (0, 0, 0, 2)), *([Text()] if notes else []), *listed(notes), *patch]
 
 
 def _bisected(search: Bisection | None, width: int, why: str, *, ascii_only: bool) -> list[RenderableType]:

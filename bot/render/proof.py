@@ -45,10 +45,14 @@ def control_line(verdict: Reproduced) -> str:
     if control.type == "none":
         return ""
     failures, runs = (control.paired_failures, control.paired_runs) if control.paired_runs else (verdict.failures, verdict.runs)
-    named = control.what and not control.patch  # what a model proposed has its type in its name
-    what = f"{control.what}, {control.type}" if named else control.what or control.type
-    said = f"{failures} of {runs} failed; control ({what}) {control.failures} of {control.runs}"
+    said = f"{failures} of {runs} failed; control ({control_name(control)}) {control.failures} of {control.runs}"
     return said + (f", p {chance(control.p)}" if control.p is not None else "")
+
+
+def control_name(control: Control) -> str:
+    """What the control is, with its type: "x-lib 1.42.20, fixed-version"."""
+    named = control.what and not control.patch  # what a model proposed has its type in its name
+    return f"{control.what}, {control.type}" if named else control.what or control.type
 
 
 def passing(report: Report) -> str:

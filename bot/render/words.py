@@ -97,10 +97,15 @@ def standing(report: Report) -> str:
         return f"Symptom observed: {f'{passing}, but there is no control' if passing else none}."
     said = proof.control_line(report.verdict)
     if sets_apart(control) and control.patch:
-        return f"Symptom observed and its trigger set apart: {said}. No version that works was found."
-    if sets_apart(control):
-        return f"Bug confirmed: {said}."
-    return f"Symptom observed: {said}, which does not set them apart."
+        return f"{shown_by(control)}: {said}. No version that works was found."
+    return f"{shown_by(control)}: {said}{'' if sets_apart(control) else ', which does not set them apart'}."
+
+
+def shown_by(control: Control) -> str:
+    """What a control makes of the failure, in two or a few words."""
+    if not sets_apart(control):
+        return "Symptom observed"
+    return "Symptom observed and its trigger set apart" if control.patch else "Bug confirmed"
 
 
 def sets_apart(control: Control) -> bool:

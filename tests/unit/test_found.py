@@ -42,6 +42,17 @@ def test_a_control_that_was_not_found_says_what_was_tried():
     assert "reprise control runs/x" in text
 
 
+def test_a_patch_is_no_version_that_works_and_is_shown():
+    patched = PROVED.verdict.control.model_copy(
+        update={"type": "surrogate-patch", "what": "surrogate-patch by a model", "patch": "-a = 1\n+a = 2\n"}
+    )
+    text = shown("control", without(verdict=PROVED.verdict.model_copy(update={"control": patched})))
+    assert text.startswith("Symptom observed and its trigger set apart: p = .004")
+    assert "Bug confirmed" not in text
+    assert "    +a = 2" in text.splitlines()
+    assert "Next: Turn the script" not in text
+
+
 def test_a_bisection_is_its_boundaries_and_the_row_of_marks():
     text = shown("bisect")
     assert "introduced" in text.splitlines()[0]

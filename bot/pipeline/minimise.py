@@ -31,7 +31,7 @@ PURPOSE = "minimize"
 _FRESH = {"confirm", "control"}
 _AT_A_TIME: dict[Mode, int] = {"fork": 48, "fresh": 12, "single": 4}
 _MOST_RUNS, _SOME_RUNS = 60, 12
-_MOST_REJECTED, _MOST_IDLE = 4, 3
+_MOST_REJECTED, _MOST_IDLE, _MOST_BACK = 4, 3, 3
 _SEEDS = 100_003
 _LAST, _MOST_LAST = 4, 0.5  # runs for which time is kept: the last confirmation, its control, the final test; and of the whole
 _SLACK_S = 1.0
@@ -81,7 +81,7 @@ def minimise(
 
 @dataclass(slots=True)
 class _Work:
-    """One reduction on its way. `best` is the last confirmed program, `path` the accepted ones since then."""
+    """One reduction on its way. `best` is the last confirmed program, `taken` all of them, `path` the accepted ones since then."""
 
     desk: Desk
     trials: Trials
@@ -91,6 +91,7 @@ class _Work:
     max_seconds: float
     best: Script = field(init=False)
     path: list[Script] = field(default_factory=list)
+    taken: list[Script] = field(default_factory=list)
     history: list[Step] = field(default_factory=list)
     confirming: int = 0
     rejected: int = 0
@@ -262,16 +263,18 @@ class _Work:
 
     def _take(self, script: Script) -> None:
         self.best, self.path, self.sure = script, [], False
+        self.taken.append(script)
 
     def _finally(self) -> bool:
-        """Whether the end result still fails by the sequential test; if not, the program as it was given is the result."""
+        """Whether the end result still fails by the sequential test; if not, the result is the one before it that does, and the
+        program as it was given when none of the last ones does.
+        """
         # Of results that do come and go, one in thirty is turned down by chance: asked twice, one in a thousand.
         chances = 1 if self.trials.held.rate == 1 else 2
-        held = self.best.digest == self.script.digest or any(self._fails(self.best, final=True) for _ in range(chances))
-        if not held:
-            self.best = self.script
-        self.sure = True
-        return held
+        last = self.taken[: -_MOST_BACK - 1 : -1]
+        held = next((each for each in last if any(self._fails(each, final=True) for _ in range(chances))), None)
+        self.best, self.sure = held or self.script, True
+        return held is not None or not last
 
     def _fails(self, script: Script, *, final: bool) -> bool:
         """Fresh ordinary runs under new seeds: one where it always fails, else, and at the end, as many as the test needs."""

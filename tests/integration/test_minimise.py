@@ -15,9 +15,11 @@ from bot.models.issue import Issue
 from bot.models.job import Job, Options
 from bot.models.signature import CrashSignature, NonFiniteSignature, OutputSignature
 from bot.pipeline.desk import Desk
+from bot.pipeline import minimise as minimising
 from bot.pipeline.minimise import confirmed_reference, minimise
 from bot.pipeline.trials import Trials
 from bot.ports import Ports
+from bot.rules.reduce.edits import size
 from bot.rules.reduce.slip import slipped
 from bot.settings import load
 from bot.testing import FakeBuilder, ListListener, MemoryRecorder
@@ -207,6 +209,24 @@ def test_a_failure_in_three_of_ten_runs_ends_right():
     done = minimise(desk, script, HERE, held, max_tests=120, seconds=120)
     assert "urandom" in done.script.source
     assert done.lines_after <= 5
+
+
+def test_where_the_end_result_does_not_hold_the_one_before_it_does(monkeypatch):
+    """What is confirmed by a run or two may still not stand the sequential test at the end."""
+    desk, script, held, seeds = confirmed("rows = [0] * 400\nprint(1)\nprint(rows[500 + len(rows)])\n", INDEX)
+    fails, asked = minimising._Work._fails, []
+
+    def doubted(work, each, *, final):
+        if final:
+            asked.append(each)
+        return fails(work, each, final=final) and not (final and each is asked[0])
+
+    monkeypatch.setattr(minimising._Work, "_fails", doubted)
+    done = minimise(desk, script, HERE, held, seeds=seeds)
+    assert len(asked) == 2
+    assert done.ended == "complete"
+    assert done.script == asked[1] != asked[0]
+    assert size(asked[0].files) < size(done.script.files) < size(script.files)
 
 
 LIBRARY = """

@@ -89,11 +89,16 @@ def prove(
         folder.begin(job, given)
     if run is not None:
         folder.take_over(run)
-    world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox)
+    model = _recorded(configured(settings, job.options.model or ""), folder)
+    world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox, model=model)
     sweep(world.sandbox, settings)
     found = work(report, job, world)
     _finish(found, settings, folder)
     return found
+
+
+def _recorded(model: Model | None, folder: Folder) -> Model | None:
+    return None if model is None else Recording(model, folder.path / EXCHANGES)
 
 
 def sweep(sandbox: Sandbox, settings: Settings) -> None:
@@ -146,7 +151,7 @@ def reproduce(
     """
     asked = model or configured(settings, job.options.model or "")
     folder.begin(_kept(job, settings.secrets))
-    recorded = Recording(asked, folder.path / EXCHANGES) if asked is not None else None
+    recorded = _recorded(asked, folder)
     world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox, model=recorded)
     sweep(world.sandbox, settings)
     report = run(job, world)

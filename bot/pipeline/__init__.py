@@ -39,8 +39,7 @@ def run(job: Job, ports: Ports) -> Report:
     try:
         verdict = _decide(desk, asking)
         if verdict.kind == "reproduced":
-            asked = asking if ports.model is not None and not {"model", "surrogate"} & {*job.options.without} else None
-            verdict = prove(desk, verdict, tuple(proof for proof in PROOFS if proof not in job.options.without), asked)
+            verdict = prove(desk, verdict, tuple(proof for proof in PROOFS if proof not in job.options.without), asking)
     except Stopped:
         verdict = Cancelled(reason=f"stopped on request after {len(desk.attempts)} runs")
     except BuildError as error:

@@ -12,6 +12,7 @@ from bot.models.job import PROOFS, Job, Proof
 from bot.models.report import Report
 from bot.models.verdict import Control, Reproduced
 from bot.pipeline import conclude, proofs, reporting
+from bot.pipeline.asking import Asking
 from bot.pipeline.confirming import Found, confirm
 from bot.pipeline.desk import Desk
 from bot.pipeline.minimise import confirmed_reference
@@ -24,7 +25,12 @@ def prove(report: Report, job: Job, ports: Ports, proof: Proof, *, script: Scrip
     """The report with a control, a bisection or a smaller program made now. `script` takes the place of the report's program
     when it fails in the same way by fresh runs. Raises UserError when there is nothing to prove.
     """
-    return _again(report, job, ports, lambda desk, verdict: proofs.prove(desk, verdict, (proof,)), proof, script)
+    asking = Asking(ports, job.options, ports.clock(), usage=report.cost, prompts=dict(report.prompts))
+
+    def work(desk: Desk, verdict: Reproduced) -> Reproduced:
+        return proofs.prove(desk, verdict, (proof,), asking)
+
+    return _again(report, job, ports, work, proof, script=script, asking=asking)
 
 
 def go_on(report: Report, job: Job, ports: Ports) -> Report:
@@ -51,8 +57,19 @@ def program(report: Report) -> Script | None:
     return report.reduced.before if report.reduced is not None else report.script
 
 
-def _again(report: Report, job: Job, ports: Ports, work: _Work, proof: Proof, script: Script | None = None) -> Report:
-    """Put everything back on the desk, have it worked on, and tell it as the report was told."""
+def _again(
+    report: Report,
+    job: Job,
+    ports: Ports,
+    work: _Work,
+    proof: Proof,
+    *,
+    script: Script | None = None,
+    asking: Asking | None = None,
+) -> Report:
+    """Put everything back on the desk, have it worked on, and tell it as the report was told; `asking` spends from the run's
+    purse.
+    """
     verdict, started = report.verdict, ports.clock()
     if not isinstance(verdict, Reproduced) or report.script is None or report.spec is None:
         what = f"Nothing was reproduced in this run: it ended with {verdict.kind}."
@@ -66,7 +83,11 @@ def _again(report: Report, job: Job, ports: Ports, work: _Work, proof: Proof, sc
     if script is None and proof != "minimize":
         desk.script, desk.reduced = report.script, report.reduced
     now = reporting.report(desk, verdict)
-    kept = {name: getattr(report, name) for name in ("prompts", "reconstruction", "cost", "models")}
+    kept: dict[str, object] = {name: getattr(report, name) for name in ("prompts", "reconstruction", "cost", "models")}
+    if asking is not None:
+        asked = reporting.models(asking)
+        models = tuple(dict.fromkeys((*report.models, *asked)))
+        kept |= {"prompts": asking.prompts, "cost": asking.usage, "models": models}
     spent = report.seconds | {name: round(report.seconds.get(name, 0.0) + took, 3) for name, took in now.seconds.items()}
     spent["total"] = round(report.seconds.get("total", 0.0) + ports.clock() - started, 3)
     return now.model_copy(update={**kept, "seconds": spent})

@@ -81,7 +81,7 @@ def minimise(
 
 @dataclass(slots=True)
 class _Work:
-    """One reduction on its way. `best` is the last confirmed program, `taken` all of them, `path` the accepted ones since then."""
+    """One reduction on its way. `best` is the last confirmed program, `taken` all of them, `path` the accepted ones since."""
 
     desk: Desk
     trials: Trials

@@ -36,7 +36,7 @@ _KINDLY = 0.9  # of a limit: what ends by itself has more to show than what is s
 
 def prove(desk: Desk, verdict: Reproduced, wanted: tuple[Proof, ...] = PROOFS, asking: Asking | None = None) -> Reproduced:
     """The verdict with its control; the desk takes up the bisection, the smaller program and what was learned on the way.
-    `asking` is the model that may propose a control where there is no other.
+    The model of `asking`, if there is one and the options do not leave it out, may propose a control where there is no other.
 
     The failing program, its environment and its confirming runs are those that the desk holds, as is a bisection that was made
     before: a control may come from it. What cannot be done is a note.
@@ -60,7 +60,8 @@ def _work(desk: Desk, verdict: Reproduced, asking: Asking | None = None) -> _Wor
     assert desk.script is not None
     assert desk.spec is not None
     assert desk.environment is not None
-    return _Work(desk, verdict, desk.script, desk.spec, desk.environment, asking)
+    mute = desk.ports.model is None or {"model", "surrogate"} & {*desk.job.options.without}
+    return _Work(desk, verdict, desk.script, desk.spec, desk.environment, None if mute else asking)
 
 
 @dataclass(slots=True)

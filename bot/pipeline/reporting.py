@@ -45,7 +45,7 @@ def report(desk: Desk, verdict: AnyVerdict, asking: Asking | None = None) -> Rep
         prompts=dict(asking.prompts) if asking is not None else {},
         reconstruction=desk.reconstruction,
         cost=asking.usage if asking is not None else Usage(),
-        models=_models(asking),
+        models=models(asking),
         bisection=desk.bisection,
         other_bisections=desk.other_bisections,
         clone=desk.clone,
@@ -55,7 +55,8 @@ def report(desk: Desk, verdict: AnyVerdict, asking: Asking | None = None) -> Rep
     )
 
 
-def _models(asking: Asking | None) -> tuple[str, ...]:
+def models(asking: Asking | None) -> tuple[str, ...]:
+    """Whose answers were used, each once."""
     rows = asking.exchanges if asking is not None else []
     return tuple(dict.fromkeys(row.answer.model for row in rows if row.answer is not None and row.answer.model))
 

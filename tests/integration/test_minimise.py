@@ -14,8 +14,8 @@ from bot.models.environment import Environment
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
 from bot.models.signature import CrashSignature, NonFiniteSignature, OutputSignature
-from bot.pipeline.desk import Desk
 from bot.pipeline import minimise as minimising
+from bot.pipeline.desk import Desk
 from bot.pipeline.minimise import confirmed_reference, minimise
 from bot.pipeline.trials import Trials
 from bot.ports import Ports

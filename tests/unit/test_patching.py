@@ -6,8 +6,9 @@ import pytest
 
 from bot.errors import ModelUnavailable
 from bot.models.attempt import Match
+from bot.models.dialogue import Usage
 from bot.models.job import PROOFS
-from bot.pipeline import patching, proofs
+from bot.pipeline import later, patching, proofs
 from bot.pipeline.asking import Asking
 from bot.pipeline.confirming import Found, confirm
 from bot.pipeline.reporting import report
@@ -248,3 +249,20 @@ def test_nothing_of_the_answer_is_taken_for_anything_but_text():
     names = {name for spec in world.sandbox.specs for name in spec.files}
     assert names == {"repro.py", ".reprise/sitecustomize.py", ".reprise/reached.py"}
     assert BODY.count("lib.fit()") == 1
+
+
+def test_a_control_made_later_asks_too_within_what_the_run_may_spend():
+    world = Patched([GOOD])
+    first = report(world.desk, world.proved("bisect", without=("model",))).model_copy(
+        update={"models": ("reader",), "cost": Usage(calls=2, usd=0.5)}
+    )
+    job = world.desk.job.model_copy(update={"options": world.desk.job.options.model_copy(update={"without": ()})})
+    found = later.prove(first, job, world.desk.ports, "control")
+    assert found.verdict.control.type == "surrogate-patch"
+    assert found.cost.calls == 3
+    assert found.models == ("reader", world.model.name)
+    assert set(found.prompts) == {"surrogate"}
+    spent = job.model_copy(update={"options": job.options.model_copy(update={"max_calls": 2})})
+    poor = later.prove(first, spent, world.desk.ports, "control")
+    assert poor.verdict.control.type == "none"
+    assert poor.cost.calls == 2

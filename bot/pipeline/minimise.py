@@ -168,17 +168,18 @@ class _Work:
 
     def _finely(self, files: dict[str, str]) -> dict[str, str]:
         """Everything that is left, again and again, until nothing goes any more; the smallest program on the way."""
-        rejected, seen, smallest, idle = Rejected(), set[str](), files, 0
+        rejected, seen, smallest, idle, last = Rejected(), set[str](), files, 0, False
         while self._limit() is None:
             seen.add(self._neat(files).digest)
-            files = self._pass(files, passes.fine(files, self._about(files)), rejected)
+            files = self._pass(files, passes.fine(files, self._about(files)), None if last else rejected)
             smallest, idle = (files, 0) if size(files) < size(smallest) else (smallest, idle + 1)
             # Some edits undo what others do, and some make room for others with a longer program.
-            if self._neat(files).digest in seen or idle >= _MOST_IDLE:
-                files = smallest
-                if not rejected.skipped:
-                    break
-                rejected.forget()  # a last pass over everything
+            if self._neat(files).digest not in seen and idle < _MOST_IDLE:
+                last = False
+                continue
+            if last or not rejected.skipped:
+                break
+            files, last = smallest, True  # once more, with all that was left out
         return smallest
 
     def _settled(self, files: dict[str, str], make: passes.Pass) -> dict[str, str]:

@@ -30,7 +30,7 @@ from sandbox.port import Limits, RunResult, RunSpec, SandboxError
 
 _UNSURE = 0.2  # how far a rate that was read off 60 runs may lie from the true one
 Kind = Literal["", "nan", "inf"]
-_IMPORT_S, _LIMIT_S, _SLOWER, _MOST_WALL_S = 60.0, 0.5, 8, 600.0
+_IMPORT_S, _LIMIT_S, _SLOWER, _MOST_WALL_S = 60.0, 1.0, 8, 600.0
 _DEATHS = 3
 _SOME_WAVES = 10
 _FIRST_WAVE, _WAVE, _ALWAYS, _MOST_RUNS = 2, 4, 3, 40

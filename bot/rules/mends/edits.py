@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 
 Edit = tuple[int, int, str]
+
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+
+
+def lines(source: str) -> list[str]:
+    """The lines of a program with their ends, as Python counts them: a form feed or a line separator ends none."""
+    return _LINE.findall(source)
 
 
 class Text:
@@ -13,7 +22,7 @@ class Text:
 
     def __init__(self, source: str) -> None:
         self.source = source
-        self._lines = source.splitlines(keepends=True)
+        self._lines = lines(source)
         self._starts = [0]
         for line in self._lines:
             self._starts.append(self._starts[-1] + len(line))

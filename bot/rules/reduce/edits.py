@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from bot.rules.mends.edits import lines
+
 Files = Mapping[str, str]
 
 
@@ -116,5 +118,5 @@ def programs(files: Files) -> list[tuple[str, str, ast.Module]]:
 
 def size(files: Files) -> tuple[int, int]:
     """How large a program is: lines with something on them, then characters."""
-    lines = [line.strip() for text in files.values() for line in text.splitlines() if line.strip()]
-    return len(lines), sum(map(len, lines))
+    found = [line.strip() for text in files.values() for line in lines(text) if line.strip()]
+    return len(found), sum(map(len, found))

@@ -19,7 +19,6 @@ _WORDS = frozenset({"f", "file", "fid", "filename", "filepath", "fname", "path",
 _FOLDERS = frozenset({"Path", "PurePath", "PosixPath", "getcwd", "cwd"})
 _BY_ARGUMENT = _FOLDERS | {"str", "fspath", "join", "abspath"}
 _BY_HOLDER = frozenset({"joinpath", "resolve", "with_suffix", "with_name"})
-_DEEP = 8
 _Scope = ast.Module | ast.FunctionDef
 _Value = tuple[ast.expr, _Scope]
 
@@ -112,30 +111,38 @@ class _Flow:
         if isinstance(call.func, ast.Attribute) and (opens or name in _METHODS):
             yield call.func.value
 
-    def relative(self, node: ast.expr, scope: _Scope, deep: int = _DEEP) -> str | None:
+    def relative(self, node: ast.expr, scope: _Scope) -> str | None:
         """The beginning of a path that is written down and not absolute; None for any other."""
-        if isinstance(node, ast.Constant):
-            return node.value if isinstance(node.value, str) and node.value[:1] not in {"/", "~"} else None
-        parts: list[_Value] = []
+        waiting, seen = [(node, scope)], set[tuple[int, int]]()
+        while waiting:
+            part, there = waiting.pop()
+            if isinstance(part, ast.Constant):
+                if isinstance(part.value, str) and part.value[:1] not in {"/", "~"}:
+                    return part.value
+            elif isinstance(part, ast.Call) and name_of(part.func) in _FOLDERS and not part.args:
+                return "."
+            elif (id(part), id(there)) not in seen:  # what is set to itself, or to the same again and again
+                seen.add((id(part), id(there)))
+                waiting.extend(reversed(self._from(part, there)))
+        return None
+
+    def _from(self, node: ast.expr, scope: _Scope) -> list[_Value]:
+        """What a path begins with, one step nearer to where it is written down."""
         if isinstance(node, ast.Call):
             name = name_of(node.func)
-            if name in _FOLDERS and not node.args:
-                return "."
             if name in _BY_ARGUMENT:
-                parts = [(each, scope) for each in node.args[:1]]
-            elif name in _BY_HOLDER and isinstance(node.func, ast.Attribute):
-                parts = [(node.func.value, scope)]
-        elif isinstance(node, ast.BinOp | ast.FormattedValue):
-            parts = [(node.left if isinstance(node, ast.BinOp) else node.value, scope)]
-        elif isinstance(node, ast.JoinedStr):
-            parts = [(each, scope) for each in node.values[:1]]
-        elif isinstance(node, ast.Attribute):
-            parts = self.attributes.get(node.attr, [])
-        elif isinstance(node, ast.Name):
+                return [(each, scope) for each in node.args[:1]]
+            return [(node.func.value, scope)] if isinstance(node.func, ast.Attribute) and name in _BY_HOLDER else []
+        if isinstance(node, ast.BinOp | ast.FormattedValue):
+            return [(node.left if isinstance(node, ast.BinOp) else node.value, scope)]
+        if isinstance(node, ast.JoinedStr):
+            return [(each, scope) for each in node.values[:1]]
+        if isinstance(node, ast.Attribute):
+            return self.attributes.get(node.attr, [])
+        if isinstance(node, ast.Name):
             known = self.names.get((scope, node.id))
-            parts = self.names.get((self.modules[scope], node.id), []) if known is None else known
-        tried = (self.relative(part, there, deep - 1) for part, there in parts if deep)
-        return next((path for path in tried if path is not None), None)
+            return self.names.get((self.modules[scope], node.id), []) if known is None else known
+        return []
 
 
 def _makes(node: ast.expr) -> bool:

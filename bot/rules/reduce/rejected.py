@@ -25,13 +25,9 @@ class Rejected:
     skipped: int = 0
 
     def view(self, files: Files) -> View:
-        """Of one pass, whose edits are in terms of these files."""
-        return View(self, files)
-
-    def forget(self) -> None:
-        """Everything is worth a test again."""
-        self.keys.clear()
+        """Of one pass, whose edits are in terms of these files; `skipped` counts from here."""
         self.skipped = 0
+        return View(self, files)
 
 
 class View:
@@ -39,11 +35,12 @@ class View:
 
     def __init__(self, rejected: Rejected, files: Files) -> None:
         self._rejected = rejected
+        self._before = frozenset(rejected.keys)  # equal statements of one pass are each worth a test
         self._files = {path: _Lines(text) for path, text in files.items()}
 
     def known(self, group: Iterable[Node]) -> bool:
         """Whether these edits were rejected in the same surroundings."""
-        found = self._key(group) in self._rejected.keys
+        found = self._key(group) in self._before
         self._rejected.skipped += found
         return found
 
@@ -66,7 +63,7 @@ class _Lines:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._lines = [line for line in text.splitlines() if line.strip()]
+        self._lines = [line for line in text.split("\n") if line.strip()]
         self._places: dict[str, list[int]] = {}
         for at, line in enumerate(self._lines):
             for name in set(_NAME.findall(line)):

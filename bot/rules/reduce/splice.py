@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from bot.rules.mends import edits as mends
-from bot.rules.mends.edits import Text
+from bot.rules.mends.edits import Text, lines
 from bot.rules.reduce.edits import Piece, parsed
 from bot.rules.reduce.statements import dedented, whole_lines
 
@@ -158,7 +158,7 @@ def _moved(path: str, text: Text, body: list[ast.stmt], column: int) -> Iterator
     start, end = whole_lines(text, body[0])[0], whole_lines(text, body[-1])[1]
     pieces = {piece.start: piece.end for piece in dedented(path, text, body, 0) or []}
     at = start
-    for line in text.source[start:end].splitlines(keepends=True):
+    for line in lines(text.source[start:end]):
         cut = pieces.get(at)
         yield (" " * column if cut is not None and line.strip() else "") + line[(cut - at) if cut is not None else 0 :]
         at += len(line)

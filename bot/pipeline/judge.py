@@ -40,10 +40,11 @@ def judge(seen: Observation, signature: AnySignature, script: Script) -> Judgeme
 def _either(seen: Observation, member: Member, script: Script) -> Judgement:
     """A member held against a run; where that does not show it, also in the other way in which its words can be read."""
     judgement = _genuine(seen, member, script)
-    if judgement.match is Match.MET:
+    reading = None if judgement.match is Match.MET else readings.other(member)
+    if reading is None or (reading.printed and _output(seen, reading.printed).match is not Match.MET):
         return judgement
-    others = (_genuine(seen, other, script, member) for other in readings.others(member))
-    return next((other for other in others if other.match is Match.MET), judgement)
+    other = _genuine(seen, reading.member, script, member)
+    return other if other.match is Match.MET else judgement
 
 
 def _genuine(seen: Observation, member: Member, script: Script, reported: Member | None = None) -> Judgement:

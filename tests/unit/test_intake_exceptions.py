@@ -19,6 +19,7 @@ from bot.pipeline import intake, signature
 from bot.rules.intake import library
 from bot.rules.intake.exceptions import likely, lone, named
 from bot.rules.intake.tracebacks import find
+from tests import stdlib
 
 LOADED = (asyncio, concurrent.futures.process, configparser, http.client, queue, subprocess, zipfile)
 PROGRAM = "```python\nimport lib\nprint(lib.value(3))\n```\n"
@@ -159,8 +160,21 @@ def test_the_standard_library_says_which_its_exceptions_are():
     assert {"BadZipFile", "TimeoutExpired", "IncompleteRead", "NoSectionError"} <= {each.__name__ for each in classes}
     unknown = [each for each in classes if not named(f"{each.__module__}.{each.__qualname__}") and each.__name__[0] != "_"]
     assert unknown == []
-    assert {"OrderedDict", "Path", "Thread", "UserWarning", "Exception1"}.isdisjoint(library.exceptions())
+    assert {"OrderedDict", "Path", "Thread", "UserWarning", "Exception1"}.isdisjoint(library.EXCEPTIONS)
     assert all(not named(f"{module}.Path") for module in sys.stdlib_module_names)
+
+
+def test_the_list_covers_the_library_of_this_python():
+    assert {"BadZipFile", "TimeoutExpired"} <= (found := stdlib.exceptions(stdlib.SOURCES))
+    assert {name for name in found - library.EXCEPTIONS if name[0] != "_"} == set(), "run `python tests/stdlib.py`"
+
+
+def test_what_is_an_exception_does_not_hang_on_the_library_of_this_python(tmp_path):
+    (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")
+    elsewhere = f"import sysconfig; sysconfig.get_path = lambda *_: {str(tmp_path)!r}\n"
+    code = "from bot.rules.intake.exceptions import named; print(named('zipfile.BadZipFile'))"
+    run = subprocess.run([sys.executable, "-c", elsewhere + code], capture_output=True, text=True)
+    assert (run.stdout.strip(), run.stderr) == ("True", "")
 
 
 WORDS = st.lists(st.sampled_from(["the", "file", "is", "no", "archive", "value"]), min_size=2, max_size=6).map(" ".join)

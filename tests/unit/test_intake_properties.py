@@ -14,6 +14,8 @@ from bot.models.bug import BugReport, FenceKind, Quote
 from bot.models.issue import Issue
 from bot.pipeline.intake import read
 from bot.rules.intake.cleaning import clean
+from bot.rules.intake.document import Prose
+from bot.rules.intake.sentences import LONGEST, sentences
 from bot.rules.intake.text import readable
 
 PIECES = st.sampled_from(
@@ -93,6 +95,14 @@ def test_a_sound_program_is_left_alone(statements: list[str]) -> None:
     assert [(fence.kind, fence.text, fence.mends) for fence in found.fences] == [(FenceKind.PROGRAM, code, ())]
 
 
+@pytest.mark.parametrize("piece", ["FooError: Bar ", "The `a.B: Cd is gone. ", "Some words of it. "])
+def test_of_a_long_paragraph_little_is_cut_off(piece: str) -> None:
+    text = piece * 1000
+    found = [sentence.text for sentence in sentences([Prose(text, 1, ())])]
+    assert max(map(len, found)) <= LONGEST
+    assert len(" ".join(found)) > 0.9 * len(text)
+
+
 def repeated(piece: str) -> str:
     return (piece * (1_000_000 // len(piece) + 1))[:1_000_000]
 
@@ -106,6 +116,7 @@ def repeated(piece: str) -> str:
         repeated("1.2.3 "),
         repeated("a."),
         repeated("raises a.B: "),
+        repeated("FooError: Bar " * 100 + "\n"),
         "```\n" + repeated("pkg.mod.Thing: some words\n"),
         repeated("` "),
         repeated("<!-- a "),

@@ -171,6 +171,37 @@ def test_a_line_that_may_be_either_is_accepted_either_way(run, wanted, match):
     assert judge(run, wanted, SCRIPT).match is match
 
 
+SUMMARY = ("DataFrame", "KeyError: x", "loss: 3", "ResNet50: top1 71 percent")
+
+
+@pytest.mark.parametrize(
+    ("observed", "exception"),
+    [
+        ((SUMMARY,), "ResNet50"),
+        ((SUMMARY[:2],), "KeyError"),
+        ((SUMMARY[:3],), ""),
+        ((SUMMARY[:1],), ""),
+        ((SUMMARY[:2], ("TimeoutExpired",)), "TimeoutExpired"),
+        ((SUMMARY[:2], ("lib.Model:",)), ""),
+    ],
+)
+def test_only_the_last_line_of_an_output_may_be_an_exception(observed, exception):
+    reading = readings.other(OutputSignature(observed=observed))
+    assert (reading.member.exception if reading else "") == exception
+
+
+@pytest.mark.parametrize("chunks", [(SUMMARY[2:3] + SUMMARY[1:2],), (SUMMARY[2:3], SUMMARY[1:2])])
+@pytest.mark.parametrize(("printed", "match"), [("loss: 3", Match.MET), ("loss: 4", Match.OTHER), ("", Match.OTHER)])
+def test_what_stands_above_an_exception_was_printed_before_it(chunks, printed, match):
+    wanted = OutputSignature(observed=chunks)
+    assert judge(seen(crash("KeyError", "x"), output=printed), wanted, SCRIPT).match is match
+
+
+def test_one_raised_line_of_several_is_not_the_reported_output():
+    wanted = OutputSignature(observed=tuple((line,) for line in SUMMARY))
+    assert judge(seen(crash("KeyError", "x")), wanted, SCRIPT).match is Match.OTHER
+
+
 def test_a_line_that_may_be_either_may_be_staged_in_neither_way():
     raising = Script(files={"repro.py": "import lib\nprint(lib.go())\nraise lib.InvalidThing('the value 3 does not fit')\n"})
     own = Frame(path="repro.py", function="<module>", line=3, code="raise lib.InvalidThing('the value 3 does not fit')")

@@ -84,8 +84,8 @@ def named(name: str) -> bool:
     if modules and not _HOMES.isdisjoint(modules) and _CLASS.fullmatch(last):
         return True
     if modules:
-        return modules[0] in sys.stdlib_module_names and last in library.exceptions()
-    return is_compound(last) and last in library.exceptions()
+        return modules[0] in sys.stdlib_module_names and last in library.EXCEPTIONS
+    return is_compound(last) and last in library.EXCEPTIONS
 
 
 def suffixed(name: str) -> bool:

@@ -14,7 +14,8 @@ _END = re.compile(
     r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)[\"')*_]{0,3}\s+(?=[\"'(*_`A-Z\d])|(?<=[:;])\s+(?=[A-Z]\w+ )"
 )
 _ITEM = re.compile(r"^\s*(?:[-*+\u2022]|\d{1,3}[.)])\s+")
-_NAME = re.compile(r"(?<![\w.])([A-Za-z_][\w.]{0,200}):\s+$")
+_NAME = re.compile(r"(?<![\w.])([A-Za-z_][\w.]{0,200}):$")
+_NEAR = 210  # characters in which such a name lies
 _NEW_BLOCK = re.compile(r"^\s*(?:[-*+\u2022|>]\s|\d{1,3}[.)]\s|#|\|)")
 LONGEST = 1500
 
@@ -55,6 +56,14 @@ def _is_exception(name: str) -> bool:
     return named(name) or could_be(name)
 
 
+def _goes_on(text: str, begin: int, stop: int) -> bool:
+    """Whether `stop` lies in the middle of a piece of code, or between an exception and its message."""
+    if text.count("`", begin, stop) % 2:
+        return True
+    name = _NAME.search(text, max(begin, stop - _NEAR), stop)
+    return name is not None and _is_exception(name[1])
+
+
 def _split(paragraph: list[Prose]) -> Iterator[Sentence]:
     if not paragraph:
         return
@@ -64,11 +73,9 @@ def _split(paragraph: list[Prose]) -> Iterator[Sentence]:
         starts.append((len(text), line.number))
         text += _ITEM.sub("", line.text[:20_000]).strip() + " "
     begin = 0
-    for end in [*(match.end() for match in _END.finditer(text)), len(text)]:
-        if end < len(text) and end - begin < LONGEST and text.count("`", begin, end) % 2:
-            continue  # not in the middle of a piece of code
-        if end < len(text) and (name := _NAME.search(text[begin:end])) and _is_exception(name[1]):
-            continue  # nor between an exception and its message
+    for stop, end in [*(match.span() for match in _END.finditer(text)), (len(text), len(text))]:
+        if end < len(text) and end - begin < LONGEST and _goes_on(text, begin, stop):
+            continue
         piece = text[begin:end].strip()
         if piece:
             first = begin + len(text[begin:end]) - len(text[begin:end].lstrip())

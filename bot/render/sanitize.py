@@ -41,8 +41,8 @@ _MARKER = re.compile(r"<!--(?=\s*reprise\b)", re.IGNORECASE)
 _COMMAND = re.compile(r"^[ \t]{0,3}(?=/[a-z][\w-]*(?:\s|$)|@[\w-]+[ \t]+\w)", re.IGNORECASE | re.MULTILINE)
 # GitHub links hashes of commits, and draws emoji by their names.
 _COMMIT = re.compile(r"(?<![\w&#])(?<!\d\.)[0-9a-f]{7,40}(?!\w)", re.IGNORECASE)
-# One that stands as a word of its own; code needs no break, so that it can be copied.
-_HASH = re.compile(r"(?<![^\s(\[,;:\"'])[0-9a-f]{7,40}(?![^\s)\],;:.!?\"'\u2026]|[.:]\w)", re.IGNORECASE)
+# One that stands as a word of its own; code needs no break, so that it can be copied. Digits alone are rather a number.
+_HASH = re.compile(r"(?<![^\s(\[,;:\"'])(?=[0-9]*[a-f])[0-9a-f]{7,40}(?![^\s)\],;:.!?\"'\u2026]|[.:]\w)", re.IGNORECASE)
 _MONOSPACED = re.compile(f"{_INLINE_CODE.pattern}|{_HASH.pattern}", re.IGNORECASE)
 _EMOJI = re.compile(r":(?=([\w+\\-]{1,50}):)")
 

@@ -118,6 +118,8 @@ def test_prose_is_one_inert_line(text: str) -> None:
         ("(deadbeef).", "(`deadbeef`)."),
         ("a@1a2b3c4d5", "a@&#8203;1a2b3c&#8203;4d5"),
         ("\\`1a2b3c4d5", "\\\\\\`1a2b3c&#8203;4d5"),
+        ("1048576 of 12345678901", "104857&#8203;6 of 123456&#8203;78901"),
+        ("in 1234567A", "in `1234567A`"),
         ("version 1.2345678, sha256:1a2b3c4d5", "version 1.2345678, sha256:`1a2b3c4d5`"),
     ],
 )

@@ -9,10 +9,14 @@ import sys
 from functools import cache
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 NODE = Path(__file__).parent / "node"
 INITDB = str(max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default="initdb"))  # Debian keeps it off the search path
+hypothesis.settings.register_profile("reprise", deadline=None)  # a busy machine is no failure
+hypothesis.settings.load_profile("reprise")
+
 PYTHONS = "import os, sys; from sandbox.interpreters import discover; sys.exit(len(discover(os.environ)) < 2)"
 PROBES = {
     "docker": (("docker", "info"), "no Docker daemon answers"),

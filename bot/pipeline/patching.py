@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 from bot.errors import ModelUnavailable
 from bot.models.attempt import Judgement, Match, Script
-from bot.models.base import Record
 from bot.models.bug import Frame
 from bot.models.dialogue import Question
 from bot.models.environment import Environment, EnvironmentSpec
@@ -29,8 +28,9 @@ from bot.pipeline.at_hand import Candidate
 from bot.pipeline.desk import Desk
 from bot.pipeline.observe import Observation
 from bot.pipeline.signature import members_of
+from bot.rules.patches import often, shape
 from bot.rules.patches import operation as operations
-from bot.rules.patches import shape
+from bot.rules.patches.often import Reached
 from bot.rules.patches.operation import Operation
 from bot.rules.signatures import values
 from prompts import fence
@@ -39,13 +39,6 @@ WHAT = "surrogate patch proposed by a model"
 _TRIES = 2
 _FOLDER = ".reprise"
 _ANSWER = f"{_FOLDER}/reached.json"
-
-
-class _Reached(Record):
-    """What a traced run of a program reached: lines of its main file, and (line, file, function) of what it called there."""
-
-    lines: frozenset[int] = frozenset()
-    called: tuple[tuple[int, str, str], ...] = ()
 
 
 def propose(desk: Desk, asking: Asking, script: Script, spec: EnvironmentSpec, built: Environment) -> Candidate | None:
@@ -105,6 +98,7 @@ class _Work:
     refined: Refined
     operation: Operation = field(default_factory=lambda: Operation(()))
     entered: Frame | None = None
+    failing: tuple[Reached | None] | None = None
 
     def locate(self) -> bool:
         """Find the operation, and the library's function that it enters where the failure was an exception."""
@@ -125,11 +119,17 @@ class _Work:
         return found is not None
 
     def _ran(self) -> Collection[int]:
-        """The lines that the failing program runs; of one that hangs nothing is heard, so that all count."""
+        """The lines that the failing program runs; of one that hangs all count."""
         if isinstance(self.member, HangSignature):
             return range(1, len(self.script.source.splitlines()) + 1)
-        _, reached = self._traced(self.script)
-        return reached.lines if reached is not None else ()
+        failing = self._failing_reached()
+        return failing.lines if failing is not None else ()
+
+    def _failing_reached(self) -> Reached | None:
+        """What the failing program reaches up to its failure; None where nothing is heard, as of one that is stopped for a hang."""
+        if self.failing is None:
+            self.failing = (None if isinstance(self.member, HangSignature) else self._traced(self.script)[1],)
+        return self.failing[0]
 
     def found(self) -> Script | str:
         """The changed program, or why there is none."""
@@ -178,33 +178,16 @@ class _Work:
             return "The program prints nothing any more."
         return ""
 
-    def _unreached(self, after: Script, reached: _Reached | None) -> str:
-        """Why a run does not show that the operation was done."""
-        tree = ast.parse(after.source)
-        kept = operations.kept(self.operation, tree)
-        if reached is None or isinstance(kept, str):
+    def _unreached(self, after: Script, reached: Reached | None) -> str:
+        """Why a run does not show that the operation was done, as often as in the failing program up to its failure."""
+        old, new = ast.parse(self.script.source), ast.parse(after.source)
+        if reached is None:
             return "It could not be seen what the program reaches."
-        for statement in kept:
-            if not reached.lines & set(shape.lines(statement)):
-                return f"The operation on line {statement.lineno} is not reached."
-        if not isinstance(self.member, OutputSignature) and reached.lines & shape.handlers(tree):
+        if not isinstance(self.member, OutputSignature) and reached.lines.keys() & shape.handlers(new):
             return "The program ends up in a handler of exceptions of its own."
-        if self.entered is not None and not any(
-            line in shape.lines(statement) and self._enters(path, function)
-            for line, path, function in reached.called
-            for statement in kept
-        ):
-            return f"The operation does not enter `{self.entered.function}`, in which the program failed."
-        return ""
+        return often.objection(old, new, self.operation, self._failing_reached(), reached, self.entered)
 
-    def _enters(self, path: str, function: str) -> bool:
-        """Whether a call is that of the function in which the failing program left its file; older Pythons name no class."""
-        assert self.entered is not None
-        wanted = self.entered
-        same = function.rsplit(".", 1)[-1] == wanted.function.rsplit(".", 1)[-1]
-        return same and path.endswith(wanted.module_path or wanted.path)
-
-    def _traced(self, script: Script) -> tuple[Observation, _Reached | None]:
+    def _traced(self, script: Script) -> tuple[Observation, Reached | None]:
         """One run of a program that notes what it reaches; None for what cannot be read of that."""
         assert self.desk.signature is not None
         options = self.desk.job.options
@@ -218,7 +201,7 @@ class _Work:
             )
         )
         try:
-            reached = _Reached.model_validate_json(result.artifacts.get(_ANSWER, b""))
+            reached = Reached.model_validate_json(result.artifacts.get(_ANSWER, b""))
         except ValidationError:
             reached = None
         return observe.observe(result, self.built.roots), reached

@@ -110,7 +110,11 @@ def reached(tmp_path):
         argv = [sys.executable, str(PROBE / "reached.py"), "repro.py", "reached.json"]
         done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
         found = json.loads((tmp_path / "reached.json").read_text())
-        return done, found["lines"], [(line, Path(path).name, function) for line, path, function in found["called"]]
+        lines = {int(line): times for line, times in found["lines"].items()}
+        return done, found | {
+            "lines": lines,
+            "called": [(line, Path(path).name, *more) for line, path, *more in found["called"]],
+        }
 
     return start
 
@@ -120,15 +124,45 @@ def test_a_program_runs_as_the_main_one_and_what_it_reaches_is_written_down(reac
         "import sys\nfrom lib import Core\ndef unused():\n    Core().fit(1)\n"
         "if __name__ == '__main__':\n    print(Core().fit(3), sys.argv)\n"
     )
-    done, lines, called = reached(source)
+    done, found = reached(source)
     assert (done.returncode, done.stdout) == (0, "[0, 1, 2] ['repro.py']\n")
-    assert 4 not in lines
-    assert 6 in lines
-    assert [row for row in called if row[1] == "lib.py" and row[0] != 2] == [(6, "lib.py", "Core.fit")]
+    assert 4 not in found["lines"]
+    assert 6 in found["lines"]
+    assert [row for row in found["called"] if row[1] == "lib.py" and row[0] != 2] == [(6, "lib.py", "Core.fit", 1)]
 
 
 @pytest.mark.parametrize(("last", "code"), [("raise ValueError('no')", 1), ("import sys; sys.exit(3)", 3)])
 def test_it_is_written_down_too_when_the_program_does_not_come_to_its_end(reached, last, code):
-    done, lines, _ = reached(f"import os\nos.chdir('/')\n{last}\nprint(1)\n")
+    done, found = reached(f"import os\nos.chdir('/')\n{last}\nprint(1)\n")
     assert done.returncode == code
-    assert (3 in lines, 4 in lines) == (True, False)
+    assert (3 in found["lines"], 4 in found["lines"]) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("last", "line", "times"),
+    [
+        ("for n in range(50):\n    f(n)", 4, 50),
+        ("for n in range(50): f(n)", 3, 50),
+        ("n = 0\nwhile n < 9:\n    n += f(n) is not None", 5, 9),
+        ("a = [f(n) for n in range(50)]", 3, 50),
+        ("a = [\n    f(n)\n    for n in range(50)\n]", 4, 50),
+        ("a = f(\n    3\n)", 3, 1),
+        ("a = list(map(f, range(50)))", 3, 1),
+    ],
+)
+def test_how_often_a_line_ran_and_a_function_was_entered_is_counted(reached, last, line, times):
+    _, found = reached(f"from lib import Core\nf = Core().fit\n{last}\n")
+    assert found["lines"][line] == times
+    assert sum(row[3] for row in found["called"] if row[2] == "Core.fit") == (50 if "50" in last else times)
+
+
+def test_an_exception_that_is_held_back_and_what_is_empty_are_written_down(reached):
+    source = (
+        "from contextlib import suppress\nx, y, n = [], [1], 0\n"
+        "with suppress(ValueError):\n    int('a')\n"
+        "for each in x:\n    n\nprint(y)\n"
+    )
+    done, found = reached(source)
+    assert done.returncode == 0
+    assert found["raised"] == [4]
+    assert found["empty"] == [[5, "x"]]

@@ -97,7 +97,7 @@ def test_what_takes_the_cause_away_may_be_run(edits):
         ([(8, 7, "warnings.resetwarnings()")], "of the standard library"),
         ([(8, 7, "exec('y = 0')")], "`exec`"),
         ([(8, 7, "model = lambda x: torch.zeros(4)")], "`Lambda`"),
-        ([(8, 7, "def model(x):\n    return torch.zeros(4)")], "`FunctionDef`"),
+        ([(8, 7, "def model(x):\n    return torch.zeros(4)")], "a function"),
         ([(8, 7, "torch.nn.functional.linear = torch.add")], "replaces `torch.nn.functional.linear`"),
         ([(8, 7, "nn = torch")], "makes `nn` stand for another thing"),
         ([(3, 3, "import torch.fft as nn")], "makes `nn` stand for another thing"),
@@ -181,3 +181,224 @@ def test_only_the_main_file_can_be_changed_and_lines_are_counted_once():
     after = surrogate.patched(before, Patch(edits=(Edit(start=1, end=0, text="z"), Edit(start=3, end=3, text="d\ne"))))
     assert after.files == {"repro.py": "z\na\nb\nd\ne\n", "lib.py": "x = 1\n"}
     assert shape.changed_lines(before.source, after.source) == 3
+
+
+LOOP = """\
+import sys
+import warnings
+import lib
+from lib import Net, helper
+
+REGISTRY = lib.REGISTRY
+n, i, step = 50, 0, 1
+model = Net(lib.Layer(3), lib.Act())
+data = lib.data(seed=1)
+for x in data:
+    model.run(x, errors="raise")
+while i < n:
+    lib.f(i)
+    i += step
+rows = [lib.g(k, 1) for k in range(9)]
+lib.seed(3)
+def main(n=5):
+    for k in range(n): lib.h(k)
+main()
+"""
+
+
+def looped(line, entered, *edits, source=LOOP):
+    wrong = CrashSignature(exception="RuntimeError", message="boom")
+    return judged(source, edits, operations.raising(ast.parse(source), line, entered), wrong)
+
+
+@pytest.mark.parametrize(
+    ("line", "entered", "edits"),
+    [
+        (11, "Net.run", [(11, 11, "    model.run(x.double(), errors='raise', safe=True)")]),
+        (11, "Net.run", [(8, 8, "model = Net(lib.Layer(4), lib.Act(), safe=True)")]),
+        (11, "Net.run", [(8, 8, "model = Net(lib.Layer(3), lib.Act()).double()")]),
+        (11, "Net.run", [(9, 8, "model = model.double()")]),
+        (11, "Net.run", [(9, 8, "model.safe = True\nmodel.sizes = [3, 4]")]),
+        (11, "Net.run", [(9, 8, "lib.set_threads(1)")]),
+        (13, "f", [(13, 13, "    lib.f(i + 0.5)")]),
+        (13, "f", [(9, 9, "data = lib.data(seed=1, size=3)")]),
+        (15, "g", [(15, 15, "rows = [lib.g(k, 2) for k in range(9)]")]),
+        (11, "", [(11, 11, "    model.run(x.double(), errors='raise')")]),
+    ],
+)
+def test_arguments_and_settings_may_change(line, entered, edits):
+    assert looped(line, entered, *edits) == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "entered", "edits", "said"),
+    [
+        (11, "Net.run", [(10, 10, "for x in data[:1]:")], "runs over"),
+        (11, "Net.run", [(10, 10, "for x in list(data)[:5]:")], "runs over"),
+        (11, "Net.run", [(9, 9, "data = lib.data(seed=1)[:1]")], "changes `data`"),
+        (11, "Net.run", [(10, 9, "data.remove(3)")], "changes `data`"),
+        (11, "Net.run", [(10, 9, "data[3:] = data[:1]")], "changes `data`"),
+        (11, "Net.run", [(11, 11, "    pass\nmodel.run(x)")], "out of it"),
+        (11, "Net.run", [(11, 11, "    model.run(x)\n    model.run(x)")], "more or in fewer places"),
+        (13, "f", [(7, 7, "n, i, step = 1, 0, 1")], "changes `i`"),
+        (13, "f", [(12, 11, "n = 1")], "changes `n`"),
+        (13, "f", [(12, 11, "(n := 1)")], "changes `n`"),
+        (13, "f", [(14, 14, "    i += 49")], "changes `i`"),
+        (13, "f", [(12, 12, "while i < n - 9:")], "a condition"),
+        (15, "g", [(15, 15, "rows = [lib.g(k, 1) for k in range(3)]")], "not there any more"),
+        (15, "", [(15, 15, "rows = [lib.g(k, 1) for k in range(3)]")], "runs over"),
+        (15, "g", [(15, 15, "rows = [lib.g(k, 1) for k in range(9) if k < 3]")], "not there any more"),
+        (18, "h", [(18, 18, "    for k in range(n - 2): lib.h(k)")], "runs over"),
+    ],
+)
+def test_a_change_of_how_often_the_operation_is_done_is_refused(line, entered, edits, said):
+    assert said in looped(line, entered, *edits)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("m = lib; m.f = lib.g", "replaces `m.f`"),
+        ("m = lib.core; m.safe = True", "replaces `m.safe`"),
+        ("m, k = lib, 1; m.f = 0", "replaces `m.f`"),
+        ("(m := lib).f = 0", "replaces `(m := lib).f`"),
+        ("print(m := lib); m.f = 0", "replaces `m.f`"),
+        ("type(model).run = lib.f", "replaces `type(model).run`"),
+        ("type(model).safe = True", "replaces `type(model).safe`"),
+        ("model.layers[0].safe = True", "replaces `model.layers[0].safe`"),
+        ("model.step = model.other", "replaces `model.step`"),
+        ("model.step = helper", "replaces `model.step`"),
+        ("model.step: object = helper", "replaces `model.step`"),
+        ("model.step, k = helper, 1", "replaces `model.step`"),
+        ("model.act = lib.Identity()", "replaces `model.act`"),
+        ("model.modules['act'] = lib.Identity()", "replaces `model.modules['act']`"),
+        ("with lib.f as model.step: pass", "replaces `model.step`"),
+        ("REGISTRY['f'] = lib.g", "replaces `REGISTRY['f']`"),
+        ("lib.__dict__['f'] = lib.g", "`__dict__`"),
+        ("vars(lib)['f'] = lib.g", "`vars`"),
+        ("globals()['lib'] = 0", "`globals`"),
+        ("setattr(model, 'run', lib.f)", "`setattr`"),
+        ("object.__setattr__(model, 'run', lib.f)", "`__setattr__`"),
+        ("sys.modules['lib'].f = lib.g", "of the standard library"),
+        ("sys.modules['lib'] = model", "of the standard library"),
+        ("model._modules.update(act=lib.Identity())", "private"),
+        ("model.add_module('act', lib.Identity())", "hide a failure"),
+        ("model.register_forward_hook(lib.f)", "hide a failure"),
+        ("lib.REGISTRY.clear()", "from outside"),
+        ("lib.REGISTRY.append(1)", "from outside"),
+        ("REGISTRY.update(f=lib.g)", "from outside"),
+        ("k = REGISTRY.pop('f')", "from outside"),
+        ("model = lib.Identity()", "made by `lib.Identity()`"),
+        ("model = helper", "made by `helper`"),
+        ("model = model.act", "made by `model.act`"),
+        ("for model in [helper]: pass", "a `For`"),
+        ("from lib import noop as main", "makes `main` stand for another thing"),
+        ("from lib import noop as print", "makes `print` stand for another thing"),
+        ("from lib import noop as model", "makes `model` stand for another thing"),
+        ("import lib.fake as lib", "makes `lib` stand for another thing"),
+        ("from lib import *", "imports `lib.*`"),
+        ("del REGISTRY['f']", "`Delete`"),
+        ("sys.settrace(None)", "of the standard library"),
+        ("sys.excepthook = print", "of the standard library"),
+        ("import threading", "imports `threading`"),
+        ("import os; os.environ['LIB_CHECKS'] = '0'", "imports `os`"),
+        ("exec('lib.f = lib.g')", "`exec`"),
+        ("with lib.testing.assert_raises(RuntimeError): pass", "hide a failure"),
+        ("with lib.suppress_errors(): pass", "hide a failure"),
+        ("with lib.options(ignore_errors=True): pass", "hide a failure"),
+        ("lib.set(on_error='ignore')", "has a failure ignored"),
+        ("lib.set(invalid='coerce')", "has a failure ignored"),
+        ("lib.set(quiet=True)", "hide a failure"),
+        ("lib.manual_seed(7)", "changes a seed"),
+        ("k = lib.default_rng(7)", "changes a seed"),
+        ("lib.fit(random_state=7)", "changes a seed"),
+        ("k = []", "empty"),
+        ("k = list()", "empty"),
+        ("k = ''", "empty"),
+        ("k = model.rows[:0]", "empty"),
+        ("k = lib.zeros(0, 3)", "empty"),
+        ("k = lib.full((0, 3), 1)", "empty"),
+        ("k = lib.rand(size=(3, 0))", "empty"),
+        ("k = range(0)", "empty"),
+    ],
+)
+def test_other_ways_to_make_a_failure_vanish_are_refused(text, said):
+    assert said in looped(11, "Net.run", (10, 9, text))
+
+
+@pytest.mark.parametrize("text", ["k = range(0, 3)", "k = lib.full((2, 3), 0)", "k = lib.zeros(3)", "k = lib.append([1], 2)"])
+def test_what_only_looks_like_that_is_fine(text):
+    assert looped(11, "Net.run", (10, 9, text)) == ""
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ([(8, 8, "model = lib.Identity(lib.Layer(3), lib.Act())")], "made by `lib.Identity()`"),
+        ([(8, 8, "model = Net(lib.Layer(3))")], "made without `lib.Act`"),
+        ([(16, 16, "lib.seed(4)")], "changes a seed"),
+        ([(9, 9, "data = lib.data(seed=2)")], "changes a seed"),
+        ([(17, 17, "@lib.cache\ndef main(n=5):")], "a decorator"),
+        ([(17, 17, "def main(n=5, print=str):")], "a function"),
+        ([(17, 17, "def __getattr__(n=5):"), (19, 19, "__getattr__()")], "a function"),
+        ([(11, 11, "    model.run(x, errors='ignore')")], "has a failure ignored"),
+        ([(11, 11, "    model.run(x, errors='raise', ignore_errors=True)")], "hide a failure"),
+        ([(11, 11, "    model.run(x[:0], errors='raise')")], "empty"),
+        ([(10, 11, "for x in data: model.run(x, errors='raise')")], "a line with another statement"),
+    ],
+)
+def test_so_are_changes_of_what_is_there(edits, said):
+    assert said in looped(11, "Net.run", *edits)
+
+
+CLASS = """\
+import sys
+import lib
+
+class Net(lib.Base):
+    scale = 2
+    def forward(self, x):
+        return self.layer(x)
+
+net = Net()
+net.layer = lib.Layer(3)
+eval("net(1)")
+net.forward(lib.ones(3))
+sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize(
+    ("edits", "said"),
+    [
+        ([(4, 4, "class Net(lib.Other):")], "a class or its bases"),
+        ([(4, 4, "class Net(lib.Base, metaclass=lib.Meta):")], "a class or its bases"),
+        ([(5, 5, "    step = lib.noop")], "replaces `step`"),
+        ([(5, 5, "    scale: object = lib.noop")], "replaces `scale`"),
+        ([(10, 10, "net.layer = lib.Identity(3)")], "replaces `net.layer`"),
+        ([(10, 10, "net.layer = lib.noop")], "replaces `net.layer`"),
+        ([(11, 11, 'eval("0")')], "changes `eval('0')`"),
+        ([(13, 13, ""), (9, 9, "net = Net(); sys.settrace(None)")], "`sys.settrace`"),
+    ],
+)
+def test_classes_and_evaluated_text_stay(edits, said):
+    assert said in looped(7, "Layer.forward", *edits, source=CLASS)
+
+
+def test_what_a_class_and_its_parts_are_given_may_change():
+    assert looped(7, "Layer.forward", (5, 5, "    scale = 3"), (10, 10, "net.layer = lib.Layer(4)"), source=CLASS) == ""
+
+
+def test_text_that_runs_is_not_the_operation_either():
+    assert "changes `eval" in looped(11, "<module>", (11, 11, 'eval("0")'), source=CLASS)
+
+
+def test_what_is_imported_twice_stays_what_it_was():
+    source = "try:\n    import lib\nexcept ImportError:\n    raise\nlib.f(1)\n"
+    assert "makes `lib` stand for" in looped(5, "f", (5, 4, "import lib.fake as lib"), source=source)
+
+
+def test_of_a_loop_on_one_line_its_block_is_the_operation():
+    source = "import lib\nfor n in range(9): lib.f(n); lib.g(n)\n"
+    tree = ast.parse(source)
+    assert [operations.raising(tree, 2, name).at[0][0] for name in ("f", "g", "")] == ["lib.f()", "lib.g()", "lib.g()"]

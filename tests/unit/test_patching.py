@@ -20,7 +20,8 @@ from bot.testing import ScriptedModel
 from sandbox.port import RunResult
 from tests.unit.versioned import BODY, FAILS, OK, OTHER, World, broken, released
 
-REACHED = {"lines": [1, 2], "called": [[2, "/e/lib/python3.11/site-packages/lib/core.py", "Core.fit"]]}
+CALLED = [2, "/e/lib/python3.11/site-packages/lib/core.py", "Core.fit", 1]
+REACHED = {"lines": {1: 1, 2: 1}, "called": [CALLED]}
 GOOD = {"thought": "", "edits": [{"start": 2, "end": 2, "text": "lib.fit(safe=True)"}], "why": "the unsafe mode"}
 NONE = {"thought": "", "edits": [], "why": "nothing small helps"}
 
@@ -138,9 +139,9 @@ def test_what_rules_refuse_is_not_run_and_asked_once_more(edits, said):
     [
         (lambda _: FAILS, REACHED, "the program fails as before"),
         (lambda text: OTHER if "safe" in text else FAILS, REACHED, "does not come to its end"),
-        (None, {"lines": [1], "called": REACHED["called"]}, "the operation on line 2 is not reached"),
-        (None, {"lines": [1, 2], "called": []}, "does not enter `fit`"),
-        (None, {"lines": [1, 2], "called": [[1, *REACHED["called"][0][1:]]]}, "does not enter `fit`"),
+        (None, {"lines": {1: 1}, "called": [CALLED]}, "the operation on line 2 is not reached"),
+        (None, {"lines": {1: 1, 2: 1}, "called": []}, "does not enter `fit`"),
+        (None, {"lines": {1: 1, 2: 1}, "called": [[1, *CALLED[1:]]]}, "does not enter `fit`"),
         (None, {"lines": "many"}, "could not be seen"),
     ],
 )
@@ -190,7 +191,7 @@ def test_only_wrong_output_is_no_reason_to_ask():
     assert "the report does not say what the output should be" in world.desk.notes[-1]
 
 
-@pytest.mark.parametrize(("lines", "type_"), [([1, 2], "surrogate-patch"), ([1, 2, 3], "none")])
+@pytest.mark.parametrize(("lines", "type_"), [({1: 1, 2: 1}, "surrogate-patch"), ({1: 1, 2: 1, 3: 1}, "none")])
 def test_a_program_that_ends_up_in_its_own_handler_shows_nothing(lines, type_):
     body = BODY.replace("lib.fit()", "try: lib.fit()\nexcept RuntimeError: raise")
     world = Patched([patch((2, 2, "try: lib.fit(safe=True)")), NONE], answer=REACHED | {"lines": lines}, body=body)
@@ -220,7 +221,7 @@ RIGHT = WRONG + "\nExpected output:\n\n```\nloss 2.5\n```\n"
 )
 def test_of_a_value_the_patched_program_prints_what_is_right(body, bad, now, type_):
     answers = [patch((2, 2, "x = 2")), NONE]
-    answer = {"lines": [1, 2, 3], "called": []}
+    answer = {"lines": {1: 1, 2: 1, 3: 1}, "called": []}
     world = Patched(answers, lambda text: printed(now if "x = 2" in text else bad), answer, body=body.format(bad))
     assert world.proved().control.type == type_
     assert "print('loss', lib.fit())" in world.model.asked[0].messages[-1].content

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from bot.rules.patches import shape
 
 # What is only there to be given to an operation: another way to make it is what a patch may consist of.
-_MAKES = frozenset(
+MAKES = frozenset(
     {"tensor", "array", "asarray", "as_tensor", "zeros", "ones", "empty", "full", "rand", "randn", "randint", "arange", "eye"}
     | {"linspace", "normal", "uniform", "range", "list", "tuple", "dict", "float", "int", "str", "bool"}
 )
+_PRINTERS = frozenset({"print", "write", "writelines"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,14 @@ def raising(tree: ast.Module, line: int, entered: str = "") -> Operation | None:
     here = [each for each in shape.statements(tree) if line in shape.lines(each)]
     if not here:
         return None
-    statement = min(here, key=lambda each: len(shape.lines(each)))
-    names = {shape.called(call) for call in shape.calls(statement)}
-    calls = frozenset(name for name in names if entered and name.rsplit(".", 1)[-1] == entered.rsplit(".", 1)[-1])
+
+    def entering(statement: ast.stmt) -> frozenset[str]:
+        names = (shape.called(call) for call in shape.calls(statement))
+        return frozenset(name for name in names if entered and name.rsplit(".", 1)[-1] == entered.rsplit(".", 1)[-1])
+
+    # Of several on one line, such as a loop and its block, the one that makes the call, else the innermost.
+    statement = min(here, key=lambda each: (len(shape.lines(each)), not entering(each), -each.col_offset))
+    calls = entering(statement)
     return Operation(at=(_spine(statement, calls),), calls=calls)
 
 
@@ -84,6 +90,23 @@ def kept(operation: Operation, tree: ast.Module) -> tuple[ast.stmt, ...] | str:
     return tuple(found)
 
 
+def places(operation: Operation, tree: ast.Module) -> list[ast.stmt]:
+    """Every statement that is of the form of one of the operation's, in order of the text."""
+    texts = dict(operation.at)
+    found = [each for each in shape.statements(tree) if any(_matches(operation, each, *row) for row in texts.items())]
+    return sorted(found, key=lambda each: (each.lineno, each.col_offset))
+
+
+def said(tree: ast.Module) -> list[ast.stmt]:
+    """The statements that print or check, in order of the text."""
+    rows = (
+        each
+        for each in shape.statements(tree)
+        if isinstance(each, ast.Assert) or any(shape.last(call.func) in _PRINTERS for call in shape.calls(each))
+    )
+    return sorted(rows, key=lambda each: each.lineno)
+
+
 def bare(statement: ast.stmt, calls: frozenset[str]) -> str:
     """A statement without what it hands to the operation."""
     return shape.skeleton(statement, lambda call: shape.called(call) in calls)
@@ -114,7 +137,7 @@ def _spine(statement: ast.stmt, calls: frozenset[str]) -> tuple[str, Counter[str
     outer = {_place(call) for call in shape.spine(statement)}
     text = bare(statement, calls) if calls else shape.skeleton(statement, lambda call: _place(call) in outer)
     names = Counter(shape.called(call) for call in shape.calls(statement))
-    return text, Counter({name: n for name, n in names.items() if name.rsplit(".", 1)[-1] not in _MAKES})
+    return text, Counter({name: n for name, n in names.items() if name.rsplit(".", 1)[-1] not in MAKES})
 
 
 def _place(call: ast.Call) -> tuple[int, int, int | None, int | None]:

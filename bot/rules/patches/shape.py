@@ -22,6 +22,15 @@ def statements(tree: ast.AST) -> Iterator[ast.stmt]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
 
 
+def around(tree: ast.Module, statement: ast.stmt) -> Iterator[ast.AST]:
+    """What a statement stands in, from the inside out; a loop's `else` counts as in the loop."""
+    outer = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    node: ast.AST | None = outer.get(id(statement))
+    while node is not None:
+        yield node
+        node = outer.get(id(node))
+
+
 def lines(statement: ast.stmt) -> range:
     """The lines of a statement without those of its block."""
     block = getattr(statement, "body", None)
@@ -99,16 +108,26 @@ def called(call: ast.Call) -> str:
     return told(call.func)
 
 
+def last(node: ast.expr) -> str:
+    """The last name of what is called, or ""."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
 def imported(tree: ast.AST) -> dict[str, str]:
-    """What every imported name stands for, as a dotted name."""
-    found: dict[str, str] = {}
+    """What every imported name stands for, as a dotted name; of one that is imported more than once, the innermost."""
+    return dict(imports(tree))
+
+
+def imports(tree: ast.AST) -> list[tuple[str, str]]:
+    """Every name that is imported, each time, with what it then stands for."""
+    found: list[tuple[str, str]] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {each.asname or each.name.split(".")[0]: each.name if each.asname else each.name.split(".")[0]
-                      for each in node.names}  # fmt: skip
+            found += [(each.asname or each.name.split(".")[0], each.name if each.asname else each.name.split(".")[0])
+                      for each in node.names]  # fmt: skip
         elif isinstance(node, ast.ImportFrom):
             package = "." * node.level + (node.module or "")
-            found |= {each.asname or each.name: f"{package}.{each.name}" for each in node.names}
+            found += [(each.asname or each.name, f"{package}.{each.name}") for each in node.names]
     return found
 
 

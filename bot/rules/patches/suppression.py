@@ -1,18 +1,19 @@
 """What a change may not bring into a program, because it would hide a failure or go round it instead of taking its cause away.
 
-New conditions, handlers, loops and early ends; new ways into the interpreter; names that come to mean another thing; and, where
-a value is the failure, anything done to that value afterwards or to what is printed.
+New conditions, handlers, loops and early ends; new ways into the interpreter; other random numbers; names that come to mean
+another thing; other loops round the operation; and, where a value is the failure, anything done to that value afterwards or to
+what is printed.
 """
 
 from __future__ import annotations
 
 import ast
-import builtins
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from bot.rules.patches import shape
-from bot.rules.patches.operation import Operation, bare, results
+from bot.rules.patches import loops, meanings, shape
+from bot.rules.patches.operation import MAKES, Operation, bare, results, said
 
 _COUNTED: tuple[type[ast.AST], ...] = (
     ast.Try, ast.TryStar, ast.Raise, ast.Return, ast.Break, ast.Continue, ast.BoolOp, ast.Lambda, ast.For, ast.AsyncFor,
@@ -23,7 +24,9 @@ _TESTED: tuple[type[ast.AST], ...] = (ast.If, ast.IfExp, ast.While, ast.Assert)
 _WORDS: dict[str, str] = {
     "Try": "an exception handler", "TryStar": "an exception handler", "Return": "an early end", "Break": "an early end",
     "Continue": "an early end", "If": "a condition", "IfExp": "a condition", "BoolOp": "a condition", "While": "a condition",
-    "Match": "a condition", "Assert": "a check", "With": "a context of the standard library", "comprehension": "a condition",
+    "Match": "a condition", "decorator": "a decorator",
+    "FunctionDef": "a function or its parameters", "ClassDef": "a class or its bases",
+    "Assert": "a check", "With": "a context of the standard library", "comprehension": "a condition",
 }  # fmt: skip
 _HIDES = frozenset(
     {"exec", "eval", "compile", "__import__", "open", "input", "exit", "quit", "breakpoint", "globals", "locals", "vars"}
@@ -32,51 +35,78 @@ _HIDES = frozenset(
     | {"nan_to_num", "isnan", "isinf", "isfinite", "is_nan", "is_finite", "is_inf", "fillna", "dropna"}
     | {"set_warn_always", "set_verbosity", "set_verbosity_error", "disable_warnings"}
 )
+# Parts of names of the same kind in any library, such as `assert_raises`, `suppress_warnings` or `ignore_errors=`, and flags
+# that keep a library silent.
+_HIDING = re.compile(
+    r"raises|suppress|swallow|silence|xfail|expected_?failure|retry|monkeypatch|mock|_hook$|excepthook|add_module|set_submodule|"
+    r"register_|(ignore|skip|allow|catch|mute|disable|drop)_?(all_?)?(err|exc|warn|fail|invalid|nan|inf|check|valid|bad)|"
+    r"assert_?(warn|not|no)|(^|_)(warn|warnings|quiet|silent|verbose|verbosity|log_?level)($|_)",
+    re.IGNORECASE,
+)
+_SWALLOWS = frozenset({"ignore", "coerce", "skip", "omit", "suppress", "drop"})
+_SEEDS = re.compile(r"seed|PRNGKey|default_rng|RandomState|random_state|Generator$")
 _HARMLESS = frozenset({"math", "copy", "random", "functools", "itertools", "collections", "typing", "decimal", "fractions"})
-_PRINTERS = frozenset({"print", "write", "writelines"})
+_COLLECTS = frozenset({"list", "tuple", "dict", "set", "frozenset", "str", "bytes", "Tensor"})
+_COUNTS = frozenset({"range", "arange", "head", "eye", "repeat", "Tensor"})
+_SIZED = frozenset({"zeros", "ones", "empty", "rand", "randn"})
 
 
 def objections(before: ast.Module, after: ast.Module, operation: Operation) -> tuple[str, ...]:
     """What is wrong with a change, as sentences for whoever proposed it; empty when it may be run."""
     return tuple(
-        dict.fromkeys((*_ways_round(before, after), *_meanings(before, after), *_afterwards(before, after, operation)))
+        dict.fromkeys(
+            (
+                *_ways_round(before, after),
+                *_names_used(before, after),
+                *_given(before, after),
+                *meanings.objections(before, after, operation),
+                *loops.objections(before, after, operation),
+                *_afterwards(before, after, operation),
+            )
+        )
     )
 
 
 def _ways_round(before: ast.Module, after: ast.Module) -> Iterator[str]:
     for kind, _ in _shapes(after) - _shapes(before):
         yield f"It adds or changes {_WORDS.get(kind, f'a `{kind}`')}: nothing may decide anew whether the operation is done."
-    held = shape.imported(before)
-    known = {dotted.split(".")[0] for dotted in held.values()} | _HARMLESS
-    for dotted in dict.fromkeys(shape.imported(after).values()):
+    known = {dotted.split(".")[0] for dotted in shape.imported(before).values()} | _HARMLESS
+    for dotted in dict.fromkeys(dotted for _, dotted in shape.imports(after)):
         if dotted.split(".")[0] not in known or dotted.endswith(".*"):
             yield f"It imports `{dotted}`, which the program does not use."
+
+
+def _names_used(before: ast.Module, after: ast.Module) -> Iterator[str]:
+    """New names that can hide a failure, and more or other uses of the standard library."""
+    held = shape.imported(before)
     for name in _names(after) - _names(before):
-        if name in _HIDES or name.startswith("__"):
+        if name in _HIDES or name.startswith("__") or _HIDING.search(name):
             yield f"It uses `{name}`, which can hide a failure."
-        elif shape.standard(held.get(name, "builtins")) and name in held and held[name].split(".")[0] not in _HARMLESS:
-            yield f"It uses `{name}` of the standard library, which the operation does not need."
+        elif name.startswith("_") and name != "_":
+            yield f"It uses `{name}`, which is private."
+    outside = {name for name, dotted in held.items() if shape.standard(dotted) and dotted.split(".")[0] not in _HARMLESS}
+    for text in _dotted(after, outside) - _dotted(before, outside):
+        yield f"It uses `{text}` of the standard library, which the operation does not need."
 
 
-def _meanings(before: ast.Module, after: ast.Module) -> Iterator[str]:
-    """Names of imports, definitions and built-ins must go on standing for what they stood for."""
-    old, new = shape.imported(before), shape.imported(after)
-    for name, dotted in old.items():
-        if new.get(name, dotted) != dotted:
-            yield f"It makes `{name}` stand for another thing."
-    fixed = set(old) | _defined(before) | set(dir(builtins))
-    for name in _set(after) - _set(before):
-        if name in fixed:
-            yield f"It makes `{name}` stand for another thing."
-    for text in _attributes(after, set(old)) - _attributes(before, set(old)):
-        yield f"It replaces `{text}`, a part of a library or of the program's own definitions."
+def _given(before: ast.Module, after: ast.Module) -> Iterator[str]:
+    """What is handed to calls that decide whether a failure shows, and what leaves an operation nothing to do."""
+    for text in _calls_of(after, _HIDES.__contains__) - _calls_of(before, _HIDES.__contains__):
+        yield f"It changes `{text[:100]}`, which can hide a failure."
+    for text in _seeds(after) - _seeds(before):
+        yield f"It changes a seed (`{text[:100]}`): which numbers are drawn is not the cause."
+    for word in sorted(_words(after) - _words(before)):
+        yield f"It hands over `{word!r}`, which has a failure ignored."
+    for text in _empty(after) - _empty(before):
+        yield f"It makes something empty (`{text[:100]}`), which leaves the operation nothing to do."
 
 
 def _afterwards(before: ast.Module, after: ast.Module, operation: Operation) -> Iterator[str]:
     """Where a value is the failure: prints and checks stay, and nothing new works on what the operation gave."""
     if not operation.valued:
         return
-    if _said(before, operation) != _said(after, operation):
+    shown = [[bare(each, operation.free) for each in said(tree)] for tree in (before, after)]
+    if shown[0] != shown[1]:
         yield "It changes what the program prints or checks."
     held = results(operation, before) | results(operation, after)
     known = Counter(bare(each, operation.calls) for each in shape.statements(before))
@@ -90,16 +120,6 @@ def _afterwards(before: ast.Module, after: ast.Module, operation: Operation) -> 
             yield f"It works on what the operation gave: `{text.splitlines()[0][:100]}`."
 
 
-def _said(tree: ast.Module, operation: Operation) -> list[str]:
-    """What a program prints and checks, in order of its text, without what is handed to the operation."""
-    rows = [
-        each
-        for each in shape.statements(tree)
-        if isinstance(each, ast.Assert) or any(_last(call.func) in _PRINTERS for call in shape.calls(each))
-    ]
-    return [bare(each, operation.free) for each in sorted(rows, key=lambda each: each.lineno)]
-
-
 def _shapes(tree: ast.Module) -> Counter[tuple[str, str]]:
     """All that decides what is run, each with its test."""
     imported, found = shape.imported(tree), Counter[tuple[str, str]]()
@@ -108,7 +128,9 @@ def _shapes(tree: ast.Module) -> Counter[tuple[str, str]]:
         if isinstance(node, _TESTED):
             found[kind, ast.unparse(getattr(node, "test"))] += 1  # noqa: B009 - each of these has one
         elif isinstance(node, _COUNTED):
-            found[kind, ""] += 1
+            found[kind, _head(node)] += 1
+            for each in getattr(node, "decorator_list", ()):
+                found["decorator", ast.unparse(each)] += 1
         elif isinstance(node, ast.comprehension):
             found[kind, " ".join(map(ast.unparse, node.ifs))] += 1
         elif isinstance(node, ast.withitem):
@@ -119,27 +141,72 @@ def _shapes(tree: ast.Module) -> Counter[tuple[str, str]]:
     return found
 
 
+def _head(node: ast.AST) -> str:
+    """What of a definition has to stay: its name and its parameters or bases; the defaults may change."""
+    match node:
+        case ast.FunctionDef(name=name, args=args) | ast.AsyncFunctionDef(name=name, args=args):
+            several = (*args.posonlyargs, *args.args, *args.kwonlyargs, *filter(None, (args.vararg, args.kwarg)))
+            return f"{name}({', '.join(each.arg for each in several)})"
+        case ast.ClassDef(name=name, bases=bases, keywords=keywords):
+            return f"{name}({', '.join(map(ast.unparse, (*bases, *(each.value for each in keywords))))})"
+        case ast.Global(names=names) | ast.Nonlocal(names=names):
+            return ", ".join(names)
+        case _:
+            return ""
+
+
 def _names(tree: ast.Module) -> Counter[str]:
-    """Every name that is read, and every attribute."""
-    loads = (node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
-    return Counter(loads) + Counter(node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    """Every name that is read, every attribute, and every argument that is named."""
+    nodes = list(ast.walk(tree))
+    loads = Counter(node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load))
+    named = Counter(node.arg for node in nodes if isinstance(node, ast.keyword) and node.arg)
+    return loads + named + Counter(node.attr for node in nodes if isinstance(node, ast.Attribute))
 
 
-def _set(tree: ast.Module) -> Counter[str]:
-    return Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+def _dotted(tree: ast.Module, names: set[str]) -> Counter[str]:
+    """Each use of one of these names, with the attributes that are taken of it."""
+    inner = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    chains = (node for node in ast.walk(tree) if isinstance(node, ast.Name | ast.Attribute) and id(node) not in inner)
+    return Counter(ast.unparse(node) for node in chains if shape.root(node) in names)
 
 
-def _defined(tree: ast.Module) -> set[str]:
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
+def _calls_of(tree: ast.Module, wanted: Callable[[str], bool]) -> Counter[str]:
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return Counter(ast.unparse(call) for call in calls if wanted(shape.last(call.func)))
 
 
-def _attributes(tree: ast.Module, imports: set[str]) -> Counter[str]:
-    """Attributes and items of modules and definitions that are set."""
-    fixed = imports | _defined(tree)
-    places = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute | ast.Subscript))
-    return Counter(ast.unparse(node) for node in places if not isinstance(node.ctx, ast.Load) and shape.root(node) in fixed)
+def _seeds(tree: ast.Module) -> Counter[str]:
+    named = (node for node in ast.walk(tree) if isinstance(node, ast.keyword) and _SEEDS.search(node.arg or ""))
+    return _calls_of(tree, lambda name: bool(_SEEDS.search(name))) + Counter(map(ast.unparse, named))
 
 
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+def _words(tree: ast.Module) -> set[str]:
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return {text for text in texts if text.lower() in _SWALLOWS}
+
+
+def _empty(tree: ast.Module) -> Counter[str]:
+    """What is empty by its looks: a collection or text without anything, a size of zero, the part up to the first item."""
+    return Counter(ast.unparse(node) for node in ast.walk(tree) if _hollow(node))
+
+
+def _hollow(node: ast.AST) -> bool:
+    match node:
+        case ast.List(elts=[]) | ast.Tuple(elts=[]) | ast.Dict(keys=[]) | ast.Constant(value="" | b""):
+            return True
+        case ast.Slice(upper=ast.Constant(value=0)):
+            return True
+        case ast.Call(func=func, args=[], keywords=[]):
+            return shape.last(func) in _COLLECTS
+        case ast.Call(func=func, args=[ast.Constant(value=0)]) if shape.last(func) in _COUNTS:
+            return True
+        case ast.Call(func=func, args=args, keywords=keywords) if shape.last(func) in MAKES:
+            sized = [*args, *(each.value for each in keywords if each.arg in {"size", "shape"})]
+            sizes = [each for part in sized if isinstance(part, ast.Tuple | ast.List) for each in part.elts]
+            return any(map(_zero, sizes)) or (shape.last(func) in _SIZED and any(map(_zero, sized)))
+        case _:
+            return False
+
+
+def _zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is int and node.value == 0

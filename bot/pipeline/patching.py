@@ -126,7 +126,7 @@ class _Work:
         return failing.lines if failing is not None else ()
 
     def _failing_reached(self) -> Reached | None:
-        """What the failing program reaches up to its failure; None where nothing is heard, as of one that is stopped for a hang."""
+        """What the failing program reaches up to its failure; None where nothing is heard of it, as where it hangs."""
         if self.failing is None:
             self.failing = (None if isinstance(self.member, HangSignature) else self._traced(self.script)[1],)
         return self.failing[0]

@@ -191,6 +191,40 @@ def test_only_wrong_output_is_no_reason_to_ask():
     assert "the report does not say what the output should be" in world.desk.notes[-1]
 
 
+@pytest.mark.parametrize(
+    ("failing", "now", "said"),
+    [
+        (
+            {"lines": {1: 1, 2: 51}, "called": [[*CALLED[:3], 51]]},
+            {"lines": {1: 1, 2: 10}, "called": [[*CALLED[:3], 51]]},
+            "done less",
+        ),
+        (
+            {"lines": {1: 1, 2: 1}, "called": [[*CALLED[:3], 51]]},
+            {"lines": {1: 1, 2: 1}, "called": [CALLED]},
+            "enters `fit` less",
+        ),
+        ({"lines": {1: 1, 2: 1}}, REACHED | {"raised": [2]}, "is held back"),
+        ({"lines": {1: 1, 2: 1}}, REACHED | {"empty": [[2, "x"]]}, "`x` is empty"),
+        ({"lines": {1: 1, 2: 51}}, REACHED | {"lines": {1: 1, 2: 51}}, ""),
+        ({"lines": "many"}, REACHED, ""),
+    ],
+)
+def test_the_patched_program_is_held_against_a_traced_run_of_the_failing_one(failing, now, said):
+    world = Patched([GOOD, NONE])
+
+    def ran(spec):
+        text = spec.files["repro.py"].decode()
+        ended = world.runs(text)
+        return traced(now if "safe" in text else failing, ended) if any("reached.py" in word for word in spec.argv) else ended
+
+    world.sandbox.program = ran
+    assert world.proved().control.type == ("none" if said else "surrogate-patch")
+    assert not said or said in world.model.asked[1].messages[-1].content
+    seeds = {spec.env["REPRISE_SEED"] for spec in world.sandbox.specs if any("reached.py" in word for word in spec.argv)}
+    assert len(seeds) == 1
+
+
 @pytest.mark.parametrize(("lines", "type_"), [({1: 1, 2: 1}, "surrogate-patch"), ({1: 1, 2: 1, 3: 1}, "none")])
 def test_a_program_that_ends_up_in_its_own_handler_shows_nothing(lines, type_):
     body = BODY.replace("lib.fit()", "try: lib.fit()\nexcept RuntimeError: raise")

@@ -58,7 +58,7 @@ def _less(before: ast.Module, was: ast.stmt, now: ast.stmt, failing: Reached | N
     return _FEWER.format(f"The operation on line {now.lineno} is done", done, wanted) if done < wanted else ""
 
 
-_FEWER = "{} {} times, in the failing program {} times up to its end: it has to be done as often."
+_FEWER = "{} less often ({}) than in the failing program up to its end ({})."
 
 
 def _evaded(was: ast.stmt, now: ast.stmt, failing: Reached | None, seen: Reached, *, valued: bool) -> str:

@@ -56,12 +56,12 @@ class GitCommits:
 
     def provides(self, source: RepoSource, commit: str) -> Provided:
         """What the tree of a commit provides, by its id, read without running anything of it."""
-        listed = self._git(source, "ls-tree", "-r", "--name-only", commit)
+        listed = self._git(source, "ls-tree", "-r", "-z", "--name-only", commit)  # -z: names as they are
         if listed.code:
             raise TransientError("git could not read the files of the repository.")
         shown = {name: self._git(source, "cat-file", "blob", f"{commit}:{name}") for name in provided.METADATA}
         texts = {name: done.out[:_MOST_TEXT] for name, done in shown.items() if not done.code}
-        return provided.read(listed.out.splitlines(), texts)
+        return provided.read(listed.out.split("\0"), texts)
 
     def tags(self, source: RepoSource, commit: str) -> tuple[str, str]:
         """The oldest tag that has a commit, and the nearest before it; "" for none. Tags that name a version come first."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from bot.errors import Stopped, TransientError, UserError
 from bot.models.attempt import Script
@@ -23,11 +24,15 @@ from bot.ports import Commits
 from bot.rules import releases
 from bot.rules.bisecting import Edge, regular
 from bot.rules.releases import Line
+from sandbox.port import SandboxError
 
 RISK = 0.05
 """The most that the chance of any wrong branch may be."""
 
 SECONDS = 1_800.0
+
+_UNREAD = (UserError, TransientError, SandboxError, Stopped)
+"""When the history cannot be read, once a boundary is known: it stands without what else is told of it."""
 
 
 def bisect_releases(
@@ -92,28 +97,31 @@ def bisect_commits(
         row = (ends[1].commit, *commits.line(source, bad, good))
     if len(row) == 1:
         raise UserError(f"Neither of {good} and {bad} comes after the other on one line.", "Name two commits of one branch.")
-    name, build = clones.subject(desk, commits, source, ends, script, built)
+    subject = clones.subject(desk, commits, source, ends, script, built)
     base = spec.model_copy(update={"repo": source})
-    places = [Place(each.id, each.date, _at(base, each), each.subject, build) for each in row]
+    places = [Place(each.id, each.date, _at(base, each), each.subject, partial(subject.unbuilt, each.id)) for each in row]
     at, far = (0, len(row) - 1) if backwards else (len(row) - 1, 0)
     with _restored(desk), Ahead(lambda each, flag: desk.ports.builder.build(each, cancel=flag)) as ahead:
-        hunt = Hunt(desk, script, built, places, at, "", ahead, seconds=seconds, risk=risk, subject=name)
+        hunt = Hunt(desk, script, built, places, at, "", ahead, seconds=seconds, risk=risk, subject=subject.name)
         for end in (at, far):
             hunt.look(end)
         nothing = Edge(0, None)
         edge = hunt.edge(1 if backwards else -1, (len(row) - 1,)) if hunt.outcome(at) == "fails" else nothing
         found = _bisection(hunt, nothing if backwards else edge, edge if backwards else nothing)
     said = clones.not_as_said(*ends, found.probes) if not found.bounded else ""
-    return _tagged(commits, source, found.model_copy(update={"package": name, "over": "commits", "ends": said}))
+    return _tagged(commits, source, found.model_copy(update={"package": subject.name, "over": "commits", "ends": said}))
 
 
 def _tagged(commits: Commits, source: RepoSource, found: Bisection) -> Bisection:
-    """With the tags around the commits that changed something."""
+    """With the tags around the commits that changed something, where they can be had."""
     told = {}
     for side in ("first_bad", "first_fixed"):
         point: Point | None = getattr(found, side)
         if point is not None:
-            first, before = commits.tags(source, point.at)
+            try:
+                first, before = commits.tags(source, point.at)
+            except _UNREAD:
+                break
             told[side] = point.model_copy(update={"first_in": first, "after": "" if first else before})
     return found.model_copy(update=told)
 
@@ -211,5 +219,5 @@ def _between(desk: Desk, older: Point | None, newer: Point | None) -> tuple[Comm
         return ()
     try:
         return commits.between(source, older.at, newer.at)
-    except (UserError, TransientError, Stopped):
-        return ()  # the boundary stands without them
+    except _UNREAD:
+        return ()

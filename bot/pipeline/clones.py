@@ -29,14 +29,34 @@ class End:
         return short if self.commit.id.startswith(self.ref) else f"{self.ref} ({short})"
 
 
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a clone provides of what fails; `tops` are the modules by which the failing program gets at it."""
+
+    name: str
+    tops: tuple[str, ...]
+    commits: Commits
+    source: RepoSource
+
+    def unbuilt(self, commit: str) -> str:
+        """Why nothing can be tested at a commit that only lies on the path; "" when it can. Where its modules are not found
+        there, the program would import what is installed. Raises as reading the history does.
+        """
+        found = self.commits.provides(self.source, commit)
+        if provided.importable(found, self.name, self.tops):
+            return ""
+        there = provided.used(found, self.tops, (self.name,))
+        return "it could not be built" if there else f"the clone does not provide {self.name} there"
+
+
 def subject(
     desk: Desk, commits: Commits, source: RepoSource, ends: tuple[End, ...], script: Script, built: Environment
-) -> tuple[str, bool]:
-    """What the clone provides of what fails, and whether it has to be built for that at some end. Raises UserError when it
-    provides nothing that the failing program uses: every commit would be tested on the installed package, and found alike.
+) -> Subject:
+    """What the clone provides of what fails. Raises UserError when that is nothing which the failing program uses: every commit
+    would be tested on the installed package, and found alike.
     """
     tops = _tops(desk, script)
-    name, build = "", False
+    name = ""
     for end in ends:
         found = commits.provides(source, end.commit.id)
         name = provided.used(found, tops, [each.name for each in built.packages])
@@ -46,8 +66,7 @@ def subject(
                 f"At {end.words} the clone provides {told}, which the failing program does not use.",
                 f"Give a clone of what it imports: {', '.join(tops[:_SHOWN])}.",
             )
-        build = build or not provided.importable(found, name, tops)
-    return name, build
+    return Subject(name, tops, commits, source)
 
 
 def _tops(desk: Desk, script: Script) -> tuple[str, ...]:

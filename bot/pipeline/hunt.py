@@ -37,15 +37,15 @@ _DOUBT = 0.3
 
 @dataclass(slots=True)
 class Place:
-    """A release or commit on the line. `ways` are the specs to have it by, the closest to the known bad one first; `build` says
-    that it has to be built to be there at all: on the path alone, something else would be tested in its place.
+    """A release or commit on the line. `ways` are the specs to have it by, the closest to the known bad one first; `unbuilt`
+    says why it cannot be tested when it only lies on the path: something else would be tested in its place; "" when it can.
     """
 
     name: str
     date: datetime | None
     ways: Callable[[], tuple[EnvironmentSpec, ...]]
     subject: str = ""
-    build: bool = False
+    unbuilt: Callable[[], str] = lambda: ""
 
 
 @dataclass(slots=True)
@@ -258,8 +258,8 @@ class Hunt:
             return False
         if visit.built is not None and visit.built.id == found.built.id:
             return False
-        if place.build and found.built.roots:
-            visit.why = "it could not be built"
+        if found.built.roots and (why := place.unbuilt()):
+            visit.why = why
             return False
         visit.built, visit.way, visit.tally, visit.why = found.built, found.way, self._known_of(found.built), ""
         return True

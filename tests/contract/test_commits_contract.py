@@ -97,6 +97,16 @@ def test_what_a_commit_provides(world: World) -> None:
     assert commits.provides(source, ids[3]) == Provided(name="my-lib", on_path=("lib",), built=("lib",))
 
 
+def test_a_name_that_is_not_ascii_is_read_as_it_is(tmp_path: Path) -> None:
+    commits, source, _ = _real(tmp_path)
+    clone = Path(source.path)
+    (clone / "über").mkdir()
+    (clone / "über" / "__init__.py").write_text("", encoding="utf-8")
+    _git(clone, "", "add", "-A")
+    _git(clone, "2024-02-01T00:00:00Z", "commit", "-q", "-m", "another module")
+    assert commits.provides(source, _git(clone, "", "rev-parse", "HEAD")).on_path == ("über", "lib")
+
+
 def test_the_tags_around_a_commit(world: World) -> None:
     commits, source, ids = world
     around = [tuple(tag.removeprefix("v") for tag in commits.tags(source, each)) for each in ids]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.errors import BuildError, IndexUnreachable, UserError
+from bot.errors import BuildError, IndexUnreachable, Stopped, TransientError, UserError
 from bot.models.attempt import Match
 from bot.models.bisect import Provided
 from bot.models.environment import Environment, Package, Requirement, Rung
@@ -19,6 +19,7 @@ from bot.pipeline.twins import Refused
 from bot.render import proof
 from bot.rules.statistics import SequentialTest
 from bot.testing import FakeCommits
+from sandbox.port import SandboxError
 from tests.unit.versioned import BODY, DAY, DECOY, FAILS, OK, OTHER, World, broken, built, history, number, raised, released
 
 BESIDE = raised("AttributeError", "module 'dep' has no attribute 'float'")
@@ -406,19 +407,55 @@ def test_the_package_that_is_bisected_has_not_moved_along():
     assert {probe.moved for probe in found.probes} == {("dep 1 → 2",)}
 
 
+def half_built(spec):
+    given = built(spec)
+    on_path = {**given.variables, "PYTHONPATH": "/tree:/tree/src"}
+    return given.model_copy(update={"commit": spec.repo.commit if spec.repo else "", "variables": on_path})
+
+
 def test_a_commit_that_cannot_be_built_is_not_tested_on_the_installed_release():
     """The modules lie where only a build finds them: on the path, the program would import what is installed."""
-
-    def half_built(spec):
-        given = built(spec)
-        on_path = {**given.variables, "PYTHONPATH": "/tree:/tree/src"}
-        return given.model_copy(update={"commit": spec.repo.commit if spec.repo else "", "variables": on_path})
-
     holds = Provided(name="lib", built=("lib",))
     world = World(lambda at: FAILS, commits=FakeCommits(history(50), holds=holds), build=half_built)
     found = world.commits(f"{3:040x}", f"{48:040x}")
     assert "said to be bad, could not be tested (it could not be built)" in found.ends
     assert world.sandbox.specs == []
+
+
+@pytest.mark.parametrize(
+    ("there", "why"),
+    [
+        (Provided(name="lib", built=("lib",)), "it could not be built"),
+        (Provided(name="other", on_path=("other",)), "the clone does not provide lib there"),
+    ],
+)
+def test_a_commit_in_the_middle_is_not_tested_on_the_installed_release_either(there, why):
+    """It lies on the path at both ends. From 23 on it fails; where its modules are not found, as the installed one does."""
+    elsewhere = range(10, 16)
+
+    class Moved(FakeCommits):
+        def provides(self, source, commit):
+            return there if int(commit, 16) in elsewhere else self.holds
+
+    def program(at):
+        return FAILS if "." in at or int(at, 16) >= 23 or int(at, 16) in elsewhere else OK
+
+    world = World(program, commits=Moved(history(50)), build=half_built)
+    found = world.commits(f"{3:040x}", f"{24:040x}")
+    assert found.first_bad.subject == "change 23"
+    assert {each.why for each in found.skipped} == {why}
+    assert {int(each.at, 16) for each in found.skipped} <= set(elsewhere)
+
+
+@pytest.mark.parametrize("error", [Stopped("stopped"), SandboxError("git did not finish"), TransientError("git could not")])
+def test_a_boundary_stands_without_its_tags(error):
+    class Untold(FakeCommits):
+        def tags(self, source, commit):
+            raise error
+
+    world = World(at_commit(23), commits=Untold(history(50), TAGS))
+    found = world.commits("v1", "v3")
+    assert (found.first_bad.subject, found.first_bad.first_in, found.stopped) == ("change 23", "", "")
 
 
 def test_the_commits_between_two_releases_are_named_where_a_clone_is_at_hand():

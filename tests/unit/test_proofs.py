@@ -219,6 +219,29 @@ def test_commits_that_pass_are_runs_of_a_version_that_passes():
     assert "clones" not in report_text(found)
 
 
+def test_a_stop_keeps_what_a_bisection_of_commits_has_found_until_then():
+    """Git hears of the stop too when it is asked for the tags of the two sides."""
+
+    class Heard(FakeCommits):
+        def tags(self, source, commit):
+            assert world.cancel.is_set()
+            raise Stopped("reading the history was cancelled")
+
+    world = World(since(23), commits=Heard(history(50), {"v1": f"{3:040x}", "v2": f"{48:040x}"}))
+    first = finished(world)
+
+    def program(spec):
+        if spec.env["COMMIT"] and int(spec.env["COMMIT"], 16) not in {3, 48}:
+            world.cancel.set()
+            time.sleep(0.3)  # a limit looks after it now and then
+        return since(23)(spec.env["COMMIT"] or spec.env["LIB"])
+
+    world.sandbox.program = program
+    found, made = later.bisect(first, world.desk.job, world.desk.ports, CLONE, "v1", "v2")
+    assert (made.last_good.subject, made.first_bad.subject, made.stopped) == ("change 3", "change 48", "stopped on request")
+    assert (found.bisection, found.cut_short) == (made, {"bisect": "stopped on request"})
+
+
 def test_the_commit_of_a_fix_is_a_control_too():
     world = World(lambda at: FAILS if "." in at or int(at, 16) < 31 else OK, commits=FakeCommits(history(50)))
     found, _ = later.bisect(finished(world), world.desk.job, world.desk.ports, CLONE, f"{48:040x}", f"{3:040x}")

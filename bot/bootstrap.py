@@ -113,6 +113,7 @@ def _finish(report: Report, settings: Settings, folder: Folder) -> None:
         json_text=report_text(report, secrets=settings.secrets),
         markdown=comment(report, run=folder.path.name, secrets=settings.secrets),
         state=hidden(report, settings.secrets).model_dump_json(),
+        defects={proof: redact(told, settings.secrets) for proof, told in report.defects.items()},
     )
 
 

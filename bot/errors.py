@@ -7,7 +7,8 @@
     │   └── ModelUnavailable   no model answers, or none answers as asked
     └── BuildError       the environment could not be built: a verdict (setup_failed), not a defect
 
-Anything else that escapes is a defect of ours. Broad excepts stand at three places only: the job, HTTP and CLI boundaries.
+Anything else that escapes is a defect of ours. Broad excepts stand at the boundaries only: the job, HTTP, the CLI, and a proof
+beside a verdict, which keeps the defect for the report.
 """
 
 from __future__ import annotations

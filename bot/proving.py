@@ -272,4 +272,6 @@ def _proved(
             package=package,
         )
         show(found, settings, folder, as_json=as_json, told=told)
+        if asked.proof in found.defects:
+            return exits.DEFECT
         return exits.OTHER if why else exits.code(found)

@@ -8,7 +8,7 @@ from functools import partial
 from rich.console import Console
 
 from bot import exits
-from bot.adapters.folder import Folder
+from bot.adapters.folder import Folder, defect
 from bot.models.job import Options
 from bot.models.report import Report
 from bot.render.found import Telling, found
@@ -48,3 +48,6 @@ def show(report: Report, settings: Settings, folder: Folder, *, as_json: bool, t
             view(width=console.width, colour=colour, secrets=settings.secrets, encoding=sys.stdout.encoding or "utf-8")
         )
     sys.stdout.flush()
+    for proof in report.defects:
+        kept = folder.path / defect(proof)
+        exits.say(f"Reprise failed in its own code ({proof}). The details are in {kept}; please report it with them.")

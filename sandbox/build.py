@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 import shutil
+import tempfile
 import time
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -70,10 +71,15 @@ def _copied(source: Path, tools: Path, name: str) -> Path:
     if not kept.exists():
         tools.mkdir(exist_ok=True)
         tools.chmod(0o755)
-        part = kept.with_name(f".{name}.{os.getpid()}.part")
-        shutil.copyfile(source, part)
-        part.chmod(0o755)
-        part.replace(kept)
+        descriptor, made = tempfile.mkstemp(".part", f".{name}.", tools)  # builders in other threads may be at it too
+        os.close(descriptor)
+        part = Path(made)
+        try:
+            shutil.copyfile(source, part)
+            part.chmod(0o755)
+            part.replace(kept)
+        finally:
+            part.unlink(missing_ok=True)
     return kept
 
 

@@ -73,7 +73,7 @@ class Cache:
                 yield path
             finally:
                 shutil.rmtree(path, ignore_errors=True)
-                (self.root / "locks" / f"{name}.lock").unlink(missing_ok=True)
+                self._locked(name).unlink(missing_ok=True)
 
     @contextmanager
     def guarded(self, name: str) -> Iterator[None]:
@@ -97,16 +97,23 @@ class Cache:
         for path in [*self.root.glob("envs/*"), *self.root.glob("scratch/*")]:
             if (path / ".complete").exists():
                 continue
-            name = f"env-{path.name}" if path.parent.name == "envs" else path.name
-            with suppress(OSError, SandboxError), self._lock(name, wait=False) as held:
-                if held and not (path / ".complete").exists():
+            shared = path.parent.name == "envs"
+            with suppress(OSError, SandboxError), self._lock(f"env-{path.name}" if shared else path.name, wait=False) as held:
+                if held and path.exists() and not (path / ".complete").exists():
                     shutil.rmtree(path, ignore_errors=True)
                     gone += 1
+                if held and not shared and not path.exists():
+                    # Nobody waits for the lock of a scratch. That of an environment stays: who waits for it would hold a file
+                    # that is gone, and the next one another.
+                    self._locked(path.name).unlink(missing_ok=True)
         return gone
+
+    def _locked(self, name: str) -> Path:
+        return self.folder("locks") / f"{name}.lock"
 
     @contextmanager
     def _lock(self, name: str, *, wait: bool) -> Iterator[bool]:
-        with (self.folder("locks") / f"{name}.lock").open("a") as stream:
+        with self._locked(name).open("a") as stream:
             held = _try_lock(stream.fileno())
             while wait and not held:
                 if self.cancel is not None and self.cancel.is_set():

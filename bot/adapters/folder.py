@@ -51,14 +51,16 @@ class Folder:
             write(self.path / GIVEN, given.model_dump_json() + "\n")
 
     def take_over(self, run: Path) -> None:
-        """Begin with the attempts of another run, unless there are some."""
+        """Begin with the attempts of another run, unless there are some. Those come last and at once: a take-over that was
+        killed is made anew.
+        """
         if self._kept:
             return
         for name in _RUNS:
             if (run / name).is_dir():
                 shutil.copytree(run / name, self.path / name, dirs_exist_ok=True)
             elif (run / name).is_file():
-                shutil.copyfile(run / name, self.path / name)
+                write(self.path / name, (run / name).read_bytes().decode())
         self.go_on()
 
     def go_on(self) -> None:
@@ -103,9 +105,11 @@ class Folder:
     def _program(self, digest: str) -> Path:
         return self.path / "scripts" / f"{digest[:12]}.json"
 
-    def finish(self, report: Report, *, json_text: str, markdown: str, state: str) -> None:
+    def finish(
+        self, report: Report, *, json_text: str, markdown: str, state: str, defects: Mapping[str, str] | None = None
+    ) -> None:
         """Write the report. report.json comes last: where it stands, everything it names does too. `state` is the whole of it,
-        for `kept_report`.
+        for `kept_report`; `defects` are the tracebacks of proofs.
         """
         scripts = dict(report.script.files) if report.script is not None else {}
         self._mark.seek(0)
@@ -115,6 +119,8 @@ class Folder:
         _write_all(self.path, scripts)
         if report.environment is not None and report.environment.lock:
             write(self.path / "environment.lock", report.environment.lock)
+        for proof, told in (defects or {}).items():
+            write(self.path / defect(proof), told)
         write(self.path / "report.md", markdown)
         write(self.path / STATE, state)
         write(self.path / REPORT, json_text)
@@ -145,6 +151,11 @@ class Folder:
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
+
+
+def defect(proof: str) -> str:
+    """Where the traceback of an error of our own is kept that ended a proof, below the folder."""
+    return f"logs/{proof}-defect.txt"
 
 
 def _claim(path: Path) -> IO[str]:

@@ -39,7 +39,8 @@ class Report(Record):
     `reduced` is how the script came to be as small as it is, `control_spec` how the control's environment is had. `bisection`
     found a boundary or is the newest, `other_bisections` are of other packages; `clone` is where commits were bisected.
     `proof_notes` are those of the `notes` that tell how a proof went, `cut_short` which proofs were stopped or ran out of time,
-    and which of the two. `seconds` has "total" and one entry a stage; `sandbox` names what the runs were done in.
+    and which of the two, `defects` the tracebacks of errors of our own that ended one. `seconds` has "total" and one entry a
+    stage; `sandbox` names what the runs were done in.
     """
 
     issue: Issue
@@ -69,3 +70,4 @@ class Report(Record):
     reduced: Reduced | None = None
     control_spec: EnvironmentSpec | None = None
     cut_short: dict[Proof, str] = {}
+    defects: dict[Proof, str] = {}

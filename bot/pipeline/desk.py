@@ -41,6 +41,7 @@ class Desk:
     attempts: list[Attempt] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     proof_notes: dict[Proof, tuple[str, ...]] = field(default_factory=dict)
+    defects: dict[Proof, str] = field(default_factory=dict)
     claims: list[Claim] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     built: dict[str, Environment] = field(default_factory=dict)
@@ -57,6 +58,7 @@ class Desk:
     out_of_time: bool = False
     spent: str = ""
     last: RunResult | None = None
+    _told: set[int] = field(default_factory=set, init=False)
 
     @contextmanager
     def stage(self, name: Stage, text: str = "") -> Iterator[None]:
@@ -90,9 +92,9 @@ class Desk:
         try:
             yield
         finally:
-            inner = {note for notes in self.proof_notes.values() for note in notes}
-            new = tuple(note for note in self.notes[before:] if note not in inner)
-            self.proof_notes[proof] = (*self.proof_notes.get(proof, ()), *new)
+            ours = [at for at in range(before, len(self.notes)) if at not in self._told]  # the rest is of proofs within
+            self._told.update(ours)
+            self.proof_notes[proof] = (*self.proof_notes.get(proof, ()), *(self.notes[at] for at in ours))
 
     def say(self, stage: Stage, text: str, done: int = 0, total: int = 0) -> None:
         """Tell the listener; stop here when someone asked to."""

@@ -96,7 +96,7 @@ def _again(
 def _with_another(report: Report) -> Report:
     """What of a report holds for another program too: what counts as the failure, where it fails, and where it may pass."""
     mine = {"attempts", "notes", "claims", "seconds", "reconstruction", "cost", "models", "prompts", "reduced"}
-    mine |= {"proof_notes", "cut_short", "bisection", "other_bisections", "clone"}
+    mine |= {"proof_notes", "cut_short", "bisection", "other_bisections", "clone", "defects"}
     return report.model_copy(update={name: Report.model_fields[name].get_default() for name in mine})
 
 
@@ -104,13 +104,16 @@ def _desk(report: Report, job: Job, ports: Ports, proof: Proof) -> Desk:
     desk = Desk(job, ports)
     desk.bug, desk.signature = report.bug, report.signature
     desk.attempts = list(report.attempts)
-    stale = report.proof_notes.get(proof, ())
-    desk.notes = [note for note in report.notes if note not in stale]
+    desk.notes = list(report.notes)
+    for stale in report.proof_notes.get(proof, ()):
+        if stale in desk.notes:  # once: another proof may have noted the very same
+            desk.notes.remove(stale)
     desk.proof_notes = {each: notes for each, notes in report.proof_notes.items() if each != proof}
     desk.claims = list(report.claims)
     desk.bisection, desk.other_bisections, desk.clone = report.bisection, report.other_bisections, report.clone
     desk.reduced, desk.control_spec = report.reduced, report.control_spec
     desk.cut_short = {each: why for each, why in report.cut_short.items() if each != proof}
+    desk.defects = {each: told for each, told in report.defects.items() if each != proof}
     return desk
 
 

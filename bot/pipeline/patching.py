@@ -67,6 +67,10 @@ def _prepared(desk: Desk, asking: Asking, script: Script, built: Environment) ->
     seen = _confirmed(desk, script, built)
     if seen is None:
         return "no run that confirms the failure is at hand"
+    try:
+        ast.parse(script.source)
+    except (SyntaxError, ValueError) as error:  # it ran on another Python than ours
+        return f"the program cannot be compared ({type(error).__name__})"
     member = members_of(desk.signature)[seen.member]
     if not surrogate.tellable(member):
         return "the report does not say what the output should be, so that any other output would pass for it"

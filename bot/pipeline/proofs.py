@@ -4,6 +4,7 @@ that shows it. None of them changes the verdict's word, and each ends with what 
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from bot.pipeline.bisection import bisect_commits, bisect_releases
 from bot.pipeline.control import Controlled, control
 from bot.pipeline.desk import OUT_OF_TIME, STOPPED, Desk
 from bot.pipeline.minimise import confirmed_reference, minimise
+from bot.ports import Progress
 from bot.rules.reduce.edits import size
 from sandbox.port import SandboxError
 
@@ -93,13 +95,16 @@ class _Work:
     def _steps(self, wanted: tuple[Proof, ...]) -> Iterator[tuple[Proof, Callable[[float], None], float]]:
         """What is done in turn, each with its share of the time that is left then."""
         steps = {"control": self._control, "bisect": self._bisect, "minimize": self._minimise}
-        asks = self.asking is not None and "control" in wanted
         for proof in wanted:
-            if proof == "minimize" and asks and self.verdict.control.type == "none":
+            if proof == "minimize" and self._asks(wanted):
                 yield "control", self._patched, _SHARE["control"]
-            yield proof, steps[proof], 1.0 if proof == wanted[-1] and not asks else _SHARE[proof]
-        if "minimize" not in wanted and asks and self.verdict.control.type == "none":
+            yield proof, steps[proof], 1.0 if proof == wanted[-1] and not self._asks(wanted) else _SHARE[proof]
+        if "minimize" not in wanted and self._asks(wanted):
             yield "control", self._patched, 1.0
+
+    def _asks(self, wanted: tuple[Proof, ...]) -> bool:
+        """Whether a model is still to be asked for a control."""
+        return self.asking is not None and "control" in wanted and self.verdict.control.type == "none"
 
     def _try(self, proof: Proof, step: Callable[[float], None], share: float = 1.0) -> None:
         """One proof within its share of the time that is left."""
@@ -114,18 +119,34 @@ class _Work:
 
     @contextmanager
     def _bounded(self, proof: Proof, seconds: float) -> Iterator[None]:
-        """What goes wrong with a proof is a note beside the verdict, which stands without it."""
+        """What goes wrong with a proof is a note beside the verdict, which stands without it; an error of our own is no
+        exception to that.
+        """
         desk = self.desk
         try:
             with desk.limited(seconds):
                 yield
         except Stopped:
-            desk.notes.append(f"{desk.why_stopped} before it could {_DOES[proof]}")
+            self._note(proof, f"{desk.why_stopped} before it could {_DOES[proof]}")
             desk.ended(proof, desk.why_stopped)
         except (RepriseError, SandboxError) as error:
-            desk.notes.append(f"it could not {_DOES[proof]}: {error}")
+            self._note(proof, f"it could not {_DOES[proof]}: {error}")
+        except Exception as error:
+            self._defect(proof, error)
         finally:
             desk.spec, desk.environment, desk.script = self.spec, self.built, self.script
+
+    def _note(self, proof: Proof, text: str) -> None:
+        """Note how a proof went, unless an earlier round of it noted the same."""
+        if text not in self.desk.proof_notes.get(proof, ()):
+            self.desk.notes.append(text)
+
+    def _defect(self, proof: Proof, error: Exception) -> None:
+        """Keep an error of our own: whoever watches hears of it, and the report has its traceback."""
+        said = f"it could not {_DOES[proof]}: an internal error ({type(error).__name__}); please report it"
+        self._note(proof, said)
+        self.desk.defects[proof] = "".join(traceback.format_exception(error))
+        self.desk.ports.listener(Progress(stage=proof, text=said))
 
     def _control(self, seconds: float) -> None:
         assert self.desk.bug is not None
@@ -167,7 +188,7 @@ class _Work:
         desk.claims.extend(claimed.claims(desk.bug, found, desk.claims))
         left = seconds - (desk.ports.clock() - began)
         if self.verdict.control.type in _WEAK and left > 0 and found.bounded:
-            with desk.noting("control"):
+            with desk.noting("control"), self._bounded("control", left):
                 self._compare(found, left)
 
     def commits(self, source: RepoSource, good: str, bad: str) -> Bisection:
@@ -203,10 +224,11 @@ class _Work:
         return ours if not told or ours in told else told[0]
 
     def _take(self, found: Controlled) -> None:
-        self.desk.notes.extend(note for note in found.notes if note not in self.desk.notes)
+        for note in found.notes:
+            self._note("control", note)
         told = {claim.text for claim in self.desk.claims}
         self.desk.claims.extend(claim for claim in found.claims if claim.text not in told)
-        if found.control.type != "none":
+        if found.control.type not in _WEAK:  # else there may still be a version that works
             self.desk.cut_short.pop("control", None)
         self.desk.ended("control", found.ended)
         if found.control.type != "none":

@@ -52,6 +52,7 @@ def report(desk: Desk, verdict: AnyVerdict, asking: Asking | None = None) -> Rep
         reduced=desk.reduced,
         control_spec=desk.control_spec,
         cut_short=dict(desk.cut_short),
+        defects=dict(desk.defects),
     )
 
 

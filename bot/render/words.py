@@ -69,6 +69,9 @@ _SANDBOXES = {
 }
 
 
+_CUT_SHORT = "the search for a version that works was cut short"
+
+
 def headline(report: Report) -> tuple[str, str]:
     """The verdict in one or two words, and the numbers that carry it."""
     verdict = report.verdict
@@ -90,14 +93,15 @@ def standing(report: Report) -> str:
     """Whether the bug is confirmed or only its symptom seen; "" for verdicts that claim neither."""
     if not isinstance(report.verdict, Reproduced):
         return ""
-    control = report.verdict.control
+    control, cut_short = report.verdict.control, "control" in report.cut_short
     if control.type == "none":
         passing = proof.passing(report)
-        none = "no run of a version that should pass was made"
+        none = _CUT_SHORT if cut_short else "no run of a version that should pass was made"
         return f"Symptom observed: {f'{passing}, but there is no control' if passing else none}."
     said = proof.control_line(report.verdict)
     if sets_apart(control) and control.patch:
-        return f"{shown_by(control)}: {said}. No version that works was found."
+        none = _CUT_SHORT if cut_short else "no version that works was found"
+        return f"{shown_by(control)}: {said}. {none[:1].upper()}{none[1:]}."
     return f"{shown_by(control)}: {said}{'' if sets_apart(control) else ', which does not set them apart'}."
 
 

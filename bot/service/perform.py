@@ -104,6 +104,7 @@ def _worked(office: Office, run: Run, me: str, stop: Event) -> bool:
         with Narrator(office, run, me, recorder, cancel, stop) as narrator:
             report = _engine(office, run, recorder, narrator, cancel, earlier)
             broken_off = cancel.is_set()
+        report = _without_defects(office, run, report)
         if narrator.lost:
             return False
         ended = _ended_early(office, run, narrator, report) if broken_off else report
@@ -116,6 +117,13 @@ def _worked(office: Office, run: Run, me: str, stop: Event) -> bool:
     if put:  # a run that is only told once more never comes here
         _spent(office, run, final)
     return put
+
+
+def _without_defects(office: Office, run: Run, report: Report) -> Report:
+    """The report to be kept; the tracebacks of our own errors go to the log."""
+    for proof, told in report.defects.items():
+        _log.error("run %s: a defect ended %s\n%s", run.id, proof, redact(told, office.house.secrets))
+    return report.model_copy(update={"defects": {}})
 
 
 def _ended_early(office: Office, run: Run, narrator: Narrator, report: Report) -> Report | None:

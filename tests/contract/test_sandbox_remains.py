@@ -161,6 +161,7 @@ def test_a_sweep_of_the_cache_takes_the_inbox_of_the_dead_and_no_other(tmp_path)
         child.kill()
     assert Cache(tmp_path).sweep() == 1
     assert not its.exists()
+    assert [each.name for each in (tmp_path / "locks").iterdir()] == [f"{mine.path.name}.lock"], "nor is its lock left"
     assert (mine.path / "0.json").read_bytes() == b"{}"
     mine.close()
     assert not mine.path.exists()

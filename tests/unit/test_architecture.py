@@ -20,8 +20,10 @@ OURS = sorted(path for room in ("bot", "handlers", "sandbox", "prompts") for pat
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 PROBE = ROOT / "sandbox" / "probe"
 
-# The boundary of the command line and that of a worker, and a forked child that must not run on as a second parent.
+# The boundary of the command line and that of a worker, a proof beside a verdict that stands without it, and a forked child that
+# must not run on as a second parent.
 BROAD = {"bot/cli.py", "bot/exits.py", "bot/worker.py", "sandbox/guard/spawn.py", "bot/service/app.py"}
+BROAD |= {"bot/pipeline/proofs.py"}
 ENVIRONMENT_READERS = {"bot/settings.py"}
 
 

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.folder import Folder, inside, kept_report, write
+from bot.adapters.folder import Folder, defect, inside, kept_report, write
 from bot.errors import UserError
 from bot.models.attempt import Script
 from bot.models.issue import Issue
@@ -234,3 +235,32 @@ def test_a_copy_of_a_run_has_its_runs(tmp_path: Path) -> None:
     assert copy.recall(4) is None, "only a process that was killed left runs to take up"
     assert len((tmp_path / "copy" / "attempts.jsonl").read_text().splitlines()) == 4, "and nothing is taken over twice"
     copy.close()
+
+
+def test_a_take_over_that_broke_off_is_made_anew(tmp_path: Path) -> None:
+    run, copy = finished(tmp_path / "run"), Folder(tmp_path / "copy")
+    lines = (run.path / "attempts.jsonl").read_bytes()
+    (run.path / "attempts.jsonl").write_bytes(lines * 20)
+    copy.begin(JOB)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(lines) * 10, before[1]))
+    try:
+        with pytest.raises(OSError, match="File too large"):
+            copy.take_over(run.path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    copy.close()
+    again = Folder(tmp_path / "copy")
+    again.begin(JOB)
+    again.take_over(run.path)
+    again.close()
+    assert (again.path / "attempts.jsonl").read_bytes() == lines * 20
+
+
+def test_the_traceback_of_a_proof_that_broke_is_kept_beside_the_logs(tmp_path: Path) -> None:
+    folder = Folder(tmp_path)
+    folder.begin(JOB)
+    folder.finish(REPORT, json_text="{}", markdown="", state="{}", defects={"bisect": "Traceback: ..."})
+    assert (tmp_path / defect("bisect")).read_text() == "Traceback: ..."
+    assert defect("bisect").startswith("logs/")
+    folder.close()

@@ -7,6 +7,7 @@ from bot.models.bisect import Bisection, Commit, Point, Probe, Skipped
 from bot.models.verdict import Control
 from bot.render.found import Telling, found
 from bot.render.terminal import terminal
+from bot.render.words import standing
 from tests.golden.stages import REPORTS
 
 PROVED = REPORTS["reproduced-with-proof"]
@@ -123,6 +124,13 @@ def test_a_stop_says_so_first_and_ends_with_the_command_that_goes_on(proof):
     assert not any("while a control was run" in line for line in lines), "said once"
     other = without(cut, bisection=None, reduced=None, verdict=PROVED.verdict.model_copy(update={"control": Control()}))
     assert "It had found nothing yet." in shown(proof, other, before=other).splitlines()[0]
+
+
+def test_a_search_that_was_cut_short_says_nothing_of_the_versions_it_did_not_try():
+    none = without(verdict=PROVED.verdict.model_copy(update={"control": Control()}), bisection=None)
+    assert standing(none) == "Symptom observed: no run of a version that should pass was made."
+    cut = without(none, cut_short={"control": "the time for it was up"})
+    assert standing(cut) == "Symptom observed: the search for a version that works was cut short."
 
 
 def test_a_release_that_was_not_settled_is_undecided_and_not_untestable():

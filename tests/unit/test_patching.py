@@ -301,3 +301,49 @@ def test_a_control_made_later_asks_too_within_what_the_run_may_spend():
     poor = later.prove(first, spent, world.desk.ports, "control")
     assert poor.verdict.control.type == "none"
     assert poor.cost.calls == 2
+
+
+def test_a_program_of_another_python_is_not_compared():
+    """It ran on its own; ours cannot take it apart."""
+    world = Patched([GOOD])
+    world.script = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint 1\nlib.fit()\n"}})
+    assert world.proved().kind == "reproduced"
+    assert world.model.asked == []
+    assert world.desk.notes[-1].endswith("the program cannot be compared (SyntaxError)")
+    assert world.desk.defects == {}
+
+
+def test_a_patch_ends_no_search_for_versions_that_was_cut_short():
+    world = Patched([GOOD])
+    runs, clock = world.sandbox.program, world.desk.ports.clock
+
+    def slow(spec):
+        clock.now += 100.0 if spec.env["LIB"] == "1.39" else 0.0
+        return runs(spec)
+
+    world.sandbox.program = slow
+    found = report(world.desk, world.proved(proof_minutes=5), world.asking)
+    assert found.verdict.control.type == "surrogate-patch"
+    assert found.cut_short == {"control": "the time for it was up"}
+    assert words.standing(found).endswith("The search for a version that works was cut short.")
+    assert words.next_step(found) == "reprise control RUN goes on with what was cut short"
+
+
+def test_a_bisection_has_all_of_the_time_once_nobody_will_be_asked():
+    """A control is at hand, so that nothing comes after it; its runs take 0.7 of the time for proofs."""
+
+    def bisected(each):
+        world = Patched([])
+
+        def program(spec):
+            world.desk.ports.clock.advance(each if world.desk.proving == "bisect" else 0.0)
+            return broken(17, 19)(spec.env["LIB"])
+
+        world.sandbox.program = program
+        assert world.proved("control", "bisect", proof_minutes=10).control.type == "fixed-version"
+        return world.desk.bisection, sum(row.purpose == "bisect" for row in world.desk.attempts)
+
+    whole, runs = bisected(0.0)
+    found, _ = bisected(0.7 * 600 / runs)
+    assert found.stopped == ""
+    assert found == whole

@@ -345,6 +345,21 @@ def test_notes_go_by_the_proof_that_made_them_and_not_by_their_words(proof, stal
     assert [note for note in first.notes if note not in found.notes] == [stale]
 
 
+def test_the_same_note_of_two_proofs_goes_with_each_of_them_alone():
+    world = World(BROKEN, released(40), bad="1.18")
+    verdict = confirmed(world)
+    for proof in ("control", "minimize"):
+        with world.desk.noting(proof):
+            world.desk.notes.append("nothing of that could be had")
+    first = report(world.desk, verdict)
+    assert first.proof_notes == dict.fromkeys(("control", "minimize"), ("nothing of that could be had",))
+    found = later.prove(first, world.desk.job, world.desk.ports, "control")
+    assert found.notes.count("nothing of that could be had") == 1
+    assert found.proof_notes["minimize"] == ("nothing of that could be had",)
+    last = later.prove(found, world.desk.job, world.desk.ports, "minimize")
+    assert "nothing of that could be had" not in last.notes
+
+
 def cancelling(world, after):
     """Ask it to stop once so many more runs were made."""
     before = len(world.sandbox.specs)
@@ -480,6 +495,38 @@ def test_a_sandbox_that_breaks_in_a_proof_does_not_take_the_verdict_with_it():
     world.sandbox.program = broken_daemon
     assert proofs.prove(world.desk, verdict, PROOFS) == verdict
     assert any("the daemon is away" in note for note in world.desk.notes)
+
+
+@pytest.mark.parametrize("proof", PROOFS)
+def test_a_defect_of_ours_in_a_proof_costs_that_proof_alone_and_is_told(proof):
+    """The other two are made; the error is in the notes, in what whoever watches hears, and whole in the report."""
+    world = World(BROKEN, released(40), bad="1.18")
+    verdict = confirmed(world)
+    recorder = world.desk.ports.recorder
+
+    class Breaks(type(recorder)):
+        def attempt(self, attempt):
+            if attempt.purpose == proof:
+                raise RuntimeError("a list is not what it was")
+            super().attempt(attempt)
+
+    world.desk.ports = replace(world.desk.ports, recorder=Breaks())
+    found = report(world.desk, proofs.prove(world.desk, verdict, PROOFS))
+    (note,) = [note for note in found.notes if "internal error" in note]
+    assert note.endswith("an internal error (RuntimeError); please report it")
+    assert found.proof_notes[proof] == (note,)
+    assert list(found.defects) == [proof]
+    assert found.defects[proof].startswith("Traceback")
+    assert "a list is not what it was" in found.defects[proof]
+    assert {each.stage for each in world.desk.ports.listener.heard if each.text == note} == {proof}
+    assert found.verdict.kind == "reproduced"
+    assert (found.verdict.control.type != "none", found.bisection is not None, found.reduced is not None) == tuple(
+        each != proof for each in PROOFS
+    )
+    world.desk.ports = replace(world.desk.ports, recorder=recorder)
+    again = later.prove(Report.model_validate_json(found.model_dump_json()), world.desk.job, world.desk.ports, proof)
+    assert again.defects == {}
+    assert note not in again.notes
 
 
 @pytest.mark.parametrize(

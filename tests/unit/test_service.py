@@ -775,6 +775,25 @@ def test_a_defect_of_ours_is_admitted_once():
     assert "ZeroDivisionError" not in body
 
 
+def test_a_defect_of_ours_in_a_proof_is_logged_and_the_verdict_told(caplog):
+    secret = "hunter2-of-the-house"
+    app = App(secrets=(secret,))
+    engine = app._engine
+
+    def broken(job, **more):
+        return engine(job, **more).model_copy(update={"defects": {"bisect": f"Traceback: ZeroDivisionError {secret}"}})
+
+    app._engine = broken
+    app.service = app.another()
+    app.deliver()
+    (run,) = app.runs()
+    assert run.state is RunState.FINISHED
+    (line,) = [each.getMessage() for each in caplog.records if "a defect ended bisect" in each.getMessage()]
+    assert "Traceback: ZeroDivisionError" in line
+    assert secret not in line
+    assert app.store.report(run.id).defects == {}
+
+
 def test_a_private_repository_is_cloned_with_a_token_that_is_kept_nowhere():
     app = App()
     private = REPOSITORY.model_copy(update={"private": True})

@@ -354,3 +354,15 @@ def test_where_a_program_writes_is_read_in_no_time():
     sets = "".join(f"self.path = other{number}.path\n" for number in range(40))
     tree = ast.parse(f"{sets}open(q.path, 'w')\nq.path = 'run.txt'\n")
     assert littering.written([tree]) == ("run.txt",)
+
+
+@pytest.mark.parametrize(("line", "same"), [
+    ("[-3 -1 0 1 3]", True), ("[-4. -2. 0. 2. 4.]", False), ("[-4 -2 0 2 4.5]", False), ("[-4 -2 0 2]", False),
+])  # fmt: skip
+def test_whole_numbers_stay_whole(line, same):
+    def printed(text):
+        return Judgement(match=Match.MET, reason="the reported output was printed", evidence=text)
+
+    script = Script(files={"repro.py": "print(f())\n"})
+    held = slip.reference(printed("[-4 -2 0 2 4]"), script)
+    assert (slip.slipped(held, printed(line), script) == "") is same

@@ -112,11 +112,13 @@ def _plain(node: ast.AST) -> Iterator[str]:
 
 
 def _evidence(judgement: Judgement) -> str:
-    """The words of the printed line; of numbers only whether they are finite. Of a hang, the library functions it hangs in."""
+    """The words of the printed line; of numbers only whether they are finite and whole: `4` in the place of `4.` is of another
+    type. Of a hang, the library functions it hangs in.
+    """
     if frames := _STACK.findall(judgement.evidence):
         return " ".join(frames[:_TOP])
     shown = _NON_FINITE.sub(lambda found: f"<{found[0].lower()}>", wording.normalise(judgement.evidence))
-    return values.skeleton(values.clean(shown)) if judgement.evidence else ""
+    return values.written(values.clean(shown)) if judgement.evidence else ""
 
 
 def _place(failure: Failure) -> Frame | None:

@@ -123,6 +123,11 @@ def skeleton(line: str) -> str:
     return _NUMBER.sub("#", line)
 
 
+def written(line: str) -> str:
+    """A cleaned line with only how its numbers are written: whole ones as `#`, others as `#.`."""
+    return _NUMBER.sub(lambda found: "#." if set(found[0].lower()) & set(".en") else "#", line)
+
+
 def count(line: str) -> int:
     """How many numbers stand in a line."""
     return len(_NUMBER.findall(line))

@@ -229,7 +229,7 @@ def test_a_verdict_is_followed_by_its_control_the_releases_and_a_smaller_program
     assert "control (typing-extensions 4.5.0" in body
     assert "introduced in 4.6.0 (2023-05-23), fixed in 4.6.1 (2023-05-24)" in body
     shown = body.partition("```python\n")[2].partition("```")[0]
-    assert "Protocol[P]" in shown
+    assert "Protocol[" in shown
     assert "print" not in shown, "the smaller program is the one in sight"
     whole.says(number, "max", "/reproduce bisect package=typing_extensions", name)
     asked = "as `/reproduce bisect` with `package=typing-extensions`"

@@ -19,7 +19,9 @@ from sandbox import child
 from sandbox.cache import Cache
 from sandbox.child import Completed
 
-_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+-]{0,199}")
+_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+~^-]{0,199}")
+_ASKED = "refs/heads/asked"
+HEAD = "refs/heads/reported"
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _REMOTE = re.compile(r"(?:https://[\w.-]+|http://(?:localhost|127\.0\.0\.1))(?::\d+)?/[\w./~+-]+", re.ASCII)
 _MOST_BYTES = 2 * 1024**3
@@ -88,12 +90,11 @@ class Git:
     def checkout(self, source: RepoSource, before: datetime | None) -> Checkout:
         """The asked commit, else the newest of before a day. Raises UserError when there is none."""
         place, local = _place(source)
-        if (source.ref and not _REF.fullmatch(source.ref)) or ".." in source.ref:
-            raise UserError(f"{source.ref!r} is not a git reference.", "Give a branch, a tag or a commit.")
+        checked(source.ref)
         store = self.cache.folder("repos") / hashlib.sha256(place.encode()).hexdigest()[:16]
         with self.cache.guarded(f"repo-{store.name}"):
-            self._fetch(place, store, source.ref, local)
-            commit = source.commit or self._commit(store, source.ref, before)
+            alone = self._fetch(place, store, source.ref, local)
+            commit = source.commit or self._commit(store, source.ref, before, alone=alone)
             return Checkout(self._tree(store, commit), commit, self._described(store, commit))
 
     def history(self, source: RepoSource, *argv: str) -> Completed:
@@ -102,24 +103,24 @@ class Git:
         store = self.cache.folder("repos") / hashlib.sha256(place.encode()).hexdigest()[:16]
         with self.cache.guarded(f"repo-{store.name}"):
             if place not in self._whole:
-                if (store / "shallow").exists():  # one commit was fetched before: its ancestors would stay hidden
-                    shutil.rmtree(store)
                 self._fetch(place, store, "", local)
                 self._whole.add(place)
             return self._git(store, *argv, check=False)
 
-    def _fetch(self, place: str, store: Path, ref: str, local: bool) -> None:
+    def _fetch(self, place: str, store: Path, ref: str, local: bool) -> bool:
+        """Have a reference and its history, or everything; True when it is that one commit alone."""
         if not (store / "HEAD").exists():
-            shutil.rmtree(store, ignore_errors=True)
-            self._git(None, "init", "-q", "--bare", "--template=", "--", str(store))
+            self._made(store)
         allow = _transport(place, local)
         if _COMMIT.fullmatch(ref) and self._git(store, "cat-file", "-e", f"{ref}^{{commit}}", check=False).code == 0:
-            return
-        wanted = ("+HEAD:refs/heads/reported", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+            return False
+        wanted = (f"+HEAD:{HEAD}", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         shallow = bool(ref) and not local
-        one = ("fetch", "-q", "--depth=1", "--no-tags", "--", place, f"+{ref}:refs/heads/asked")
+        one = ("fetch", "-q", "--depth=1", "--no-tags", "--", place, f"+{ref}:{_ASKED}")
         if shallow and self._git(store, *allow, *one, check=False).code == 0:
-            return
+            return True
+        if (store / "shallow").exists():  # one commit was fetched before: its ancestors would stay hidden
+            self._made(store)
         done = self._git(store, *allow, "fetch", "-q", "--no-tags", "--force", "--", place, *wanted, check=False)
         if done.code:
             raise _unfetched(place, done.err, local)
@@ -128,9 +129,16 @@ class Git:
             raise UserError(
                 f"The repository {place} is larger than {_MOST_BYTES >> 30} GiB.", "Give a clone with less history."
             )
+        self._git(store, "symbolic-ref", "HEAD", HEAD)  # what it means there, whichever branch that is on
+        return False
 
-    def _commit(self, store: Path, ref: str, before: datetime | None) -> str:
-        names = [f"refs/heads/{ref}", f"refs/tags/{ref}", "refs/heads/asked", ref] if ref else ["refs/heads/reported"]
+    def _made(self, store: Path) -> None:
+        shutil.rmtree(store, ignore_errors=True)
+        self._git(None, "init", "-q", "--bare", "--template=", "--", str(store))
+
+    def _commit(self, store: Path, ref: str, before: datetime | None, *, alone: bool) -> str:
+        names = [f"refs/heads/{ref}", f"refs/tags/{ref}", ref] if ref else [HEAD]
+        names = [_ASKED] if alone else names
         start = next((found for name in names if (found := self._resolved(store, name))), "")
         if not start:
             raise UserError(f"The repository has no {ref or 'commit'}.", "Look up the branch, tag or commit.")
@@ -186,6 +194,12 @@ class Git:
             "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_LFS_SKIP_SMUDGE": "1", "GIT_ATTR_NOSYSTEM": "1",
             "GIT_ASKPASS": "/bin/false", "GIT_OPTIONAL_LOCKS": "0",
         }  # fmt: skip
+
+
+def checked(ref: str) -> None:
+    """Raises UserError for what is no name of a commit; "" is one. What passes cannot be taken for an option or a range."""
+    if ref and (not _REF.fullmatch(ref) or ".." in ref):
+        raise UserError(f"{ref!r} is not a git reference.", "Give a branch, a tag or a commit.")
 
 
 def _transport(place: str, local: bool) -> tuple[str, ...]:

@@ -6,18 +6,16 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from bot.adapters.clone import Git
+from bot.adapters.clone import HEAD, Git, checked
 from bot.errors import Stopped, TransientError, UserError
 from bot.models.bisect import Commit, Provided
 from bot.models.environment import RepoSource
 from bot.rules.packages import provided
 from sandbox.child import Completed, Interrupted
 
-_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+~^-]{0,199}")
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}", re.ASCII)
 _RELEASED = re.compile(r"\d+\.\d+")
 _FORMAT = "--format=%H%x09%cI%x09%s"
-_HEAD = "refs/heads/reported"
 _MOST = 20_000
 _MOST_TEXT = 1_000_000
 
@@ -39,9 +37,8 @@ class GitCommits:
 
     def commit(self, source: RepoSource, ref: str) -> Commit:
         """The commit that a branch, a tag or an id means, "" for the head of the default branch. Raises UserError."""
-        if ref and (not _REF.fullmatch(ref) or ".." in ref):
-            raise UserError(f"{ref!r} is not a git reference.", "Give a branch, a tag or a commit.")
-        for name in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref) if ref else (_HEAD,):
+        checked(ref)
+        for name in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref) if ref else (HEAD,):
             done = self._git(source, "rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}")
             if done.code == 0:
                 return self._log(source, "--max-count=1", done.out.strip())[0]

@@ -85,6 +85,29 @@ def test_a_commit_by_its_id_a_part_of_it_a_tag_or_none(world: World) -> None:
         commits.commit(source, "no-such-thing")
 
 
+def test_the_head_is_that_of_the_clone_whatever_its_branch_is_called(tmp_path: Path) -> None:
+    """For a bisection and for a checkout alike; what another checkout asked for before is not taken for it."""
+    commits, source, ids = _real(tmp_path)
+    git = Git(Cache(tmp_path / "cache"), dict(os.environ))
+    _git(Path(source.path), "", "branch", "master", ids[0])
+    for ref, wanted in (("HEAD", ids[5]), ("HEAD~3", ids[2]), ("main~3", ids[2]), ("main^", ids[4]), ("v1.1~1", ids[3])):
+        assert commits.commit(source, ref).id == wanted
+        assert git.checkout(source.model_copy(update={"ref": ref}), None).commit == wanted
+        (store,) = (tmp_path / "cache" / "repos").iterdir()
+        _git(store, "", "update-ref", "refs/heads/asked", ids[0])
+
+
+@pytest.mark.parametrize("ref", ["--upload-pack=id", "-x", "^main", "~3", "v1.0..v1.1", "main;id", "main~9", "HEAD:src"])
+def test_what_is_no_commit_is_refused(ref: str, tmp_path: Path) -> None:
+    commits, source, _ = _real(tmp_path)
+    for ask in (
+        lambda: commits.commit(source, ref),
+        lambda: Git(Cache(tmp_path / "cache"), dict(os.environ)).checkout(source.model_copy(update={"ref": ref}), None),
+    ):
+        with pytest.raises(UserError):
+            ask()
+
+
 def test_what_lies_between_two_releases_newest_first(world: World) -> None:
     commits, source, ids = world
     assert [each.id for each in commits.between(source, "1.0", "1.1")] == ids[4:1:-1]

@@ -45,8 +45,9 @@ def bisect_releases(
     *,
     seconds: float = SECONDS,
     risk: float = RISK,
-) -> Bisection:
-    """Over the releases of an installed package, from the one in `built`, where the script is known to fail, both ways.
+) -> Bisection | None:
+    """Over the releases of an installed package, from the one in `built`, where the script is known to fail, both ways. None,
+    and a note, where the index has no other one.
 
     Ends with what there is (a range, and `stopped` says why) after `seconds` or when asked to stop. What the desk shows is as
     before. Raises UserError when the package is not installed, SandboxError as runs do.
@@ -59,6 +60,9 @@ def bisect_releases(
     history = desk.ports.builder.history(package)
     good = [each.version for claim in said if (each := claimed.meant(claim, history)) is not None]
     line = releases.line(history, bad, good)
+    if len(line.releases) == 1:
+        desk.notes.append("; ".join((f"nothing was bisected: the index has no other release of {package}", *_left_out(line))))
+        return None
     places = [Place(each.version, each.uploaded_at, _ways(spec, built, package, each)) for each in line.releases]
     with _restored(desk), Ahead(lambda each, flag: desk.ports.builder.build(each, cancel=flag)) as ahead:
         hunt = Hunt(desk, script, built, places, line.bad, package, ahead, seconds=seconds, risk=risk)

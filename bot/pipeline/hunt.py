@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import count, islice
+from itertools import chain, count
 
 from bot.errors import Stopped, TransientError
 from bot.models.attempt import Match, Script
@@ -54,6 +54,7 @@ class _Visit:
 
     built: Environment | None = None
     tally: Tally = field(default_factory=Tally)
+    seeds: set[int] = field(default_factory=set)
     why: str = ""
     way: int = 0
 
@@ -92,7 +93,7 @@ class Hunt:
         self._until = desk.ports.clock() + seconds
         self._visits: dict[int, _Visit] = {}
         self._asked: list[int] = []
-        self._seeds = self._seeds_of(Match.MET)
+        self._seeds = self._seeds_of(built, Match.MET)
         self._same = 0
         self._confirmed = Tally()
         if package:
@@ -201,24 +202,29 @@ class Hunt:
         return named is not None and self.package in {imports.distribution(named["module"]), imports.normalise(named["module"])}
 
     def _earlier(self, built: Environment, purposes: Collection[str]) -> Tally:
-        """The runs for these purposes that were made of this very program in this very environment."""
-        tally = Tally()
+        """The runs for these purposes that were made of this very program in this very environment. One that was made again
+        under its seed, as a control that is looked for anew does, is no new one.
+        """
+        tally, seeds = Tally(), set[int]()
         for row in self.desk.attempts:
             same = row.script == self.script.digest and row.environment == built.id and row.purpose in purposes
-            if same and row.judgement.match in {Match.MET, Match.ABSENT}:
-                tally.runs += 1
-                tally.failures += row.judgement.match is Match.MET
+            if not same or row.judgement.match not in {Match.MET, Match.ABSENT} or row.execution.seed in seeds:
+                continue
+            tally.runs += 1
+            tally.failures += row.judgement.match is Match.MET
+            if row.execution.seed is not None:
+                seeds.add(row.execution.seed)
         return tally
 
     def _known_of(self, built: Environment) -> Tally:
         """The runs of a place before it was entered: those in its environment, which no other release has."""
         return self._earlier(built, _FRESH) if self.package else Tally()
 
-    def _seeds_of(self, match: Match | None = None) -> list[int]:
-        """The seeds under which the known bad place was run before, or those with one outcome."""
-        same = (row for row in self.desk.attempts if (row.script, row.environment) == (self.script.digest, self.built.id))
+    def _seeds_of(self, built: Environment, match: Match | None = None) -> list[int]:
+        """The seeds under which the program was run before in an environment, or those with one outcome."""
+        same = (row for row in self.desk.attempts if (row.script, row.environment) == (self.script.digest, built.id))
         rows = (row for row in same if row.purpose in _FRESH and match in {None, row.judgement.match})
-        return [row.execution.seed for row in rows if row.execution.seed is not None]
+        return list(dict.fromkeys(row.execution.seed for row in rows if row.execution.seed is not None))
 
     def _refer(self) -> None:
         """Enough runs of the known bad place to read the rate from."""
@@ -226,7 +232,7 @@ class Hunt:
         if visit is None or visit.built is None:
             return
         while visit.tally.runs + visit.tally.others < odds.REFERENCE:
-            used = self._seeds_of()
+            used = self._seeds_of(self.built)
             seed = next(seed for seed in count(self.desk.job.options.seed + 1) if seed not in used)
             self._once(self.bad, visit, visit.built, seed)
 
@@ -262,6 +268,7 @@ class Hunt:
             visit.why = why
             return False
         visit.built, visit.way, visit.tally, visit.why = found.built, found.way, self._known_of(found.built), ""
+        visit.seeds = {*self._seeds_of(found.built)} if self.package else set()
         return True
 
     def _count(self, found: Refused) -> None:
@@ -272,12 +279,13 @@ class Hunt:
 
     def _settle(self, at: int, visit: _Visit) -> None:
         while visit.built is not None and self._settled(at) is None:
-            self._once(at, visit, visit.built, self._seed(visit.tally.runs + visit.tally.others))
+            self._once(at, visit, visit.built, self._seed(visit))
 
     def _once(self, at: int, visit: _Visit, built: Environment, seed: int) -> None:
         self._time()
         tally, subject = visit.tally, f"{self.package} {self.places[at].name}".strip()
         judgement = self.desk.run(self.script, built, seed, "bisect", subject)
+        visit.seeds.add(seed)
         if judgement.match in {Match.MET, Match.ABSENT}:
             tally.runs += 1
             tally.failures += judgement.match is Match.MET
@@ -287,12 +295,12 @@ class Hunt:
         if judgement.match is Match.DECOY:
             tally.others += 1  # the environment's own failure is there every time
 
-    def _seed(self, turn: int) -> int:
-        """Seeds that are known to fail first: a failure that hangs on the seed is then there at every bad place."""
-        if turn < len(self._seeds):
-            return self._seeds[turn]
-        fresh = (seed for seed in count(self.desk.job.options.seed + 1) if seed not in self._seeds)
-        return next(islice(fresh, turn - len(self._seeds), None))
+    def _seed(self, visit: _Visit) -> int:
+        """One that a place was not run under yet. Seeds that are known to fail come first: a failure that hangs on the seed is
+        then there at every bad place.
+        """
+        seeds = chain(self._seeds, count(self.desk.job.options.seed + 1))
+        return next(seed for seed in seeds if seed not in visit.seeds)
 
     def _look_ahead(self, way: int, step: int, size: int, hints: tuple[int, ...]) -> None:
         """Have the environments built that will be wanted next, whichever way this probe goes."""

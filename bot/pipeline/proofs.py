@@ -184,6 +184,8 @@ class _Work:
         assert desk.bug is not None
         with desk.stage("bisect", f"bisect: {package}"):
             found = bisect_releases(desk, self.script, self.spec, self.built, package, desk.bug, seconds=seconds)
+        if found is None:
+            return
         self._keep(found)
         desk.claims.extend(claimed.claims(desk.bug, found, desk.claims))
         left = seconds - (desk.ports.clock() - began)

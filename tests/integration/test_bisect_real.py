@@ -85,6 +85,7 @@ def test_a_known_regression_is_followed_to_the_releases_that_brought_and_mended_
     assert controlled.control.type == "last-good-version", controlled.notes
     assert [(each.text, each.holds) for each in controlled.claims] == [("typing-extensions 4.5.0 works", True)]
     found = bisect_releases(at, script, spec, built, "typing-extensions", at.bug)
+    assert found is not None
     assert proof.bisection_line(found) == "introduced in 4.6.0 (2023-05-23), fixed in 4.6.1 (2023-05-24)"
     assert found.last_good is not None
     assert found.last_good.at == "4.5.0"

@@ -48,7 +48,7 @@ def test_both_boundaries_with_their_days_and_the_changelog():
 @settings(deadline=None, max_examples=40)
 @given(st.data())
 def test_wherever_it_came_and_went_and_whatever_cannot_be_tested(data):
-    size = data.draw(st.integers(1, 30))
+    size = data.draw(st.integers(2, 30))
     first = data.draw(st.integers(0, size - 1))
     last = data.draw(st.integers(first, size - 1))
     bad = data.draw(st.integers(first, last))
@@ -526,6 +526,33 @@ def test_the_runs_of_a_control_are_not_made_again():
     assert (newest.outcome, newest.runs) == ("passes", 5)
     again = [each for each in world.desk.attempts[before:] if each.environment in {world.built.id, newest.environment}]
     assert again == []
+
+
+def test_a_run_that_was_made_again_under_its_seed_counts_once():
+    world = World(broken(17, 19), released(40), bad="1.18")
+    for _ in range(2):
+        control(world.desk, world.script, world.spec, world.built, world.desk.bug)
+    newest = world.desk.attempts[-1].environment
+    assert sum(each.environment == newest for each in world.desk.attempts) == 10, "the same five seeds, twice"
+    found = {each.at: each for each in world.releases().probes}
+    assert (found["1.39"].runs, found["1.39"].outcome) == (5, "passes")
+    assert (found["1.18"].runs, found["1.18"].failures) == (5, 5)
+
+
+def test_what_a_place_needs_beyond_its_control_is_run_under_other_seeds():
+    """The failure hangs on the seed, so that the bisection begins with other seeds than a control does."""
+    world = World(broken(17, 19), released(40), bad="1.18")
+    program = world.sandbox.program
+    world.sandbox.program = lambda spec: program(spec) if int(spec.env["REPRISE_SEED"]) % 3 == 0 else OK
+    for seed in range(1, 13):
+        world.desk.run(world.script, world.built, seed, "confirm")
+    (newest,) = twins.at_release(world.spec, world.built, "lib", world.builder.history("lib")[-1])[:1]
+    there = world.desk.build(newest)
+    for seed in range(1, 6):
+        world.desk.run(world.script, there, seed, "control")
+    probe = next(each for each in world.releases().probes if each.at == "1.39")
+    seeds = [each.execution.seed for each in world.desk.attempts if each.environment == there.id]
+    assert probe.runs == len(seeds) == len(set(seeds)) > 5
 
 
 def test_an_index_that_does_not_answer_ends_it_with_what_there_is():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from bot.errors import BuildError, Stopped, TransientError, UserError
+from bot.models.bisect import Release
 from bot.models.environment import RepoSource, Requirement, Rung
 from bot.models.job import PROOFS, Options
 from bot.models.reduced import Reduced, Step
@@ -77,6 +78,25 @@ def test_the_package_of_which_the_reporter_was_right_is_bisected(breaks, package
 def with_dep(spec):
     given = built(spec)
     return given.model_copy(update={"variables": {**given.variables, "DEP": given.version("numpy")}})
+
+
+@pytest.mark.parametrize(
+    ("known", "said"),
+    [
+        ((), "nothing was bisected: the index has no other release of lib"),
+        (released(1), "nothing was bisected: the index has no other release of lib"),
+        (
+            (*released(1), Release(version="1.1", yanked=True)),
+            "nothing was bisected: the index has no other release of lib; left out, withdrawn: 1.1",
+        ),
+    ],
+)
+def test_where_the_index_has_no_other_release_nothing_is_said_of_an_oldest_one(known, said):
+    world = World(broken(0, 9), known, bad="1.0")
+    verdict = proved(world)
+    assert (world.desk.bisection, world.desk.proof_notes["bisect"]) == (None, (said,))
+    text = comment(report(world.desk, verdict))
+    assert "the oldest release" not in text
 
 
 def test_nothing_is_done_that_was_left_out():

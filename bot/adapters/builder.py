@@ -76,6 +76,7 @@ class UvBuilder:
                 uploaded_at=each.uploaded,
                 yanked=each.yanked,
                 prerelease=each.version.is_prerelease,
+                wheels=each.wheels,
             )
             for each in found
         )

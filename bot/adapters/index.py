@@ -20,6 +20,7 @@ from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sd
 from packaging.version import InvalidVersion, Version
 
 from bot.errors import IndexUnreachable
+from bot.models.bisect import Wheels
 from sandbox.indexes import Indexes
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
@@ -58,6 +59,12 @@ class Release:
     def has_wheel(self) -> bool:
         """Whether any wheel of it exists."""
         return any(file.name.endswith(".whl") for file in self.files)
+
+    @property
+    def wheels(self) -> Wheels:
+        """Which wheels it has, by the names of the files: the last part names the platform."""
+        names = [file.name for file in self.files if file.name.endswith(".whl")]
+        return "none" if not names else "any" if all(name.endswith("-any.whl") for name in names) else "platform"
 
     @property
     def source(self) -> File | None:

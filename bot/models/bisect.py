@@ -7,16 +7,20 @@ from typing import Literal
 
 from bot.models.base import Record
 
+Wheels = Literal["none", "any", "platform"]
 Outcome = Literal["fails", "passes", "untestable", "uninstallable", "undecided"]
 
 
 class Release(Record):
-    """One version of a distribution, as the index offers it. `uploaded_at` is None where the index does not say."""
+    """One version of a distribution, as the index offers it. `uploaded_at` is None where the index does not say. `wheels` are
+    those it has, "platform" when one of them is for one platform only; None where that is not known.
+    """
 
     version: str
     uploaded_at: datetime | None = None
     yanked: bool = False
     prerelease: bool = False
+    wheels: Wheels | None = None
 
 
 class Commit(Record):

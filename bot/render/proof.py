@@ -277,7 +277,9 @@ def _named(found: Bisection, place: int) -> str:
 
 
 def _one(found: Bisection) -> str:
-    return "release" if found.over == "releases" else "commit"
+    if found.over == "commits":
+        return "commit"
+    return "release of those searched" if found.notes else "release"  # others, which the notes name, were left out
 
 
 def _dated(point: Point) -> str:

@@ -67,9 +67,9 @@ def builder(cache: Path, address: str) -> UvBuilder:
 def test_every_release_with_its_day(address: str, tmp_path: Path) -> None:
     day = [datetime(2024, month, 1, 10, tzinfo=UTC) for month in (1, 2, 3)]
     assert builder(tmp_path, address).history("alpha") == (
-        Release(version="1.0", uploaded_at=day[0]),
-        Release(version="1.1rc1", uploaded_at=day[1], prerelease=True),
-        Release(version="1.1", uploaded_at=day[2], yanked=True),
+        Release(version="1.0", uploaded_at=day[0], wheels="any"),
+        Release(version="1.1rc1", uploaded_at=day[1], prerelease=True, wheels="any"),
+        Release(version="1.1", uploaded_at=day[2], yanked=True, wheels="any"),
     )
     assert builder(tmp_path, address).history("unknown") == ()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bot.adapters import drafting, ladder, torch
+from bot.adapters.builder import UvBuilder
 from bot.adapters.index import PackageIndex
 from bot.adapters.ladder import Draft, World
 from bot.models.environment import EnvironmentSpec, Requirement, Rung
@@ -81,7 +82,17 @@ def test_releases_are_read_from_a_page_of_links(tmp_path: Path) -> None:
     assert [str(each.version) for each in found] == ["1.0", "1.9", "1.10"]
     assert found[0].uploaded == datetime(2024, 1, 1, tzinfo=UTC)
     assert (found[0].has_wheel, found[1].yanked, found[2].has_wheel) == (True, True, False)
+    assert [each.wheels for each in found] == ["any", "none", "none"]
     assert PackageIndex(indexes.Indexes(index=(tmp_path / "simple").as_uri())).releases("nothing") == ()
+
+
+def test_the_names_of_the_files_tell_of_compiled_wheels(tmp_path: Path) -> None:
+    page = tmp_path / "z/index.html"
+    page.parent.mkdir()
+    names = ("z-1.tar.gz", "z-2-py3-none-any.whl", "z-3.tar.gz", "z-3-cp311-cp311-manylinux_2_17_x86_64.whl")
+    page.write_text("".join(f'<a href="{each}">z</a>' for each in names), encoding="utf-8")
+    found = UvBuilder(tmp_path, environ={"PIP_INDEX_URL": tmp_path.as_uri(), "PIP_CONFIG_FILE": "/dev/null"}).history("z")
+    assert [each.wheels for each in found] == ["none", "any", "platform"]
 
 
 def spec(specifier: str = "", python: str = "3.12", device: str = "cpu") -> EnvironmentSpec:

@@ -38,6 +38,19 @@ def test_a_late_patch_of_an_old_line_is_beside_the_line():
     assert names(releases.line(rows, "1.1.1")) == ["1.0", "1.1", "1.1.1", "2.0", "2.1"], "unless it is the one that fails"
 
 
+def test_releases_of_a_compiled_package_without_a_wheel_are_left_out_unless_named():
+    def rows(newest):
+        kinds = ("none", "none", "any", "none", newest)
+        return tuple(each.model_copy(update={"wheels": kind}) for each, kind in zip(history(*"12345"), kinds, strict=True))
+
+    line = releases.line(rows("platform"), "5")
+    assert (names(line), line.bad) == (["3", "5"], 1)
+    assert {each.at: each.why for each in line.left_out} == dict.fromkeys("124", "no wheel")
+    assert names(releases.line(rows("platform"), "4", ("1",))) == ["1", "3", "4", "5"]
+    assert names(releases.line(rows("any"), "5")) == [*"12345"], "nothing of it has to be compiled"
+    assert releases.before(rows("platform"), "5").version == "3"
+
+
 def test_without_days_versions_order_the_line():
     assert names(releases.line(history("1.10", "1.9", "1.2", dated=False), "1.9")) == ["1.2", "1.9", "1.10"]
 

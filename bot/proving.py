@@ -70,25 +70,27 @@ def bisect(
 
         ends = _ends(repo, good, bad, package)
         named = normalise(package) if package else None
-        untold = ""
+        untold, shown = "", False
 
         def work(report: Report, job: Job, ports: Ports) -> Report:
             if ends is None:
                 _installed(named, report)
                 job = job.model_copy(update={"options": job.options.model_copy(update={"package": named})})
                 return later.prove(report, job, ports, "bisect")
-            nonlocal untold
+            nonlocal untold, shown
             source = claimed.clone(job.options.model_copy(update={"repo": ends[0]}))
             assert source is not None
             report, found = later.bisect(report, job, ports, source, *ends[1:])
             untold = "" if found.bounded else found.ends or found.stopped or "nothing between the two could be tested"
+            shown = bool(found.ends) and not as_json
             return report
 
         said = [("--package", package), ("--repo", repo), ("--good", good), ("--bad", bad)]
         more = tuple(word for option, value in said if value is not None for word in (option, value))
-        code = _proved(_Asked("bisect", run, minutes, sandbox, more), work, as_json=as_json, package=named or "")
+        swapped = ("--repo", repo or "", "--good", ends[2], "--bad", ends[1]) if ends else ()
+        code = _proved(_Asked("bisect", run, minutes, sandbox, more, swapped), work, as_json=as_json, package=named or "")
         if untold:
-            exits.say(one_line(f"No commit could be named: {untold}."))
+            exits.say(one_line(f"No commit could be named{'' if shown else f': {untold}'}."))
         raise typer.Exit(exits.OTHER if untold else code)
 
 
@@ -218,13 +220,20 @@ class _Asked:
     minutes: float
     sandbox: str
     more: tuple[str, ...] = ()
+    swapped: tuple[str, ...] = ()
 
     def again(self, folder: Path, why: str) -> str:
         """The command that goes on with it in a folder; with more time, where that was up."""
-        minutes = self.minutes * (1 if why.startswith("stopped") else 2)
+        return self._command(folder, self.minutes * (1 if why.startswith("stopped") else 2), self.more)
+
+    def other_way_round(self, folder: Path) -> str:
+        """The command with its two commits swapped; "" for one that has none."""
+        return self._command(folder, self.minutes, self.swapped) if self.swapped else ""
+
+    def _command(self, folder: Path, minutes: float, more: tuple[str, ...]) -> str:
         limits = [] if minutes == _USUAL else ["--minutes", f"{minutes:g}"]
         limits += ["--sandbox", self.sandbox] if self.sandbox != "auto" else []
-        return shlex.join(["reprise", self.proof, str(folder), *self.more, *limits])
+        return shlex.join(["reprise", self.proof, str(folder), *more, *limits])
 
 
 def _proved(
@@ -267,6 +276,7 @@ def _proved(
             proof=asked.proof,
             run=str(folder.path),
             again=asked.again(folder.path, why),
+            swapped=asked.other_way_round(folder.path),
             notes=found.proof_notes.get(asked.proof, ()),
             before=report if given is None else None,
             package=package,

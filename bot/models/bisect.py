@@ -115,6 +115,12 @@ class Bisection(Record):
         """Whether it found where the failure came in or went."""
         return self.first_bad is not None or self.first_fixed is not None
 
+    @property
+    def swapped(self) -> bool:
+        """Whether the two commits that were named did the reverse of what was said of them."""
+        outcomes = {probe.at: probe.outcome for probe in self.probes}
+        return bool(self.ends) and outcomes.get(self.bad) == "passes" and "fails" in outcomes.values()
+
     def told_by(self, other: Bisection) -> bool:
         """Whether another one says all that this one does: of the same package, and no boundary less."""
         same = (self.package, self.over) == (other.package, other.over)

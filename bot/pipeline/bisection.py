@@ -89,12 +89,17 @@ def bisect_commits(
 ) -> Bisection:
     """Over the first-parent line of a clone between a commit that is said to work and one that is said to fail, whichever came
     first. Both ends are run too: where they do not do as was said, `ends` says so and there is no boundary. Raises UserError
-    when one is no commit, when neither comes after the other, or when the clone does not provide what fails.
+    when one is no commit, when they are the same, when neither comes after the other, or when the clone does not provide what
+    fails.
     """
     commits = desk.ports.commits
     if commits is None:
         raise UserError("There is no reader of git histories here.", "Start it where git is installed.")
     ends = End(good, commits.commit(source, good)), End(bad, commits.commit(source, bad))
+    if ends[0].commit.id == ends[1].commit.id:
+        raise UserError(
+            f"{good} and {bad} are the same commit ({ends[0].commit.id[:12]}).", "Name one that passes and one that fails."
+        )
     row = (ends[0].commit, *commits.line(source, good, bad))
     backwards = len(row) == 1
     if backwards:

@@ -35,12 +35,14 @@ _FOUND = Control | Bisection | Reduced | None
 
 class Telling(Record):
     """What has to be known beside the report: which proof it is about, the notes on it, the report before it (None for a
-    program that has none), the package that was to be bisected ("" for the one under test), and the command that goes on.
+    program that has none), the package that was to be bisected ("" for the one under test), and the command that goes on;
+    `swapped` is the one with the two commits the other way round.
     """
 
     proof: Proof
     run: str
     again: str
+    swapped: str = ""
     notes: tuple[str, ...] = ()
     before: Report | None = None
     package: str = ""
@@ -175,6 +177,8 @@ def _next(report: Report, told: Telling) -> Text:
     if told.proof in report.cut_short:
         goes_on = "begins it again" if told.proof == "control" else "goes on from there"
         said = f"{told.again} {goes_on}."
+    elif told.swapped and report.bisection is not None and report.bisection.swapped:
+        said = f"{told.swapped} takes them the other way round."
     else:
         after = words.next_step(report.model_copy(update={"cut_short": {}}), told.run)
         still = [each for each in _OPEN if each != told.proof and _of(report, each) is None]

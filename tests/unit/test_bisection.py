@@ -345,6 +345,13 @@ def test_ends_that_are_not_as_said(program, said):
     assert found.ends.startswith(said)
     assert (found.bounded, found.introduced_among, found.stopped) == (False, (), "")
     assert proof.bisection_line(found) == found.ends
+    assert found.swapped == said.startswith("did you mean")
+
+
+def test_two_names_of_one_commit_are_said_to_be_that():
+    world = World(at_commit(23), commits=FakeCommits(history(50), {"v1": f"{3:040x}", "v1.0": f"{3:040x}"}))
+    with pytest.raises(UserError, match=r"^v1 and v1\.0 are the same commit \(000000000000\)\.$"):
+        world.commits("v1", "v1.0")
 
 
 def test_an_end_that_cannot_be_tested_does_not_hide_the_boundary():

@@ -145,6 +145,17 @@ def test_a_release_that_was_not_settled_is_undecided_and_not_untestable():
     assert text.count("stopped on request") == 1
 
 
+def test_two_commits_that_were_swapped_end_with_the_command_that_takes_them_the_other_way_round():
+    rows = (Probe(at="a" * 40, outcome="fails", runs=2, failures=2), Probe(at="b" * 40, outcome="passes", runs=5))
+    made = Bisection(package="pool", over="commits", bad="b" * 40, probes=rows, ends="did you mean --good b --bad a? a fails")
+    swapped = "reprise bisect runs/x --repo clone --good b --bad a"
+    text = shown("bisect", without(bisection=made, reduced=None), swapped=swapped)
+    assert f"Next: {swapped} takes them the other way round." in text
+    assert text.count("did you mean") == 1
+    as_said = made.model_copy(update={"probes": rows[::-1], "bad": "a" * 40, "ends": ""})
+    assert "Next: reprise minimize" in shown("bisect", without(bisection=as_said, reduced=None), swapped=swapped)
+
+
 def test_the_next_step_is_the_proof_that_is_still_open():
     assert "Next: reprise bisect runs/x " in shown("control", without(bisection=None))
     assert "Next: reprise minimize runs/x " in shown("bisect", without(reduced=None))

@@ -62,9 +62,9 @@ class Release:
 
     @property
     def wheels(self) -> Wheels:
-        """Which wheels it has, by the names of the files: the last part names the platform."""
-        names = [file.name for file in self.files if file.name.endswith(".whl")]
-        return "none" if not names else "any" if all(name.endswith("-any.whl") for name in names) else "platform"
+        """Which wheels for Linux it has, by the names of the files: the last part names the platform."""
+        platforms = [file.name.rpartition("-")[2] for file in self.files if file.name.endswith(".whl")]
+        return "linux" if any("linux" in each for each in platforms) else "any" if "any.whl" in platforms else "none"
 
     @property
     def source(self) -> File | None:

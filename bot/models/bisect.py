@@ -7,13 +7,13 @@ from typing import Literal
 
 from bot.models.base import Record
 
-Wheels = Literal["none", "any", "platform"]
+Wheels = Literal["none", "any", "linux"]
 Outcome = Literal["fails", "passes", "untestable", "uninstallable", "undecided"]
 
 
 class Release(Record):
     """One version of a distribution, as the index offers it. `uploaded_at` is None where the index does not say. `wheels` are
-    those it has, "platform" when one of them is for one platform only; None where that is not known.
+    those for Linux, "any" when they are for everything else too, "linux" when one is compiled; None where that is not known.
     """
 
     version: str

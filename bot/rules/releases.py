@@ -25,7 +25,7 @@ class Line:
 def line(history: tuple[Release, ...], bad: str, named: Collection[str] = ()) -> Line:
     """The line on which a version lies. Pre-releases and withdrawn releases are left out unless they are `named`, and so are
     later patches of earlier lines, which would make the order of days another than that of the code. Of a package that has
-    compiled wheels so are releases without any: they would have to be compiled, and the older they are the less that works.
+    compiled wheels so are releases without any for Linux: they would have to be compiled, which rarely works of old ones.
 
     A version that itself is such a patch is seen in the order of versions. One that the index does not have is put in place.
     """
@@ -33,10 +33,10 @@ def line(history: tuple[Release, ...], bad: str, named: Collection[str] = ()) ->
     if not any(_key(each.version) == _key(bad) for each in history):
         history = (*history, Release(version=bad))
     kept, left_out = list[Release](), list[Skipped]()
-    compiled = any(each.wheels == "platform" for each in history)
+    compiled = any(each.wheels == "linux" for each in history)
     for each in history:
         why = "withdrawn" if each.yanked else "a pre-release" if each.prerelease else ""
-        why = why or ("no wheel" if compiled and each.wheels == "none" else "")
+        why = why or ("no wheel for Linux" if compiled and each.wheels == "none" else "")
         if why and _key(each.version) not in wanted:
             left_out.append(Skipped(at=each.version, why=why))
         else:

@@ -91,10 +91,10 @@ def test_what_cannot_be_installed_is_skipped_and_said():
 
 
 def test_releases_that_would_have_to_be_compiled_are_said_and_not_built():
-    rows = (each.model_copy(update={"wheels": "none" if number(each.version) < 4 else "platform"}) for each in released(20))
+    rows = (each.model_copy(update={"wheels": "none" if number(each.version) < 4 else "linux"}) for each in released(20))
     world = World(broken(0, 30), tuple(rows), bad="1.9")
     found = world.releases()
-    assert "left out, no wheel: 1.0, 1.1, 1.2, 1.3" in found.notes
+    assert "left out, no wheel for Linux: 1.0, 1.1, 1.2, 1.3" in found.notes
     assert {each.at for each in found.probes} & {f"1.{at}" for at in range(4)} == set()
     assert not {spec.requirements[0].specifier for spec in world.builder.built} & {f"==1.{at}" for at in range(4)}
     assert proof.bisection_line(found).startswith("already in 1.4 (2024-01-29), the oldest release of those searched; ")

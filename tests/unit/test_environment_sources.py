@@ -89,10 +89,11 @@ def test_releases_are_read_from_a_page_of_links(tmp_path: Path) -> None:
 def test_the_names_of_the_files_tell_of_compiled_wheels(tmp_path: Path) -> None:
     page = tmp_path / "z/index.html"
     page.parent.mkdir()
-    names = ("z-1.tar.gz", "z-2-py3-none-any.whl", "z-3.tar.gz", "z-3-cp311-cp311-manylinux_2_17_x86_64.whl")
+    names = ("z-1.tar.gz", "z-2-py3-none-any.whl", "z-3.tar.gz", "z-3-cp311-cp311-manylinux_2_17_x86_64.whl",
+             "z-4.tar.gz", "z-4-cp27-none-macosx_10_6_intel.whl", "z-5-cp27-none-win32.whl", "z-5-py3-none-any.whl")  # fmt: skip
     page.write_text("".join(f'<a href="{each}">z</a>' for each in names), encoding="utf-8")
     found = UvBuilder(tmp_path, environ={"PIP_INDEX_URL": tmp_path.as_uri(), "PIP_CONFIG_FILE": "/dev/null"}).history("z")
-    assert [each.wheels for each in found] == ["none", "any", "platform"]
+    assert [each.wheels for each in found] == ["none", "any", "linux", "none", "any"]
 
 
 def spec(specifier: str = "", python: str = "3.12", device: str = "cpu") -> EnvironmentSpec:

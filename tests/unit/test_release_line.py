@@ -43,12 +43,12 @@ def test_releases_of_a_compiled_package_without_a_wheel_are_left_out_unless_name
         kinds = ("none", "none", "any", "none", newest)
         return tuple(each.model_copy(update={"wheels": kind}) for each, kind in zip(history(*"12345"), kinds, strict=True))
 
-    line = releases.line(rows("platform"), "5")
+    line = releases.line(rows("linux"), "5")
     assert (names(line), line.bad) == (["3", "5"], 1)
-    assert {each.at: each.why for each in line.left_out} == dict.fromkeys("124", "no wheel")
-    assert names(releases.line(rows("platform"), "4", ("1",))) == ["1", "3", "4", "5"]
+    assert {each.at: each.why for each in line.left_out} == dict.fromkeys("124", "no wheel for Linux")
+    assert names(releases.line(rows("linux"), "4", ("1",))) == ["1", "3", "4", "5"]
     assert names(releases.line(rows("any"), "5")) == [*"12345"], "nothing of it has to be compiled"
-    assert releases.before(rows("platform"), "5").version == "3"
+    assert releases.before(rows("linux"), "5").version == "3"
 
 
 def test_without_days_versions_order_the_line():

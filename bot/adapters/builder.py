@@ -108,7 +108,7 @@ class UvBuilder:
     def spec_key(self, spec: EnvironmentSpec) -> str:
         """The name under which the outcome of a spec is noted: all that the outcome depends on, dates aside."""
         wheels = sorted(path.name for folder in self._settings.folders for path in folder.glob("torch*.whl"))
-        parts = (spec.model_dump_json(), repr(self._settings.without_secrets()), *wheels, str(self.default_torch), "3")
+        parts = (spec.model_dump_json(), repr(self._settings.without_secrets()), *wheels, str(self.default_torch), "4")
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
     def _warm(self, spec: EnvironmentSpec, cache: Cache) -> Environment | None:
@@ -254,10 +254,24 @@ class _Job:
 
     def _noted(self, draft: Draft, built: Built) -> Environment:
         environment = outcome(self.spec, draft, built, tuple(self.steps), self.checkout)
+        environment = environment.model_copy(update={"undated": self._undated(draft, environment)})
         if self.spec.repo is None:
             value = {"at": time.time(), "environment": environment.model_dump(mode="json")}
             self.cache.note(self.owner.spec_key(self.spec), value)
         return environment
+
+    def _undated(self, draft: Draft, built: Environment) -> tuple[str, ...]:
+        """What is installed from after the date, or from no known day, because the date does not bind it."""
+        cut_off, names = draft.exclude_newer, (*draft.undated, *drafting.exact(draft.requirements))
+        if cut_off is None:
+            return ()
+        free = {name for name in names if built.version(name)} - {*self.spec.undated}
+        days = {name: self._day(name, built.version(name)) for name in sorted(free)}
+        return tuple(name for name, day in days.items() if day is None or day > cut_off)
+
+    def _day(self, name: str, version: str) -> datetime | None:
+        """When a release came out, None when the index does not say."""
+        return next((each.uploaded_at for each in self.owner.history(name) if each.version == version), None)
 
     def _snapshot(self, minor: str) -> Snapshot:
         return self.installer.python(self.found[minor])

@@ -19,7 +19,8 @@ def outcome(
     packages = _packages(draft, built.pins)
     mounts = [str(built.python.root), str(built.root)]
     variables = {**built.python.variables, **spec.variables}
-    if checkout is not None and not any(each.rung is Rung.REPOSITORY and each.specifier for each in draft.requirements[:1]):
+    cloned = _cloned(draft) if checkout is not None else ""
+    if checkout is not None and not cloned:
         mounts.append(str(checkout.tree))
         variables["PYTHONPATH"] = f"{checkout.tree}:{checkout.tree}/src"
     return Environment(
@@ -33,7 +34,15 @@ def outcome(
         claims=_claims(spec, draft, packages, built.python.version),
         steps=steps,
         commit=checkout.commit if checkout else "",
+        cloned=cloned,
     )
+
+
+def _cloned(draft: Draft) -> str:
+    """The distribution of which the clone's own wheel is at hand; "" when the clone could not be built."""
+    wheels = {normalise(path.name.partition("-")[0]) for path in draft.wheels}
+    first = (each for each in draft.requirements[:1] if each.rung is Rung.REPOSITORY and each.specifier)
+    return next((each.name for each in first if each.name in wheels), "")
 
 
 def _packages(draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:

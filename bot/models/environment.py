@@ -86,7 +86,9 @@ class BuildStep(Record):
 
 class Environment(Record):
     """A built environment. `mounts` are host paths to show read-only inside the sandbox at the same path, `interpreter` the
-    Python to start there, and `variables` what it needs to run (LD_LIBRARY_PATH, PYTHONPATH).
+    Python to start there, and `variables` what it needs to run (LD_LIBRARY_PATH, PYTHONPATH). `commit` is that of a clone and
+    `cloned` the distribution that was built from it, "" when the clone lies on the path; `undated` are installed packages of
+    after the date cut-off.
     """
 
     id: str
@@ -99,6 +101,8 @@ class Environment(Record):
     claims: tuple[Claimed, ...] = ()
     steps: tuple[BuildStep, ...] = ()
     commit: str = ""
+    cloned: str = ""
+    undated: tuple[str, ...] = ()
     warm: bool = False
     seconds: float = 0.0
 

@@ -35,7 +35,8 @@ class Comparison(Record):
 
 
 class Report(Record):
-    """Everything one job found. `reconstruction` is a model's part in it, `cost` what that used, `models` who answered.
+    """Everything one job found. `command` runs the script anywhere, `command_needs` says what that cannot bring along.
+    `reconstruction` is a model's part in it, `cost` what that used, `models` who answered.
     `reduced` is how the script came to be as small as it is, `control_spec` how the control's environment is had. `bisection`
     found a boundary or is the newest, `other_bisections` are of other packages; `clone` is where commits were bisected.
     `proof_notes` are those of the `notes` that tell how a proof went, `cut_short` which proofs were stopped or ran out of time,
@@ -52,6 +53,7 @@ class Report(Record):
     environment: Environment | None = None
     script: Script | None = None
     command: str = ""
+    command_needs: str = ""
     comparison: tuple[Comparison, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     claims: tuple[Claim, ...] = ()

@@ -28,7 +28,8 @@ class Control(Record):
     """The twin that should pass. With type "none" a comment says "symptom observed", not "bug confirmed".
 
     `p` is Fisher's exact test, one-sided. `what` names the twin ("x-lib 1.42.20"); `paired_failures` of `paired_runs` are the
-    failing environment's runs under the same seeds, `environment` is where the control ran and `moved` what else differs.
+    failing environment's runs under the same seeds, `environment` is where the control ran, on `python`, and `moved` what else
+    differs.
     `patch` is a unified diff where the twin is the failing program with a change that a model proposed, "" for any other one.
     """
 
@@ -41,6 +42,7 @@ class Control(Record):
     paired_failures: int = 0
     effect: Effect | None = None
     environment: str = ""
+    python: str = ""
     moved: tuple[str, ...] = ()
     patch: str = ""
 

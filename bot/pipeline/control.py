@@ -186,6 +186,7 @@ class _Work:
             paired_failures=failures,
             effect=self._effect(paired, passing),
             environment=passing.built.id,
+            python=passing.built.python,
             moved=twins.moved(self.built, passing.built, candidate.package),
             patch=candidate.patch,
         )

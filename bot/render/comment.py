@@ -88,6 +88,8 @@ def _top(report: Report) -> tuple[list[str], list[str]]:
     tail = _written(report) + _changes(report)
     if report.command and report.script is not None:
         tail += [*fence(report.command[:3_000], "sh").splitlines(), ""]
+    if report.command_needs and report.script is not None:
+        tail += [prose(report.command_needs), ""]
     return lines + _where(report) + _asked(report) + _claim(report), tail
 
 

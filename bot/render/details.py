@@ -6,7 +6,7 @@ from itertools import groupby
 
 from bot.models.attempt import Attempt, Match
 from bot.models.bisect import Bisection, Probe
-from bot.models.environment import Environment, Package, Rung
+from bot.models.environment import Environment, Rung
 from bot.models.job import PROOFS
 from bot.models.report import Claim, Report
 from bot.models.verdict import DifferentFailure, NotReproduced, Reproduced, SetupFailed
@@ -55,7 +55,7 @@ def environment(report: Report) -> Fold | None:
     named = ", ".join(f"{package.name} {package.version}" for package in decided[:3])
     count = words.count(len(built.packages), "package")
     summary = ", ".join(filter(None, [f"Environment: Python {built.python}", named, count]))
-    blocks = [*_claims(built), *_pins(report, decided), *_steps(built)]
+    blocks = [*_claims(built), *_pins(report), *_steps(built)]
     if isinstance(report.verdict, SetupFailed) and report.verdict.tried:
         blocks += _tried(report.verdict)
     return Fold(summary, tuple(blocks)) if blocks else None
@@ -73,17 +73,15 @@ def _claims(built: Environment) -> list[Block]:
     return [Block("\n".join(["| | The report says | Installed | |", "|---|---|---|---|", *rows]))] if rows else []
 
 
-def _pins(report: Report, decided: list[Package]) -> list[Block]:
-    reasons = {requirement.name: requirement.reason for requirement in (report.spec.requirements if report.spec else ())}
+def _pins(report: Report) -> list[Block]:
     rows = [
-        f"| {_code(package.name)} | {_code(package.version)} | {words.RUNGS[package.rung]} "
-        f"| {_row_say(reasons.get(package.name, ''))} |"
-        for package in decided
+        f"| {_code(name)} | {_code(version)} | {by} | {_row_say(why)} |" for name, version, by, why in words.decided(report)
     ]
     blocks = [Block("\n".join(["| Package | Version | Decided by | |", "|---|---|---|---|", *rows]))] if rows else []
     cut_off = report.spec.exclude_newer if report.spec else None
     if cut_off is not None:
-        blocks.append(Block(f"Everything else is the newest release before {cut_off.date().isoformat()}."))
+        day = f"{cut_off.date().isoformat()}{words.undated(report)}"
+        blocks.append(Block(f"Everything else is the newest release before {day}."))
     return blocks
 
 

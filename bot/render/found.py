@@ -162,6 +162,8 @@ def _smaller(report: Report, run: str, notes: list[RenderableType]) -> list[Rend
     if report.command:
         parts += [Text(), Text.assemble((script.entry, "bold"), ", run anywhere with")]
         parts += [Text("  " + one_line(report.command), style="cyan", no_wrap=True)]
+    if report.command_needs:
+        parts.append(Text(one_line(report.command_needs)))
     if mark := written.mark(report):
         parts.append(Text(one_line(mark)))
     files = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import PurePosixPath
 
-from bot.models.attempt import Script
+from bot.models.attempt import Match, Script
 from bot.models.bisect import Bisection, Commit, Outcome, Point, Probe
 from bot.models.environment import EnvironmentSpec
 from bot.models.reduced import Ended, Reduced
@@ -35,6 +35,8 @@ ENDED: dict[Ended, str] = {
 _SHORT = 12
 _SUBJECT = 72
 _PINS = 6
+_VERSIONS = 4
+_TWIN = "control: "
 
 
 def control_line(verdict: Reproduced) -> str:
@@ -65,6 +67,22 @@ def passing(report: Report) -> str:
             counted = f"{probe.failures} of {probe.runs} failed"
             return f"{subject(found)} {short(probe.at)} passed ({counted})"
     return ""
+
+
+def failing(report: Report) -> str:
+    """The versions beside the reported one that fail as well, of those that a control or a bisection over releases ran:
+    "x-lib 1.42.20"; "" when none was seen to.
+    """
+    ours = report.reduced.before if report.reduced is not None else report.script
+    twins = [each for each in report.attempts if each.change.startswith(_TWIN) and each.judgement.match is Match.MET]
+    names = [each.change.removeprefix(_TWIN) for each in twins if ours is not None and each.script == ours.digest]
+    for found in filter(None, (report.bisection, *report.other_bisections)):
+        if found.over == "releases":
+            names += [f"{found.package} {each.at}" for each in found.probes if each.outcome == "fails" and each.at != found.bad]
+    several = list(dict.fromkeys(names))
+    more = [f"{len(several) - _VERSIONS} more"] if len(several) > _VERSIONS else []
+    rows = [*several[:_VERSIONS], *more]
+    return " and ".join(filter(None, [", ".join(rows[:-1]), *rows[-1:]]))
 
 
 def chance(p: float) -> str:
@@ -101,7 +119,7 @@ def control_notes(control: Control, spec: EnvironmentSpec | None) -> tuple[str, 
         exact = [each for each in spec.requirements if each.specifier.startswith("==") and each.name != own]
         pins = [f"{each.name}{each.specifier}" for each in exact]
         more = f" and {len(pins) - _PINS} more" if len(pins) > _PINS else ""
-        notes += [f"it ran on Python {spec.python} with {', '.join(pins[:_PINS])}{more}"] if pins else []
+        notes += [f"it ran on Python {control.python or spec.python} with {', '.join(pins[:_PINS])}{more}"] if pins else []
     return tuple(notes)
 
 

@@ -157,6 +157,7 @@ class Published(_Out):
     environment: EnvironmentOut | None
     script: ScriptOut | None
     command: str | None = Field(description="Runs the script anywhere.")
+    command_needs: str | None = Field(None, description="What the command cannot bring along, as a sentence.")
     comparison: tuple[Comparison, ...]
     attempts: tuple[Attempt, ...]
     claims: tuple[Claim, ...]
@@ -182,6 +183,7 @@ def published(report: Report) -> Published:
         environment=_environment(report),
         script=_script(report),
         command=report.command or None,
+        command_needs=report.command_needs or None,
         comparison=report.comparison,
         attempts=report.attempts,
         claims=report.claims,

@@ -183,6 +183,8 @@ def _program(report: Report) -> list[RenderableType]:
         parts = [Text(), Text.assemble((script.entry, "bold"), f" ({count})")]
     if report.command:
         parts.append(Text("  " + one_line(report.command), style="cyan", no_wrap=True))
+    if report.command_needs:
+        parts.append(Text(one_line(report.command_needs)))
     if mark := written.mark(report):
         parts.append(Text(one_line(mark)))
     parts += [Padding(Text(f"changed: {one_line(mend.what)}"), (0, 0, 0, 2)) for mend in script.mends[:6]]

@@ -69,6 +69,7 @@ _SANDBOXES = {
 }
 
 
+_NOT_RUN = "no run of a version that should pass was made"
 _CUT_SHORT = "the search for a version that works was cut short"
 
 
@@ -95,8 +96,9 @@ def standing(report: Report) -> str:
         return ""
     control, cut_short = report.verdict.control, "control" in report.cut_short
     if control.type == "none":
-        passing = proof.passing(report)
-        none = _CUT_SHORT if cut_short else "no run of a version that should pass was made"
+        passing, failing = proof.passing(report), proof.failing(report)
+        none = f"no version that works was found, it fails with {failing} too" if failing else _NOT_RUN
+        none = _CUT_SHORT if cut_short else none
         return f"Symptom observed: {f'{passing}, but there is no control' if passing else none}."
     said = proof.control_line(report.verdict)
     if sets_apart(control) and control.patch:
@@ -137,6 +139,8 @@ def next_step(report: Report, run: str = "") -> str:
         return "Turn the script into a regression test."
     if isinstance(report.verdict, Reproduced) and report.verdict.control.type == "none" and proof.passing(report):
         return f"Run reprise control {named}, with more time: what passed in the bisection becomes the control."
+    if kind == "reproduced" and control.type == "none" and (failing := proof.failing(report)):
+        return f"Find a version that works, which becomes the control, by hand: it fails with {failing} too."
     return {
         "reproduced": "Find a version that works, which becomes the control: by hand, or with more time for "
         f"reprise control {named}.",
@@ -186,6 +190,29 @@ def _member_rows(signature: Member) -> tuple[tuple[str, str], ...]:
             idle = " without output and without using the processor" if signature.idle else ""
             rows = [("still running", f"after {signature.bound_s:g} s{idle}")]
     return tuple((what, value) for what, value in rows if value)
+
+
+def decided(report: Report) -> list[tuple[str, str, str, str]]:
+    """What was asked for and had, as rows of (name, version, decided by, why)."""
+    built, wanted = report.environment, report.spec.requirements if report.spec is not None else ()
+    if built is None:
+        return []
+    reasons = {each.name: each.reason for each in wanted}
+    rows = [each for each in built.packages if each.rung is not Rung.DEPENDENCY]
+    return [
+        (each.name, each.version, "built from the repository", f"its clone at commit {built.commit[:12]}")
+        if each.name == built.cloned
+        else (each.name, each.version, RUNGS[each.rung], reasons.get(each.name, ""))
+        for each in rows
+    ]
+
+
+def undated(report: Report) -> str:
+    """What of the packages that nothing else decided is of after the date, as a clause; "" when none is."""
+    built = report.environment
+    drawn = [each for each in built.packages if each.rung is Rung.DEPENDENCY] if built is not None else []
+    late = [f"{each.name} {each.version}" for each in drawn if built is not None and each.name in built.undated]
+    return f", but for {', '.join(late)}" if late else ""
 
 
 def provenance(report: Report) -> str:

@@ -149,6 +149,8 @@ def test_the_date_decides_and_a_claim_beats_it(builder: UvBuilder) -> None:
     assert {each.name: each.rung for each in dated.packages}["beta"] is Rung.DEPENDENCY
     claimed = builder.build(spec(wanted("alpha", "==2.0.0", Rung.ISSUE)))
     assert (claimed.version("alpha"), claimed.version("beta")) == ("2.0.0", "0.1")
+    assert claimed.undated == ("alpha",)
+    assert builder.build(spec(wanted("alpha", "==1.0.0", Rung.ISSUE))).undated == (), "pinned, and of before the day"
     assert says(dated, "import alpha, beta; print(alpha.version, beta.version)") == "1.0.1 0.1"
 
 
@@ -202,6 +204,7 @@ def test_the_cause_is_that_of_the_python_that_was_asked_for(places: tuple[Index,
 def test_a_dependency_newer_than_the_report_is_let_in(builder: UvBuilder) -> None:
     built = builder.build(spec(wanted("needs-new")))
     assert built.version("newer") == "2.0"
+    assert built.undated == ("newer",), "not those that the date admits"
     assert any(each.name == "newer" for each in built.claims)
 
 
@@ -340,6 +343,7 @@ def test_a_clone_is_built_at_the_newest_commit_of_that_day(builder: UvBuilder, r
     built = builder.build(asked)
     assert built.commit == git(repository, "rev-parse", "v1.0")
     assert {each.name: (each.version, each.rung) for each in built.packages}["delta"] == ("1.0", Rung.REPOSITORY)
+    assert built.cloned == "delta"
     assert says(built, "import delta, beta; print(delta.secret)") == "None"
     later = builder.build(spec(wanted("delta"), at=SUMMER, repo=RepoSource(url="", path=str(repository))))
     assert later.version("delta") == "1.1"
@@ -358,6 +362,7 @@ def test_a_clone_that_is_no_package_goes_on_the_path_with_its_requirements(build
     built = builder.build(spec(repo=RepoSource(url="", path=str(where))))
     assert says(built, "import net; print(net.answer)") == "42"
     assert any(Path(mount, "net.py").exists() for mount in built.mounts)
+    assert built.cloned == ""
 
 
 def test_a_checkout_runs_and_follows_nothing(repository: Path, tmp_path: Path) -> None:

@@ -153,6 +153,8 @@ def test_how_a_control_was_had():
         "what else differs there: numpy 2.0 → 1.26",
         "it ran on Python 3.11 with x-lib==1.42.20",
     )
+    another = control.model_copy(update={"python": "3.12.4", "moved": ()})
+    assert proof.control_notes(another, spec) == ("it ran on Python 3.12.4 with x-lib==1.42.20",), "not the one asked for"
     assert proof.control_notes(Control(), spec) == ()
     at_commit = spec.model_copy(update={"repo": RepoSource(url="", path="/clones/x-lib", commit=OLD)})
     dep = Requirement(name="numpy", specifier="==2.0", rung=Rung.ISSUE, reason="")

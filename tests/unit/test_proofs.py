@@ -239,6 +239,19 @@ def test_commits_that_pass_are_runs_of_a_version_that_passes():
     assert "clones" not in report_text(found)
 
 
+def test_versions_that_fail_too_are_named_and_not_passed_over():
+    world = World(lambda at: FAILS, released(3), bad="1.1")
+    first = finished(world)
+    assert words.standing(first) == "Symptom observed: no run of a version that should pass was made."
+    found = later.prove(first, world.desk.job, world.desk.ports, "control")
+    said = "it fails with lib 1.2 and lib 1.0 too"
+    assert words.standing(found) == f"Symptom observed: no version that works was found, {said}."
+    assert words.next_step(found) == f"Find a version that works, which becomes the control, by hand: {said}."
+    alone = later.prove(first, world.desk.job, world.desk.ports, "bisect")
+    alone = alone.model_copy(update={"attempts": first.attempts})
+    assert "it fails with lib 1.0 and lib 1.2 too" in words.standing(alone), "a bisection ran them as well"
+
+
 def test_a_stop_keeps_what_a_bisection_of_commits_has_found_until_then():
     """Git hears of the stop too when it is asked for the tags of the two sides."""
 

@@ -129,7 +129,8 @@ def _program(report: Report) -> dict[str, Any]:
         return {}
     ordered = sorted(script.files.items(), key=lambda pair: (pair[0] != script.entry, pair[0]))
     mends = tuple(f"{mend.what} ({mend.why})" for mend in script.mends)
-    return {"command": report.command, "entry": script.entry, "script": tuple(ordered), "mends": mends}
+    held = {"command": report.command, "command_needs": report.command_needs}
+    return {**held, "entry": script.entry, "script": tuple(ordered), "mends": mends}
 
 
 def _environment(report: Report) -> dict[str, Any]:
@@ -141,14 +142,8 @@ def _environment(report: Report) -> dict[str, Any]:
     if built is None:
         return held
     if report.spec is not None and report.spec.exclude_newer is not None:
-        held["cut_off"] = report.spec.exclude_newer.date().isoformat()
-    wanted = report.spec.requirements if report.spec is not None else ()
-    reasons = {each.name: each.reason for each in wanted}
-    held["pins"] = tuple(
-        (each.name, each.version, words.RUNGS[each.rung], shortened(reasons.get(each.name, "")))
-        for each in built.packages
-        if each.rung is not Rung.DEPENDENCY
-    )
+        held["cut_off"] = report.spec.exclude_newer.date().isoformat() + words.undated(report)
+    held["pins"] = tuple((name, version, by, shortened(why)) for name, version, by, why in words.decided(report))
     held["drawn"] = tuple((each.name, each.version) for each in built.packages if each.rung is Rung.DEPENDENCY)
     return held
 

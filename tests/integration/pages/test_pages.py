@@ -95,7 +95,7 @@ def test_a_proof_is_shown_in_words_and_pictures(pages: Site) -> None:
 def test_every_bisection_is_on_the_page_and_the_first_is_drawn(pages: Site) -> None:
     page = pages.get(f"/runs/{pages.runs['reproduced-with-commits']}").text
     text = words(page)
-    for said in ('pool: introduced in 555555555555 "Fuse the heads, fixes #41 for @acme/pool', "first in v0.2.4)."):
+    for said in ('pool: introduced in 5c5c5c5c5c5c "Fuse the heads, fixes #41 for @acme/pool', "first in v0.2.4)."):
         assert said in text
     assert text.count("pool: already in 0.2.4 (2023-12-09); still in 0.4.1") == 2
     assert page.count('aria-labelledby="bisection-title') == 1

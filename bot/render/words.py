@@ -197,7 +197,7 @@ def decided(report: Report) -> list[tuple[str, str, str, str]]:
     built, wanted = report.environment, report.spec.requirements if report.spec is not None else ()
     if built is None:
         return []
-    reasons = {each.name: each.reason for each in wanted}
+    reasons = dict.fromkeys(built.undated, "of any date") | {each.name: each.reason for each in wanted}
     rows = [each for each in built.packages if each.rung is not Rung.DEPENDENCY]
     return [
         (each.name, each.version, "built from the repository", f"its clone at commit {built.commit[:12]}")

@@ -42,6 +42,17 @@ def test_the_newest_release_is_run_in_turn_under_the_same_seeds():
     assert (world.desk.spec, world.desk.environment) == shown
 
 
+def test_the_python_of_a_control_is_that_of_its_environment():
+    """The builder takes another one where the one asked for has no wheels."""
+
+    def newer(spec):
+        found = built(spec)
+        return found.model_copy(update={"python": "3.12.4"}) if found.version("lib") == "1.39" else found
+
+    found = controlled(World(broken(17, 19), released(40), bad="1.18", build=newer))
+    assert (found.control.python, found.spec.python) == ("3.12.4", "3.11")
+
+
 def test_a_version_that_the_reporter_calls_good_comes_first():
     body = BODY + "\nIt works in lib 1.15.\n"
     found = controlled(World(broken(17, 19), released(40), bad="1.18", body=body))

@@ -190,7 +190,7 @@ def _text(path: Path) -> str:
 
 def _done(out: Path, report: Report, given: Script | None) -> bool:
     """Whether a folder holds a result of making this program smaller for this failure. Raises UserError for another result."""
-    from bot.adapters.folder import REPORT, kept_report
+    from bot.adapters.folder import REPORT, kept_report, not_ours
     from bot.pipeline import later
 
     if not (out / REPORT).exists():
@@ -200,7 +200,7 @@ def _done(out: Path, report: Report, given: Script | None) -> bool:
     same = theirs is not None and ours is not None and theirs.digest == ours.digest
     if same and (kept.signature_hash, kept.spec) == (report.signature_hash, report.spec):
         return True
-    raise UserError(f"{out} already holds the result of something else.", "Choose another --out, or remove that folder.")
+    raise not_ours(out)
 
 
 def _into(given: Script | None, path: Path, out: Path | None) -> Path | None:

@@ -36,11 +36,14 @@ _SAFE = (
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A commit as files. `tree` is read-only by agreement and stays in the cache."""
+    """A commit as files. `tree` is read-only by agreement and stays in the cache. `changed` when tracked files of the clone are
+    not as they were committed; of a commit that was asked for and is not the clone's own that is not told.
+    """
 
     tree: Path
     commit: str
     described: str = ""
+    changed: bool = False
 
     @property
     def installable(self) -> bool:
@@ -95,7 +98,9 @@ class Git:
         with self.cache.guarded(f"repo-{store.name}"):
             alone = self._fetch(place, store, source.ref, local)
             commit = source.commit or self._commit(store, source.ref, before, alone=alone)
-            return Checkout(self._tree(store, commit), commit, self._described(store, commit))
+            asked = source.commit or (source.ref and commit != self._resolved(store, "refs/heads/reported"))
+            changed = local and not asked and self._changed(place, store)
+            return Checkout(self._tree(store, commit), commit, self._described(store, commit), changed)
 
     def history(self, source: RepoSource, *argv: str) -> Completed:
         """What a reading command of git says about the whole history of a repository, its exit code included."""
@@ -165,6 +170,23 @@ class Git:
             (store / "index").unlink(missing_ok=True)
             marker.touch()
         return tree
+
+    def _changed(self, place: str, store: Path) -> bool:
+        """Whether the working tree differs from its commit. A copy of its index is read with our own configuration: nothing
+        that the clone configures is run, and nothing is written to it.
+        """
+        where = ("-C", place, *_transport(place, local=True), "rev-parse", "--path-format=absolute", "--git-path", "index")
+        told = self._git(None, *where, check=False)
+        index = Path(told.out.strip())
+        if told.code or not index.is_file():
+            return False
+        try:
+            shutil.copy2(index, store / "index")  # with its time, by which git knows which files it has to read
+            quiet = ("--name-only", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+            done = self._git(store, f"--work-tree={place}", "diff", *quiet, "refs/heads/reported", "--", check=False)
+            return done.code == 0 and bool(done.out.strip())
+        finally:
+            (store / "index").unlink(missing_ok=True)
 
     def _described(self, store: Path, commit: str) -> str:
         done = self._git(store, "describe", "--tags", "--abbrev=0", commit, check=False)

@@ -11,6 +11,7 @@ from typing import IO
 
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Script
+from bot.models.issue import Issue
 from bot.models.job import Job
 from bot.models.report import Report
 from bot.render.log import log_text
@@ -30,7 +31,8 @@ _NOTHING = {MARK, JOB, GIVEN, "logs"}
 
 class Folder:
     """A folder that belongs to one run; what others put there is not touched. `begin` clears what an earlier run left, unless
-    it was this very one and did not come to its end: then it goes on from the attempts that are there.
+    it was this very one and did not come to its end: then it goes on from the attempts that are there. What a run of something
+    else came to is kept: that is refused.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,8 +43,10 @@ class Folder:
 
     def begin(self, job: Job, given: Script | None = None) -> None:
         """Keep what was asked for, so that the run can be repeated from its folder, or gone on with; `given` is a program that
-        takes the place of the report's.
+        takes the place of the report's. Raises UserError when the result of something else lies here.
         """
+        if (self.path / REPORT).exists() and not (_of_issue(self.path / JOB, job.issue) and _given(self.path) == given):
+            raise not_ours(self.path)
         if (self.path / REPORT).exists() or not (_same(self.path / JOB, job) and _given(self.path) == given):
             self._clear()
         self.go_on()
@@ -153,6 +157,11 @@ class Folder:
                 path.unlink(missing_ok=True)
 
 
+def not_ours(path: Path) -> UserError:
+    """The refusal to write over what a run of something else came to."""
+    return UserError(f"{path} already holds the result of something else.", "Choose another --out, or remove that folder.")
+
+
 def defect(proof: str) -> str:
     """Where the traceback of an error of our own is kept that ended a proof, below the folder."""
     return f"logs/{proof}-defect.txt"
@@ -197,6 +206,20 @@ def _same(kept: Path, job: Job) -> bool:
         return _timeless(Job.model_validate_json(kept.read_bytes())) == _timeless(job)
     except (OSError, ValueError):
         return False
+
+
+def _of_issue(kept: Path, issue: Issue) -> bool:
+    """Whether a job that was kept is about an issue: the same number of a repository, or the same text."""
+    try:
+        theirs = Job.model_validate_json(kept.read_bytes()).issue
+    except (OSError, ValueError):
+        return False
+    return _named(theirs) == _named(issue)
+
+
+def _named(issue: Issue) -> tuple[object, ...]:
+    numbered = issue.repository and issue.number is not None
+    return (issue.repository, issue.number) if numbered else (issue.repository, issue.title, issue.body)
 
 
 def _timeless(job: Job) -> Job:

@@ -11,6 +11,8 @@ from bot.rules.packages import versions
 from bot.rules.packages.imports import normalise
 from sandbox.environment import Built
 
+_UNBUILT = "the working tree of the clone has changes that are not committed: they were not built, commit {} was"
+
 
 def outcome(
     spec: EnvironmentSpec, draft: Draft, built: Built, steps: tuple[BuildStep, ...], checkout: Checkout | None
@@ -35,6 +37,7 @@ def outcome(
         steps=steps,
         commit=checkout.commit if checkout else "",
         cloned=cloned,
+        note=_UNBUILT.format(checkout.commit[:12]) if checkout is not None and checkout.changed else "",
     )
 
 

@@ -88,7 +88,7 @@ class Environment(Record):
     """A built environment. `mounts` are host paths to show read-only inside the sandbox at the same path, `interpreter` the
     Python to start there, and `variables` what it needs to run (LD_LIBRARY_PATH, PYTHONPATH). `commit` is that of a clone and
     `cloned` the distribution that was built from it, "" when the clone lies on the path; `undated` are installed packages of
-    after the date cut-off.
+    after the date cut-off. `note` is what a reader has to know of what was built.
     """
 
     id: str
@@ -103,6 +103,7 @@ class Environment(Record):
     commit: str = ""
     cloned: str = ""
     undated: tuple[str, ...] = ()
+    note: str = ""
     warm: bool = False
     seconds: float = 0.0
 

@@ -148,6 +148,8 @@ class Desk:
         if key not in self.built:
             with self.stage("environment", "building the environment"):
                 self.built[key] = self.ports.builder.build(spec, cancel=self.ports.cancel)
+            if (note := self.built[key].note) and note not in self.notes:
+                self.notes.append(note)
         self.spec, self.environment = spec, self.built[key]
         return self.built[key]
 

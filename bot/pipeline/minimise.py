@@ -214,7 +214,8 @@ class _Work:
         lines = size(files)[0]
         spent = self.desk.ports.clock() - self.began
         self.history.append(Step(what=what[0] if what else "", lines=lines, tests=self.trials.tests, seconds=round(spent, 2)))
-        self._say(f"{size(self.script.files)[0]} → {lines} lines")
+        first, best = (size(each.files)[0] for each in (self.script, self.best))
+        self._say(f"{first} → {lines} lines found" + (f", {best} confirmed" if best < first else ""))
 
     def _confirmed(self, files: dict[str, str]) -> dict[str, str]:
         """The program after a fresh ordinary run and the control, laid out; else the last one before it for which they hold."""

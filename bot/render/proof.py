@@ -85,6 +85,27 @@ def failing(report: Report) -> str:
     return " and ".join(filter(None, [", ".join(rows[:-1]), *rows[-1:]]))
 
 
+def held_against(report: Report) -> str:
+    """How smaller programs went in the version that they are held against: "0 of 6 failed with x-lib 1.42.20"; "" when none
+    passed there. Those are single runs, and no paired test.
+    """
+    here, there = report.environment, report.control_spec
+    runs = [row for row in report.attempts if row.purpose == "minimize" and here is not None and row.environment != here.id]
+    if there is None or not any(row.judgement.match is Match.ABSENT for row in runs):
+        return ""
+    failures = sum(row.judgement.match is not Match.ABSENT for row in runs)
+    return f"{failures} of {len(runs)} failed with {_differs(there, report.spec) or 'the version of the control'}"
+
+
+def _differs(there: EnvironmentSpec, here: EnvironmentSpec | None) -> str:
+    """The versions and the commit that are asked for there and not here, in words."""
+    ours = {each.name: each.specifier for each in here.requirements} if here is not None else {}
+    pins = [each for each in there.requirements if each.specifier.startswith("==") and ours.get(each.name) != each.specifier]
+    said = [f"{each.name} {each.specifier.removeprefix('==')}" for each in pins[:_PINS]]
+    at = there.repo.commit if there.repo is not None and (here is None or here.repo != there.repo) else ""
+    return ", ".join([*said, *([f"commit {short(at)}"] if at else [])])
+
+
 def chance(p: float) -> str:
     """A probability as papers print it: "= .004", "< .001"."""
     if p < 0.001:
@@ -142,7 +163,15 @@ def tried_line(reduced: Reduced) -> str:
     seconds = reduced.seconds if math.isfinite(reduced.seconds) else 0.0
     tried = f"{reduced.tests} {'program' if reduced.tests == 1 else 'programs'} tried in {seconds:.0f} s"
     since = f" since it was gone on with at {reduced.resumed} lines" if reduced.resumed else ""
-    return f"{tried}{since}, {ENDED[reduced.ended]}"
+    return f"{tried}{since}, {ENDED[reduced.ended]}{_unconfirmed(reduced)}"
+
+
+def _unconfirmed(reduced: Reduced) -> str:
+    """What a search that was cut short had come to beyond its last confirmed program."""
+    last = reduced.history[-1].lines if reduced.history else reduced.lines_after
+    if reduced.ended in {"complete", "unseen"} or last >= reduced.lines_after:
+        return ""
+    return f"; the {last} lines that were found last are not confirmed"
 
 
 def lines(script: Script) -> int:

@@ -98,7 +98,8 @@ def _proof(report: Report, width: int, *, ascii_only: bool) -> list[RenderableTy
     parts = where(found, line, width, ascii_only=ascii_only) if found is not None and line else []
     parts += [Text(one_line(line) + ".") for line in proof.others(report)]
     notes += (*proof.sureness(found), *proof.skipped(found, _SKIPPED)) if found is not None else ()
-    notes += report.notes[:_NOTES] if isinstance(verdict, Reproduced) else ()
+    built = report.environment.note if report.environment is not None else ""
+    notes += report.notes[:_NOTES] if isinstance(verdict, Reproduced) else (built,) if built else ()
     parts += listed(notes)
     patch = verdict.control.patch if isinstance(verdict, Reproduced) else ""
     parts += [Padding(Text(patch), (1, 0, 0, 4))] if patch else []

@@ -27,8 +27,10 @@ from bot.models.verdict import (
     NeedsInfo,
     NotReproduced,
     Reproduced,
+    SetupFailed,
 )
 from bot.render import proof, written
+from bot.rules.packages import complaints
 from bot.rules.signatures import observed
 
 TITLES = {
@@ -70,6 +72,7 @@ _SANDBOXES = {
 
 
 _NOT_RUN = "no run of a version that should pass was made"
+_FROM_CLONE = "build the repository at"
 _CUT_SHORT = "the search for a version that works was cut short"
 
 
@@ -99,6 +102,8 @@ def standing(report: Report) -> str:
         passing, failing = proof.passing(report), proof.failing(report)
         none = f"no version that works was found, it fails with {failing} too" if failing else _NOT_RUN
         none = _CUT_SHORT if cut_short else none
+        if not passing and (smaller := proof.held_against(report)):
+            none = f"{smaller}, where smaller programs are tried too, but no paired test was made"
         return f"Symptom observed: {f'{passing}, but there is no control' if passing else none}."
     said = proof.control_line(report.verdict)
     if sets_apart(control) and control.patch:
@@ -139,6 +144,8 @@ def next_step(report: Report, run: str = "") -> str:
         return "Turn the script into a regression test."
     if isinstance(report.verdict, Reproduced) and report.verdict.control.type == "none" and proof.passing(report):
         return f"Run reprise control {named}, with more time: what passed in the bisection becomes the control."
+    if isinstance(report.verdict, Reproduced) and control.type == "none" and proof.held_against(report):
+        return f"Run reprise control {named}: the version in which smaller programs pass becomes the control."
     if kind == "reproduced" and control.type == "none" and (failing := proof.failing(report)):
         return f"Find a version that works, which becomes the control, by hand: it fails with {failing} too."
     return {
@@ -148,11 +155,22 @@ def next_step(report: Report, run: str = "") -> str:
         "different_failure": "Read the two failures side by side: another bug, or an environment unlike the reporter's.",
         "inconclusive": "Run it longer with --max-runs, or with another --seed.",
         "needs_hardware": "Run it on a machine that has what is named, with --device gpu.",
-        "setup_failed": "Name a version that still installs with --with 'package==version', or another --python.",
+        "setup_failed": _unbuilt(report),
         "not_a_bug": "If it is a bug after all, add the program and what it printed.",
         "cancelled": "Run it again; what was built is kept.",
         "budget_reached": "Raise the limit with --timeout or --max-runs and run it again.",
     }[kind]
+
+
+def _unbuilt(report: Report) -> str:
+    """What may be built instead; what no index has may be had from a clone, if none was given."""
+    verdict, spec = report.verdict, report.spec
+    tried = verdict.tried if isinstance(verdict, SetupFailed) else ()
+    told = " ".join((verdict.reason, *tried))
+    nowhere = complaints.unknown(told) or [each for each in tried[:1] if each.replace(".", "_").isidentifier()]
+    if nowhere and not (_FROM_CLONE in told or (spec is not None and spec.repo is not None)):
+        return f"Give a clone of {nowhere[0]} with --repo PATH --ref REF, or name what has it with --with 'package==version'."
+    return "Name a version that still installs with --with 'package==version', or another --python."
 
 
 def signature_rows(signature: AnySignature) -> tuple[tuple[str, str], ...]:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -28,10 +29,10 @@ REPORT = Report.model_validate_json(
 JOB = Job(issue=Issue(title="t", body="b"))
 
 
-def finished(path: Path, report: Report = REPORT) -> Folder:
+def finished(path: Path, report: Report = REPORT, job: Job = JOB) -> Folder:
     folder = Folder(path)
     assert report.script is not None
-    folder.begin(JOB)
+    folder.begin(job)
     folder.log(1, report.script, RunResult(exit_code=1, stdout="out\n", stderr="err\n", seconds=0.5))
     for attempt in report.attempts:
         folder.attempt(attempt)
@@ -72,6 +73,31 @@ def test_a_second_run_starts_from_nothing_and_leaves_the_strangers_file(tmp_path
     folder = Folder(tmp_path)
     folder.begin(JOB)
     assert {path.name for path in tmp_path.iterdir()} == {".reprise", "job.json", "logs", "notes.txt"}
+    folder.close()
+
+
+@pytest.mark.parametrize(
+    ("job", "given"),
+    [(Job(issue=Issue(title="t", body="other")), None), (JOB, Script(files={"repro.py": "import x\n"}))],
+)
+def test_the_result_of_something_else_is_refused_and_stays(tmp_path: Path, job: Job, given: Script | None) -> None:
+    finished(tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    folder = Folder(tmp_path)
+    with pytest.raises(UserError, match="already holds the result of something else"):
+        folder.begin(job, given)
+    folder.close()
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("number", [7, 8])
+def test_an_issue_that_was_edited_is_the_same_one(tmp_path: Path, number: int) -> None:
+    finished(tmp_path, job=Job(issue=Issue(title="t", body="b", repository="a/b", number=7)))
+    folder = Folder(tmp_path)
+    edited = Job(issue=Issue(title="now", body="more", repository="a/b", number=number), options=Options(seed=7))
+    with nullcontext() if number == 7 else pytest.raises(UserError, match="something else"):
+        folder.begin(edited)
+    assert (tmp_path / "report.json").exists() == (number == 8)
     folder.close()
 
 

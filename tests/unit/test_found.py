@@ -2,12 +2,14 @@
 
 import pytest
 
-from bot.models.attempt import Script
+from bot.models.attempt import Match, Script
 from bot.models.bisect import Bisection, Commit, Point, Probe, Skipped
+from bot.models.environment import Requirement, Rung
+from bot.models.reduced import Step
 from bot.models.verdict import Control
 from bot.render.found import Telling, found
 from bot.render.terminal import terminal
-from bot.render.words import standing
+from bot.render.words import next_step, standing
 from tests.golden.stages import REPORTS
 
 PROVED = REPORTS["reproduced-with-proof"]
@@ -127,10 +129,44 @@ def test_a_stop_says_so_first_and_ends_with_the_command_that_goes_on(proof):
 
 
 def test_a_search_that_was_cut_short_says_nothing_of_the_versions_it_did_not_try():
-    none = without(verdict=PROVED.verdict.model_copy(update={"control": Control()}), bisection=None)
+    none = without(verdict=PROVED.verdict.model_copy(update={"control": Control()}), bisection=None, control_spec=None)
     assert standing(none) == "Symptom observed: no run of a version that should pass was made."
     cut = without(none, cut_short={"control": "the time for it was up"})
     assert standing(cut) == "Symptom observed: the search for a version that works was cut short."
+
+
+def test_runs_of_smaller_programs_that_passed_are_told_where_no_control_was_made():
+    spec = PROVED.spec.model_copy(update={"requirements": (requirement("0.3.1"),)})
+    run = PROVED.attempts[0].model_copy(update={"purpose": "minimize"})
+    passed = run.model_copy(
+        update={"environment": "twin", "judgement": run.judgement.model_copy(update={"match": Match.ABSENT})}
+    )
+    none = without(
+        verdict=PROVED.verdict.model_copy(update={"control": Control()}),
+        bisection=None,
+        spec=spec,
+        control_spec=spec.model_copy(update={"requirements": (requirement("0.3.3"),)}),
+        attempts=(run, passed, passed, run.model_copy(update={"environment": "twin"}), passed),
+    )
+    said = "1 of 4 failed with pool 0.3.3, where smaller programs are tried too, but no paired test was made"
+    assert standing(none) == f"Symptom observed: {said}."
+    assert next_step(none, "x").startswith("Run reprise control x")
+    for nothing in ({"control_spec": None}, {"attempts": none.attempts[:1]}):
+        assert "no run of a version that should pass" in standing(without(none, **nothing))
+        assert "Find a version that works" in next_step(without(none, **nothing))
+
+
+def requirement(version):
+    return Requirement(name="pool", specifier=f"=={version}", rung=Rung.OPTION, reason="")
+
+
+def test_what_was_found_and_not_confirmed_is_told_beside_the_result():
+    step = Step(what="", lines=3, tests=9, seconds=1.0)
+    cut = PROVED.reduced.model_copy(update={"ended": "stopped", "lines_after": 4, "history": (step,)})
+    said = "it was stopped; the 3 lines that were found last are not confirmed."
+    assert said in " ".join(shown("minimize", without(reduced=cut)).split())
+    for whole in ({"ended": "complete"}, {"lines_after": 3}):
+        assert "not confirmed" not in shown("minimize", without(reduced=cut.model_copy(update=whole)))
 
 
 def test_a_release_that_was_not_settled_is_undecided_and_not_untestable():

@@ -1,6 +1,7 @@
 """What follows a reproduced verdict: control, bisection, a smaller program, each within its limit and none in the way of it."""
 
 import json
+import re
 import time
 from dataclasses import replace
 
@@ -455,6 +456,9 @@ def test_another_program_takes_nothing_of_the_runs_own():
     assert found.attempts[0].number == 1
     assert (found.signature_hash, found.spec) == (first.signature_hash, first.spec)
     assert found.control_spec == first.control_spec, "it passes there too, so smaller ones have to"
+    said = words.standing(found)
+    assert re.fullmatch(r"Symptom observed: 0 of \d+ failed with lib 1.39, where .* but no paired test was made\.", said)
+    assert words.next_step(found.model_copy(update={"cut_short": {}}), "x").startswith("Run reprise control x: ")
 
 
 def test_a_control_in_which_another_program_fails_is_not_held_against_it():
@@ -484,6 +488,22 @@ def test_a_try_that_ended_early_is_gone_on_with_and_its_counts_are_added():
     assert found.tests > 10
     assert found.history[0] == first.reduced.history[0]
     assert all(step.tests > 10 for step in found.history[1:])
+
+
+def test_what_was_found_is_told_apart_from_what_was_confirmed():
+    world = World(BROKEN, released(40), bad="1.18")
+    world.script = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}})
+    later.prove(finished(world), world.desk.job, world.desk.ports, "minimize")
+    said = [each.text for each in world.desk.ports.listener.heard if "→" in each.text]
+    assert said[0].endswith("lines found"), "nothing is confirmed yet"
+    assert all(re.fullmatch(r"minimising: 4 → \d+ lines found(, \d+ confirmed)?", text) for text in said)
+
+
+def test_what_was_not_built_of_a_clone_is_noted_once():
+    world = World(BROKEN, build=lambda spec: built(spec).model_copy(update={"note": "not all of it was built"}))
+    world.desk.build(world.spec)
+    world.desk.build(world.spec.model_copy(update={"python": "3.12"}))
+    assert world.desk.notes == ["not all of it was built"]
 
 
 def test_a_try_that_was_killed_is_gone_on_with_and_its_counts_are_said_to_lack():

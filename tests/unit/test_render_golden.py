@@ -8,8 +8,9 @@ import pytest
 from markdown_it import MarkdownIt
 
 from bot.models.attempt import Match
+from bot.models.environment import EnvironmentSpec, RepoSource
 from bot.models.report import Report
-from bot.models.verdict import Control
+from bot.models.verdict import Control, SetupFailed
 from bot.render.comment import UNFOLDED, comment
 from bot.render.details import telling
 from bot.render.report_json import Kind
@@ -74,6 +75,36 @@ def test_a_control_that_fails_as_often_confirms_nothing() -> None:
 
 def test_a_control_that_passes_confirms() -> None:
     assert "Bug confirmed: 5 of 5 failed; control (fixed-version) 0 of 5, p = .004." in comment(load("reproduced-with-control"))
+
+
+UNKNOWN = "pool was not found in the package registry and you require pool==0.3.1"
+REPO = EnvironmentSpec(python="3.11", repo=RepoSource(url="", path="clone"))
+
+
+@pytest.mark.parametrize(
+    ("verdict", "spec", "offered"),
+    [
+        (SetupFailed(reason=f"No environment meets the report: {UNKNOWN}"), None, True),
+        (SetupFailed(reason="No module named 'pool.core'", tried=("pool.core",)), EnvironmentSpec(python="3.11"), True),
+        (SetupFailed(reason="No module named 'pool.core'", tried=("pool.core",)), REPO, False),
+        (SetupFailed(reason="x", tried=("build the repository at 3c00: no", f"as the report says: {UNKNOWN}")), None, False),
+        (SetupFailed(reason="x", tried=("pool==0.3.1 on Python 3.11: no wheel",)), None, False),
+    ],
+)
+def test_what_no_index_has_may_come_from_a_clone(verdict: SetupFailed, spec: EnvironmentSpec | None, offered: bool) -> None:
+    report = load("setup_failed").model_copy(update={"verdict": verdict, "spec": spec})
+    assert ("Give a clone of pool" in terminal(report, width=100)) == offered
+
+
+@pytest.mark.parametrize("name", ["not_reproduced", "reproduced"])
+def test_what_was_not_built_of_a_clone_is_told_with_any_verdict(name: str) -> None:
+    note = "the working tree of the clone has changes"
+    report = load(name)
+    assert report.environment is not None
+    built = report.environment.model_copy(update={"note": note})
+    report = report.model_copy(update={"environment": built, "notes": (note, *report.notes)})
+    assert terminal(report, width=100).count(note) == 1
+    assert note in comment(report)
 
 
 def test_a_bisection_alone_confirms_nothing() -> None:

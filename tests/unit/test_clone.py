@@ -1,0 +1,90 @@
+"""What a clone holds beside its commits: told, and neither built nor run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from bot.adapters.clone import Git
+from bot.models.environment import RepoSource
+from sandbox.cache import Cache
+
+IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false")
+
+
+def git(where: Path, *argv: str) -> str:
+    env = {"PATH": os.environ["PATH"], "HOME": str(where), "GIT_CONFIG_NOSYSTEM": "1"}
+    done = subprocess.run(["git", *IDENTITY, *argv], cwd=where, env=env, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    where = tmp_path / "clone"
+    where.mkdir()
+    git(where, "init", "-q", "-b", "main")
+    for text in ("one\n", "two\n"):
+        (where / "a.py").write_text(text, encoding="utf-8")
+        git(where, "add", "-A")
+        git(where, "commit", "-qm", text)
+    return where
+
+
+def changed(clone: Path, ref: str = "", commit: str = "") -> bool:
+    source = RepoSource(url="", path=str(clone), ref=ref, commit=commit)
+    found = Git(Cache(clone.parent / "cache"), dict(os.environ)).checkout(source, None)
+    assert (found.tree / "a.py").read_text(encoding="utf-8") in {"one\n", "two\n"}, "what is built is the commit"
+    return found.changed
+
+
+@pytest.mark.parametrize("staged", [True, False])
+def test_changes_that_are_not_committed_are_told(clone: Path, staged: bool) -> None:
+    assert not changed(clone)
+    (clone / "a.py").write_text("changed\n", encoding="utf-8")
+    if staged:
+        git(clone, "add", "-A")
+    index = (clone / ".git" / "index").read_bytes()
+    assert changed(clone)
+    assert changed(clone, ref="main")
+    assert (clone / ".git" / "index").read_bytes() == index
+    git(clone, "commit", "-qam", "three")
+    (clone / "a.py").write_text("two\n", encoding="utf-8")
+    git(clone, "commit", "-qam", "four")
+    assert not changed(clone)
+
+
+def test_another_commit_that_was_asked_for_is_not_told(clone: Path) -> None:
+    (clone / "a.py").write_text("changed\n", encoding="utf-8")
+    first = git(clone, "rev-parse", "HEAD^")
+    assert not changed(clone, ref=first)
+    assert not changed(clone, commit=first)
+
+
+def test_what_was_never_added_and_what_only_has_another_time_is_no_change(clone: Path) -> None:
+    (clone / "notes.txt").write_text("mine\n", encoding="utf-8")
+    os.utime(clone / "a.py", (1, 1))
+    assert not changed(clone)
+
+
+def test_a_worktree_of_its_own_has_an_index_of_its_own(clone: Path) -> None:
+    git(clone, "worktree", "add", "-q", "-b", "side", "../side")
+    side = clone.parent / "side"
+    assert not changed(side)
+    (side / "a.py").write_text("changed\n", encoding="utf-8")
+    assert changed(side)
+    assert not changed(clone)
+
+
+def test_looking_for_changes_runs_nothing_of_the_clone(clone: Path) -> None:
+    ran = clone.parent / "ran"
+    (clone / ".gitattributes").write_text("*.py filter=own diff=own\n", encoding="utf-8")
+    git(clone, "add", "-A")
+    git(clone, "commit", "-qm", "attributes")
+    for name in ("filter.own.clean", "diff.own.command", "diff.own.textconv", "core.fsmonitor"):
+        git(clone, "config", name, f"touch {ran}; cat")
+    (clone / "a.py").write_text("changed\n", encoding="utf-8")
+    assert changed(clone)
+    assert not ran.exists()

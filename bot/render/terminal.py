@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from io import StringIO
 
-from rich.console import Console, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -22,6 +25,7 @@ _COLOURS = {"reproduced": "bold red", "not_reproduced": "bold green"}
 _OUTCOMES: dict[Outcome, str] = {"fails": "red", "passes": "green"}
 _CELL = 300
 _SKIPPED, _NOTES = 2, 4
+_WORD, _PART = re.compile(r"\S+"), re.compile(r"[^./:_-]*[./:_-]+|[^./:_-]+")
 _SIGNS = "\u2026\u2013\u00b7\u2192"
 _PLAIN = str.maketrans({"\u2026": "...", "\u2013": "-", "\u00b7": "-", "\u2192": "->"})
 
@@ -170,8 +174,28 @@ def _table(report: Report) -> Table:
     table.add_column("Observed", overflow="fold", ratio=1)
     for row in report.comparison:
         cells = (clip(one_line(text), _CELL) for text in (row.what, row.reported, row.observed))
-        table.add_row(*(Text(cell or "-") for cell in cells))
+        table.add_row(*(_Cell(cell or "-") for cell in cells))
     return table
+
+
+class _Cell(Text):
+    """Text in which a name that is too long for its column breaks between its parts, where it has any."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Segment]:
+        text = _WORD.sub(lambda word: _broken(word[0], options.max_width), self.plain)
+        yield from Text(text).__rich_console__(console, options)
+
+
+def _broken(word: str, width: int) -> str:
+    """A word on as few lines as its parts fit on."""
+    if cell_len(word) <= width:
+        return word
+    lines = [""]
+    for part in _PART.findall(word):
+        if lines[-1] and cell_len(lines[-1] + part) > width:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def _program(report: Report) -> list[RenderableType]:

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 
 from bot.models.attempt import Match
 from bot.models.environment import EnvironmentSpec, RepoSource
-from bot.models.report import Report
+from bot.models.report import Comparison, Report
 from bot.models.verdict import Control, SetupFailed
 from bot.render.comment import UNFOLDED, comment
 from bot.render.details import telling
@@ -105,6 +105,20 @@ def test_what_was_not_built_of_a_clone_is_told_with_any_verdict(name: str) -> No
     report = report.model_copy(update={"environment": built, "notes": (note, *report.notes)})
     assert terminal(report, width=100).count(note) == 1
     assert note in comment(report)
+
+
+def test_a_long_name_in_the_table_breaks_between_its_parts() -> None:
+    name = "networkx.exception.NetworkXNoPath: No path"
+    report = load("not_reproduced").model_copy(
+        update={"comparison": (Comparison(what="failure", reported=name, observed=name),)}
+    )
+    for width in range(50, 100):
+        assert not re.search(r"\s:", terminal(report, width=width)), width
+    text = terminal(report, width=70)
+    assert [" ".join(line.split()) for line in text.splitlines() if "networkx" in line or "NoPath" in line] == [
+        "failure networkx.exception. networkx.exception.",
+        "NetworkXNoPath: No path NetworkXNoPath: No path",
+    ]
 
 
 def test_a_bisection_alone_confirms_nothing() -> None:

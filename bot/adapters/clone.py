@@ -98,7 +98,7 @@ class Git:
         with self.cache.guarded(f"repo-{store.name}"):
             alone = self._fetch(place, store, source.ref, local)
             commit = source.commit or self._commit(store, source.ref, before, alone=alone)
-            asked = source.commit or (source.ref and commit != self._resolved(store, "refs/heads/reported"))
+            asked = source.commit or (source.ref and commit != self._resolved(store, HEAD))
             changed = local and not asked and self._changed(place, store)
             return Checkout(self._tree(store, commit), commit, self._described(store, commit), changed)
 
@@ -183,7 +183,7 @@ class Git:
         try:
             shutil.copy2(index, store / "index")  # with its time, by which git knows which files it has to read
             quiet = ("--name-only", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
-            done = self._git(store, f"--work-tree={place}", "diff", *quiet, "refs/heads/reported", "--", check=False)
+            done = self._git(store, f"--work-tree={place}", "diff", *quiet, HEAD, "--", check=False)
             return done.code == 0 and bool(done.out.strip())
         finally:
             (store / "index").unlink(missing_ok=True)

@@ -50,7 +50,7 @@ def report(**more):
     rows = [row(1, "long", "bad", "met", "confirm"), row(2, "short", "bad", "met"), row(3, "short", "good", "absent")]
     return {
         "verdict": {"kind": "reproduced", "control": {"type": "fixed-version", "p": 0.004, "environment": "good"}},
-        "bisect": FOUND, "minimized": {"lines_before": 40, "lines_after": 6}, "script": {"sha256": "short", "lines": 7},
+        "bisect": FOUND, "minimized": {"lines_before": 40, "lines_after": 6, "original_sha256": "long"}, "script": {"sha256": "short", "lines": 7},
         "seconds": {"control": 2.0, "minimize": 3.5, "confirm": 9.0}, "attempts": rows, **more,
     }  # fmt: skip
 
@@ -83,6 +83,12 @@ def test_a_smaller_program_that_fails_in_the_control_has_slipped(tmp_path):
     rows = json.loads(json.dumps(report()["attempts"]))
     rows[2]["judgement"]["match"] = "met"
     assert proven(kept(tmp_path, "boom"), report(attempts=rows), KEY).held is False
+
+
+def test_a_program_of_which_nothing_went_has_not_slipped(tmp_path):
+    whole = {"lines_before": 7, "lines_after": 7, "original_sha256": "long"}
+    same = report(script={"sha256": "long", "lines": 7}, minimized=whole, attempts=report()["attempts"][:1])
+    assert proven(kept(tmp_path, "boom"), same, KEY).held is None
 
 
 def test_a_surrogate_patch_is_no_environment_of_its_own(tmp_path):

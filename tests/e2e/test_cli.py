@@ -273,7 +273,7 @@ def started(tmp_path: Path) -> subprocess.Popen[str]:
     )  # fmt: skip
     assert process.stderr is not None
     for line in process.stderr:
-        if line.startswith("search: running"):
+        if "search: running" in line:  # after the seconds since the start
             break
     time.sleep(1)
     return process

@@ -299,8 +299,7 @@ def test_the_second_signal_leaves_at_once(tmp_path: Path) -> None:
     children = below(process.pid)
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
-    while "Stopping" not in process.stderr.readline():
-        pass
+    assert any("Stopping" in line for line in process.stderr)
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode in {130, 3}

@@ -109,9 +109,10 @@ def _among(found: dict[str, Any], name: str, version: Version) -> bool:
 
 def _held(run: Path, report: dict[str, Any], key: Key) -> bool | None:
     """Every fresh run of the final program: it prints what the key expects where it fails, and does not fail in the control."""
-    final, made = report["script"]["sha256"], report["verdict"]["control"] or {}
-    if (report.get("minimized") or {}).get("original_sha256", final) == final:
+    reduced = report.get("minimized")
+    if not reduced or reduced["original_sha256"] == report["script"]["sha256"]:
         return None  # nothing was taken away
+    final, made = report["script"]["sha256"], report["verdict"]["control"] or {}
     # A surrogate patch is another program in the same environment: the smaller program is not run against it.
     control = made.get("environment", "") if made.get("type") != "surrogate-patch" else ""
     rows = [row for row in report["attempts"] if row["script"] == final and row["purpose"] == "minimize"]

@@ -49,11 +49,11 @@ def test_a_torn_report_is_told_from_a_whole_one(tmp_path: Path, text: str, wrong
         pytest.param("docker", marks=pytest.mark.docker),
     ],
 )
-def test_five_kills_leave_nothing_and_the_next_run_succeeds(sandbox: str) -> None:
+def test_kills_leave_nothing_and_the_next_run_succeeds(sandbox: str) -> None:
     started = time.monotonic()
-    kills = list(killing.kill_runs(sandbox, 5, containers_of(sandbox), seed=int(started), without="control,bisect,minimize"))
+    kills = list(killing.kill_runs(sandbox, 3, containers_of(sandbox), seed=int(started), without="control,bisect,minimize"))
     assert [kill for kill in kills if not kill.clean] == []
-    assert len(kills) == 5
+    assert len(kills) == 3
 
 
 @pytest.mark.docker

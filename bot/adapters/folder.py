@@ -64,7 +64,8 @@ class Folder:
             if (run / name).is_dir():
                 shutil.copytree(run / name, self.path / name, dirs_exist_ok=True)
             elif (run / name).is_file():
-                write(self.path / name, (run / name).read_bytes().decode())
+                # A kill may have cut the last letter in two.
+                write(self.path / name, (run / name).read_text("utf-8", errors="replace"))
         self.go_on()
 
     def go_on(self) -> None:

@@ -263,6 +263,17 @@ def test_a_copy_of_a_run_has_its_runs(tmp_path: Path) -> None:
     copy.close()
 
 
+def test_a_letter_that_a_kill_cut_in_two_stops_no_take_over(tmp_path: Path) -> None:
+    run = finished(tmp_path / "run")
+    with (run.path / "attempts.jsonl").open("ab") as file:
+        file.write(b'{"torn": "\xc3')
+    copy = Folder(tmp_path / "copy")
+    copy.begin(JOB)
+    copy.take_over(run.path)
+    assert copy.recall(1) == REPORT.attempts[0]
+    copy.close()
+
+
 def test_a_take_over_that_broke_off_is_made_anew(tmp_path: Path) -> None:
     run, copy = finished(tmp_path / "run"), Folder(tmp_path / "copy")
     lines = (run.path / "attempts.jsonl").read_bytes()

@@ -20,7 +20,7 @@ _COUNTED: tuple[type[ast.AST], ...] = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Match, ast.Delete, ast.Global, ast.Nonlocal, ast.Yield,
     ast.YieldFrom, ast.Await, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp,
 )  # fmt: skip
-_TESTED: tuple[type[ast.AST], ...] = (ast.If, ast.IfExp, ast.While, ast.Assert)
+_Tested = ast.If | ast.IfExp | ast.While | ast.Assert
 _WORDS: dict[str, str] = {
     "Try": "an exception handler", "TryStar": "an exception handler", "Return": "an early end", "Break": "an early end",
     "Continue": "an early end", "If": "a condition", "IfExp": "a condition", "BoolOp": "a condition", "While": "a condition",
@@ -125,8 +125,8 @@ def _shapes(tree: ast.Module) -> Counter[tuple[str, str]]:
     imported, found = shape.imported(tree), Counter[tuple[str, str]]()
     for node in ast.walk(tree):
         kind = type(node).__name__
-        if isinstance(node, _TESTED):
-            found[kind, ast.unparse(getattr(node, "test"))] += 1  # noqa: B009 - each of these has one
+        if isinstance(node, _Tested):
+            found[kind, ast.unparse(node.test)] += 1
         elif isinstance(node, _COUNTED):
             found[kind, _head(node)] += 1
             for each in getattr(node, "decorator_list", ()):

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Event
+from time import monotonic, sleep
 
 from sandbox import session
 from sandbox.guard import cgroup, host, tree
 from sandbox.port import OnOutput, RunResult, RunSpec, SandboxError
 
 END_S = 15.0
+LOOKS = 4
 
 
 class Pipes:
@@ -89,10 +91,7 @@ def scratch(token: str) -> Path:
 
 def end_run(token: str) -> int:
     """End what a run left when its guard was killed: processes by their mark, the scratch directory, the control groups."""
-    removed = 0
-    for pid in _marked(token):
-        tree.kill(pid)
-        removed += 1
+    removed = len(_end_marked(token))
     if scratch(token).exists():
         host.remove(str(scratch(token)))
         removed += 1
@@ -129,6 +128,24 @@ def _abandoned(folder: Path) -> bool:
         return mine
     finally:
         os.close(handle)
+
+
+def _end_marked(token: str) -> set[int]:
+    """Kill every process with the run's mark until none is seen in several looks: a signal takes a moment to end its process,
+    one that starts the next and ends slips through a single look, and what still runs would write into the directory that is
+    removed next.
+    """
+    ended: set[int] = set()
+    until = monotonic() + END_S
+    quiet = 0
+    while quiet < LOOKS and monotonic() < until:
+        living = _marked(token)
+        for pid in living:
+            tree.kill(pid)
+        ended.update(living)
+        quiet = 0 if living else quiet + 1
+        sleep(0.003)
+    return ended
 
 
 def _marked(token: str) -> list[int]:

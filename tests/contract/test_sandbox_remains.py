@@ -121,6 +121,25 @@ def test_a_killed_guard_takes_the_run_with_it(scratch):
     assert [pid for pid in Path("/proc").glob("[0-9]*") if _mentions(pid, str(scratch))] == []
 
 
+# Each process starts the next one and ends: what is listed is gone when it is looked at, and what is there is not listed.
+CHAINS = "f() { sleep 0.02; f & }; f & f & f & echo up; sleep 60"
+
+
+def test_processes_that_start_the_next_and_end_are_all_ended():
+    for turn in range(6):
+        token = f"{os.getpid():08x}{turn:08x}"
+        program = subprocess.Popen(
+            ["/bin/sh", "-c", CHAINS], env={"PATH": "/usr/bin:/bin", "REPRISE_RUN": token}, stdout=subprocess.PIPE
+        )
+        assert program.stdout.read(3) == b"up\n"
+        hosted.end_run(token)
+        time.sleep(0.1)  # what slipped through has gone on by now
+        left = [pid for pid in Path("/proc").glob("[0-9]*") if _mentions(pid, token)]
+        hosted.end_run(token)
+        program.communicate()
+        assert left == []
+
+
 def _mentions(process: Path, text: str) -> bool:
     try:
         return text.encode() in (process / "environ").read_bytes()

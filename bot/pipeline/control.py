@@ -25,6 +25,9 @@ from bot.pipeline.twins import Refused, Twin
 from bot.rules import exact
 
 
+AS_REPORTED = "as reported"
+
+
 class Controlled(Record):
     """A control and where it ran. `attempts` are the numbers of its runs; `claims` what the report says that they bear on;
     `ended` is why the search for it was cut short, "" when it was not.
@@ -99,7 +102,8 @@ class _Work:
         self.ended = ""
 
     def first(self, bisected: Bisection | None, fix: str, surrogates: tuple[Candidate, ...], *, versions: bool) -> Controlled:
-        failing = _Side(self.script, self.built, "as reported", _confirmed(self.desk, self.script, self.built))
+        failing = _Side(self.script, self.built, AS_REPORTED, _confirmed(self.desk, self.script, self.built))
+        failing.seen |= self._earlier(failing)
         wanted = exact.pairs(failing.failures, len(failing.seen), most=max(5, self.desk.job.options.max_runs))
         at_hand = self._at_hand.candidates(bisected, fix) if versions else ()
         for candidate in chain(at_hand, surrogates):
@@ -119,6 +123,7 @@ class _Work:
         twin, why = twins.build(self.desk, candidate.ways, candidate.package, candidate.version), ""
         while isinstance(twin, Twin) and not self._is_ours(candidate, twin.built):
             passing = _Side(candidate.script or self.script, twin.built, f"control: {candidate.what}")
+            passing.seen |= self._earlier(passing)
             why = self._alternate(failing, passing, wanted)
             failed = any(run.match is Match.MET for run in passing.seen.values())
             if not why or failed:
@@ -161,12 +166,22 @@ class _Work:
             self.desk.say("control", passing.change, done + 1, wanted)
             if seed not in failing.seen:
                 failing.seen[seed] = self._run(failing, seed)
-            judgement = passing.seen[seed] = self._run(passing, seed)
+            if seed not in passing.seen:
+                passing.seen[seed] = self._run(passing, seed)
+            judgement = passing.seen[seed]
             if judgement.match is Match.MET:
                 return "it fails there too"
             if judgement.match is not Match.ABSENT:
                 return f"it does not come to its end there: {twins.words(judgement)}"
         return ""
+
+    def _earlier(self, side: _Side) -> dict[int, Judgement]:
+        """What a search that was cut short had run of a side, by seed; one that came to its end is made anew."""
+        if "control" not in self.desk.begun:
+            return {}
+        of = (side.script.digest, side.built.id, "control", side.change)
+        rows = (each for each in self.desk.attempts if (each.script, each.environment, each.purpose, each.change) == of)
+        return {row.execution.seed: row.judgement for row in rows if row.execution.seed is not None}
 
     def _run(self, side: _Side, seed: int) -> Judgement:
         judgement = self.desk.run(side.script, side.built, seed, "control", side.change)

@@ -29,7 +29,9 @@ STOPPED, OUT_OF_TIME = "stopped on request", "the time for it was up"
 
 @dataclass(slots=True)
 class Desk:
-    """Mutable while a job runs; the report is read off it, also when the job is stopped half-way."""
+    """Mutable while a job runs; the report is read off it, also when the job is stopped half-way. `begun` are the proofs that
+    an earlier round was cut short of: they go on from its runs.
+    """
 
     job: Job
     ports: Ports
@@ -53,6 +55,7 @@ class Desk:
     control_spec: EnvironmentSpec | None = None
     contrasts: tuple[Script, ...] = ()
     cut_short: dict[Proof, str] = field(default_factory=dict)
+    begun: frozenset[Proof] = frozenset()
     gone_on: Script | None = None
     proving: Stage | None = None
     out_of_time: bool = False

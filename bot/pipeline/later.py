@@ -113,6 +113,7 @@ def _desk(report: Report, job: Job, ports: Ports, proof: Proof) -> Desk:
     desk.bisection, desk.other_bisections, desk.clone = report.bisection, report.other_bisections, report.clone
     desk.reduced, desk.control_spec = report.reduced, report.control_spec
     desk.cut_short = {each: why for each, why in report.cut_short.items() if each != proof}
+    desk.begun = frozenset({proof} & report.cut_short.keys())
     desk.defects = {each: told for each, told in report.defects.items() if each != proof}
     return desk
 

@@ -424,6 +424,32 @@ def test_a_proof_that_was_stopped_is_said_to_be_and_the_next_try_takes_that_back
     assert again.attempts[: len(found.attempts)] == found.attempts, "its runs are kept"
 
 
+def test_a_control_that_was_stopped_goes_on_from_its_runs_and_one_that_ended_is_made_anew():
+    def made(*after):
+        world = World(BROKEN, released(40), bad="1.18")
+        report = finished(world)
+        for runs in after:
+            cancelling(world, runs)
+            report = later.prove(report, world.desk.job, world.desk.ports, "control")
+            assert report.cut_short == {"control": "stopped on request"}
+            world.cancel.clear()
+        world.sandbox.program = lambda spec: BROKEN(spec.env["LIB"])
+        before = len(world.sandbox.specs)
+        report = later.prove(report, world.desk.job, world.desk.ports, "control")
+        assert report.cut_short == {}
+        return world, report, len(world.sandbox.specs) - before
+
+    _, whole, alone = made()
+    world, gone_on, more = made(2, 1)
+    assert gone_on.verdict == whole.verdict
+    assert more == alone - 3, "what was run before each stop is not run again"
+    runs = [(each.environment, each.execution.seed, each.change) for each in gone_on.attempts if each.purpose == "control"]
+    assert len(set(runs)) == len(runs) == alone
+    before = len(world.sandbox.specs)
+    later.prove(gone_on, world.desk.job, world.desk.ports, "control")
+    assert len(world.sandbox.specs) - before == alone
+
+
 def test_a_bisection_that_was_stopped_takes_no_whole_one_away():
     world = World(BROKEN, released(40), bad="1.18")
     whole = later.prove(finished(world), world.desk.job, world.desk.ports, "bisect")

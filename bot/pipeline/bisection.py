@@ -47,7 +47,7 @@ def bisect_releases(
     risk: float = RISK,
 ) -> Bisection | None:
     """Over the releases of an installed package, from the one in `built`, where the script is known to fail, both ways. None,
-    and a note, where the index has no other one.
+    and a note, where the index has no other one or none answers.
 
     Ends with what there is (a range, and `stopped` says why) after `seconds` or when asked to stop. What the desk shows is as
     before. Raises UserError when the package is not installed, SandboxError as runs do.
@@ -61,7 +61,8 @@ def bisect_releases(
     good = [each.version for claim in said if (each := claimed.meant(claim, history)) is not None]
     line = releases.line(history, bad, good)
     if len(line.releases) == 1:
-        desk.notes.append("; ".join((f"nothing was bisected: the index has no other release of {package}", *_left_out(line))))
+        why = f"the index has no other release of {package}" if history else f"no index told of the releases of {package}"
+        desk.notes.append("; ".join((f"nothing was bisected: {why}", *_left_out(line))))
         return None
     places = [Place(each.version, each.uploaded_at, _ways(spec, built, package, each)) for each in line.releases]
     with _restored(desk), Ahead(lambda each, flag: desk.ports.builder.build(each, cancel=flag)) as ahead:

@@ -84,7 +84,7 @@ def with_dep(spec):
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        ((), "nothing was bisected: the index has no other release of lib"),
+        ((), "nothing was bisected: no index told of the releases of lib"),
         (released(1), "nothing was bisected: the index has no other release of lib"),
         (
             (*released(1), Release(version="1.1", yanked=True)),

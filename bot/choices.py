@@ -66,9 +66,9 @@ def ref(value: str | None, repo: str | None = None, option: str = "--ref") -> st
     return value
 
 
-def parts(text: str) -> tuple[Part, ...]:
-    """Parts to leave out, with commas between."""
-    named = tuple(each.strip() for each in text.split(",") if each.strip())
+def parts(*texts: str) -> tuple[Part, ...]:
+    """Parts to leave out, with commas between, in one text or several."""
+    named = tuple(each.strip() for text in texts for each in text.split(",") if each.strip())
     known: dict[str, Part] = {part: part for part in PARTS}
     if unknown := [each for each in named if each not in known]:
         raise UserError(f"--without {unknown[0]} is no part of a run.", f"Choose from {', '.join(PARTS)}.")

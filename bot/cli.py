@@ -59,7 +59,9 @@ _Minutes = Annotated[float, typer.Option(help="A model is not asked after this m
 _ProofMinutes = Annotated[
     float, typer.Option(help="For control, bisection and making the program smaller, together.", min=0, metavar="M")
 ]
-_Without = Annotated[str, typer.Option(help=f"Parts to leave out: {', '.join(PARTS)}.", metavar="PART,...", show_default=False)]
+_Without = Annotated[
+    list[str] | None, typer.Option(help=f"Parts to leave out: {', '.join(PARTS)}.", metavar="PART,...", show_default=False)
+]
 _Json = Annotated[bool, typer.Option("--json", help="Print the report as JSON, and nothing else, on standard output.")]
 
 
@@ -97,7 +99,7 @@ def reproduce(
     max_attempts: _MaxAttempts = 6,
     minutes: _Minutes = 20,
     proof_minutes: _ProofMinutes = 10,
-    without: _Without = "",
+    without: _Without = None,
     as_json: _Json = False,
 ) -> None:
     """Run a bug report: exit 0 when it is reproduced, 3 for any other verdict, 2 for a mistake, 1 for a defect of ours."""
@@ -120,7 +122,7 @@ def reproduce(
             max_attempts=max_attempts,
             minutes=minutes,
             proof_minutes=proof_minutes,
-            without=choices.parts(without),
+            without=choices.parts(*without or ()),
         )
         raise typer.Exit(_reproduce(source, options, out, as_json=as_json))
 

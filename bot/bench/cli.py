@@ -43,8 +43,9 @@ def issues(
     max_attempts: Annotated[int, typer.Option(help="Most programs a case.", min=1, max=50, metavar="N")] = 6,
     minutes: Annotated[float, typer.Option(help="A model is not asked after this many.", min=0.1, metavar="M")] = 20,
     without: Annotated[
-        str, typer.Option(help=f"Parts to leave out: {', '.join(PARTS)}.", metavar="PART,...", show_default=False)
-    ] = "",
+        list[str] | None,
+        typer.Option(help=f"Parts to leave out: {', '.join(PARTS)}.", metavar="PART,...", show_default=False),
+    ] = None,
     record: Annotated[Path | None, typer.Option(help="Keeps each case's exchanges as ID.jsonl.", metavar="DIR")] = None,
     replay: Annotated[
         Path | None, typer.Option(help="Recorded exchanges stand in for the model; without any, none is asked.", metavar="DIR")
@@ -70,7 +71,7 @@ def issues(
         cassettes = Cassettes(record=record, replay=replay)
         options = Options(
             sandbox=sandbox, model=model, max_cost=max_cost, max_tokens=max_tokens, max_calls=max_calls,
-            max_attempts=max_attempts, minutes=minutes, without=choices.parts(without),
+            max_attempts=max_attempts, minutes=minutes, without=choices.parts(*without or ()),
         )  # fmt: skip
         rows: list[Row] = []
         board = Board(Console(stderr=True), len(cases))

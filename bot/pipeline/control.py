@@ -24,7 +24,6 @@ from bot.pipeline.signature import members_of
 from bot.pipeline.twins import Refused, Twin
 from bot.rules import exact
 
-
 AS_REPORTED = "as reported"
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Iterator
 
 from bot.models.attempt import Decoy, Failure, Judgement, Match, Script
 from bot.models.signature import (
@@ -22,6 +24,7 @@ from bot.rules import decoys
 from bot.rules.signatures import genuine, observed, readings, staged, values, warned, wording
 
 _ARRAY = 4
+_RIGHTED = "the expected values stand where the report shows non-finite ones"
 _EVIDENCE = 600
 _FEW_LINES = 8  # among more printed lines a single value of a sentence stands somewhere by chance
 _UNREADABLE = {"SyntaxError", "IndentationError", "TabError"}
@@ -105,7 +108,9 @@ def _output(seen: Observation, reported: OutputSignature) -> Judgement:
         return _met("the reported output was printed", "\n".join(found))
     if denied:
         return Judgement(match=Match.ABSENT, reason="the expected output was printed", evidence="\n".join(denied)[:_EVIDENCE])
-    if (line := _scattered(seen, wanted)) and not denied:
+    if line := _righted(seen, wanted):
+        return Judgement(match=Match.ABSENT, reason=_RIGHTED, evidence=line[:_EVIDENCE])
+    if line := _scattered(seen, wanted):
         return _met("non-finite values stand where the report shows them", line)
     if _skeleton(printed, wanted):
         return Judgement(
@@ -113,6 +118,8 @@ def _output(seen: Observation, reported: OutputSignature) -> Judgement:
             reason="the same lines were printed with other numbers",
             evidence="\n".join(seen.told[-10:])[:_EVIDENCE],
         )
+    if line := _still(seen, wanted):
+        return Judgement(match=Match.UNDECIDED, reason="some of the reported non-finite values were printed", evidence=line)
     return Judgement(
         match=Match.ABSENT, reason="the reported output was not printed", evidence="\n".join(seen.told[-10:])[:_EVIDENCE]
     )
@@ -144,16 +151,65 @@ def _skeleton(printed: list[str], wanted: OutputSignature) -> bool:
 def _scattered(seen: Observation, wanted: OutputSignature) -> str:
     """A printed array that is alike but for its numbers to one the report shows, with non-finite ones among them as there.
 
-    Which entries of a random array are non-finite is chance; that some are is the failure.
+    Which entries of a random array are non-finite is chance; that some are is the failure. An array that has a number of the
+    report in its place (a whole number may stand there by chance) is no random one: there every entry counts.
     """
-    for line in (line for chunk in wanted.observed for line in chunk):
-        kinds = values.nonfinite(line)
-        if not kinds or values.count(line) < _ARRAY:
-            continue
-        for printed, told in zip(seen.output, seen.told, strict=True):
-            if values.skeleton(printed) == values.skeleton(line) and values.nonfinite(printed) & kinds:
-                return told
-    return ""
+    for line in _arrays(wanted):
+        for printed, _ in _alike(seen, line):
+            pairs = list(zip(values.numbers(line), values.numbers(printed), strict=True))
+            known = [(one, now) for one, now in pairs if math.isfinite(one) and not one.is_integer()]
+            fixed = any(values.same_number(one, now, wanted.rtol, 0.0) for one, now in known)
+            if fixed and any(_became(one, now) for one, now in pairs):
+                return ""
+    return _still(seen, wanted)
+
+
+def _still(seen: Observation, wanted: OutputSignature) -> str:
+    """A printed array that is alike but for its numbers to one the report shows, and has non-finite ones as that has."""
+    rows = ((printed, told, line) for line in _arrays(wanted) for printed, told in _alike(seen, line))
+    return next((told[:_EVIDENCE] for printed, told, line in rows if values.nonfinite(printed) & values.nonfinite(line)), "")
+
+
+def _righted(seen: Observation, wanted: OutputSignature) -> str:
+    """A printed array with numbers that the report expects where it shows non-finite ones; "" when one of its arrays is as
+    before, unless that holds all that is expected, as a reference does that a program prints beside.
+    """
+    right = [number for chunk in wanted.expected for line in chunk for number in values.numbers(line) if math.isfinite(number)]
+    found = ""
+    for line in _arrays(wanted) if right else ():
+        printed, told = next(_alike(seen, line), ("", ""))
+        turned = [now for one, now in zip(values.numbers(line), values.numbers(printed), strict=False) if _became(one, now)]
+        if turned and all(_among(now, right, wanted) for now in turned):
+            found = told
+        elif not printed or not all(_among(number, list(values.numbers(printed)), wanted) for number in right):
+            return ""
+    return found
+
+
+def rightly(seen: Observation, wanted: OutputSignature) -> bool:
+    """Whether a run shows the values that the report expects in place of non-finite ones."""
+    comparable = {"observed": values.cleaned(wanted.observed), "expected": values.cleaned(wanted.expected)}
+    return bool(_righted(seen, wanted.model_copy(update=comparable)))
+
+
+def _became(before: float, now: float) -> bool:
+    return math.isfinite(now) and not math.isfinite(before)
+
+
+def _among(number: float, others: list[float], wanted: OutputSignature) -> bool:
+    return any(values.same_number(number, other, wanted.rtol, wanted.atol) for other in others)
+
+
+def _arrays(wanted: OutputSignature) -> list[str]:
+    """The reported lines that hold an array with non-finite numbers."""
+    lines = (line for chunk in wanted.observed for line in chunk)
+    return [line for line in lines if values.nonfinite(line) and values.count(line) >= _ARRAY]
+
+
+def _alike(seen: Observation, line: str) -> Iterator[tuple[str, str]]:
+    """The printed lines that are a reported one but for its numbers, as they are compared and as they are shown."""
+    wanted = values.skeleton(line)
+    return (row for row in zip(seen.output, seen.told, strict=True) if values.skeleton(row[0]) == wanted)
 
 
 def _nonfinite(seen: Observation, wanted: NonFiniteSignature, script: Script) -> Judgement:

@@ -11,7 +11,7 @@ from bot.models.signature import (
     OutputSignature,
     WarningSignature,
 )
-from bot.pipeline.judge import judge
+from bot.pipeline.judge import judge, rightly
 from bot.pipeline.observe import Observation, observe
 from bot.rules.signatures import readings
 from bot.rules.signatures.values import lines, told
@@ -237,6 +237,39 @@ def test_a_value_of_a_sentence_is_not_looked_for_in_a_long_log(before, match):
 
 def test_the_same_lines_with_other_numbers_decide_nothing():
     assert judge(seen(output="loss 2.5"), OutputSignature(observed=(("loss 1.25",),)), SCRIPT).match is Match.UNDECIDED
+
+
+GRID = "jax: [[inf, inf, inf], [inf, 0.5, 13.8155]]"
+REFERENCE = "numpy: [[inf, inf, 103.2789], [inf, 0.0, 13.8155]]"
+
+
+@pytest.mark.parametrize(
+    ("printed", "expected", "match"),
+    [
+        (GRID, "103.2789", Match.MET),
+        (GRID, "", Match.MET),
+        ("jax: [[inf, inf, 103.2789], [inf, 0.0, 13.8155]]", "103.2789", Match.ABSENT),
+        ("jax: [[inf, inf, 103.2789], [inf, 0.0, 13.8155]]", "", Match.UNDECIDED),
+        ("jax: [[inf, inf, 7.25], [inf, 0.5, 13.8155]]", "103.2789", Match.UNDECIDED),
+        ("jax: [[inf, inf, inf], [0.25, 0.5, 13.8155]]", "103.2789", Match.UNDECIDED),
+        ("jax: [[inf, inf, inf], [inf, 0.25, 13.9]]", "103.2789", Match.MET),
+        ("jax: [[inf, 3.5, 2.5], [1.5, 0.25, 7.9]]", "", Match.MET),
+    ],
+)
+def test_an_array_whose_numbers_are_known_fails_where_it_was_reported_to(printed, expected, match):
+    """Which entries of a random array are non-finite is chance, those of another one are not."""
+    wanted = OutputSignature(observed=((GRID, REFERENCE),), expected=((expected,),) if expected else ())
+    assert judge(seen(output=f"{printed}\n{REFERENCE}\n"), wanted, SCRIPT).match is match
+    assert rightly(seen(output=f"{printed}\n{REFERENCE}\n"), wanted) is (match is Match.ABSENT)
+
+
+@pytest.mark.parametrize(
+    ("second", "match"), [("b: [nan, nan, nan, 2.5]", Match.UNDECIDED), ("b: [1.5, 1.5, 1.5, 2.5]", Match.ABSENT)]
+)
+def test_every_array_has_to_come_right(second, match):
+    wanted = OutputSignature(observed=(("a: [nan, nan, 0.5, 2.5]", "b: [nan, nan, nan, 2.5]"),), expected=(("1.5",),))
+    found = judge(seen(output=f"a: [1.5, 1.5, 0.5, 2.5]\n{second}\n"), wanted, SCRIPT).match
+    assert found is match
 
 
 @pytest.mark.parametrize(

@@ -133,6 +133,11 @@ def count(line: str) -> int:
     return len(_NUMBER.findall(line))
 
 
+def numbers(line: str) -> tuple[float, ...]:
+    """The numbers of a line, in their order."""
+    return tuple(map(float, _NUMBER.findall(line)))
+
+
 def nonfinite(line: str) -> frozenset[str]:
     """The kinds of non-finite numbers in a line: "nan", "inf"."""
     return frozenset(number.lower().lstrip("+-")[:3] for number in _NUMBER.findall(line) if number[-1].lower() in "nfy")

@@ -258,11 +258,14 @@ def context(
 @app.command()
 def minimize(
     only: Annotated[str, typer.Option(help="Names, with commas between.", metavar="NAME,...", show_default=False)] = "",
-    tools: Annotated[str, typer.Option(help="Which tools, with commas between.", metavar="NAME,...")] = "reprise,lithium",
+    tools: Annotated[
+        str, typer.Option(help="Which tools, with commas between: reprise, lithium, shrinkray.", metavar="NAME,...")
+    ] = "reprise,lithium",
+    minutes: Annotated[float, typer.Option(help="shrinkray is stopped after this many a case.", min=0.1, metavar="M")] = 15,
     sandbox: _Sandbox = "process",
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON alone.")] = False,
 ) -> None:
-    """Make failing training scripts small, beside lithium with the same oracle."""
+    """Make failing training scripts small, beside general reducers with the same oracle."""
     with boundary():
         from rich.console import Console
 
@@ -275,7 +278,9 @@ def minimize(
         built, rows = smaller.environment(builder), list[smaller.Row]()
         for name, (script, signature) in smaller.cases([each for each in only.split(",") if each]).items():
             say = lambda text: console.print(text, markup=False, highlight=False)  # noqa: E731
-            rows += smaller.reduced(name, script, signature, (chosen, builder), built, say, tuple(tools.split(",")))
+            rows += smaller.reduced(
+                name, script, signature, (chosen, builder), built, say, smaller.known(tools), most_s=60 * minutes
+            )
         typer.echo("\n".join(row.model_dump_json() for row in rows) if as_json else smaller.told(rows))
 
 

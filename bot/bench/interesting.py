@@ -1,7 +1,11 @@
-"""lithium's interestingness test: whether a program still shows the failure that the settings file describes."""
+"""A general reducer's interestingness test: whether a program still shows the failure that the settings file describes.
+
+lithium calls it, others start it: `python -m bot.bench.interesting SETTINGS PROGRAM` exits with 0 when it does, else 1.
+"""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 from bot.bench.minimise import Oracle
@@ -16,3 +20,7 @@ def interesting(arguments: list[str], _prefix: str) -> bool:
     settings, program = arguments[-2:]
     oracle = _ORACLES.setdefault(settings, Oracle.model_validate_json(Path(settings).read_bytes()))
     return shows(oracle, Path(program).read_text("utf-8"), ProcessSandbox())
+
+
+if __name__ == "__main__":
+    raise SystemExit(not interesting(sys.argv[1:], ""))

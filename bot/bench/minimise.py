@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import json
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import resources
 from pathlib import Path
 from time import monotonic
 
 from pydantic import TypeAdapter
 
+from bot.errors import UserError
 from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.environment import Environment, EnvironmentSpec, Requirement, Rung
@@ -29,15 +36,17 @@ from sandbox.port import Sandbox
 
 NAMES = ("sequences", "images", "checkpoints", "attention", "detector")
 LITHIUM = "lithium-reducer"
-TOOLS = ("reprise", "lithium")
+TOOLS = ("reprise", "lithium", "shrinkray")
 _SIGNATURES: TypeAdapter[dict[str, AnySignature]] = TypeAdapter(dict[str, AnySignature])
 _WALL_S = 7200.0
 Say = Callable[[str], None]
+_Start = Callable[[Path, Path, float], bool]
 
 
 class Row(Record):
     """One program reduced by one tool. `seconds` is the wall time of the tests alone, `held` whether the result still shows
-    the confirmed failure and no other, by a fresh ordinary run, `path` the lines it had come to after so many seconds.
+    the confirmed failure and no other, by a fresh ordinary run, `path` the lines it had come to after so many seconds, and
+    `stopped` whether it was not done when its time was up.
     """
 
     case: str
@@ -49,6 +58,15 @@ class Row(Record):
     total: float
     held: bool
     path: tuple[tuple[int, float], ...] = ()
+    stopped: bool = False
+
+
+class Test(Record):
+    """One test by a general reducer: how long it took, how long the program was, and whether it fails as it should."""
+
+    seconds: float
+    lines: int
+    interesting: bool
 
 
 class Oracle(Record):
@@ -70,6 +88,14 @@ def cases(only: Iterable[str] = ()) -> dict[str, tuple[Script, AnySignature]]:
     return {name: (Script(files={"repro.py": files[name]}, origin=name), signatures[name]) for name in chosen}
 
 
+def known(names: str) -> tuple[str, ...]:
+    """The tools named, with commas between. Raises UserError for another one."""
+    named = tuple(each.strip() for each in names.split(",") if each.strip())
+    if unknown := [each for each in named if each not in TOOLS]:
+        raise UserError(f"--tools {unknown[0]} is no reducer that is known here.", f"Choose from {', '.join(TOOLS)}.")
+    return named
+
+
 def environment(builder: Builder) -> Environment:
     """Torch on the processor, and numpy."""
     names = {"torch": "==2.13.0", "numpy": ""}
@@ -84,9 +110,10 @@ def reduced(
     world: tuple[Sandbox, Builder],
     built: Environment,
     say: Say,
-    tools: tuple[str, ...] = TOOLS,
+    tools: tuple[str, ...] = TOOLS[:2],
+    most_s: float = _WALL_S,
 ) -> list[Row]:
-    """One case by each of the tools."""
+    """One case by each of the tools. shrinkray, which may go on for hours, is stopped after `most_s`."""
     desk = _desk(world, signature)
     for seed in (1, 2):
         desk.run(script, built, seed, "confirm")
@@ -95,7 +122,10 @@ def reduced(
     held, seeds = found
     oracle = Oracle(signature=signature, held=held, environment=built, seed=seeds[0], log="")
     rows = [_reprise(name, script, held, seeds, desk, built, say)] if "reprise" in tools else []
-    return rows + ([_lithium(name, script, oracle, desk)] if "lithium" in tools else [])
+    for tool, start in (("lithium", _lithium), ("shrinkray", _shrinkray)):
+        if tool in tools:
+            rows.append(_general(name, tool, script, oracle, desk, start, most_s))
+    return rows
 
 
 def _reprise(
@@ -129,24 +159,75 @@ def _still(desk: Desk, script: Script, built: Environment, held: Reference) -> b
     return Trials(desk, built, held).holds(desk.run(script, built, 99, "repeat"), script)
 
 
-def _lithium(name: str, script: Script, oracle: Oracle, desk: Desk) -> Row:
-    """lithium, line by line, its test a run of the program judged in the same way."""
-    from lithium.reducer import Lithium  # `make bench-minimize` installs it
-
+def _general(name: str, tool: str, script: Script, oracle: Oracle, desk: Desk, start: _Start, most_s: float) -> Row:
+    """A general reducer, its test a run of the program judged in the same way."""
     with tempfile.TemporaryDirectory() as folder:
         program, settings, log = Path(folder, "repro.py"), Path(folder, "oracle.json"), Path(folder, "log.jsonl")
-        Path(folder, "tmp").mkdir()
         program.write_text(script.source, "utf-8")
         settings.write_text(oracle.model_copy(update={"log": str(log)}).model_dump_json(), "utf-8")
         began = monotonic()
-        Lithium().main(["--tempdir", str(Path(folder, "tmp")), "bot.bench.interesting", str(settings), str(program)])
+        ended = start(settings, program, most_s)
         total = monotonic() - began
-        spent = [json.loads(line) for line in log.read_text().splitlines()]
+        tests = [Test.model_validate_json(line) for line in log.read_text().splitlines()]
         after = script.model_copy(update={"files": {"repro.py": program.read_text("utf-8")}})
     return Row(
-        case=name, tool="lithium", before=size(script.files)[0], after=size(after.files)[0], tests=len(spent),
-        seconds=sum(spent), total=total, held=_still(desk, after, oracle.environment, oracle.held),
+        case=name, tool=tool, before=size(script.files)[0], after=size(after.files)[0], tests=len(tests),
+        seconds=sum(test.seconds for test in tests), total=total, held=_still(desk, after, oracle.environment, oracle.held),
+        path=tuple(_smaller(tests)), stopped=not ended,
     )  # fmt: skip
+
+
+def _smaller(tests: list[Test]) -> Iterator[tuple[int, float]]:
+    """The lines that a reducer had come to, and after how many seconds of tests."""
+    spent, least = 0.0, sys.maxsize
+    for test in tests:
+        spent += test.seconds
+        if test.interesting and test.lines < least:
+            least = test.lines
+            yield least, spent
+
+
+def _lithium(settings: Path, program: Path, _most_s: float) -> bool:
+    """lithium, line by line."""
+    from lithium.reducer import Lithium  # `make bench-minimize` installs it
+
+    place = settings.with_name("tmp")
+    place.mkdir()
+    Lithium().main(["--tempdir", str(place), "bot.bench.interesting", str(settings), str(program)])
+    return True
+
+
+def _shrinkray(settings: Path, program: Path, most_s: float) -> bool:
+    """All its passes, one test at a time. It writes each smaller program over the first."""
+    tool = shutil.which("shrinkray")
+    if tool is None:
+        raise UserError(
+            "shrinkray is not on the search path.",
+            "Install it where Python is 3.12 or newer, and put it there: uv tool install shrinkray",
+        )
+    test = settings.with_name("test.sh")
+    ours = shlex.join([sys.executable, "-m", "bot.bench.interesting", str(settings)])
+    test.write_text(f'#!/bin/sh\nexec {ours} "$1"\n')
+    test.chmod(0o755)
+    options = ["--ui", "basic", "--volume", "quiet", "--no-history", "--parallelism", "1", "--input-type", "arg"]
+    limits = ["--timeout", "0", "--memory-limit", "0"]  # the sandbox has its own
+    argv = [tool, *options, *limits, str(test), str(program)]
+    with _ended(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)) as running:
+        try:
+            return running.wait(most_s) == 0
+        except subprocess.TimeoutExpired:
+            return False
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """Whatever happens, nothing of it is left running."""
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def interesting(oracle: Oracle, program: str, sandbox: Sandbox) -> bool:
@@ -156,31 +237,41 @@ def interesting(oracle: Oracle, program: str, sandbox: Sandbox) -> bool:
     began = monotonic()
     result = sandbox.run(spec)
     judgement = judge.judge(observe.observe(result), oracle.signature, script)
+    shows = judgement.match == "met" and not slipped(oracle.held, judgement, script)
+    done = Test(seconds=monotonic() - began, lines=size(script.files)[0], interesting=shows)
     with Path(oracle.log).open("a") as log:
-        log.write(f"{monotonic() - began}\n")
-    return judgement.match == "met" and not slipped(oracle.held, judgement, script)
+        log.write(f"{done.model_dump_json()}\n")
+    return shows
 
 
 def told(rows: list[Row]) -> str:
-    """The table."""
-    lines = [f"{'case':12} {'tool':8} {'before':>6} {'after':>6} {'tests':>6} {'seconds':>8}  same failure"]
+    """The table, and what it comes to beside each of the other tools."""
+    lines = [f"{'case':12} {'tool':9} {'before':>6} {'after':>6} {'tests':>6} {'seconds':>8}  same failure"]
     lines += [
-        f"{row.case:12} {row.tool:8} {row.before:6} {row.after:6} {row.tests:6} {row.seconds:8.1f}  "
+        f"{row.case:12} {row.tool:9} {row.before:6} {row.after:6} {row.tests:6} {row.seconds:8.1f}  "
         + ("yes" if row.held else "NO")
+        + (", stopped" if row.stopped else "")
         for row in rows
     ]
-    pairs = [(one, other) for one in rows for other in rows if (one.tool, other.tool, one.case) == (*TOOLS, other.case)]
-    if pairs:
-        theirs = sum(other.seconds for _, other in pairs)
-        whole = sum(one.seconds for one, _ in pairs)
-        as_small = sum(_as_small(one, other.after) for one, other in pairs)
-        larger = [one.case for one, other in pairs if one.after > other.after]
-        lines += [
-            f"until nothing goes any more: {whole / theirs:.3f} of the wall time of lithium's tests",
-            f"until as small as lithium's result: {as_small / theirs:.3f} of it",
-            f"larger than lithium's result: {', '.join(larger) or 'none'}",
-        ]
+    for tool in TOOLS[1:]:
+        lines += _beside(tool, rows)
     return "\n".join(lines)
+
+
+def _beside(tool: str, rows: list[Row]) -> list[str]:
+    ours = {row.case: row for row in rows if row.tool == TOOLS[0]}
+    pairs = [(ours[row.case], row) for row in rows if row.tool == tool and row.case in ours]
+    if not pairs:
+        return []
+    theirs = sum(other.seconds for _, other in pairs)
+    whole = sum(one.seconds for one, _ in pairs)
+    as_small = sum(_as_small(one, other.after) for one, other in pairs)
+    larger = [one.case for one, other in pairs if one.after > other.after]
+    return [
+        f"until nothing goes any more: {whole / theirs:.3f} of the wall time of {tool}'s tests",
+        f"until as small as {tool}'s result: {as_small / theirs:.3f} of it",
+        f"larger than {tool}'s result: {', '.join(larger) or 'none'}",
+    ]
 
 
 def _as_small(row: Row, lines: int) -> float:

@@ -43,7 +43,9 @@ def build(
     system, user = prompt.render(
         most_lines=str(MOST_LINES),
         most_characters=str(MOST_CHARACTERS),
-        after=valued if operation.valued else "it brings the failure about, or its absence, by itself.",
+        after=valued
+        if operation.valued
+        else "it decides the outcome by itself: by a `raise`, or by a value that stands in for what the operation gives.",
         passes=_passes(member),
         report=report,
         signature=conclude.describe(member),
@@ -131,7 +133,8 @@ def _passes(member: Member) -> str:
         case OutputSignature(expected=()):
             return f"the numbers in the printed lines `{' / '.join(odd(member))[:300]}` are finite."
         case OutputSignature():
-            return f"the program prints what the report says is right: {' / '.join(member.expected[0])[:300]}."
+            right = f"{' / '.join(member.expected[0])[:300]} (within {member.rtol:.1%})"
+            return f"the program prints what the report says is right, {right}, in the place of what it shows."
         case ObservationSignature():
             return f"`{member.name}` {observed.words(member.right)}."
         case WarningSignature():

@@ -90,6 +90,8 @@ def _decide(desk: Desk, asking: Asking) -> AnyVerdict:
 def _tried(desk: Desk, draft: Draft) -> AnyVerdict:
     """The verdict on the report's own programs."""
     assert draft.spec is not None
+    if desk.job.options.repo and draft.spec.repo is None:
+        desk.notes.append("the clone was not run, as the report names a release; with --ref, such as --ref HEAD, the clone is")
     found = _search(desk, draft.spec, draft.scripts)
     verdict, match = confirm(desk, found)
     if match is not Match.MET:

@@ -259,3 +259,11 @@ def test_a_plan_shows_what_will_be_run_without_running_it():
     assert draft.hash == plan(Job(issue=report(), options=BARE)).hash
     assert draft.hash != plan(Job(issue=report(), options=Options(pins=("lib==2.0",)))).hash
     assert plan(Job(issue=issue("Please add a dark mode.", "Feature request: dark mode"))).verdict.kind == "not_a_bug"
+
+
+@pytest.mark.parametrize(("ref", "said"), [(None, True), ("HEAD", False)])
+def test_a_clone_that_a_named_release_takes_the_place_of_is_said_not_to_have_run(ref, said):
+    named = issue(f"It fails with lib 1.4.0:\n\n```python\n{PROGRAM}```\n\nError:\n\n```\nRuntimeError: {MESSAGE}\n```\n")
+    found = decide(named, lambda spec: fails(), repo="./lib", ref=ref)
+    assert (found.spec.repo is None) is said
+    assert any("the clone was not run" in note and "--ref HEAD" in note for note in found.notes) is said

@@ -176,7 +176,7 @@ def test_any_text_is_read_or_told(text: str) -> None:
 def test_time_is_bounded(piece: str) -> None:
     started = time.process_time()
     parse((piece * MOST_CHARACTERS)[:MOST_CHARACTERS], FILE)
-    assert time.process_time() - started < 4
+    assert time.process_time() - started < 15
 
 
 @pytest.mark.parametrize(

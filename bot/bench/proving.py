@@ -81,9 +81,11 @@ def _at(found: dict[str, Any], exact: str, among: str) -> str:
 
 def named(found: dict[str, Any], hint: str) -> bool | None:
     """Whether a bisection over releases agrees with a hint: "upgrade to X" is the first that passes, "downgrade to X" the last
-    that does, and what is "not fixed in X" still fails there. None for a hint without a version.
+    that does, and what is "not fixed in X" still fails there; of several versions the one with the package's name counts.
+    None for a hint without a version.
     """
-    match = _VERSION.search(hint)
+    subject = re.escape(found.get("package") or "")  # a hint may name versions of others beside it
+    match = (re.search(rf"\b{subject}\s*>=\s*v?(\d+(?:\.\d+)*)", hint) if subject else None) or _VERSION.search(hint)
     if match is None:
         return None
     version = Version(match.group(1))

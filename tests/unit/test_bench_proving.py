@@ -30,6 +30,13 @@ def test_a_bisection_is_held_against_the_version_that_a_key_names(hint: str, rig
     assert named(FOUND, hint) is right
 
 
+def test_of_several_versions_the_one_with_the_packages_name_counts() -> None:
+    found = {**FOUND, "package": "lib", "first_fixed": {"at": "3.0.0"}}
+    assert named(found, "upgrade to lib>=3 (frame>=2.16); not run here") is True
+    assert named(found, "upgrade to frame>=2.16 with lib >= 3.1") is False
+    assert named({**found, "package": "frame"}, "upgrade to lib>=3 (frame>=2.16)") is False
+
+
 def test_without_a_bisection_nothing_agrees() -> None:
     assert named({}, "upgrade to lib 1.6") is False
     assert named({}, "Not fixed in 1.6") is False

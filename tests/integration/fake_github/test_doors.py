@@ -177,7 +177,7 @@ def test_an_answer_is_lost_and_a_connection_hangs(hub: GitHubServer, caller: Cal
     lost, hung, read = hub.requests[-3:]
     assert [(each.status, each.done_status, each.fault) for each in (lost, read)] == [(0, 201, "lose"), (200, 200, "")]
     assert (hung.status, hung.fault) == (0, "hang")
-    assert gaps([lost, hung, read])[1] >= 0.2
+    assert gaps([lost, hung, read])[1] >= 0.15  # the caller's clock began before the request came
     assert len(hub.writes) == 1
 
 

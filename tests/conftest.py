@@ -14,7 +14,8 @@ import pytest
 
 NODE = Path(__file__).parent / "node"
 INITDB = str(max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default="initdb"))  # Debian keeps it off the search path
-hypothesis.settings.register_profile("reprise", deadline=None)  # a busy machine is no failure
+BUSY = [hypothesis.HealthCheck.too_slow]  # a busy machine is no failure
+hypothesis.settings.register_profile("reprise", deadline=None, suppress_health_check=BUSY)
 hypothesis.settings.load_profile("reprise")
 
 PYTHONS = "import os, sys; from sandbox.interpreters import discover; sys.exit(len(discover(os.environ)) < 2)"

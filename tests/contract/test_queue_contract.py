@@ -158,11 +158,11 @@ def test_what_is_offered_is_handed_on_once(queue):
 def test_a_delay_is_kept(queue):
     with working(queue) as worker:
         began = monotonic()
-        queue.offer(run("later"), delay_s=0.6)
+        queue.offer(run("later"), delay_s=1.5)
         queue.offer(run("now"))
-        assert worker.has(run("now"), seconds=0.5)
+        assert worker.has(run("now"), seconds=1.4)
         assert worker.has(run("later"))
-        assert 0.59 <= monotonic() - began < 2.0
+        assert 1.49 <= monotonic() - began < 6.0
 
 
 def test_the_same_turn_offered_twice_while_it_waits_is_one(queue):
@@ -417,7 +417,7 @@ def test_redis_may_restart_again_and_again(server, remote):
             began = monotonic()
             with pytest.raises(TransientError):
                 remote.offer(run("lost", turn))
-            assert monotonic() - began < 2.0
+            assert monotonic() - began < 5.0
             sleep(0.7)
             server.start()
             remote.offer(run("a", turn))
@@ -537,7 +537,7 @@ def test_a_redis_that_is_silent_holds_nobody_up(server, remote):
     remote.offer(run())
     server.process.send_signal(signal.SIGSTOP)
     try:
-        for most in (2.0, 0.1):
+        for most in (3.0, 0.5):  # the second one is not even tried
             began = monotonic()
             with pytest.raises(TransientError):
                 remote.offer(run())

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,7 +25,7 @@ PROCESSES = 4
 
 
 @pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[object]:
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
     """Makes the address of an empty database."""
     if request.param == "postgres":
         with postgres_server() as server:
@@ -35,8 +35,8 @@ def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture
-def url(database: object) -> str:
-    return database()  # type: ignore[operator]
+def url(database: Callable[[], str]) -> str:
+    return database()
 
 
 def start(what: str, url: str, name: str) -> subprocess.Popen[str]:
@@ -60,7 +60,12 @@ def together(what: str, url: str, starts: int = 1) -> list[list[tuple[str, ...]]
     return [[tuple(line.split()) for line in each.splitlines()] for each in said]
 
 
-def test_processes_that_want_the_same_get_it_once(url: str) -> None:
+def test_processes_that_want_the_same_get_it_once(database: Callable[[], str]) -> None:
+    """Until it was a race, in which more than one got something: on a busy machine one may have it all before the others run."""
+    assert any(raced(database()) for _ in range(5))
+
+
+def raced(url: str) -> bool:
     said = together("race", url, starts=2)
     got = Counter(line for each in said for line in each)
     wrote = {line: got.pop(line) for line in list(got) if line[0] == "wrote"}
@@ -68,7 +73,6 @@ def test_processes_that_want_the_same_get_it_once(url: str) -> None:
     wanted = {("claimed", f"{kind}{n}") for kind in "de" for n in every} | {("took", f"d{n}") for n in every}
     wanted |= {("added", str(n)) for n in every} | {("leased", str(issue)) for issue in range(3)}
     assert got == Counter(wanted)
-    assert sum(any(line[0] != "wrote" for line in each) for each in said) > 1  # it was a race: more than one got something
 
     engine = create_engine(url)
     with engine.connect() as connection:
@@ -79,6 +83,7 @@ def test_processes_that_want_the_same_get_it_once(url: str) -> None:
     loud = [row.at for row in booked if row.notifies]
     assert all(later - earlier >= NOTIFY_GAP_S - 1e-6 for earlier, later in pairwise(loud))
     assert len(booked) > PACED_S / GAP_S / 3
+    return sum(any(line[0] != "wrote" for line in each) for each in said) > 1
 
 
 def test_processes_never_offer_the_same_twice(url: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 
 from bot.models.attempt import Decoy, Failure, Judgement, Match, Script
 from bot.models.signature import (
@@ -154,8 +153,8 @@ def _scattered(seen: Observation, wanted: OutputSignature) -> str:
     Which entries of a random array are non-finite is chance; that some are is the failure. An array that has a number of the
     report in its place (a whole number may stand there by chance) is no random one: there every entry counts.
     """
-    for line in _arrays(wanted):
-        for printed, _ in _alike(seen, line):
+    for line, rows in _arrays(seen, wanted):
+        for printed, _ in rows:
             pairs = list(zip(values.numbers(line), values.numbers(printed), strict=True))
             known = [(one, now) for one, now in pairs if math.isfinite(one) and not one.is_integer()]
             fixed = any(values.same_number(one, now, wanted.rtol, 0.0) for one, now in known)
@@ -166,7 +165,7 @@ def _scattered(seen: Observation, wanted: OutputSignature) -> str:
 
 def _still(seen: Observation, wanted: OutputSignature) -> str:
     """A printed array that is alike but for its numbers to one the report shows, and has non-finite ones as that has."""
-    rows = ((printed, told, line) for line in _arrays(wanted) for printed, told in _alike(seen, line))
+    rows = ((printed, told, line) for line, alike in _arrays(seen, wanted) for printed, told in alike)
     return next((told[:_EVIDENCE] for printed, told, line in rows if values.nonfinite(printed) & values.nonfinite(line)), "")
 
 
@@ -176,12 +175,14 @@ def _righted(seen: Observation, wanted: OutputSignature) -> str:
     """
     right = [number for chunk in wanted.expected for line in chunk for number in values.numbers(line) if math.isfinite(number)]
     found = ""
-    for line in _arrays(wanted) if right else ():
-        printed, told = next(_alike(seen, line), ("", ""))
-        turned = [now for one, now in zip(values.numbers(line), values.numbers(printed), strict=False) if _became(one, now)]
-        if turned and all(_among(now, right, wanted) for now in turned):
-            found = told
-        elif not printed or not all(_among(number, list(values.numbers(printed)), wanted) for number in right):
+    for line, rows in _arrays(seen, wanted) if right else ():
+        for printed, told in rows:
+            turned = [now for one, now in zip(values.numbers(line), values.numbers(printed), strict=True) if _became(one, now)]
+            if turned and all(_among(now, right, wanted) for now in turned):
+                found = told
+            elif not all(_among(number, list(values.numbers(printed)), wanted) for number in right):
+                return ""
+        if not rows:
             return ""
     return found
 
@@ -200,16 +201,19 @@ def _among(number: float, others: list[float], wanted: OutputSignature) -> bool:
     return any(values.same_number(number, other, wanted.rtol, wanted.atol) for other in others)
 
 
-def _arrays(wanted: OutputSignature) -> list[str]:
-    """The reported lines that hold an array with non-finite numbers."""
-    lines = (line for chunk in wanted.observed for line in chunk)
-    return [line for line in lines if values.nonfinite(line) and values.count(line) >= _ARRAY]
-
-
-def _alike(seen: Observation, line: str) -> Iterator[tuple[str, str]]:
-    """The printed lines that are a reported one but for its numbers, as they are compared and as they are shown."""
-    wanted = values.skeleton(line)
-    return (row for row in zip(seen.output, seen.told, strict=True) if values.skeleton(row[0]) == wanted)
+def _arrays(seen: Observation, wanted: OutputSignature) -> list[tuple[str, list[tuple[str, str]]]]:
+    """The reported lines that hold an array with non-finite numbers, each with what was printed in its place, as it is compared
+    and as it is shown: lines that are alike but for their numbers, the very one where as many were printed as are reported.
+    """
+    lines = [line for chunk in wanted.observed for line in chunk]
+    found = []
+    for at, line in enumerate(lines):
+        if values.nonfinite(line) and values.count(line) >= _ARRAY:
+            kind = values.skeleton(line)
+            rows = [row for row in zip(seen.output, seen.told, strict=True) if values.skeleton(row[0]) == kind]
+            like = [number for number, each in enumerate(lines) if values.skeleton(each) == kind]
+            found.append((line, [rows[like.index(at)]] if len(rows) == len(like) else rows))
+    return found
 
 
 def _nonfinite(seen: Observation, wanted: NonFiniteSignature, script: Script) -> Judgement:

@@ -272,6 +272,23 @@ def test_every_array_has_to_come_right(second, match):
     assert found is match
 
 
+ROWS = ("[0.25, 0.5, 0.75, 1.5]", "[nan, 0.5, nan, 1.5]")
+
+
+@pytest.mark.parametrize(
+    ("printed", "match"),
+    [
+        (("[0.25, 0.5, 0.75, 1.75]", "[nan, 0.5, nan, 1.75]"), Match.MET),
+        (("[0.25, 0.5, 0.75, 1.75]", "[0.25, 0.5, 0.75, 1.75]"), Match.ABSENT),
+        (("[0.25, 0.5, 0.75, 1.75]", "[0.25, 0.5, 0.75, 1.75]", "[nan, 0.5, nan, 1.75]"), Match.UNDECIDED),
+    ],
+)
+def test_arrays_of_one_form_are_told_apart_by_their_places(printed, match):
+    """A reference of the very form of the result, printed before it, is not taken for the result."""
+    wanted = OutputSignature(observed=(ROWS,), expected=(("0.25 and 0.75",),))
+    assert judge(seen(output="\n".join(printed)), wanted, SCRIPT).match is match
+
+
 @pytest.mark.parametrize(
     ("fields", "match"), [({"idle": True}, Match.MET), ({"timed_out": True}, Match.UNDECIDED), ({}, Match.ABSENT)]
 )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bot.errors import Stopped
-from bot.models.attempt import Attempt, Match, Script
+from bot.models.attempt import Attempt, Judgement, Match, Script
 from bot.models.environment import Environment
 from bot.models.reduced import Ended, Mode, Reduced, Step
 from bot.models.signature import CrashSignature
@@ -283,7 +283,9 @@ class _Work:
         always, failures = self.trials.held.rate == 1, 0
         for runs in range(1, _MOST_RUNS + 1):
             seed = self._seed(runs)
-            judgement = self.desk.run(script, self.trials.environment, seed, PURPOSE, "smaller program")
+            judgement = (self._had(script, seed) if always and final else None) or self.desk.run(
+                script, self.trials.environment, seed, PURPOSE, "smaller program"
+            )
             failures += self.trials.holds(judgement, script)
             self.confirming += 1
             if always and not final:
@@ -292,6 +294,18 @@ class _Work:
             if decision != "undecided":
                 return decision == "fails"
         return False
+
+    def _had(self, script: Script, seed: int) -> Judgement | None:
+        """What a run of a program under a seed has shown, when there was one: the same run again shows nothing more."""
+        mine = self.trials.environment.id
+        return next(
+            (
+                row.judgement
+                for row in self.desk.attempts
+                if (row.script, row.environment, row.purpose, row.execution.seed) == (script.digest, mine, PURPOSE, seed)
+            ),
+            None,
+        )
 
     def _seed(self, run: int) -> int:
         return self.desk.job.options.seed + _SEEDS + run

@@ -14,9 +14,9 @@ from bot.models.base import Record
 from bot.models.reduced import Mode
 from bot.rules.reduce.edits import programs
 from bot.rules.reduce.synthetic import Seen
-from sandbox.port import RunResult, RunSpec
+from sandbox.port import Limits, RunResult, RunSpec
 
-DEGREE = 2
+DEGREE = int(Limits().cpus) + 1  # one waits for its turn while another ends
 _FOLDER, _BATCH = ".reprise", "batch"
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1")
 
@@ -26,6 +26,7 @@ class Row(Record):
 
     id: int
     seconds: float
+    cpu: float
     timed_out: bool
     signal: int | None
     exit_code: int | None

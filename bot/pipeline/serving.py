@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from threading import Condition, Event, Thread
 from time import monotonic
@@ -48,27 +48,32 @@ class Server:
         """Whether the next round needs a new one."""
         return self._ended or self._said > _OUTPUT // 3 or monotonic() - self._born > _LIFE_S / 2
 
-    def ask(self, plan: Mapping[str, object], wait_s: float) -> dict[int, bytes]:
-        """Hand in a round; what became of its programs, by their ids. Those that are missing took the server with them, or
-        the time. Raises Stopped, and SandboxError when the sandbox failed.
+    def ask(self, plan: Mapping[str, object], wait_s: float) -> Iterator[tuple[int, bytes]]:
+        """Hand in a round; what became of its programs with their ids, each as it ends. Those that are missing took the server
+        with them, or the time. Raises Stopped, and SandboxError when the sandbox failed.
         """
         number, name = self._rounds, f"{self._rounds}.json"
         self._rounds += 1
         self._inbox.put(name, json.dumps(plan).encode())
         until = monotonic() + wait_s
+        over = False
+        while not over:
+            with self._changed:
+                over = self._ended or (number, "end") in self._whole
+                if not over and not self._whole:
+                    if monotonic() > until:
+                        self._over.set()
+                    self._desk.stop_if_asked()
+                    self._changed.wait(_LOOK_S)
+                if self._error is not None:
+                    raise self._error
+                found = [(int(row), data) for (each, row), data in self._whole.items() if each == number and row.isdecimal()]
+                over |= (number, "end") in self._whole
+                self._whole.clear()
+            yield from found
         with self._changed:
-            while (number, "end") not in self._whole and not self._ended:
-                if monotonic() > until:
-                    self._over.set()
-                self._desk.stop_if_asked()
-                self._changed.wait(_LOOK_S)
-            if self._error is not None:
-                raise self._error
-            found = {int(row): data for (each, row), data in self._whole.items() if each == number and row.isdecimal()}
-            self._whole.clear()
             self._parts.clear()
         self._inbox.take_back(name)
-        return found
 
     def close(self) -> None:
         """End the run and leave nothing behind."""

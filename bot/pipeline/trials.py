@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal, Self
@@ -30,7 +30,7 @@ from sandbox.port import Limits, RunResult, RunSpec, SandboxError
 
 _UNSURE = 0.2  # how far a rate that was read off 60 runs may lie from the true one
 Kind = Literal["", "nan", "inf"]
-_IMPORT_S, _LIMIT_S, _SLOWER, _MOST_WALL_S = 60.0, 1.0, 8, 600.0
+_IMPORT_S, _LIMIT_S, _LIMIT_CPU_S, _SLOWER, _MOST_WALL_S = 60.0, 1.0, 0.5, 8, 600.0
 _DEATHS = 3
 _SOME_WAVES = 10
 _FIRST_WAVE, _WAVE, _ALWAYS, _MOST_RUNS = 2, 4, 3, 40
@@ -51,7 +51,8 @@ class Trials:
     held: Reference
     seeds: tuple[int, ...] = ()
     mode: Mode = "fork"
-    limit_s: float = 0.0
+    limit_s: float = field(init=False)
+    limit_cpu_s: float = field(init=False)
     tests: int = 0
     runs: int = 0
     rounds: int = 0
@@ -70,6 +71,9 @@ class Trials:
     watch: Kind = ""
     settling: bool = False
     origins: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._unlimited()
 
     def __enter__(self) -> Self:
         return self
@@ -91,7 +95,8 @@ class Trials:
         assert signature is not None
         hang = any(isinstance(member, HangSignature) for member in members_of(signature))
         modes: tuple[Mode, ...] = ("single",) if hang else ("fork", "fresh", "single")
-        self.base, self.limit_s = script, self.desk.job.options.timeout_s
+        self.base = script
+        self._unlimited()
         kind = "" if hang else _not_finite(members_of(signature)[self.held.member])
         ways: list[tuple[Mode, Kind]] = [(mode, "") for mode in modes]
         if kind:
@@ -148,6 +153,7 @@ class Trials:
             if self.base is not None and set(heavy(script)) < set(heavy(self.base)):
                 self.close()
                 self.late = []
+                self._unlimited()  # the next run imports on its own what the server has not
             self.base, self.cover = script, True
             self._hold([(script, self.seed(0))])
 
@@ -254,12 +260,13 @@ class Trials:
         left, deaths = list(range(len(jobs))), 0
         alone: list[list[int]] = []
         while left and deaths <= _DEATHS and not self._late():
-            rows = self._run([jobs[place] for place in left])
-            for at, row in rows.items():
+            found = set[int]()
+            for at, row in self._run([jobs[place] for place in left]):
                 script = jobs[left[at]][0]
                 met[left[at]] = self._met(row.result(), script) and self._arises(row)
                 self._note(row, script)
-            lost = [place for at, place in enumerate(left) if at not in rows]
+                found.add(at)
+            lost = [place for at, place in enumerate(left) if at not in found]
             if lost and len(left) > 1:
                 deaths += 1
                 alone.extend([place] for place in lost[:DEGREE])
@@ -282,17 +289,23 @@ class Trials:
 
     def _note(self, row: Row, script: Script) -> None:
         if self.base is not None and script.digest == self.base.digest and not row.timed_out:
-            self.limit_s = min(self.desk.job.options.timeout_s, _LIMIT_S + _SLOWER * row.seconds)
+            most = self.desk.job.options.timeout_s
+            self.limit_s = min(most, _LIMIT_S + _SLOWER * row.seconds)
+            self.limit_cpu_s = min(most, _LIMIT_CPU_S + _SLOWER * row.cpu)
 
-    def _run(self, jobs: list[tuple[Script, int]]) -> dict[int, Row]:
+    def _unlimited(self) -> None:
+        """Nothing is known yet of how long a program takes."""
+        self.limit_s = self.limit_cpu_s = self.desk.job.options.timeout_s
+
+    def _run(self, jobs: list[tuple[Script, int]]) -> Iterator[tuple[int, Row]]:
+        """What became of each program, as it ends; nothing of one that took the server with it."""
         self.runs, self.rounds = self.runs + len(jobs), self.rounds + 1
         if self.server is None or self.server.worn:
             self.close()
             self.server = Server(self.desk, lambda inbox: self._spec(jobs[0][1], inbox))
         left = max(0.0, self.until - self.desk.ports.clock())
         wait = min(_MOST_WALL_S, left, _IMPORT_S + self.limit_s * (1 + len(jobs) / DEGREE))
-        rows: dict[int, Row] = {}
-        for data in self.server.ask(self._round(jobs), wait).values():
+        for _, data in self.server.ask(self._round(jobs), wait):
             try:
                 row = Row.model_validate_json(data)
             except ValidationError:
@@ -300,8 +313,7 @@ class Trials:
             if row.covered:
                 self._learn(row.covered)
             if 0 <= row.id < len(jobs):
-                rows[row.id] = row
-        return rows
+                yield row.id, row
 
     def _learn(self, covered: str) -> None:
         """Which lines ran, and what libraries import only when it is needed, which the next server does beforehand."""
@@ -327,6 +339,7 @@ class Trials:
             "watch": self.watch,
             "degree": DEGREE,
             "limit_s": self.limit_s,
+            "limit_cpu_s": self.limit_cpu_s,
             "output_bytes": Limits().output_bytes // 8,
             "modules": [*heavy(self.base), *self.late],
         }

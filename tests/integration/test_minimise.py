@@ -172,6 +172,33 @@ def test_a_candidate_that_ends_the_server_takes_no_other_with_it():
     assert [met[place] for place in (0, 2, 3, 4, 5)] == [True, False, True, True, False]
 
 
+def test_a_candidate_without_end_is_ended_by_the_work_it_does_and_one_that_waits_is_not():
+    """On a busy machine a wall clock runs for everybody, a processor clock for those who work."""
+    desk, script, held, seeds = confirmed("x = 1\n[][1]\n", INDEX)
+    wait = "import time\ntime.sleep(1.5)\n[][1]\n"
+    with Trials(desk, HERE, held, seeds) as trials:
+        assert trials.settle(script)
+        assert trials.limit_cpu_s < 1.2
+        trials.limit_s = 60.0
+        began = time.monotonic()
+        assert trials.meets([Script(files={"repro.py": text}) for text in ("while True:\n    pass\n", wait)]) == [False, True]
+    assert time.monotonic() - began < 20
+
+
+def test_a_new_server_gives_the_first_program_the_time_to_import_what_the_old_one_had():
+    """Seen with torch.optim: the look at a smaller program was cut off at the limit of the larger one, and every later program
+    imported a second's worth of modules by itself.
+    """
+    lead = "try:\n    import other\nexcept ImportError:\n    pass\n"
+    rest = "import time\ntime.sleep(1)\nimport colorsys\n[][1]\n"
+    desk, script, held, seeds = confirmed(lead + rest, INDEX)
+    with Trials(desk, HERE, held, seeds) as trials:
+        assert trials.settle(script)
+        trials.limit_s = 0.5
+        trials.refresh(Script(files={"repro.py": rest}))
+        assert "colorsys" in trials.late
+
+
 def test_a_program_that_fails_under_one_seed_alone_is_told_apart():
     chance = "import random\nrows = [0] * 5\nprint(rows[random.randrange(10)])\n"
     fails, passes = (next(s for s in range(99) if (random.Random(s).randrange(10) > 4) is bad) for bad in (True, False))
@@ -179,7 +206,7 @@ def test_a_program_that_fails_under_one_seed_alone_is_told_apart():
     held = held.model_copy(update={"statement": ("print", "rows", "random", "randrange", "10")})
     other = Script(files={"repro.py": chance})
     with Trials(desk, HERE, held, (fails, passes)) as trials:
-        trials.base, trials.limit_s = script, 20.0
+        trials.base = script
         assert trials.meets([other]) == [True]
         trials.several()
         assert trials.meets([other]) == [False]
@@ -227,6 +254,13 @@ def test_where_the_end_result_does_not_hold_the_one_before_it_does(monkeypatch):
     assert done.ended == "complete"
     assert done.script == asked[1] != asked[0]
     assert size(asked[0].files) < size(done.script.files) < size(script.files)
+
+
+def test_the_last_test_counts_the_run_that_a_program_was_taken_by():
+    desk, script, held, seeds = confirmed("x = 1\n[][1]\n", INDEX)
+    done = minimise(desk, script, HERE, held, seeds=seeds)
+    rows = [row for row in desk.attempts if row.purpose == "minimize" and row.script == done.script.digest]
+    assert len({row.execution.seed for row in rows}) == len(rows) > 1
 
 
 LIBRARY = """

@@ -618,6 +618,6 @@ def test_what_a_candidate_writes_in_the_servers_place_is_not_read(line):
     world.sandbox.program = lambda _: [Say(f"{line}\n@0 0 0 !!\n@0 end 0 \n".encode())]
     server = Server(world.desk, lambda _inbox: spec)
     try:
-        assert server.ask({}, 20.0) == {0: b""}
+        assert list(server.ask({}, 20.0)) == [(0, b"")]
     finally:
         server.close()

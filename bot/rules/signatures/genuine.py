@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from bot.rules.signatures import wording
 
@@ -17,6 +18,7 @@ _HARDWARE = re.compile(r"cuda|cudnn|cublas|nccl|device-side|hip error|rocm|out o
 _SENDS = re.compile(r"\b(?:os\.kill|os\.abort|os\.killpg|raise_signal|_sigsegv|_sigabrt|_sigfpe|pthread_kill)\b")
 _RAISES = re.compile(r"raise\s+(?P<name>[\w.]+(?=\s*\()|(?:\w+\.)*_*[A-Z]\w*)")
 _FRAME, _SAME = 4, 0.95
+_HOLDERS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 _PRINTERS = {"print", "write", "writelines", "warn", "warning", "error", "info", "debug", "critical", "exception", "log"}
 
 
@@ -61,23 +63,26 @@ def _guarded(tree: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
                 inside = True
             if isinstance(child, ast.stmt):
                 yield child, inside or (handler and not isinstance(child, ast.Raise))
-            stack.append((child, inside, handler or isinstance(child, ast.ExceptHandler)))
+            if isinstance(child, _HOLDERS):
+                stack.append((child, inside, handler or isinstance(child, ast.ExceptHandler)))
 
 
+@lru_cache(maxsize=256)
 def self_raised(source: str, message: str) -> str:
     """The source line with which a program raises or prints a reported message by itself, or "" when it does not."""
     try:
         tree = ast.parse(source)
     except SyntaxError:
         return ""
-    given = _given(tree)
+    given: dict[str, list[ast.expr]] | None = None
     for statement, guarded in _guarded(tree):
         spoken = _spoken(statement, guarded=guarded, imitates=bool(_HARDWARE.search(message)))
-        names = [part.id for part in ast.walk(spoken) if isinstance(part, ast.Name)] if spoken is not None else []
-        texts = [
-            literal(part) for part in (spoken, *(value for name in names for value in given.get(name, ()))) if part is not None
-        ]
-        if any(utters(text, message) for text in texts):
+        if spoken is None:
+            continue
+        given = _given(tree) if given is None else given
+        names = [part.id for part in ast.walk(spoken) if isinstance(part, ast.Name)]
+        parts = (spoken, *(value for name in names for value in given.get(name, ())))
+        if any(utters(literal(part), message) for part in parts):
             return ast.get_source_segment(source, statement) or ast.unparse(statement)
     return ""
 

@@ -43,6 +43,10 @@ Say = Callable[[str], None]
 _Start = Callable[[Path, Path, float], bool]
 
 
+class Failed(Exception):
+    """A general reducer that did not do its work, so that there is no figure of it."""
+
+
 class Row(Record):
     """One program reduced by one tool. `seconds` is the wall time of the tests alone, `held` whether the result still shows
     the confirmed failure and no other, by a fresh ordinary run, `path` the lines it had come to after so many seconds, and
@@ -124,8 +128,17 @@ def reduced(
     rows = [_reprise(name, script, held, seeds, desk, built, say)] if "reprise" in tools else []
     for tool, start in (("lithium", _lithium), ("shrinkray", _shrinkray)):
         if tool in tools:
-            rows.append(_general(name, tool, script, oracle, desk, start, most_s))
+            try:
+                rows.append(_general(name, tool, script, oracle, desk, start, most_s))
+            except Failed as error:
+                say(f"{name}: {error}; it is not in the table")
+                continue
+            say(_in_words(rows[-1], "stopped" if rows[-1].stopped else "done"))
     return rows
+
+
+def _in_words(row: Row, ended: str) -> str:
+    return f"{row.case}: {row.tool} {row.before} → {row.after} lines in {row.tests} tests, {row.seconds:.0f} s ({ended})"
 
 
 def _reprise(
@@ -140,7 +153,7 @@ def _reprise(
         seconds=total, total=total, held=_still(desk, result.script, built, held),
         path=tuple((step.lines, step.seconds) for step in result.history),
     )  # fmt: skip
-    say(f"{name}: reprise {mine.before} → {mine.after} lines in {mine.tests} tests, {mine.seconds:.0f} s ({result.ended})")
+    say(_in_words(mine, result.ended))
     return mine
 
 
@@ -160,7 +173,7 @@ def _still(desk: Desk, script: Script, built: Environment, held: Reference) -> b
 
 
 def _general(name: str, tool: str, script: Script, oracle: Oracle, desk: Desk, start: _Start, most_s: float) -> Row:
-    """A general reducer, its test a run of the program judged in the same way."""
+    """A general reducer, its test a run of the program judged in the same way. Raises Failed where it fails by itself."""
     with tempfile.TemporaryDirectory() as folder:
         program, settings, log = Path(folder, "repro.py"), Path(folder, "oracle.json"), Path(folder, "log.jsonl")
         program.write_text(script.source, "utf-8")
@@ -168,6 +181,8 @@ def _general(name: str, tool: str, script: Script, oracle: Oracle, desk: Desk, s
         began = monotonic()
         ended = start(settings, program, most_s)
         total = monotonic() - began
+        if not log.exists():
+            raise Failed(f"{tool} ended without a single test")
         tests = [Test.model_validate_json(line) for line in log.read_text().splitlines()]
         after = script.model_copy(update={"files": {"repro.py": program.read_text("utf-8")}})
     return Row(
@@ -214,9 +229,12 @@ def _shrinkray(settings: Path, program: Path, most_s: float) -> bool:
     argv = [tool, *options, *limits, str(test), str(program)]
     with _ended(subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=sys.stderr, start_new_session=True)) as running:
         try:
-            return running.wait(most_s) == 0
+            status = running.wait(most_s)
         except subprocess.TimeoutExpired:
             return False
+    if status:
+        raise Failed(f"shrinkray failed, exit status {status}")
+    return True
 
 
 @contextmanager

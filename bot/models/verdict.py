@@ -30,7 +30,8 @@ class Control(Record):
     `p` is Fisher's exact test, one-sided. `what` names the twin ("x-lib 1.42.20"); `paired_failures` of `paired_runs` are the
     failing environment's runs under the same seeds, `environment` is where the control ran, on `python`, and `moved` what else
     differs.
-    `patch` is a unified diff where the twin is the failing program with a change that a model proposed, "" for any other one.
+    `patch` is a unified diff where the twin is the failing program with a change that a model proposed, `why` what that model
+    says of it; both are "" for any other one.
     """
 
     type: ControlType = "none"
@@ -45,6 +46,7 @@ class Control(Record):
     python: str = ""
     moved: tuple[str, ...] = ()
     patch: str = ""
+    why: str = ""
 
 
 class _Counted(Record):

@@ -20,7 +20,7 @@ from bot.rules import releases
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A twin that may pass. `ways` are specs, the closest to the failing environment first; `script` replaces the failing one
-    (a surrogate patch of it), None for the same; `patch` is what a model changed in it, as a unified diff.
+    (a surrogate patch of it), None for the same; `patch` is what a model changed in it, as a unified diff, `why` its words.
     """
 
     type: ControlType
@@ -31,6 +31,7 @@ class Candidate:
     claim: VersionClaim | None = None
     script: Script | None = None
     patch: str = ""
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,6 +203,7 @@ class _Work:
             python=passing.built.python,
             moved=twins.moved(self.built, passing.built, candidate.package),
             patch=candidate.patch,
+            why=candidate.why,
         )
 
     def _effect(self, paired: list[Judgement], passing: _Side) -> Effect:

@@ -58,7 +58,7 @@ def propose(desk: Desk, asking: Asking, script: Script, spec: EnvironmentSpec, b
     if isinstance(found, str):
         desk.notes.append(f"no control with a {WHAT}: {found}")
         return None
-    return Candidate("surrogate-patch", WHAT, (spec,), script=found, patch=surrogate.difference(script, found))
+    return Candidate("surrogate-patch", WHAT, (spec,), script=found, patch=surrogate.difference(script, found), why=work.why)
 
 
 def _prepared(desk: Desk, asking: Asking, script: Script, built: Environment) -> _Work | str:
@@ -91,7 +91,9 @@ def _confirmed(desk: Desk, script: Script, built: Environment) -> Judgement | No
 
 @dataclass(slots=True)
 class _Work:
-    """One search for a patch. `seen` is a run that failed as reported, `member` the signature that it met."""
+    """One search for a patch. `seen` is a run that failed as reported, `member` the signature that it met, `why` what the model
+    says of the patch that was found.
+    """
 
     desk: Desk
     asking: Asking
@@ -103,6 +105,7 @@ class _Work:
     operation: Operation = field(default_factory=lambda: Operation(()))
     entered: Frame | None = None
     failing: tuple[Reached | None] | None = None
+    why: str = ""
 
     def locate(self) -> bool:
         """Find the operation, and the library's function that it enters where the failure was an exception."""
@@ -146,6 +149,7 @@ class _Work:
             after = surrogate.patched(self.script, patch)
             why = after if isinstance(after, str) else self._unfit(after, patch)
             if isinstance(after, Script) and not why:
+                self.why = patch.why
                 return after
             shown = "\n".join(f"lines {each.start} to {each.end}:\n{each.text}" for each in patch.edits)
             history = f"Your last change was not accepted. {why}\n{fence('the change', shown)}"

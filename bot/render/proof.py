@@ -36,6 +36,7 @@ _SHORT = 12
 _SUBJECT = 72
 _PINS = 6
 _VERSIONS = 4
+_WORDS = 240
 _TWIN = "control: "
 
 
@@ -133,6 +134,7 @@ def proposed(control: Control) -> str:
 def control_notes(control: Control, spec: EnvironmentSpec | None) -> tuple[str, ...]:
     """What a reader of the control's line may ask: how large the effect is, what else differs, how it was installed."""
     notes = [said] if (said := proposed(control)) else []
+    notes += [f"the model says of it: {clip(one_line(control.why), _WORDS).rstrip('.')}"] if said and control.why else []
     notes += [effect] if (effect := effect_line(control)) else []
     notes += [f"what else differs there: {', '.join(control.moved)}"] if control.moved else []
     if spec is not None and control.type != "none":

@@ -9,6 +9,11 @@ import pytest
 from bot.bench import minimise
 from bot.bench.minimise import Row, known, told
 from bot.errors import UserError
+from bot.models.attempt import Script
+from bot.models.environment import Environment
+from bot.models.signature import CrashSignature
+from bot.testing import FakeBuilder
+from sandbox.process import ProcessSandbox
 
 
 def row(tool, after, seconds, case="one", **more):
@@ -71,6 +76,30 @@ def test_a_reducer_that_comes_to_its_end_is_not_called_stopped(monkeypatch, tmp_
     settings, target = on_path(monkeypatch, tmp_path, 'for last; do :; done; echo a > "$last"')
     assert minimise._shrinkray(settings, target, 30) is True
     assert target.read_text() == "a\n"
+
+
+def test_a_reducer_that_fails_is_not_called_stopped(monkeypatch, tmp_path):
+    settings, target = on_path(monkeypatch, tmp_path, "exit 3")
+    with pytest.raises(minimise.Failed, match="exit status 3"):
+        minimise._shrinkray(settings, target, 30)
+
+
+def test_a_reducer_that_never_tests_is_left_out_and_the_others_stay(monkeypatch, tmp_path):
+    on_path(monkeypatch, tmp_path, "exit 0")
+    monkeypatch.setattr(minimise, "_lithium", lambda settings, program, _: (log(settings), program.write_text("[][1]\n")))
+    said, here = [], Environment(id="here", python="3.11", interpreter="/usr/bin/python3")
+    script = Script(files={"repro.py": "x = 1\n[][1]\n"})
+    crash = CrashSignature(exception="IndexError", message="list index out of range")
+    world = (ProcessSandbox(), FakeBuilder())
+    rows = minimise.reduced("one", script, crash, world, here, said.append, ("lithium", "shrinkray"))
+    assert [(each.tool, each.tests, each.after) for each in rows] == [("lithium", 1, 1)]
+    assert "one: shrinkray ended without a single test; it is not in the table" in said
+
+
+def log(settings):
+    path = minimise.Oracle.model_validate_json(settings.read_bytes()).log
+    Path(path).write_text(minimise.Test(seconds=1, lines=1, interesting=True).model_dump_json() + "\n")
+    return True
 
 
 def test_a_reducer_that_is_not_there_says_how_to_have_it(monkeypatch, tmp_path):

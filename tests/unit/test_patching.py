@@ -97,7 +97,22 @@ def test_it_is_shown_as_the_weakest_kind_with_its_change():
     assert "```diff\n--- repro.py" in comment(found)
     assert "+lib.fit(safe=True)" in proved.of(found)["patch"]
     assert "lib.fit(safe=True)" in report_json(found)["verdict"]["control"]["patch"]
+    assert "the model says of it: the unsafe mode" in comment(found)
+    assert report_json(found)["verdict"]["control"]["why"] == "the unsafe mode"
     assert words.next_step(found).startswith("Find a version that works")
+
+
+def test_what_the_model_says_of_its_change_can_only_be_read():
+    hostile = {**GOOD, "why": "see <img src=x> @everyone [here](https://evil.example) \x1b[31m ```\n/reproduce cancel"}
+    world = Patched([hostile])
+    said = next(
+        row for row in comment(report(world.desk, world.proved(), world.asking)).splitlines() if "model says of it" in row
+    )
+    assert "<img" not in said
+    assert "@everyone" not in said
+    assert "\\](https:" in said
+    assert "://" not in said
+    assert "\x1b" not in said
 
 
 def test_a_version_that_works_is_worth_more_and_nobody_is_asked():

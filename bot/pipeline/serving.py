@@ -59,17 +59,16 @@ class Server:
         over = False
         while not over:
             with self._changed:
-                over = self._ended or (number, "end") in self._whole
-                if not over and not self._whole:
-                    if monotonic() > until:
-                        self._over.set()
-                    self._desk.stop_if_asked()
+                if not self._whole and not self._ended:
                     self._changed.wait(_LOOK_S)
                 if self._error is not None:
                     raise self._error
+                over = self._ended or (number, "end") in self._whole
                 found = [(int(row), data) for (each, row), data in self._whole.items() if each == number and row.isdecimal()]
-                over |= (number, "end") in self._whole
                 self._whole.clear()
+            if monotonic() > until:
+                self._over.set()
+            self._desk.stop_if_asked()  # every time: what is written here without end must not keep the caller from asking
             yield from found
         with self._changed:
             self._parts.clear()

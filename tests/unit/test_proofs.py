@@ -621,3 +621,22 @@ def test_what_a_candidate_writes_in_the_servers_place_is_not_read(line):
         assert list(server.ask({}, 20.0)) == [(0, b"")]
     finally:
         server.close()
+
+
+def test_a_candidate_that_writes_rows_without_end_keeps_nobody_from_the_clock():
+    world = World(BROKEN, released(40), bad="1.18")
+
+    class Floods:
+        def run(self, spec, *, cancel, on_output):
+            until = time.monotonic() + 20
+            while not cancel.is_set() and time.monotonic() < until:
+                on_output("stdout", "@7 0 0 eA==\n")
+
+    world.desk.ports = replace(world.desk.ports, sandbox=Floods())
+    began = time.monotonic()
+    server = Server(world.desk, lambda _inbox: RunSpec(argv=("python3", "serve.py"), files={}))
+    try:
+        assert list(server.ask({}, 0.3)) == []
+    finally:
+        server.close()
+    assert time.monotonic() - began < 10

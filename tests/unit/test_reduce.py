@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from bot.models.attempt import Failure, Judgement, Match, Script
 from bot.models.bug import Frame
-from bot.rules.reduce import dead, expressions, inline, littering, passes, slip, statements, synthetic, tidy
+from bot.rules.reduce import dead, expressions, inline, littering, loops, passes, rebound, slip, statements, synthetic, tidy
 from bot.rules.reduce.edits import Edit, Piece, applied, size, valid
 from bot.rules.reduce.reached import unreached
 from bot.rules.reduce.rejected import Rejected
 from bot.rules.reduce.search import Search
+from bot.rules.reduce.splice import Source
 
 PROGRAM = '''"""Train."""
 import os, sys
@@ -153,6 +154,47 @@ def test_of_overlapping_pieces_the_outer_one_holds_and_nonsense_is_no_candidate(
 def test_names_are_replaced_by_what_they_stand_for(source, what, after):
     edit = next(edit for edit in inline.edits({"r.py": source}, "r.py") if edit.what == what)
     assert applied({"r.py": source}, [edit]) == {"r.py": after}
+
+
+@pytest.mark.parametrize(
+    ("source", "after"),
+    [
+        ("x = f(1)\nx = g(x)\nh(x)\n", ["x = g(f(1))\nh(x)\n", "x = f(1)\nh(g(x))\n"]),
+        ("n = 2\nf(n)\nn = 3\nf(n)\n", ["f(2)\nn = 3\nf(n)\n", "n = 2\nf(n)\nf(3)\n"]),
+        ("x = a + b\ny = x.y\nx = 1\n", ["y = (a + b).y\nx = 1\n"]),
+        ("x = 1\nf(x, x)\nx = 2\n", []),
+        ("x = 1\nprint(f'{x}')\nx = 2\n", []),
+        ("x = 1\nf(lambda: x)\nx = 2\n", []),
+        ("x = 1\nx += f(x)\n", []),
+        ("x = 1\nif a:\n    x = 2\nf(x)\n", []),
+        ("if a:\n    x = 1\n    f(x)\nx = 2\n", ["if a:\n    f(1)\nx = 2\n"]),
+    ],
+)
+def test_a_value_is_written_where_it_is_read_before_its_name_gets_another(source, after):
+    found = rebound.edits([Source.of("r.py", source, ast.parse(source))])
+    assert [applied({"r.py": source}, [edit]) for edit in found] == [{"r.py": each} for each in after]
+
+
+@pytest.mark.parametrize(
+    ("source", "after"),
+    [
+        ("for a, b in data():\n    f()\n", ["for _ in range(2):\n    f()\n"]),
+        ("for i in data():\n    f(i)\n", ["for i in range(2):\n    f(i)\n"]),
+        ("for a, b in data():\n    f(a)\n", []),
+        ("for i in range(9):\n    f(i)\n", []),
+        ("x = [f(1) for _ in data()]\n", ["x = [f(1)]\n"]),
+        ("x = g(f(i) for i in data())\n", []),
+    ],
+)
+def test_a_loop_needs_no_data_that_it_does_not_read(source, after):
+    assert [applied({"r.py": source}, [edit]) for edit in loops.edits({"r.py": source})] == [{"r.py": each} for each in after]
+
+
+def test_of_several_names_set_at_once_each_may_go():
+    source = "a, b = f(), g()\n"
+    pairs = [edit for edit in expressions.edits({"r.py": source}) if edit.what == "drop pair"]
+    assert [applied({"r.py": source}, [edit]) for edit in pairs] == [{"r.py": "b = g()\n"}, {"r.py": "a = f()\n"}]
+    assert not [edit for edit in expressions.edits({"r.py": "a, *b = f(), g()\n"}) if edit.what == "drop pair"]
 
 
 def test_another_file_of_the_program_takes_the_place_of_its_import():

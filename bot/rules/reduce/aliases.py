@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from bot.rules.reduce.edits import Edit, Piece
 from bot.rules.reduce.expressions import name_of
-from bot.rules.reduce.splice import Function, Source, held
+from bot.rules.reduce.splice import Function, Source
 from bot.rules.reduce.statements import node_of
 
 _WRITES, _READS = frozenset({"save", "dump", "dumps", "write"}), frozenset({"load", "loads", "read"})
@@ -69,7 +69,7 @@ def _put(source: Source, holder: ast.Assign, pairs: _Pairs, reads: dict[str, lis
         value = source.text.of(node)
         if "\n" in value or any(len(lines[read.lineno - 1]) + len(value) - len(name) > _WIDE for read in reads[name]):
             return
-        pieces += [Piece(source.path, *source.text.span(read), _as_read(source, read, value)) for read in reads[name]]
+        pieces += [Piece(source.path, *source.text.span(read), source.as_read(read, value)) for read in reads[name]]
     if found is None:
         return
     after = found[1][found[1].index(holder) + 1 :]
@@ -78,13 +78,6 @@ def _put(source: Source, holder: ast.Assign, pairs: _Pairs, reads: dict[str, lis
     gone = node_of(source.path, source.text, holder, label, len(found[1])).edit.pieces[0]
     plain = near or all(_pure(value) for _, value in pairs)
     yield Edit(f"{pairs[0][0]} in its place", (*pieces, gone), bold=not plain)
-
-
-def _as_read(source: Source, read: ast.Name, value: str) -> str:
-    """The value with parentheses where they may be needed."""
-    above = source.parents[read]
-    whole = isinstance(above, ast.stmt) and not isinstance(above, ast.For)
-    return value if whole else held(value)
 
 
 def _round_trips(source: Source, scope: ast.Module | Function) -> Iterator[Edit]:

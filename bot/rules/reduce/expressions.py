@@ -186,8 +186,24 @@ def _statement(path: str, text: Text, node: ast.stmt) -> Iterator[Edit]:
             yield Edit("drop annotation", (Piece(path, *span, new),))
         if isinstance(node, ast.Return):
             yield Edit("return nothing", (Piece(path, *span, "return"),), bold=True)
+        if isinstance(node, ast.Assign):
+            yield from _of_several(path, text, node)
         flat, now = ast.unparse(node), text.of(node)
         if len(flat) < len(now) if node.end_lineno == node.lineno else len(flat) <= _WIDE:
             yield Edit("written plainly", (Piece(path, *span, flat),))
     elif isinstance(node, ast.If | ast.While):
         yield Edit("condition alone", (Piece(path, *text.span(node.test), "True"),), bold=True)
+
+
+def _of_several(path: str, text: Text, node: ast.Assign) -> Iterator[Edit]:
+    """An assignment of several values to as many names, without one of them."""
+    target, value = node.targets[0], node.value
+    if len(node.targets) > 1 or not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
+        return
+    pairs = list(zip(target.elts, value.elts, strict=False))
+    if len(target.elts) != len(value.elts) or any(isinstance(each, ast.Starred) for pair in pairs for each in pair):
+        return
+    for place in range(len(pairs) if len(pairs) > 1 else 0):
+        rest = [pair for at, pair in enumerate(pairs) if at != place]
+        new = " = ".join(", ".join(text.of(pair[side]) for pair in rest) for side in (0, 1))
+        yield Edit("drop pair", (Piece(path, *text.span(node), new),))

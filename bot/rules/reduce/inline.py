@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 
 from bot.rules.mends.edits import Text
-from bot.rules.reduce import aliases, methods, objects
+from bot.rules.reduce import aliases, methods, objects, rebound
 from bot.rules.reduce.edits import Edit, Files, Piece, programs
 from bot.rules.reduce.splice import Source, spliced
 from bot.rules.reduce.statements import whole_lines
@@ -22,7 +22,8 @@ def edits(files: Files, entry: str) -> tuple[Edit, ...]:
     found = [(path, Text(source), tree) for path, source, tree in programs(files)]
     sources = [Source.of(*each) for each in programs(files)]
     names = (*_settings(found), *_functions(found), *_parameters(found), *_modules(found, entry))
-    return (*names, *methods.edits(sources), *objects.edits(sources), *aliases.edits(sources))
+    made = (*methods.edits(sources), *objects.edits(sources), *aliases.edits(sources), *rebound.edits(sources))
+    return (*names, *made)
 
 
 def plain(files: Files, entry: str) -> tuple[tuple[Edit, ...], ...]:

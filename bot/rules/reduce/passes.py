@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bot.rules.reduce import constants, dead, expressions, inline, statements, synthetic, tidy
+from bot.rules.reduce import constants, dead, expressions, inline, loops, statements, synthetic, tidy
 from bot.rules.reduce.edits import Edit, Files, Node
 
 Groups = list[tuple[Node, ...]]
@@ -42,7 +42,7 @@ def settle(files: Files, about: About) -> Groups:
 
 def fine(files: Files, about: About) -> Groups:
     """Everything: statements, names, arguments, expressions, constants and sizes."""
-    small = (*expressions.edits(files), *constants.edits(files))
+    small = (*loops.edits(files), *expressions.edits(files), *constants.edits(files))
     return [*settle(files, about), *((node,) for node in _nodes(small, about))]
 
 

@@ -44,6 +44,18 @@ class Source:
             node = self.parents[node]
             yield node
 
+    def inside(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The nodes around a node up to its statement, that one included."""
+        for each in self.above(node):
+            yield each
+            if isinstance(each, ast.stmt):
+                return
+
+    def as_read(self, read: ast.expr, value: str) -> str:
+        """A value as it may stand in the place of an expression: with parentheses where they may be needed."""
+        above = self.parents[read]
+        return value if isinstance(above, ast.stmt) and not isinstance(above, ast.For) else held(value)
+
     def scope(self, node: ast.AST) -> ast.AST:
         """The function around a node, or the module."""
         return next((each for each in self.above(node) if isinstance(each, Function | ast.Lambda)), self.tree)

@@ -51,6 +51,22 @@ def test_a_killed_recording_is_gone_on_with(path: Path) -> None:
     assert [Tape(path).ask(question(text)).data for text in "xy"] == [{"a": 1}, {"a": 2}]
 
 
+def test_what_a_killed_process_was_told_is_not_asked_again(path: Path) -> None:
+    lost = ModelUnavailable("no words", usage=Usage(calls=1))
+    first = Recording(ScriptedModel([{"a": 1}, {"a": 2}, lost], usd=0.5), path)
+    told = [first.ask(question("x")), first.ask(question("x"))]
+    with pytest.raises(ModelUnavailable):
+        first.ask(question("y"))
+    model = ScriptedModel([{"a": 3}, {"a": 4}], usd=0.1)
+    again = Recording(model, path)
+    assert again.bound(question("x")).usd == 0.5
+    assert [again.ask(question("x")) for _ in range(2)] == told, "with what they cost, for the same job's purse"
+    assert model.asked == []
+    assert again.ask(question("x")).data == {"a": 3}, "each answer counts once"
+    assert again.ask(question("y")).data == {"a": 4}, "an error is no answer"
+    assert [each.number for each in recorded(path)] == [1, 2, 3, 4, 5]
+
+
 def test_exchanges_of_several_threads_stay_whole(path: Path) -> None:
     model = Recording(ScriptedModel(lambda asked: {"said": asked.messages[0].content}), path)
     threads = [Thread(target=model.ask, args=(question(f"{number}" * 3_000),)) for number in range(8)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import defaultdict, deque
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Event, Lock
 
@@ -18,7 +19,8 @@ from bot.ports import Model
 
 class Recording:
     """A model whose every exchange is written to a file, a line each, before its answer is handed on: nothing is lost when the
-    process is killed. A file that is there already is gone on with.
+    process is killed. A file that is there already is gone on with: what a killed process was told is neither asked nor paid
+    for again, each answer once. Raises UserError when the file holds something else.
     """
 
     def __init__(self, model: Model, path: Path) -> None:
@@ -26,13 +28,22 @@ class Recording:
         self._path = path
         self._lock = Lock()
         self._number = _mended(path)
+        answered = (each for each in (recorded(path) if self._number else ()) if each.answer is not None)
+        self._told = _by_question(answered)
 
     def bound(self, question: Question) -> Usage:
-        """That of the model."""
-        return self._model.bound(question)
+        """That of the model, or what the answer that is kept used."""
+        with self._lock:
+            kept = next(iter(self._told.get(likeness(question), ())), None)
+        return kept.answer.usage if kept is not None and kept.answer is not None else self._model.bound(question)
 
     def ask(self, question: Question, *, cancel: Event | None = None) -> Answer:
         """The model's answer, or its error. What was stopped on request is no exchange."""
+        with self._lock:
+            waiting = self._told.get(likeness(question))
+            kept = waiting.popleft().answer if waiting else None
+        if kept is not None:
+            return kept
         try:
             answer = self._model.ask(question, cancel=cancel)
         except ModelUnavailable as error:
@@ -75,9 +86,7 @@ class Tape:
         self._exchanges = recorded(path)
         self._missed: list[str] = []
         self._lock = Lock()
-        self._waiting: dict[str, deque[Exchange]] = defaultdict(deque)
-        for each in self._exchanges:
-            self._waiting[likeness(each.question)].append(each)
+        self._waiting = _by_question(self._exchanges)
 
     def bound(self, question: Question) -> Usage:
         """What the recorded exchange used, so that a budget that allowed it then allows it now."""
@@ -123,6 +132,14 @@ class Tape:
         else:
             why = f"the run went another way than the recorded one, at {question.prompt}"
         return f"There is no recorded answer at stage {stage}: {why}.", "Record again with a model."
+
+
+def _by_question(exchanges: Iterable[Exchange]) -> dict[str, deque[Exchange]]:
+    """Exchanges in their order, by what makes their questions the same."""
+    waiting: dict[str, deque[Exchange]] = defaultdict(deque)
+    for each in exchanges:
+        waiting[likeness(each.question)].append(each)
+    return waiting
 
 
 def recorded(path: Path) -> tuple[Exchange, ...]:

@@ -171,8 +171,14 @@ def test_names_are_replaced_by_what_they_stand_for(source, what, after):
     ],
 )
 def test_a_value_is_written_where_it_is_read_before_its_name_gets_another(source, after):
-    found = rebound.edits([Source.of("r.py", source, ast.parse(source))])
+    found = list(rebound.edits([Source.of("r.py", source, ast.parse(source))]))
     assert [applied({"r.py": source}, [edit]) for edit in found] == [{"r.py": each} for each in after]
+
+
+def test_where_the_failure_is_a_value_it_must_be_plain_that_nobody_else_reads_it():
+    sources = ("x = f(1)\nx = g(x)\n", "x = f(1)\ny = 2\nx = g(x)\n", "x = 0\nx = f(1)\ng(x)\n")
+    found = [next(rebound.edits([Source.of("r.py", each, ast.parse(each))])) for each in sources]
+    assert [edit.bold for edit in found] == [False, True, True]
 
 
 @pytest.mark.parametrize(

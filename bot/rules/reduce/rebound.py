@@ -40,7 +40,7 @@ def _in_block(source: Source, block: list[ast.stmt], label: str, often: set[str]
         target = holder.targets[0] if isinstance(holder, ast.Assign) and len(holder.targets) == 1 else None
         if not isinstance(holder, ast.Assign) or not isinstance(target, ast.Name) or target.id not in often:
             continue
-        reads = _reads(block[at + 1 :], target.id)
+        reads, anew = _reads(block[at + 1 :], target.id)
         if len(reads) != 1:
             continue
         place, read = reads[0]
@@ -49,12 +49,12 @@ def _in_block(source: Source, block: list[ast.stmt], label: str, often: set[str]
             continue
         gone = node_of(source.path, source.text, holder, label, len(block)).edit.pieces[0]
         piece = Piece(source.path, *source.text.span(read), source.as_read(read, value))
-        yield Edit(f"{target.id} where it is read", (piece, gone), bold=place > 0)
+        yield Edit(f"{target.id} where it is read", (piece, gone), bold=place > 0 or not anew)
 
 
-def _reads(after: list[ast.stmt], name: str) -> list[tuple[int, ast.Name]]:
-    """Where a name is read before a statement sets it anew, with the numbers of the statements; nothing where that hangs on
-    more than the order of the statements.
+def _reads(after: list[ast.stmt], name: str) -> tuple[list[tuple[int, ast.Name]], bool]:
+    """Where a name is read before a statement sets it anew, with the numbers of the statements, and whether one does; nothing
+    where that hangs on more than the order of the statements.
     """
     found = list[tuple[int, ast.Name]]()
     for place, statement in enumerate(after):
@@ -64,8 +64,8 @@ def _reads(after: list[ast.stmt], name: str) -> list[tuple[int, ast.Name]]:
             plain = isinstance(statement, ast.Assign) and all(
                 isinstance(each, ast.Name | ast.Tuple) for each in statement.targets
             )
-            return found if plain else []
-    return found
+            return (found, True) if plain else ([], False)
+    return found, False
 
 
 def _readable(source: Source, read: ast.Name) -> bool:

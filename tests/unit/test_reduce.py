@@ -10,7 +10,20 @@ from hypothesis import strategies as st
 
 from bot.models.attempt import Failure, Judgement, Match, Script
 from bot.models.bug import Frame
-from bot.rules.reduce import dead, expressions, inline, littering, loops, passes, rebound, slip, statements, synthetic, tidy
+from bot.rules.reduce import (
+    aliases,
+    dead,
+    expressions,
+    inline,
+    littering,
+    loops,
+    passes,
+    rebound,
+    slip,
+    statements,
+    synthetic,
+    tidy,
+)
 from bot.rules.reduce.edits import Edit, Piece, applied, size, valid
 from bot.rules.reduce.reached import unreached
 from bot.rules.reduce.rejected import Rejected
@@ -173,6 +186,17 @@ def test_names_are_replaced_by_what_they_stand_for(source, what, after):
 def test_a_value_is_written_where_it_is_read_before_its_name_gets_another(source, after):
     found = list(rebound.edits([Source.of("r.py", source, ast.parse(source))]))
     assert [applied({"r.py": source}, [edit]) for edit in found] == [{"r.py": each} for each in after]
+
+
+def test_an_attribute_that_is_set_and_read_once_is_written_where_it_is_read():
+    source = "net.fc = Linear(4, 2)\nnet.a = 1\nx.a = 2\nprint(net.a)\nnet.fc(x)\n"
+    made = [
+        edit for edit in aliases.edits([Source.of("r.py", source, ast.parse(source))]) if edit.what == "net.fc in its place"
+    ]
+    assert [applied({"r.py": source}, [edit]) for edit in made] == [
+        {"r.py": source[22:].replace("net.fc(x)", "Linear(4, 2)(x)")}
+    ]
+    assert not [edit for edit in aliases.edits([Source.of("r.py", source, ast.parse(source))]) if ".a " in edit.what]
 
 
 def test_where_the_failure_is_a_value_it_must_be_plain_that_nobody_else_reads_it():

@@ -19,11 +19,55 @@ _PURE = (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)
 def edits(sources: list[Source]) -> Iterator[Edit]:
     """Every variable that can go, and every round trip."""
     for source in sources:
+        yield from _attributes(source)
         for scope in ast.walk(source.tree):
             if not isinstance(scope, ast.Module | Function):
                 continue
             yield from _variables(source, scope)
             yield from _round_trips(source, scope)
+
+
+def _attributes(source: Source) -> Iterator[Edit]:
+    """Attributes that are set once and read once, by what is set: a layer where it is called."""
+    named: dict[str, list[ast.Attribute]] = {}
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Attribute):
+            named.setdefault(node.attr, []).append(node)
+    for several in named.values():
+        stores = [node for node in several if not isinstance(node.ctx, ast.Load)]
+        reads = [node for node in several if isinstance(node.ctx, ast.Load)]
+        holder = source.parents[stores[0]] if len(stores) == 1 == len(reads) else None
+        if not isinstance(holder, ast.Assign) or holder.targets != stores:
+            continue
+        value, line = source.text.of(holder.value), source.text.source.splitlines()[reads[0].lineno - 1]
+        if (
+            "\n" in value
+            or len(line) + len(value) > _WIDE
+            or any(isinstance(each, ast.JoinedStr) for each in source.inside(reads[0]))
+        ):
+            continue
+        gone = _gone(source, holder)
+        if gone is not None and source.text.of(stores[0]) == source.text.of(reads[0]):
+            piece = Piece(source.path, *source.text.span(reads[0]), source.as_read(reads[0], value))
+            yield Edit(f"{source.text.of(stores[0])} in its place", (piece, gone), bold=True)
+
+
+def _gone(source: Source, holder: ast.stmt) -> Piece | None:
+    """What takes a statement away."""
+    block = _block(source, holder)
+    if block is None:
+        return None
+    part, several = block
+    above = source.parents[holder]
+    label = "" if isinstance(above, ast.Module) else f"{getattr(above, 'lineno', 0)}.{part}"
+    return node_of(source.path, source.text, holder, label, len(several)).edit.pieces[0]
+
+
+def _block(source: Source, holder: ast.stmt) -> tuple[str, list[ast.stmt]] | None:
+    """The block that a statement stands in, and which one of its statement's that is."""
+    above = source.parents[holder]
+    blocks = [(part, getattr(above, part, [])) for part in ("body", "orelse", "finalbody")]
+    return next(((part, block) for part, block in blocks if isinstance(block, list) and holder in block), None)
 
 
 def _variables(source: Source, scope: ast.Module | Function) -> Iterator[Edit]:
@@ -62,20 +106,17 @@ def _pure(node: ast.expr) -> bool:
 
 def _put(source: Source, holder: ast.Assign, pairs: _Pairs, reads: dict[str, list[ast.Name]]) -> Iterator[Edit]:
     """The values in the place of the names, where no line gets long by it."""
-    above, pieces, lines = source.parents[holder], list[Piece](), source.text.source.splitlines()
-    blocks = [(part, getattr(above, part, [])) for part in ("body", "orelse", "finalbody")]
-    found = next(((part, block) for part, block in blocks if isinstance(block, list) and holder in block), None)
+    pieces, lines = list[Piece](), source.text.source.splitlines()
+    found, gone = _block(source, holder), _gone(source, holder)
     for name, node in pairs:
         value = source.text.of(node)
         if "\n" in value or any(len(lines[read.lineno - 1]) + len(value) - len(name) > _WIDE for read in reads[name]):
             return
         pieces += [Piece(source.path, *source.text.span(read), source.as_read(read, value)) for read in reads[name]]
-    if found is None:
+    if found is None or gone is None:
         return
     after = found[1][found[1].index(holder) + 1 :]
     near = bool(after) and all(after[0] in source.above(read) for name, _ in pairs for read in reads[name])
-    label = "" if isinstance(above, ast.Module) else f"{getattr(above, 'lineno', 0)}.{found[0]}"
-    gone = node_of(source.path, source.text, holder, label, len(found[1])).edit.pieces[0]
     plain = near or all(_pure(value) for _, value in pairs)
     yield Edit(f"{pairs[0][0]} in its place", (*pieces, gone), bold=not plain)
 

@@ -13,7 +13,7 @@ from typing import Any
 from bot import pipeline
 from bot.adapters.builder import UvBuilder
 from bot.adapters.clone import Credentials, Git
-from bot.adapters.folder import EXCHANGES, Folder
+from bot.adapters.folder import Folder
 from bot.adapters.lineage import GitCommits
 from bot.adapters.model.configured import configured
 from bot.adapters.model.tape import Recording
@@ -98,7 +98,7 @@ def prove(
 
 
 def _recorded(model: Model | None, folder: Folder) -> Model | None:
-    return None if model is None else Recording(model, folder.path / EXCHANGES)
+    return None if model is None else Recording(model, folder)
 
 
 def sweep(sandbox: Sandbox, settings: Settings) -> None:

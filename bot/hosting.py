@@ -97,11 +97,13 @@ class _Engine:
         from bot import bootstrap, pipeline
         from bot.adapters.clone import Credentials
         from bot.adapters.model.configured import configured
+        from bot.adapters.model.tape import Recording
         from bot.pipeline import later
 
         credentials = None
         if clone is not None and job.options.repo:
             credentials = Credentials(job.options.repo, clone.username, clone.token)
+        model = configured(self._settings, job.options.model or "")
         world = bootstrap.ports(
             job.options,
             self._settings,
@@ -110,6 +112,6 @@ class _Engine:
             cancel=cancel,
             sandbox=self._sandbox,
             credentials=credentials,
-            model=configured(self._settings, job.options.model or ""),
+            model=Recording(model, recorder) if model is not None else None,
         )
         return pipeline.run(job, world) if earlier is None else later.go_on(earlier, job, world)

@@ -11,7 +11,7 @@ from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
 from bot.models.bisect import Commit, Provided, Release
 from bot.models.context import Chunk
-from bot.models.dialogue import Answer, Question, Usage
+from bot.models.dialogue import Answer, Exchange, Question, Usage
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from sandbox.port import RunResult, Sandbox
 
@@ -104,6 +104,14 @@ class Recorder(Protocol):
 
     def program(self, number: int) -> Script | None:
         """The program of an attempt that `recall` tells of; None when it is not kept."""
+        ...
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Keep what a model was asked and answered."""
+        ...
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What an earlier process of this same job asked and was told, in order."""
         ...
 
 

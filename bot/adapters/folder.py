@@ -9,8 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO
 
+from bot.adapters.model.tape import Lines
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Script
+from bot.models.dialogue import Exchange
 from bot.models.issue import Issue
 from bot.models.job import Job
 from bot.models.report import Report
@@ -106,6 +108,14 @@ class Folder:
             return None if kept is None else Script.model_validate_json(self._program(kept.script).read_bytes())
         except (OSError, ValueError):
             return None
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Append what a model was asked and answered."""
+        Lines(self.path / EXCHANGES).exchange(exchange)
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What an earlier process asked and was told. Raises UserError when the file holds something else."""
+        return Lines(self.path / EXCHANGES).exchanges()
 
     def _program(self, digest: str) -> Path:
         return self.path / "scripts" / f"{digest[:12]}.json"

@@ -17,6 +17,7 @@ from bot.errors import TransientError
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
 from bot.models.delivery import Delivery
+from bot.models.dialogue import Exchange
 from bot.models.report import Report
 from bot.models.run import NewRun, Run, RunState
 
@@ -161,6 +162,16 @@ class Store(Protocol):
 
     def forget_attempts(self, run: str, owner: str, above: int) -> bool:
         """Drop attempts with a number above `above`: what was done before no longer fits. False when the lease was lost."""
+        ...
+
+    def note_exchange(self, run: str, owner: str, exchange: Exchange) -> bool:
+        """Keep what a model was asked for a run and answered, once a number, until there is a report. False when the lease was
+        lost.
+        """
+        ...
+
+    def exchanges(self, run: str) -> tuple[Exchange, ...]:
+        """What a model was asked for a run and answered, in order of the numbers."""
         ...
 
     def put_report(self, run: str, owner: str, report: Report) -> bool:

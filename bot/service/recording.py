@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.errors import Stopped
 from bot.models.attempt import Attempt, Script
+from bot.models.dialogue import Exchange
 from bot.render.log import log_text
 from bot.service.ports import Store
 from sandbox.port import RunResult
@@ -39,6 +40,14 @@ class StoreRecorder:
     def program(self, number: int) -> Script | None:
         """The program of such an attempt."""
         return self._store.script(self._run, number)
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Keep what a model was asked and answered."""
+        self._held(self._store.note_exchange(self._run, self._owner, exchange))
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What an earlier process asked for this run and was told."""
+        return self._store.exchanges(self._run)
 
     @staticmethod
     def _held(held: bool) -> None:

@@ -10,6 +10,7 @@ from threading import Event
 from bot.errors import BuildError, Stopped, UserError
 from bot.models.attempt import Attempt, Script
 from bot.models.bisect import Commit, Provided, Release
+from bot.models.dialogue import Exchange
 from bot.models.environment import BuildStep, Environment, EnvironmentSpec, Package, RepoSource
 from bot.ports import Progress
 from sandbox.port import RunResult
@@ -124,8 +125,8 @@ class FakeCommits:
 
 @dataclass
 class MemoryRecorder:
-    """Keeps attempts and streams in memory. `logs` maps a log's name to its two streams; `earlier` and its `programs` are
-    what a killed process kept.
+    """Keeps attempts, streams and what was `asked` in memory. `logs` maps a log's name to its two streams; `earlier` with its
+    `programs`, and what it was `told`, are what a killed process kept.
     """
 
     attempts: list[Attempt] = field(default_factory=list)
@@ -133,6 +134,8 @@ class MemoryRecorder:
     programs: dict[int, Script] = field(default_factory=dict)
     logs: dict[str, tuple[str, str]] = field(default_factory=dict)
     scripts: dict[int, Script] = field(default_factory=dict)
+    asked: list[Exchange] = field(default_factory=list)
+    told: tuple[Exchange, ...] = ()
 
     def log(self, number: int, script: Script, result: RunResult) -> str:
         """Keep the streams of a run under a name that counts up."""
@@ -152,6 +155,14 @@ class MemoryRecorder:
     def program(self, number: int) -> Script | None:
         """The program of an earlier attempt."""
         return self.programs.get(number)
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Keep what a model was asked and answered."""
+        self.asked.append(exchange)
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What was asked before."""
+        return self.told
 
 
 @dataclass

@@ -12,6 +12,7 @@ from threading import Lock
 
 from bot.models.attempt import Attempt, Script
 from bot.models.delivery import Delivery
+from bot.models.dialogue import Exchange
 from bot.models.report import Report
 from bot.models.run import LIVE, NewRun, Run, RunState
 from bot.service import keep
@@ -66,6 +67,7 @@ class _Delivery(_Offered):
 class _Run(_Offered):
     run: Run = field(kw_only=True)
     attempts: dict[int, tuple[Attempt, Script, str]] = field(default_factory=dict)
+    exchanges: dict[int, Exchange] = field(default_factory=dict)
     report: Report | None = None
 
     def set(self, **fields: object) -> None:
@@ -342,6 +344,20 @@ class MemoryStore:
             kept = self._runs[run].attempts if run in self._runs else {}
             return kept[number][2] if number in kept else ""
 
+    def note_exchange(self, run: str, owner: str, exchange: Exchange) -> bool:
+        """Keep one exchange; the first of a number stays."""
+        with self._lock:
+            known = self._held_run(run, owner)
+            if known is not None:
+                known.exchanges.setdefault(exchange.number, keep.record(exchange))
+            return known is not None
+
+    def exchanges(self, run: str) -> tuple[Exchange, ...]:
+        """The exchanges of a run."""
+        with self._lock:
+            kept = self._runs[run].exchanges if run in self._runs else {}
+            return tuple(kept[number] for number in sorted(kept))
+
     def forget_attempts(self, run: str, owner: str, above: int) -> bool:
         """Drop attempts with a higher number."""
         with self._lock:
@@ -351,12 +367,13 @@ class MemoryStore:
             return known is not None
 
     def put_report(self, run: str, owner: str, report: Report) -> bool:
-        """RUNNING becomes REPORTED."""
+        """RUNNING becomes REPORTED; what a model was asked is needed no longer."""
         with self._lock:
             known = self._held_run(run, owner)
             if known is not None:
                 known.report = keep.record(report)
                 known.set(state=RunState.REPORTED, verdict=report.verdict.kind)
+                known.exchanges.clear()
             return known is not None
 
     def report(self, run: str) -> Report | None:

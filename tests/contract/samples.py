@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.models.delivery import Delivery, Repository
+from bot.models.dialogue import Answer, Exchange, Message, Question, Usage
 from bot.models.issue import Issue
 from bot.models.job import Job
 from bot.models.report import Report
@@ -48,3 +49,11 @@ def report(*, stopped: bool = False) -> Report:
         return Report(issue=issue, verdict=Cancelled(reason="stopped by mona"))
     met = Reproduced(runs=5, failures=5, interval=(0.48, 1.0), reason="met", determinism="deterministic")
     return Report(issue=issue, verdict=met, seconds={"total": float("inf")})
+
+
+def exchange(number: int, said: str) -> Exchange:
+    """What a model was asked, with an answer."""
+    question = Question(
+        role="reader", prompt="read@v1#0", messages=(Message(role="user", content=said),), answer_schema={"a": 1}
+    )
+    return Exchange(number=number, question=question, answer=Answer(data={"n": [1.5]}, text="{}", usage=Usage(usd=0.25)))

@@ -14,7 +14,7 @@ import pytest
 from bot.adapters.model.chat import ChatModel
 from bot.adapters.model.counting import Price
 from bot.adapters.model.endpoint import Endpoint
-from bot.adapters.model.tape import Recording, Tape
+from bot.adapters.model.tape import Lines, Recording, Tape
 from bot.errors import ModelUnavailable, Stopped
 from bot.models.dialogue import Message, Question
 from bot.ports import Model
@@ -51,7 +51,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Made]:
             endpoint = opened.enter_context(FakeEndpoint(acts or [error(404, "nobody is there")]))
             asked = Endpoint(endpoint.url, backoff_s=0.01)
             return ChatModel(asked, {"reader": ("m",)}, timeout_s=10, prices={"m": Price(input=1, output=1)})
-        recording = Recording(scripted(answers), tmp_path / "exchanges.jsonl")
+        recording = Recording(scripted(answers), Lines(tmp_path / "exchanges.jsonl"))
         if request.param == "recording":
             return recording
         for asked_for, answer in exchanges:

@@ -14,7 +14,7 @@ from bot.models.run import RunState
 from bot.service import keep
 from bot.service.ports import Beat, ClaimsNow, OurComment, Store, Task, Usage
 from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
-from tests.contract.samples import SCRIPT, attempt, delivery, new_run, report
+from tests.contract.samples import SCRIPT, attempt, delivery, exchange, new_run, report
 
 KINDS = ("memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
 
@@ -257,6 +257,22 @@ def test_attempts_are_kept_once_a_number(bench: Bench) -> None:
     assert store.note_attempt(run, "w1", attempt(2, "anew"), SCRIPT, "anew")
     assert store.log(run, 2) == "anew"
     assert store.attempts("no such run") == ()
+
+
+def test_what_a_model_was_asked_is_kept_once_a_number_until_there_is_a_report(bench: Bench) -> None:
+    store = bench.store
+    run = store.add_run(new_run())[0].id
+    assert not store.note_exchange(run, "w1", exchange(1, "early"))
+    store.take_run(run, "w1", 10)
+    for number, said in ((2, "second"), (1, "nul \0 half \ud83d end"), (2, "told twice")):
+        assert store.note_exchange(run, "w1", exchange(number, said))
+    assert not store.note_exchange(run, "w2", exchange(3, "another"))
+    first, second = store.exchanges(run)
+    assert (first.number, second) == (1, exchange(2, "second"))
+    assert first.question.messages[0].content.startswith("nul \0 half ")
+    assert store.exchanges("no such run") == ()
+    assert store.put_report(run, "w1", report())
+    assert store.exchanges(run) == ()
 
 
 def test_approving_names_one_plan(bench: Bench) -> None:

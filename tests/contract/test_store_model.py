@@ -20,7 +20,7 @@ from bot.models.run import Run, RunState
 from bot.service.ports import OurComment, Store, Task
 from bot.testing import FrozenClock, MemoryStore
 from tests.contract.databases import NOW
-from tests.contract.samples import attempt, delivery, new_run, report
+from tests.contract.samples import attempt, delivery, exchange, new_run, report
 
 GUIDS = st.sampled_from(["a", "b", "c"])
 OWNERS = st.sampled_from(["w1", "w1", "w1", "w2"])
@@ -135,6 +135,14 @@ class Lives(RuleBasedStateMachine):
             self.both(lambda store, id_, note=note: store.note_attempt(id_(run), owner, *note))
         self.both(lambda store, id_: len(store.attempts(id_(run))))
         self.kept(run)
+
+    @rule(run=RUNS, owner=OWNERS, takes=st.booleans(), number=st.integers(1, 3))
+    def exchanges(self, run: int, owner: str, takes: bool, number: int) -> None:
+        if takes:
+            self.both(lambda store, id_: store.take_run(id_(run), owner, 60.0))
+        said = exchange(number, f"{owner} \ud800")
+        self.both(lambda store, id_: store.note_exchange(id_(run), owner, said))
+        self.both(lambda store, id_: store.exchanges(id_(run)))
 
     def kept(self, run: int) -> None:
         for number in (1, 2, 3):

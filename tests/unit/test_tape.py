@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.model.tape import Recording, Tape, recorded
+from bot.adapters.model.tape import Lines, Recording, Tape, recorded
 from bot.errors import ModelUnavailable, Stopped, UserError
 from bot.models.dialogue import Message, Question, Usage
 from bot.testing import ScriptedModel
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_every_exchange_is_a_line_before_its_answer_is_handed_on(path: Path) -> None:
     lost = ModelUnavailable("no words", usage=Usage(calls=2, input_tokens=9))
-    model = Recording(ScriptedModel([{"a": 1}, lost, Stopped("no")]), path)
+    model = Recording(ScriptedModel([{"a": 1}, lost, Stopped("no")]), Lines(path))
     model.ask(question("x"))
     assert len(recorded(path)) == 1
     with pytest.raises(ModelUnavailable):
@@ -42,23 +42,23 @@ def test_every_exchange_is_a_line_before_its_answer_is_handed_on(path: Path) -> 
 
 
 def test_a_killed_recording_is_gone_on_with(path: Path) -> None:
-    Recording(ScriptedModel([{"a": 1}, {"a": 2}]), path).ask(question("x"))
+    Recording(ScriptedModel([{"a": 1}, {"a": 2}]), Lines(path)).ask(question("x"))
     with path.open("ab") as file:
         file.write(b'{"number": 2, "quest')
     assert [each.number for each in recorded(path)] == [1]
-    Recording(ScriptedModel([{"a": 2}]), path).ask(question("y"))
+    Recording(ScriptedModel([{"a": 2}]), Lines(path)).ask(question("y"))
     assert [each.number for each in recorded(path)] == [1, 2]
     assert [Tape(path).ask(question(text)).data for text in "xy"] == [{"a": 1}, {"a": 2}]
 
 
 def test_what_a_killed_process_was_told_is_not_asked_again(path: Path) -> None:
     lost = ModelUnavailable("no words", usage=Usage(calls=1))
-    first = Recording(ScriptedModel([{"a": 1}, {"a": 2}, lost], usd=0.5), path)
+    first = Recording(ScriptedModel([{"a": 1}, {"a": 2}, lost], usd=0.5), Lines(path))
     told = [first.ask(question("x")), first.ask(question("x"))]
     with pytest.raises(ModelUnavailable):
         first.ask(question("y"))
     model = ScriptedModel([{"a": 3}, {"a": 4}], usd=0.1)
-    again = Recording(model, path)
+    again = Recording(model, Lines(path))
     assert again.bound(question("x")).usd == 0.5
     assert [again.ask(question("x")) for _ in range(2)] == told, "with what they cost, for the same job's purse"
     assert model.asked == []
@@ -68,7 +68,7 @@ def test_what_a_killed_process_was_told_is_not_asked_again(path: Path) -> None:
 
 
 def test_exchanges_of_several_threads_stay_whole(path: Path) -> None:
-    model = Recording(ScriptedModel(lambda asked: {"said": asked.messages[0].content}), path)
+    model = Recording(ScriptedModel(lambda asked: {"said": asked.messages[0].content}), Lines(path))
     threads = [Thread(target=model.ask, args=(question(f"{number}" * 3_000),)) for number in range(8)]
     for thread in threads:
         thread.start()
@@ -81,7 +81,7 @@ def test_exchanges_of_several_threads_stay_whole(path: Path) -> None:
 
 
 def test_what_nobody_asked_for_is_listed(path: Path) -> None:
-    model = Recording(ScriptedModel([{"a": 1}, {"a": 2}, {"a": 3}]), path)
+    model = Recording(ScriptedModel([{"a": 1}, {"a": 2}, {"a": 3}]), Lines(path))
     for text in "xyx":
         model.ask(question(text))
     tape = Tape(path)
@@ -99,7 +99,7 @@ def test_what_nobody_asked_for_is_listed(path: Path) -> None:
     ],
 )
 def test_what_was_not_recorded_names_the_stage_and_the_reason(path: Path, asked: Question, why: str) -> None:
-    Recording(ScriptedModel([{"a": 1}]), path).ask(question("x"))
+    Recording(ScriptedModel([{"a": 1}]), Lines(path)).ask(question("x"))
     tape = Tape(path)
     tape.ask(question("x"))
     stage = asked.prompt.partition("@")[0]
@@ -108,7 +108,7 @@ def test_what_was_not_recorded_names_the_stage_and_the_reason(path: Path, asked:
 
 
 def test_the_bound_of_a_tape_is_what_was_used(path: Path) -> None:
-    used = Recording(ScriptedModel([{"a": 1}], usd=0.5), path).ask(question("x")).usage
+    used = Recording(ScriptedModel([{"a": 1}], usd=0.5), Lines(path)).ask(question("x")).usage
     tape = Tape(path)
     assert tape.bound(question("x")) == used
     assert tape.bound(question("y")).output_tokens == question("y").most_tokens
@@ -116,7 +116,7 @@ def test_the_bound_of_a_tape_is_what_was_used(path: Path) -> None:
 
 @pytest.mark.parametrize("line", [b"nonsense\n", b"{}\n", b"\xff\n", json.dumps({"number": 1}).encode() + b"\n"])
 def test_a_file_that_holds_something_else_is_refused(path: Path, line: bytes) -> None:
-    Recording(ScriptedModel([{"a": 1}]), path).ask(question("x"))
+    Recording(ScriptedModel([{"a": 1}]), Lines(path)).ask(question("x"))
     with path.open("ab") as file:
         file.write(line)
     with pytest.raises(UserError, match="Line 2 of"):
@@ -152,7 +152,7 @@ def test_a_scripted_answer_that_does_not_fit_is_a_mistake_of_the_test() -> None:
     ],
 )
 def test_what_chance_decides_does_not_tell_questions_apart(path: Path, recorded_as: str, asked_as: str) -> None:
-    Recording(ScriptedModel([{"a": 1}]), path).ask(question(recorded_as))
+    Recording(ScriptedModel([{"a": 1}]), Lines(path)).ask(question(recorded_as))
     tape = Tape(path)
     assert tape.ask(question(asked_as)).data == {"a": 1}
     assert (tape.missed(), tape.unused()) == ((), ())
@@ -170,7 +170,7 @@ def test_what_chance_decides_does_not_tell_questions_apart(path: Path, recorded_
     ],
 )
 def test_what_a_run_did_does(path: Path, recorded_as: str, asked_as: str) -> None:
-    Recording(ScriptedModel([{"a": 1}]), path).ask(question(recorded_as))
+    Recording(ScriptedModel([{"a": 1}]), Lines(path)).ask(question(recorded_as))
     tape = Tape(path)
     with pytest.raises(ModelUnavailable, match="another way"):
         tape.ask(question(asked_as))

@@ -8,6 +8,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Event, Lock
+from typing import Protocol
 
 from pydantic import ValidationError
 
@@ -17,19 +18,30 @@ from bot.models.dialogue import Answer, Exchange, Question, Usage
 from bot.ports import Model
 
 
+class Keeper(Protocol):
+    """Where exchanges are kept: `bot.ports.Recorder`, as far as they are concerned."""
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Keep one."""
+        ...
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Those that were kept before, in order."""
+        ...
+
+
 class Recording:
-    """A model whose every exchange is written to a file, a line each, before its answer is handed on: nothing is lost when the
-    process is killed. A file that is there already is gone on with: what a killed process was told is neither asked nor paid
-    for again, each answer once. Raises UserError when the file holds something else.
+    """A model whose every exchange is kept before its answer is handed on: nothing is lost when the process is killed. What a
+    killed process was told is neither asked nor paid for again, each answer once.
     """
 
-    def __init__(self, model: Model, path: Path) -> None:
+    def __init__(self, model: Model, keeper: Keeper) -> None:
         self._model = model
-        self._path = path
+        self._keeper = keeper
         self._lock = Lock()
-        self._number = _mended(path)
-        answered = (each for each in (recorded(path) if self._number else ()) if each.answer is not None)
-        self._told = _by_question(answered)
+        earlier = keeper.exchanges()
+        self._number = max((each.number for each in earlier), default=0)
+        self._told = _by_question(each for each in earlier if each.answer is not None)
 
     def bound(self, question: Question) -> Usage:
         """That of the model, or what the answer that is kept used."""
@@ -56,10 +68,28 @@ class Recording:
         with self._lock:
             self._number += 1
             said = Exchange(number=self._number, question=question, answer=answer, error=error, used=used or Usage())
-            with self._path.open("ab") as file:
-                file.write(said.model_dump_json(exclude_defaults=True).encode() + b"\n")
-                file.flush()
-                os.fsync(file.fileno())
+            self._keeper.exchange(said)
+
+
+class Lines:
+    """Exchanges in a file, a line each. A file that is there already is gone on with, after what a kill left unfinished of its
+    last line is taken off. `exchanges` raises UserError when it holds something else.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        _mend(path)
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Write one exchange, to the disk."""
+        with self._path.open("ab") as file:
+            file.write(exchange.model_dump_json(exclude_defaults=True).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Those that the file holds."""
+        return recorded(self._path) if self._path.exists() else ()
 
 
 _CHANCE = re.compile(
@@ -157,12 +187,9 @@ def recorded(path: Path) -> tuple[Exchange, ...]:
     return tuple(found)
 
 
-def _mended(path: Path) -> int:
-    """Takes off what a kill left unfinished; returns how many exchanges are kept."""
-    if not path.exists():
-        return 0
-    content = path.read_bytes()
+def _mend(path: Path) -> None:
+    """Takes off what a kill left unfinished."""
+    content = path.read_bytes() if path.exists() else b""
     whole = content.rfind(b"\n") + 1
     if whole < len(content):
         os.truncate(path, whole)
-    return content.count(b"\n")

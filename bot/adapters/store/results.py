@@ -1,4 +1,4 @@
-"""What a run leaves behind while it works: attempts with their scripts and logs, the report, and what a model cost."""
+"""What a run leaves behind while it works: attempts with their scripts and logs, what a model said and cost, the report."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from sqlalchemy import delete, insert, select, update
 
 from bot.adapters.store.leases import held
 from bot.adapters.store.part import Part
-from bot.adapters.store.tables import attempts, costs, reports, runs
+from bot.adapters.store.tables import attempts, costs, exchanges, reports, runs
 from bot.models.attempt import Attempt, Script
+from bot.models.dialogue import Exchange
 from bot.models.report import Report
 from bot.models.run import RunState
 from bot.service import keep
@@ -54,8 +55,23 @@ class Results(Part):
             connection.execute(delete(attempts).where(_c.run == run, _c.number > above))
             return True
 
+    def note_exchange(self, run: str, owner: str, exchange: Exchange) -> bool:
+        """Keep one exchange; the first of a number stays."""
+        with self._db.writing() as connection:
+            if not held(connection, run, owner):
+                return False
+            once = self._db.insert(exchanges).on_conflict_do_nothing(index_elements=[exchanges.c.run, exchanges.c.number])
+            connection.execute(once.values(run=run, number=exchange.number, body=keep.json(exchange)))
+            return True
+
+    def exchanges(self, run: str) -> tuple[Exchange, ...]:
+        """The exchanges of a run."""
+        found = select(exchanges.c.body).where(exchanges.c.run == run).order_by(exchanges.c.number)
+        with self._db.reading() as connection:
+            return tuple(Exchange.model_validate_json(body) for body in connection.scalars(found))
+
     def put_report(self, run: str, owner: str, report: Report) -> bool:
-        """RUNNING becomes REPORTED."""
+        """RUNNING becomes REPORTED; what a model was asked is needed no longer."""
         body = keep.json(report)
         with self._db.writing() as connection:
             if not held(connection, run, owner):
@@ -64,6 +80,7 @@ class Results(Part):
             connection.execute(new.on_conflict_do_update(index_elements=[reports.c.run], set_={"body": body}))
             said = {"state": RunState.REPORTED.value, "verdict": report.verdict.kind}
             connection.execute(update(runs).where(runs.c.id == run).values(**said))
+            connection.execute(delete(exchanges).where(exchanges.c.run == run))
             return True
 
     def report(self, run: str) -> Report | None:

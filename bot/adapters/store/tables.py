@@ -20,7 +20,7 @@ from sqlalchemy import (
 
 from bot.service import keep
 
-REVISION = "0001"
+REVISION = "0002"
 """The migration that leads to these tables."""
 
 
@@ -126,6 +126,14 @@ attempts = Table(
     _text("body"),
     _text("script"),
     _text("log"),
+)
+
+exchanges = Table(
+    "exchanges",
+    metadata,
+    _of_run(primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    _text("body"),
 )
 
 reports = Table("reports", metadata, _of_run(primary_key=True), _text("body"))

@@ -48,7 +48,7 @@ def propose(desk: Desk, asking: Asking, script: Script, spec: EnvironmentSpec, b
         if isinstance(work, str):
             desk.notes.append(f"no small patch of the program was asked for: {work}")
             return None
-        found = work.found()
+        found, why = work.found(), work.why
     except RecursionError:
         found = "the program is nested too deeply to be compared"
     except Spent as error:
@@ -58,7 +58,7 @@ def propose(desk: Desk, asking: Asking, script: Script, spec: EnvironmentSpec, b
     if isinstance(found, str):
         desk.notes.append(f"no control with a {WHAT}: {found}")
         return None
-    return Candidate("surrogate-patch", WHAT, (spec,), script=found, patch=surrogate.difference(script, found), why=work.why)
+    return Candidate("surrogate-patch", WHAT, (spec,), script=found, patch=surrogate.difference(script, found), why=why)
 
 
 def _prepared(desk: Desk, asking: Asking, script: Script, built: Environment) -> _Work | str:

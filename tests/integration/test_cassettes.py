@@ -13,6 +13,7 @@ from bot.adapters.folder import Folder
 from bot.adapters.model.tape import Tape, recorded
 from bot.adapters.saved import from_text
 from bot.bench.scoring import load_key, score
+from bot.models.dialogue import Answer, Question
 from bot.models.job import Job, Options
 from bot.settings import Settings
 from bot.testing import ListListener
@@ -76,3 +77,33 @@ def test_a_replay_comes_to_the_verdict(name: str, sandbox: Sandbox, tmp_path: Pa
     assert report["cost"]["calls"] == len(recorded(CASSETTES / f"{name}.jsonl"))
     wanted = json.loads((CASSETTES / "keys" / f"{name}.json").read_bytes()).get("control")
     assert wanted in {None, report["verdict"]["control"]["type"]}
+
+
+@pytest.mark.index
+def test_a_killed_run_asks_for_nothing_that_it_was_told(sandbox: Sandbox, tmp_path: Path) -> None:
+    name, told = "humanize-rounding", 2
+
+    class Dies(Tape):
+        def ask(self, question: Question, *, cancel: Event | None = None) -> Answer:
+            if len(self.unused()) == len(recorded(CASSETTES / f"{name}.jsonl")) - told:
+                raise SystemExit  # nobody catches it, as nobody hears of a kill
+            return super().ask(question, cancel=cancel)
+
+    def once(tape: Tape) -> None:
+        folder = Folder(tmp_path / "run")
+        try:
+            bootstrap.reproduce(
+                job(name), Settings(), folder, listener=ListListener(), cancel=Event(), sandbox=sandbox, model=tape
+            )
+        finally:
+            folder.close()
+
+    with pytest.raises(SystemExit):
+        once(Dies(CASSETTES / f"{name}.jsonl"))
+    assert len(recorded(tmp_path / "run" / "exchanges.jsonl")) == told
+    tape = Tape(CASSETTES / f"{name}.jsonl")
+    once(tape)
+    assert [each.number for each in tape.unused()] == list(range(1, told + 1))
+    report = json.loads((tmp_path / "run" / "report.json").read_bytes())
+    assert report["cost"]["calls"] == len(recorded(CASSETTES / f"{name}.jsonl"))
+    assert score(tmp_path / "run", load_key(CASSETTES, name)).right

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from bot.adapters.model.tape import Lines
+from bot.adapters.exchanges import Lines
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Script
 from bot.models.dialogue import Exchange

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from bot.adapters.exchanges import Lines
 from bot.adapters.model.chat import ChatModel
 from bot.adapters.model.counting import Price
 from bot.adapters.model.endpoint import Endpoint
-from bot.adapters.model.tape import Lines, Recording, Tape
+from bot.adapters.model.tape import Recording, Tape
 from bot.errors import ModelUnavailable, Stopped
 from bot.models.dialogue import Message, Question
 from bot.ports import Model

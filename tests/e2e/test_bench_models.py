@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.model.tape import recorded
+from bot.adapters.exchanges import recorded
 from bot.testing.endpoint import Act, FakeEndpoint, says
 
 ROOT = Path(__file__).parents[2]

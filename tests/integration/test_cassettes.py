@@ -9,8 +9,9 @@ from threading import Event
 import pytest
 
 from bot import bootstrap
+from bot.adapters.exchanges import recorded
 from bot.adapters.folder import Folder
-from bot.adapters.model.tape import Tape, recorded
+from bot.adapters.model.tape import Tape
 from bot.adapters.saved import from_text
 from bot.bench.scoring import load_key, score
 from bot.models.dialogue import Answer, Question

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.model.tape import Lines, Recording, Tape, recorded
+from bot.adapters.exchanges import Lines, recorded
+from bot.adapters.model.tape import Recording, Tape
 from bot.errors import ModelUnavailable, Stopped, UserError
 from bot.models.dialogue import Message, Question, Usage
 from bot.testing import ScriptedModel

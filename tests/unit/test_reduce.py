@@ -178,6 +178,7 @@ def test_names_are_replaced_by_what_they_stand_for(source, what, after):
         ("x = 1\nf(x, x)\nx = 2\n", []),
         ("x = 1\nprint(f'{x}')\nx = 2\n", []),
         ("x = 1\nf(lambda: x)\nx = 2\n", []),
+        ("x = 1\ndef f():\n    return x\nx = 2\n", []),
         ("x = 1\nx += f(x)\n", []),
         ("x = 1\nif a:\n    x = 2\nf(x)\n", []),
         ("if a:\n    x = 1\n    f(x)\nx = 2\n", ["if a:\n    f(1)\nx = 2\n"]),

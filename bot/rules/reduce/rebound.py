@@ -45,7 +45,7 @@ def _in_block(source: Source, block: list[ast.stmt], label: str, often: set[str]
             continue
         place, read = reads[0]
         value, line = source.text.of(holder.value), source.text.source.splitlines()[read.lineno - 1]
-        if "\n" in value or len(line) + len(value) - len(target.id) > _WIDE or not _readable(source, read):
+        if "\n" in value or len(line) + len(value) - len(target.id) > _WIDE or not _readable(source, read, block):
             continue
         gone = node_of(source.path, source.text, holder, label, len(block)).edit.pieces[0]
         piece = Piece(source.path, *source.text.span(read), source.as_read(read, value))
@@ -68,8 +68,13 @@ def _reads(after: list[ast.stmt], name: str) -> tuple[list[tuple[int, ast.Name]]
     return found, False
 
 
-def _readable(source: Source, read: ast.Name) -> bool:
+def _readable(source: Source, read: ast.Name, block: list[ast.stmt]) -> bool:
     """Whether another text may stand there: not within an f-string, whose positions are not to be relied on, nor in what runs
     later.
     """
-    return not any(isinstance(each, (ast.JoinedStr, *_LATER)) for each in source.inside(read))
+    for each in source.above(read):
+        if isinstance(each, (ast.JoinedStr, *_LATER)):
+            return False
+        if each in block:
+            break
+    return True

@@ -1,70 +1,73 @@
 # Every verb sets up what it needs. `make run` and `make test` are all a newcomer has to know.
-PYTHON ?= $(shell for each in python3 python3.13 python3.12 python3.11 python3.14; do \
-	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$each && break; done)
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.14; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; done)
 VENV  ?= .venv
 BENCH ?= ../shared/bench/issues
 OUT   ?= reprise-runs/bench
 ARGS  ?=
+JOBS  ?= 4
 BIN   := $(VENV)/bin
+SYNC   = UV_PROJECT_ENVIRONMENT=$(CURDIR)/$(VENV) VIRTUAL_ENV= $(BIN)/uv sync --quiet --locked
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test lint fmt bench bench-minimize bench-webhook docs base base-version clean
+.PHONY: help run serve test test-unit lint fmt bench bench-minimize bench-webhook docs base base-version clean
 
 help:  ## show the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
 
-$(VENV)/.run: pyproject.toml
-	@test -n "$(PYTHON)" || { echo "Reprise needs Python 3.11 or newer; none was found. Install one, or: make PYTHON=/path/to/python3"; exit 2; }
+$(BIN)/uv:
+	@test -n "$(PYTHON)" || { echo "Reprise needs Python 3.11 or newer. Install it, or run: make PYTHON=/path/to/python3"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || { \
-		echo "Python cannot make virtual environments here. On Debian and Ubuntu: apt install python3-venv"; exit 2; }
+		echo "This Python cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv"; exit 2; }
 	@echo "Installing Reprise into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(sed -n 's/^ *"\(uv>=[^"]*\)",/\1/p' pyproject.toml)"
+
+$(VENV)/.run: $(BIN)/uv pyproject.toml uv.lock
+	@$(SYNC) --inexact --no-dev
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run
-	@echo "Installing the workshop's tools into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev
-	@touch $@
+$(VENV)/.dev: $(BIN)/uv pyproject.toml uv.lock
+	@echo "Installing the development tools into $(VENV)"
+	@$(SYNC) --inexact
+	@touch $@ $(VENV)/.run
 
 run: $(VENV)/.run  ## reproduce the bundled issue
 	@$(BIN)/reprise reproduce example $(ARGS)
 
-serve: $(VENV)/.run  ## serve the App from this process alone; without credentials, its setup page
+serve: $(VENV)/.run  ## serve the App in one process; without credentials, serve its setup page
 	@$(BIN)/reprise serve --embedded $(ARGS)
 
-test: $(VENV)/.dev  ## run the tests that this machine can run
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest $(ARGS)
+test: $(VENV)/.dev  ## run every test that this machine can run, except the slow ones
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(ARGS)
 
-lint: $(VENV)/.dev  ## style, types, layers, and a README that is up to date
+test-unit: $(VENV)/.dev  ## run the unit tests: under a minute, no services
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow" tests/unit $(ARGS)
+
+lint: $(VENV)/.dev  ## check style, types, layers and generated documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cog --check README.md
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cog --check README.md docs/*.md
 
-fmt: $(VENV)/.dev  ## write the style that lint asks for
+fmt: $(VENV)/.dev  ## apply the style that lint checks
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.dev  ## write the command-line help into the README
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cog -r README.md
+docs: $(VENV)/.dev  ## regenerate the tables and help pages in README.md and docs/
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cog -r README.md docs/*.md
 
-bench: $(VENV)/.dev  ## run a folder of real issues against their keys (BENCH=folder OUT=folder ARGS=...)
-	@$(BIN)/reprise bench issues $(BENCH) --out $(OUT) $(ARGS)
+bench: $(VENV)/.dev  ## run a folder of issues against their keys (BENCH=folder OUT=folder ARGS=...)
+	@$(BIN)/python -m benchmarks issues $(BENCH) --out $(OUT) $(ARGS)
 
-tests/node/node_modules/.package-lock.json: tests/node/package-lock.json
-	@npm ci --prefix tests/node --no-audit --no-fund --loglevel=error
-	@touch $@
+bench-minimize: $(VENV)/.dev  ## minimize failing training scripts beside lithium, with one oracle (ARGS=...)
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python lithium-reducer
+	@$(BIN)/python -m benchmarks minimize $(ARGS)
 
-bench-minimize: $(VENV)/.dev  ## make failing training scripts small beside lithium with the same oracle (ARGS=...)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check lithium-reducer
-	@$(BIN)/reprise bench minimize $(ARGS)
+bench-webhook: $(VENV)/.dev  ## load the webhook with signed deliveries beside the disk's own write (ARGS=...)
+	@$(BIN)/python -m benchmarks webhook $(ARGS)
 
-bench-webhook: $(VENV)/.dev tests/node/node_modules/.package-lock.json  ## load the webhook with signed deliveries beside probot (node 20, npm, redis-server; ARGS=...)
-	@$(BIN)/reprise bench webhook $(ARGS)
-
-base:  ## build the image that the Docker sandbox runs in (root, debootstrap, a Docker daemon)
+base:  ## build the image that the Docker sandbox uses (needs root, debootstrap and a Docker daemon)
 	sh deploy/base/build.sh
 
 base-version:

@@ -11,21 +11,21 @@ from time import monotonic
 from typing import Any
 
 from bot import pipeline
-from bot.adapters.builder import UvBuilder
-from bot.adapters.clone import Credentials, Git
-from bot.adapters.folder import Folder
-from bot.adapters.lineage import GitCommits
+from bot.adapters.git.clone import Credentials, Git
+from bot.adapters.git.git_log import GitCommits
+from bot.adapters.model.cassette import Recording
 from bot.adapters.model.configured import configured
-from bot.adapters.model.tape import Recording
+from bot.adapters.packages.builder import UvBuilder
+from bot.adapters.run_folder.folder import Folder
 from bot.models.attempt import Script
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
 from bot.models.report import Report
-from bot.ports import Library, Listener, Model, Ports, Recorder
+from bot.ports import Listener, Model, Ports, Recorder, SourceIndexer
 from bot.render.comment import comment
 from bot.render.report_json import report_text
-from bot.render.sanitize import redact
 from bot.settings import Settings, host
+from bot.text.sanitize import redact
 from sandbox.cache import Cache
 from sandbox.port import Sandbox
 from sandbox.select import choose
@@ -42,8 +42,8 @@ def ports(
     credentials: Credentials | None = None,
     model: Model | None = None,
 ) -> Ports:
-    """The world for one job; `credentials` are for cloning the repository under test, `model` writes what the report
-    leaves out (None: nobody does). Raises SandboxUnavailable when the
+    """The world for one job; `credentials` are for cloning the repository under test, `model`
+    writes what the report leaves out (None: nobody does). Raises SandboxUnavailable when the
     sandbox that was asked for does not work here.
     """
     chosen = sandbox or choose(options.sandbox)
@@ -55,7 +55,7 @@ def ports(
         listener=listener,
         cancel=cancel or Event(),
         model=model,
-        library=_library(settings) if model is not None else None,
+        indexer=_indexer(settings) if model is not None else None,
         commits=GitCommits(Git(Cache(settings.cache_dir, cancel), host(), credentials=credentials)),
         cache=settings.cache_dir,
     )
@@ -80,8 +80,8 @@ def prove(
     given: Script | None = None,
     run: Path | None = None,
 ) -> Report:
-    """Work on what an earlier run found and write its report. The folder is that run's own, unless it is for a program that was
-    `given`, or for a copy of `run`.
+    """Work on what an earlier run found and write its report. The folder is that run's own,
+    unless it is for a program that was `given`, or for a copy of `run`.
     """
     if given is None and run is None:
         folder.go_on()
@@ -90,7 +90,15 @@ def prove(
     if run is not None:
         folder.take_over(run)
     model = _recorded(configured(settings, job.options.model or ""), folder)
-    world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox, model=model)
+    world = ports(
+        job.options,
+        settings,
+        recorder=folder,
+        listener=listener,
+        cancel=cancel,
+        sandbox=sandbox,
+        model=model,
+    )
     sweep(world.sandbox, settings)
     found = work(report, job, world)
     _finish(found, settings, folder)
@@ -130,10 +138,10 @@ def hidden(report: Report, secrets: tuple[str, ...]) -> Report:
     return Report.model_validate(hide(report.model_dump()))
 
 
-def _library(settings: Settings) -> Library:
-    from bot.adapters.library import SqliteLibrary
+def _indexer(settings: Settings) -> SourceIndexer:
+    from bot.adapters.sources import SqliteIndexer
 
-    return SqliteLibrary(settings.cache_dir)
+    return SqliteIndexer(settings.cache_dir)
 
 
 def reproduce(
@@ -147,13 +155,22 @@ def reproduce(
     model: Model | None = None,
     run: Callable[[Job, Ports], Report] = pipeline.run,
 ) -> Report:
-    """Reproduce one issue into a run folder; what every door that has no database does. Without a `model` the one that the
-    options or the settings name is asked, if any; the exchanges are kept in the folder.
+    """Reproduce one issue into a run folder; what every door that has no database does. Without
+    a `model` the one that the options or the settings name is asked, if any; the exchanges are
+    kept in the folder.
     """
     asked = model or configured(settings, job.options.model or "")
     folder.begin(_kept(job, settings.secrets))
     recorded = _recorded(asked, folder)
-    world = ports(job.options, settings, recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox, model=recorded)
+    world = ports(
+        job.options,
+        settings,
+        recorder=folder,
+        listener=listener,
+        cancel=cancel,
+        sandbox=sandbox,
+        model=recorded,
+    )
     sweep(world.sandbox, settings)
     report = run(job, world)
     _finish(report, settings, folder)
@@ -162,7 +179,9 @@ def reproduce(
 
 def run_folder(issue: Issue, runs: Path, now: datetime) -> Path:
     """A new place for a run: which issue, and when."""
-    name = f"{issue.repository}-{issue.number}" if issue.repository and issue.number else issue.title
+    name = (
+        f"{issue.repository}-{issue.number}" if issue.repository and issue.number else issue.title
+    )
     slug = sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:48].rstrip("-") or "issue"
     first = runs / f"{slug}-{now:%Y%m%d-%H%M%S}"
     others = (first.with_name(f"{first.name}-{number}") for number in range(2, 1000))

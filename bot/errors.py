@@ -7,8 +7,8 @@
     │   └── ModelUnavailable   no model answers, or none answers as asked
     └── BuildError       the environment could not be built: a verdict (setup_failed), not a defect
 
-Anything else that escapes is a defect of ours. Broad excepts stand at the boundaries only: the job, HTTP, the CLI, and a proof
-beside a verdict, which keeps the defect for the report.
+Anything else that escapes is a defect of ours. Broad excepts stand at the boundaries only: the job,
+HTTP, the CLI, and a proof beside a verdict, which keeps the defect for the report.
 """
 
 from __future__ import annotations
@@ -50,7 +50,9 @@ class ModelUnavailable(TransientError):
 
 
 class BuildError(RepriseError):
-    """The environment could not be built; `steps` is the ladder of tries with the first cause of each."""
+    """The environment could not be built; `steps` is the ladder of tries with the first cause of
+    each.
+    """
 
     def __init__(self, message: str, steps: tuple[BuildStep, ...] = ()) -> None:
         super().__init__(message)

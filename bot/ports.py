@@ -1,4 +1,6 @@
-"""The ports: everything the engine asks of the world, in one place. Fakes for all of them ship in `bot.testing`."""
+"""The ports: everything the engine asks of the world, in one place. Fakes for all of them ship
+in `tests.support`.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,27 @@ from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
 from bot.models.bisect import Commit, Provided, Release
 from bot.models.context import Chunk
-from bot.models.dialogue import Answer, Exchange, Question, Usage
+from bot.models.dialogue import Exchange, ModelAnswer, Question, Usage
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from sandbox.port import RunResult, Sandbox
 
 Stage = Literal[
-    "intake", "signature", "environment", "candidates", "search", "confirm", "control", "bisect", "minimize", "report"
+    "intake",
+    "signature",
+    "environment",
+    "candidates",
+    "search",
+    "confirm",
+    "control",
+    "bisect",
+    "minimize",
+    "report",
 ]
 
 
 class Progress(Record):
-    """One line of what is going on: the stage, what is being tried, and how far it is (`done` of `total`, 0 when not
-    countable).
+    """One line of what is going on: the stage, what is being tried, and how far it is (`done` of
+    `total`, 0 when not countable).
     """
 
     stage: Stage
@@ -43,39 +54,53 @@ class Builder(Protocol):
     """Builds environments (the prepare phase)."""
 
     def build(self, spec: EnvironmentSpec, *, cancel: Flag | None = None) -> Environment:
-        """Build or fetch from the cache. Raises BuildError with the ladder of tries, IndexUnreachable, or Stopped."""
+        """Build or fetch from the cache. Raises BuildError with the ladder of tries,
+        IndexUnreachable, or Stopped.
+        """
         ...
 
     def releases(self, name: str) -> tuple[str, ...]:
-        """Every version of a distribution that the index still offers, oldest first; empty when unknown."""
+        """Every version of a distribution that the index still offers, oldest first; empty when
+        unknown.
+        """
         ...
 
     def history(self, name: str) -> tuple[Release, ...]:
-        """Every version of a distribution with its day, withdrawn and pre-releases too, lowest first; empty when unknown."""
+        """Every version of a distribution with its day, withdrawn and pre-releases too, lowest
+        first; empty when unknown.
+        """
         ...
 
     def changelog(self, name: str) -> str:
-        """A link to a distribution's changes or, failing that, to its home; "" when its metadata names neither."""
+        """A link to a distribution's changes or, failing that, to its home; "" when its metadata
+        names neither.
+        """
         ...
 
 
 class Commits(Protocol):
-    """Reads the history of a clone. Nothing is checked out or run; a clone that cannot be read raises UserError or
-    TransientError.
+    """Reads the history of a clone. Nothing is checked out or run; a clone that cannot be read
+    raises UserError or TransientError.
     """
 
     def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:
-        """The commits on the first-parent line after `older` up to `newer`, oldest first; empty when `newer` does not come
-        after `older`. Raises UserError for a name that is no commit.
+        """The commits on the first-parent line after `older` up to `newer`, oldest first; empty
+        when `newer` does not come after `older`. Raises UserError for a name that is no commit.
         """
         ...
 
     def commit(self, source: RepoSource, ref: str) -> Commit:
-        """The commit that a branch, a tag or an id means, "" for the head of the default branch. Raises UserError."""
+        """The commit that a branch, a tag or an id means, "" for the head of the default branch.
+        Raises UserError.
+        """
         ...
 
-    def between(self, source: RepoSource, older: str, newer: str, limit: int = 50) -> tuple[Commit, ...]:
-        """The commits between the tags of two releases, newest first, at most `limit`; empty when a release has no tag."""
+    def between(
+        self, source: RepoSource, older: str, newer: str, limit: int = 50
+    ) -> tuple[Commit, ...]:
+        """The commits between the tags of two releases, newest first, at most `limit`; empty
+        when a release has no tag.
+        """
         ...
 
     def provides(self, source: RepoSource, commit: str) -> Provided:
@@ -99,7 +124,9 @@ class Recorder(Protocol):
         ...
 
     def recall(self, number: int) -> Attempt | None:
-        """What an earlier process kept of this same job before it was killed, None when there is nothing to go on from."""
+        """What an earlier process kept of this same job before it was killed, None when there is
+        nothing to go on from.
+        """
         ...
 
     def program(self, number: int) -> Script | None:
@@ -122,30 +149,41 @@ class Model(Protocol):
         """The most that asking could use: what a budget is held against before each call."""
         ...
 
-    def ask(self, question: Question, *, cancel: Flag | None = None) -> Answer:
-        """An answer that fits the question's schema. Raises ModelUnavailable when none can be had, after the cascade of
-        models is used up; Stopped when `cancel` is set. Usage of failed tries is in the error or in the answer.
+    def ask(self, question: Question, *, cancel: Flag | None = None) -> ModelAnswer:
+        """An answer that fits the question's schema. Raises ModelUnavailable when none can be
+        had, after the cascade of models is used up; Stopped when `cancel` is set. Usage of
+        failed tries is in the error or in the answer.
         """
         ...
 
 
-class Shelf(Protocol):
-    """Source code of one environment, read-only. Equal sources give equal answers, in the same order."""
+class SourceIndex(Protocol):
+    """Source code of one environment, read-only. Equal sources give equal answers, in the same
+    order.
+    """
 
     def search(self, query: str, limit: int = 10) -> tuple[Chunk, ...]:
-        """What the words of the query bear on, best first; identifiers are split (camelCase, snake_case, dots)."""
+        """What the words of the query bear on, best first; identifiers are split (camelCase,
+        snake_case, dots).
+        """
         ...
 
     def symbol(self, name: str, limit: int = 5) -> tuple[Chunk, ...]:
-        """Definitions of a (partly) dotted name, best first; names re-exported by a package are followed to their source."""
+        """Definitions of a (partly) dotted name, best first; names re-exported by a package are
+        followed to their source.
+        """
         ...
 
     def read(self, path: str, start: int, end: int) -> Chunk | None:
-        """Lines of a file, by its path below its root or by the end of it where that is unique; None when there is none."""
+        """Lines of a file, by its path below its root or by the end of it where that is unique;
+        None when there is none.
+        """
         ...
 
     def around(self, path: str, line: int) -> Chunk | None:
-        """The smallest definition around a line (1-based); lines of the module where no definition is."""
+        """The smallest definition around a line (1-based); lines of the module where no
+        definition is.
+        """
         ...
 
     def callers(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
@@ -165,12 +203,15 @@ class Shelf(Protocol):
         ...
 
 
-class Library(Protocol):
+class SourceIndexer(Protocol):
     """Finds and indexes the sources of environments."""
 
-    def shelf(self, environment: Environment, packages: tuple[str, ...], *, cancel: Flag | None = None) -> Shelf:
-        """The installed sources of these distributions and, ranked lower, of those they need; of the repository on the path
-        too. Nothing is imported or run. Raises Stopped when `cancel` is set.
+    def open(
+        self, environment: Environment, packages: tuple[str, ...], *, cancel: Flag | None = None
+    ) -> SourceIndex:
+        """The installed sources of these distributions and, ranked lower, of those they need; of
+        the repository on the path too. Nothing is imported or run. Raises Stopped when `cancel`
+        is set.
         """
         ...
 
@@ -185,7 +226,9 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The world, as the pipeline sees it. `cache` is a folder that has the same path where the sandbox runs."""
+    """The world, as the pipeline sees it. `cache` is a folder that has the same path where the
+    sandbox runs.
+    """
 
     sandbox: Sandbox
     builder: Builder
@@ -193,8 +236,7 @@ class Ports:
     clock: Clock
     listener: Listener
     cancel: Flag = field(default_factory=Flag)
-    probe: Path | None = None
     model: Model | None = None
-    library: Library | None = None
+    indexer: SourceIndexer | None = None
     commits: Commits | None = None
     cache: Path | None = None

@@ -1,1 +1,1 @@
-"""The ear: GitHub events in, jobs out. Answers at once and never thinks."""
+"""The web application: receives webhooks and queues work."""

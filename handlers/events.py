@@ -1,4 +1,4 @@
-"""A webhook's body → the deliveries to keep, or why there are none."""
+"""A webhook's body → the deliveries to store, or the reason why there are none."""
 
 from __future__ import annotations
 
@@ -10,43 +10,46 @@ from bot.models.command import Command
 from bot.models.delivery import Delivery, Repository
 from bot.models.issue import Issue
 from handlers import commands, payloads
-from handlers.payloads import IssuePart, Payload, Repo
-from handlers.policy import CONCERNS, EVENTS, Us, refusal
+from handlers.payloads import Payload, PayloadIssue, PayloadRepository
+from handlers.policy import CONCERNS, EVENTS, AppIdentity, refusal
 
-NOBODY = Us()
-MOST_REPOSITORIES = 5_000  # that one delivery may take out of an installation
-_MOST_BODY = 262_144  # GitHub's own limit is 65,536 characters
-_MOST_TITLE = 1_024  # and 256
+UNREGISTERED = AppIdentity()
+MAX_REPOSITORIES = 5_000  # that one delivery may remove from an installation
+_MAX_BODY = 262_144  # characters; GitHub's own limit is 65,536
+_MAX_TITLE = 1_024  # GitHub's own limit is 256
 _URL = re.compile(r"https?://[^\s@]{1,500}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
-    """A delivery that is in order and asks for nothing; `reason` is a clause."""
+class IgnoredDelivery:
+    """A valid delivery that asks for nothing; `reason` is a clause."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Malformed:
+class InvalidPayload:
     """A body that GitHub would not send; `reason` quotes none of it."""
 
     reason: str
 
 
-def read(event: str, guid: str, body: bytes, now: datetime, us: Us = NOBODY) -> tuple[Delivery, ...] | Ignored | Malformed:
-    """What a delivery asks for, never empty. Only one that takes several repositories away yields several: the first bears
-    `guid` itself, the n-th `guid.n`.
+def read(
+    event: str, guid: str, body: bytes, now: datetime, identity: AppIdentity = UNREGISTERED
+) -> tuple[Delivery, ...] | IgnoredDelivery | InvalidPayload:
+    """What a delivery asks for, never empty. Only one that takes several repositories away
+    yields several: the first bears `guid` itself, the n-th `guid.n`.
     """
     if event not in EVENTS:
-        return Ignored("pong" if event == "ping" else "this event is of no concern")
+        return IgnoredDelivery("pong" if event == "ping" else "this event is of no concern")
     payload = payloads.parse(body)
     if isinstance(payload, str):
-        return Malformed(payload)
-    if reason := refusal(event, payload, us):
-        return Ignored(reason)
-    missing = _missing(event, payload)
-    return Malformed(f"{missing} is missing") if missing else _deliveries(event, guid, payload, now)
+        return InvalidPayload(payload)
+    if reason := refusal(event, payload, identity):
+        return IgnoredDelivery(reason)
+    if missing := _missing(event, payload):
+        return InvalidPayload(f"{missing} is missing")
+    return _deliveries(event, guid, payload, now)
 
 
 def _missing(event: str, payload: Payload) -> str:
@@ -60,50 +63,61 @@ def _missing(event: str, payload: Payload) -> str:
     return next((part for part in needed.get(event, ()) if getattr(payload, part) is None), "")
 
 
-def _deliveries(event: str, guid: str, payload: Payload, now: datetime) -> tuple[Delivery, ...] | Ignored:
-    assert payload.installation is not None
+def _deliveries(
+    event: str, guid: str, payload: Payload, now: datetime
+) -> tuple[Delivery, ...] | IgnoredDelivery:
     asked = _commands(payload) if event == "issue_comment" else ()
     if event == "issue_comment" and not asked:
-        return Ignored("the comment holds no command")
-    first = Delivery(
+        return IgnoredDelivery("the comment holds no command")
+    first = _delivery(event, guid, payload, now).model_copy(update={"commands": asked})
+    return _each_removed(first, payload) if event == "installation_repositories" else (first,)
+
+
+def _delivery(event: str, guid: str, payload: Payload, now: datetime) -> Delivery:
+    assert payload.installation is not None
+    repository, issue, label = payload.repository, payload.issue, payload.label
+    return Delivery(
         guid=guid,
         event=event,
         action=payload.action,
         trigger=CONCERNS[event, payload.action],
         installation=payload.installation.id,
-        repository=_repository(payload.repository) if payload.repository else None,
-        issue=_issue(payload.issue, payload.repository) if payload.issue and payload.repository else None,
-        pull_request=bool(payload.issue and payload.issue.pull_request),
+        repository=_repository(repository) if repository else None,
+        issue=_issue(issue, repository) if issue and repository else None,
+        pull_request=bool(issue and issue.pull_request),
         sender=payload.sender.login if payload.sender else "",
-        label=(payload.label.name or "") if payload.label and payload.action == "labeled" else "",
+        label=(label.name or "") if label and payload.action == "labeled" else "",
         comment=payload.comment.id if payload.comment else None,
-        commands=asked,
         received_at=now,
     )
-    return _each_removed(first, payload) if event == "installation_repositories" else (first,)
 
 
-def _each_removed(first: Delivery, payload: Payload) -> tuple[Delivery, ...] | Ignored:
-    removed = (payload.repositories_removed or ())[:MOST_REPOSITORIES]
+def _each_removed(first: Delivery, payload: Payload) -> tuple[Delivery, ...] | IgnoredDelivery:
+    removed = (payload.repositories_removed or ())[:MAX_REPOSITORIES]
     guids = [first.guid, *(f"{first.guid}.{number}" for number in range(2, len(removed) + 1))]
     gone = zip(removed, guids, strict=False)
-    deliveries = tuple(first.model_copy(update={"repository": _repository(repo), "guid": guid}) for repo, guid in gone)
-    return deliveries or Ignored("it names no repository")
+    deliveries = tuple(
+        first.model_copy(update={"repository": _repository(repo), "guid": guid})
+        for repo, guid in gone
+    )
+    return deliveries or IgnoredDelivery("it names no repository")
 
 
 def _commands(payload: Payload) -> tuple[Command, ...]:
-    """Those of a new comment; of an edited one those that its earlier text did not have (none when that is not told)."""
-    after = (payload.comment.body or "")[:_MOST_BODY] if payload.comment else ""
+    """Those of a new comment; of an edited one those that its earlier text did not have (none
+    when that is not told).
+    """
+    after = (payload.comment.body or "")[:_MAX_BODY] if payload.comment else ""
     if payload.action == "created":
         return commands.parse(after)
     author = payload.comment.user.login if payload.comment and payload.comment.user else None
     if payload.sender is None or author != payload.sender.login:
         return ()  # who edits another's comment has not asked for what stands in it
     was = payload.changes.body if payload.changes else None
-    return commands.added(was.before[:_MOST_BODY], after) if was and was.before is not None else ()
+    return commands.added(was.before[:_MAX_BODY], after) if was and was.before is not None else ()
 
 
-def _repository(repo: Repo) -> Repository:
+def _repository(repo: PayloadRepository) -> Repository:
     return Repository(
         id=repo.id,
         full_name=repo.full_name,
@@ -113,11 +127,11 @@ def _repository(repo: Repo) -> Repository:
     )
 
 
-def _issue(issue: IssuePart, repo: Repo) -> Issue:
+def _issue(issue: PayloadIssue, repo: PayloadRepository) -> Issue:
     created = issue.created_at
     return Issue(
-        title=(issue.title or "")[:_MOST_TITLE],
-        body=(issue.body or "")[:_MOST_BODY],
+        title=(issue.title or "")[:_MAX_TITLE],
+        body=(issue.body or "")[:_MAX_BODY],
         repository=repo.full_name,
         number=issue.number,
         author=issue.user.login if issue.user and issue.user.login else "ghost",

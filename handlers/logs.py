@@ -1,4 +1,4 @@
-"""What a server says on standard error: one line an event, without secrets, whoever wrote it."""
+"""The log of a server on standard error: one line an event, without secrets."""
 
 from __future__ import annotations
 
@@ -8,14 +8,26 @@ import sys
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
-from bot.render.sanitize import redact
+from bot.text.sanitize import redact
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_QUIET = ("httpx", "httpcore", "hishel", "githubkit", "docker", "urllib3", "arq", "alembic", "sqlalchemy", "uvicorn.access")
+_QUIET = (
+    "httpx",
+    "httpcore",
+    "hishel",
+    "githubkit",
+    "docker",
+    "urllib3",
+    "alembic",
+    "sqlalchemy",
+    "uvicorn.access",
+)
 
 
 class Redacting(logging.Formatter):
-    """Formats a record, tracebacks included, and takes secrets and control characters out of the text."""
+    """Formats a record, tracebacks included, and takes secrets and control characters out of the
+    text.
+    """
 
     def __init__(self, secrets: Iterable[str]) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
@@ -27,7 +39,7 @@ class Redacting(logging.Formatter):
 
 
 def to_stderr(secrets: Iterable[str]) -> None:
-    """Send the log of this process to standard error; libraries speak up for warnings only."""
+    """Send the log of this process to standard error; libraries log only warnings."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Redacting(secrets))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)

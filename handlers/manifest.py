@@ -1,4 +1,4 @@
-"""What Reprise asks GitHub for: the App's manifest, and where it is sent."""
+"""What Reprise asks of GitHub: the App's manifest, and the addresses that belong to an App."""
 
 from __future__ import annotations
 
@@ -6,39 +6,50 @@ import re
 from typing import Any
 from urllib.parse import quote
 
-DESCRIPTION = "Reproduces deep-learning bug reports by running them: a verdict with numbers, the script and the logs."
-ALWAYS = {"metadata": "read", "contents": "read", "issues": "write"}
-FOR_PULL_REQUESTS = {"contents": "write", "pull_requests": "write"}
-EVENTS = ("issues", "issue_comment", "repository")  # those about the installation itself come unasked
+GITHUB = "https://github.com"
+DESCRIPTION = (
+    "Reproduces deep-learning bug reports by running them: a verdict with numbers, the script "
+    "and the logs."
+)
+PERMISSIONS = {"metadata": "read", "contents": "read", "issues": "write"}
+EVENTS = ("issues", "issue_comment", "repository")  # installation events are always sent
 WHY = {
-    "metadata: read": "GitHub asks it of every App",
+    "metadata: read": "GitHub requires it of every App",
     "contents: read": "to read .github/reprise.yml and clone the code under test",
-    "issues: write": "to keep one comment, its reactions and a label",
-    "contents: write": "to push a branch of its own for a pull request",
-    "pull_requests: write": "to open a draft, only when somebody asks",
+    "issues: write": "to post one comment, its reactions and a label",
 }
-_MOST_NAME = 34  # GitHub's limit
+_MAX_NAME = 34  # GitHub's limit
 _ORGANISATION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9_])?", re.ASCII)
 
 
-def manifest(name: str, public_url: str, *, hook_url: str = "", pull_requests: bool = False) -> dict[str, Any]:
-    """The manifest of an App that is reached at `public_url`; `hook_url` where deliveries go through a tunnel of their own."""
+def manifest(name: str, public_url: str, *, hook_url: str = "") -> dict[str, Any]:
+    """The manifest of an App served at `public_url`; `hook_url` where deliveries go through a
+    tunnel.
+    """
     return {
-        "name": name[:_MOST_NAME],
+        "name": name[:_MAX_NAME],
         "description": DESCRIPTION,
         "url": public_url,
         "hook_attributes": {"url": hook_url or f"{public_url}/webhook", "active": True},
         "redirect_url": f"{public_url}/setup/callback",
         "public": False,
-        "default_permissions": ALWAYS | (FOR_PULL_REQUESTS if pull_requests else {}),
+        "default_permissions": PERMISSIONS,
         "default_events": list(EVENTS),
     }
 
 
-def destination(github_url: str, organisation: str, state: str) -> str:
-    """Where a browser posts the manifest to. Raises ValueError when that is no organisation's name."""
-    if not organisation:
-        return f"{github_url}/settings/apps/new?state={quote(state, safe='')}"
-    if not _ORGANISATION.fullmatch(organisation):
-        raise ValueError(organisation)
-    return f"{github_url}/organizations/{organisation}/settings/apps/new?state={quote(state, safe='')}"
+def registration_page(github_url: str, organisation: str, state: str) -> str:
+    """Where a browser posts the manifest to. Raises ValueError for a name that no organisation
+    can have.
+    """
+    path = "settings/apps/new"
+    if organisation:
+        if not _ORGANISATION.fullmatch(organisation):
+            raise ValueError(organisation)
+        path = f"organizations/{organisation}/{path}"
+    return f"{github_url}/{path}?state={quote(state, safe='')}"
+
+
+def app_page(github_url: str, slug: str) -> str:
+    """The App's public page; GitHub Enterprise has another path for it."""
+    return f"{github_url}/{'apps' if github_url == GITHUB else 'github-apps'}/{slug}"

@@ -1,15 +1,16 @@
-"""Which lines of a comment are its author's own words: no code, no quotation, no fold, nothing that GitHub does not show."""
+"""Which lines of a comment are its author's own words: no code, no quotation, no fold, nothing
+that GitHub does not show.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-_PARSER = MarkdownIt("commonmark").disable(["reference"])
-_PARSER.core.ruler.enableOnly(["normalize", "block"])
+from bot.rules.markdown import block_tokens
+
 _LINE_END = re.compile(r"\r\n?|\n")
 _FOLD = re.compile(r"<(/?)(?:details|blockquote|pre)\b", re.IGNORECASE)
 _MARK = re.compile(r"\\.|`+|<!--", re.DOTALL)
@@ -23,12 +24,13 @@ MOST_LINES = 4_000
 
 
 def own_lines(body: str) -> Iterator[str]:
-    """The lines of the paragraphs that stand by themselves, in order. Inline code is marked with CODE, HTML comments are gone.
+    """The lines of the paragraphs that stand by themselves, in order. Inline code is marked with
+    CODE, HTML comments are gone.
 
     Linear in the length of `body`, whatever it holds.
     """
     folds = 0
-    tokens = _PARSER.parse("\n".join(_LINE_END.split(body, MOST_LINES)[:MOST_LINES]))
+    tokens = block_tokens("\n".join(_LINE_END.split(body, MOST_LINES)[:MOST_LINES]))
     for at, token in enumerate(tokens):
         if token.type == "html_block":
             folds = _folds(token.content, folds)
@@ -46,7 +48,9 @@ def _folds(html: str, folds: int) -> int:
 
 
 def _stands_alone(tokens: list[Token], at: int) -> bool:
-    """A paragraph outside lists and quotations. A line over "---" is a heading to Markdown and a signature to its author."""
+    """A paragraph outside lists and quotations. A line over "---" is a heading to Markdown and a
+    signature to its author.
+    """
     opening = tokens[at - 1]
     return opening.level == 0 and (opening.type == "paragraph_open" or opening.markup in {"-", "="})
 
@@ -65,7 +69,9 @@ def _shown(text: str) -> str:
             end = match.end()
         else:
             if mark[0] == "`":
-                parts.append(CODE + text[match.end() : close - len(mark)].replace("\n", "\n" + CODE))
+                parts.append(
+                    CODE + text[match.end() : close - len(mark)].replace("\n", "\n" + CODE)
+                )
             end = close
     return "".join([*parts, text[end:]])
 
@@ -75,8 +81,8 @@ def _positions(text: str) -> dict[str, list[int]]:
     places: dict[str, list[int]] = {}
     for match in re.finditer(r"`+|-->", text):
         places.setdefault(match.group(), []).append(match.start())
-    for each in places.values():
-        each.reverse()
+    for positions in places.values():
+        positions.reverse()
     return places
 
 

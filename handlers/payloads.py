@@ -1,7 +1,7 @@
-"""The few fields of GitHub's webhook payloads that we read; whatever else it sends, now or later, is passed over.
+"""The few fields of GitHub's webhook payloads that we read; all others are ignored.
 
-Source: https://docs.github.com/webhooks/webhook-events-and-payloads. An account is null when it was deleted ("ghost"), a body
-when nothing was written.
+Source: https://docs.github.com/webhooks/webhook-events-and-payloads. An account is null when it was
+deleted ("ghost"), a body when nothing was written.
 """
 
 from __future__ import annotations
@@ -12,18 +12,22 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
-Id = Annotated[int, Field(ge=0, lt=2**63)]  # what a database can hold
-Slug = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$")]
+DatabaseId = Annotated[int, Field(ge=0, lt=2**63)]  # what a database can hold
+RepositoryName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$")
+]
 Login = Annotated[str, StringConstraints(max_length=100)]
 
 
 class _Part(BaseModel):
-    """`extra="ignore"` rather than "allow": a payload has about 200 more fields, and nobody would read them."""
+    """`extra="ignore"` rather than "allow": a payload has about 200 more fields, and nobody
+    would read them.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
 
-class Account(_Part):
+class PayloadAccount(_Part):
     """A person, a bot or an organisation."""
 
     login: Login = ""
@@ -35,86 +39,88 @@ class Account(_Part):
         return self.type == "Bot" or self.login.lower().endswith("[bot]")
 
 
-class App(_Part):
+class PayloadApp(_Part):
     """A GitHub App that something was written through."""
 
-    id: Id | None = None
+    id: DatabaseId | None = None
 
 
-class Label(_Part):
+class PayloadLabel(_Part):
     """A label of an issue."""
 
     name: str | None = None
 
 
-class Repo(_Part):
+class PayloadRepository(_Part):
     """A repository, whole or in the short form of installation events."""
 
-    id: Id
-    full_name: Slug
+    id: DatabaseId
+    full_name: RepositoryName
     private: bool | None = None
     default_branch: str | None = None
     clone_url: str | None = None
 
 
-class IssuePart(_Part):
+class PayloadIssue(_Part):
     """An issue; `pull_request` holds something when it is one."""
 
-    number: Id
+    number: DatabaseId
     title: str | None = None
     body: str | None = None
-    user: Account | None = None
+    user: PayloadAccount | None = None
     created_at: datetime | None = None
-    labels: tuple[Label | None, ...] | None = None
+    labels: tuple[PayloadLabel | None, ...] | None = None
     html_url: str | None = None
     pull_request: object = None
-    performed_via_github_app: App | None = None
+    performed_via_github_app: PayloadApp | None = None
 
 
-class Comment(_Part):
+class PayloadComment(_Part):
     """A comment on an issue or a pull request."""
 
-    id: Id
+    id: DatabaseId
     body: str | None = None
-    user: Account | None = None
-    performed_via_github_app: App | None = None
+    user: PayloadAccount | None = None
+    performed_via_github_app: PayloadApp | None = None
 
 
-class Was(_Part):
+class PayloadOldText(_Part):
     """What stood in a field before an edit."""
 
     before: str | None = Field(None, alias="from")
 
 
-class Changes(_Part):
+class PayloadChanges(_Part):
     """What an edit changed."""
 
-    body: Was | None = None
+    body: PayloadOldText | None = None
 
 
-class Installation(_Part):
+class PayloadInstallation(_Part):
     """One installation of the App."""
 
-    id: Id
+    id: DatabaseId
 
 
 class Payload(_Part):
     """A delivery's body. Which parts are there depends on the event."""
 
     action: str = ""
-    sender: Account | None = None
-    installation: Installation | None = None
-    repository: Repo | None = None
-    issue: IssuePart | None = None
-    comment: Comment | None = None
-    label: Label | None = None
-    changes: Changes | None = None
-    repositories_removed: tuple[Repo, ...] | None = None
+    sender: PayloadAccount | None = None
+    installation: PayloadInstallation | None = None
+    repository: PayloadRepository | None = None
+    issue: PayloadIssue | None = None
+    comment: PayloadComment | None = None
+    label: PayloadLabel | None = None
+    changes: PayloadChanges | None = None
+    repositories_removed: tuple[PayloadRepository, ...] | None = None
 
 
-# A pair of halves is one character; any other escape is matched so that its backslash is not taken for the next one's.
+# A pair of halves is one character; any other escape is matched so that its backslash is not taken
+# for the next one's.
 _ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([dD][89a-fA-F][0-9a-fA-F]{2}|0000)|.)", re.DOTALL
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([dD][89a-fA-F][0-9a-fA-F]{2}|0000)|.)",
+    re.DOTALL,
 )
 _ODD = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 

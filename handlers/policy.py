@@ -1,11 +1,13 @@
-"""Which deliveries concern us, and why the others do not: a pure filter, asked before anything is stored."""
+"""Which deliveries concern us, and why the others do not: a pure filter, applied before anything
+is stored.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from bot.models.delivery import Trigger
-from handlers.payloads import Account, App, Payload
+from handlers.payloads import Payload, PayloadAccount, PayloadApp
 
 CONCERNS: dict[tuple[str, str], Trigger] = {
     ("issues", "opened"): "opened",
@@ -27,22 +29,26 @@ _ENDS: frozenset[Trigger] = frozenset({"gone", "uninstalled"})
 
 
 @dataclass(frozen=True, slots=True)
-class Us:
+class AppIdentity:
     """How our own App shows in payloads; `slug` "" and `app_id` None before it is registered."""
 
     app_id: int | None = None
     slug: str = ""
 
-    def wrote(self, app: App | None) -> bool:
+    def wrote(self, app: PayloadApp | None) -> bool:
         """Whether something was written through our App."""
         return app is not None and app.id is not None and app.id == self.app_id
 
-    def are(self, account: Account | None) -> bool:
+    def is_account(self, account: PayloadAccount | None) -> bool:
         """Whether an account is our App's."""
-        return account is not None and bool(self.slug) and account.login.lower() == f"{self.slug.lower()}[bot]"
+        return (
+            account is not None
+            and bool(self.slug)
+            and account.login.lower() == f"{self.slug.lower()}[bot]"
+        )
 
 
-def refusal(event: str, payload: Payload, us: Us) -> str:
+def refusal(event: str, payload: Payload, identity: AppIdentity) -> str:
     """Why a delivery is left alone, as a short clause; "" when it concerns us."""
     trigger = CONCERNS.get((event, payload.action))
     if trigger is None:
@@ -51,15 +57,15 @@ def refusal(event: str, payload: Payload, us: Us) -> str:
         return "it is not for an installation of the App"
     if trigger in _ENDS:
         return ""  # what ends is over, whoever ended it
-    return _of_people(trigger, payload, us)
+    return _of_people(trigger, payload, identity)
 
 
-def _of_people(trigger: Trigger, payload: Payload, us: Us) -> str:
-    """Work is asked for by people, never by bots, and least of all by ourselves."""
+def _of_people(trigger: Trigger, payload: Payload, identity: AppIdentity) -> str:
+    """Work is asked for by people, never by bots, and least of all by the App itself."""
     sender = payload.sender
     if sender is None or not sender.login:
         return "it does not say who sent it"
-    if us.are(sender) or _through_us(trigger, payload, us):
+    if identity.is_account(sender) or _through_the_app(trigger, payload, identity):
         return "the App wrote it itself"
     if sender.bot:
         return "a bot sent it"
@@ -72,11 +78,17 @@ def _of_people(trigger: Trigger, payload: Payload, us: Us) -> str:
     return ""
 
 
-def _bot(account: Account | None) -> bool:
+def _bot(account: PayloadAccount | None) -> bool:
     return account is not None and account.bot
 
 
-def _through_us(trigger: Trigger, payload: Payload, us: Us) -> bool:
+def _through_the_app(trigger: Trigger, payload: Payload, identity: AppIdentity) -> bool:
     if trigger == "comment":
-        return payload.comment is not None and us.wrote(payload.comment.performed_via_github_app)
-    return trigger == "opened" and payload.issue is not None and us.wrote(payload.issue.performed_via_github_app)
+        return payload.comment is not None and identity.wrote(
+            payload.comment.performed_via_github_app
+        )
+    return (
+        trigger == "opened"
+        and payload.issue is not None
+        and identity.wrote(payload.issue.performed_via_github_app)
+    )

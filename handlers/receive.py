@@ -1,99 +1,110 @@
-"""Rehearses one delivery without a webhook: from a saved payload to what is, or would be, written to GitHub."""
+"""Rehearses one saved delivery: prints what is, or would be, written to GitHub."""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event
 from uuid import uuid4
 
 import typer
 from rich.console import Console
 
-from bot import exits, hosting
+from bot import app_factory
+from bot.adapters.store import MEMORY, SqlStore
+from bot.cli import error_boundary
 from bot.errors import UserError
 from bot.models.delivery import Delivery
-from bot.service.ports import GitHub, Permission, Task
-from bot.service.watched import Watched, Written
+from bot.service.ports.github import GitHub, Permission
+from bot.service.ports.tasks import Task
+from bot.service.rehearsal import DryRunGitHub, RecordingGitHub, RehearsalQueue, Written
 from bot.settings import Settings
-from bot.testing import FakeGitHub, InlineQueue, MemoryStore
-from handlers.events import Ignored, Malformed, read
-from handlers.policy import Us
+from handlers.events import IgnoredDelivery, InvalidPayload, read
+from handlers.policy import AppIdentity
 
-_MOST_BYTES = 25_000_000
-CONFIG = ".github/reprise.yml"
+_MAX_BYTES = 25_000_000
 
 
 def receive(
-    event: str, payload: Path, settings: Settings, *, dry_run: bool, permission: Permission, config: Path | None, as_json: bool
+    event: str,
+    payload: Path,
+    settings: Settings,
+    *,
+    dry_run: bool,
+    permission: Permission,
+    config: Path | None,
+    as_json: bool,
 ) -> int:
-    """Take one delivery in and see it through; returns the exit code."""
-    us = Us(settings.app_id, settings.app_slug)
-    taken = read(event, f"rehearsal-{uuid4().hex[:12]}", _bytes(payload), datetime.now(UTC), us)
-    if isinstance(taken, Malformed):
-        raise UserError(f"{payload} is no {event} delivery: {taken.reason}.", "Save the payload as GitHub sent it.")
-    written: list[Written] = []
-    if isinstance(taken, Ignored):
-        return _ended(written, f"Ignored: {taken.reason}.", as_json=as_json)
-    github: GitHub = _pretended(taken[0], permission, config, us) if dry_run else hosting.hub(settings)
-
-    def hear(each: Written) -> None:
-        written.append(each)
-        if not as_json:
-            exits.say(f"{each.what} on {each.where}")
-
-    _see_through(taken, settings, Watched(github, hear))
-    would = "would be written" if dry_run else "was written"
-    return _ended(
-        written, f"{len(written)} writes: this {would} to GitHub." if written else f"Nothing {would}.", as_json=as_json
+    """Handle one delivery from end to end; returns the exit code."""
+    identity = AppIdentity(settings.app_id, settings.app_slug)
+    guid = f"rehearsal-{uuid4().hex[:12]}"
+    deliveries = read(event, guid, _bytes(payload), datetime.now(UTC), identity)
+    if isinstance(deliveries, InvalidPayload):
+        raise UserError(
+            f"{payload} is not a delivery of {event}: {deliveries.reason}.",
+            "Save the payload as GitHub sent it.",
+        )
+    if isinstance(deliveries, IgnoredDelivery):
+        return _print([], f"Ignored: {deliveries.reason}.", as_json=as_json)
+    text = _bytes(config).decode() if config else None
+    github: GitHub = (
+        DryRunGitHub(deliveries[0], permission, text) if dry_run else app_factory.hub(settings)
     )
+    written = _rehearse(deliveries, settings, github, quiet=as_json)
+    would = "would be written" if dry_run else "was written"
+    outcome = f"{len(written)} writes: this {would} to GitHub." if written else f"Nothing {would}."
+    return _print(written, outcome, as_json=as_json)
 
 
-def _see_through(deliveries: tuple[Delivery, ...], settings: Settings, github: GitHub) -> None:
-    store, queue = MemoryStore(write_gap_s=0, notify_gap_s=0), InlineQueue()
-    service = hosting.service(settings.model_copy(update={"public_url": ""}), store, queue, github)
+def _rehearse(
+    deliveries: tuple[Delivery, ...], settings: Settings, github: GitHub, *, quiet: bool
+) -> list[Written]:
+    """Handle deliveries on a store in memory; returns what was written to GitHub."""
+    written: list[Written] = []
+
+    def record(write: Written) -> None:
+        written.append(write)
+        if not quiet:
+            error_boundary.say(f"{write.what} on {write.where}")
+
+    store, queue = SqlStore(MEMORY, write_gap_s=0, notify_gap_s=0), RehearsalQueue()
+    service = app_factory.service(
+        settings.model_copy(update={"public_url": ""}),
+        store,
+        queue,
+        RecordingGitHub(github, record),
+    )
     store.claim(deliveries)
     for delivery in deliveries:
         queue.offer(Task(kind="delivery", id=delivery.guid))
-    queue.drain(service.handle)
-
-
-def _pretended(delivery: Delivery, permission: Permission, config: Path | None, us: Us) -> FakeGitHub:
-    """A GitHub in memory that holds what the payload speaks of."""
-    github = FakeGitHub(slug=us.slug or "reprise")
-    if delivery.repository is None:
-        return github
-    here = github.repository(delivery.repository.full_name, delivery.installation)
-    here.permissions[delivery.sender] = permission
-    if config is not None:
-        here.files[CONFIG] = _bytes(config)
-    if delivery.issue is not None and delivery.issue.number is not None:
-        github.issue(delivery.repository.full_name, delivery.issue.number)
-        if delivery.comment is not None:
-            made = github.comment(delivery.repository.full_name, delivery.issue.number, delivery.sender, "")
-            github.comments[delivery.comment] = github.comments.pop(made)
-            github.comments[delivery.comment].id = delivery.comment
-    return github
+    queue.work(service.handle, device="cpu", slots=1, stop=Event())
+    return written
 
 
 def _bytes(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            data = file.read(_MOST_BYTES + 1)
+            data = file.read(_MAX_BYTES + 1)
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.", "Give the path of a saved payload.") from None
-    if len(data) > _MOST_BYTES:
-        raise UserError(f"{path} is larger than GitHub's limit of 25 MB.", "Give the payload alone.")
+        raise UserError(
+            f"{path} cannot be read: {error.strerror}.", "Give the path of a saved payload."
+        ) from None
+    if len(data) > _MAX_BYTES:
+        raise UserError(
+            f"{path} is larger than GitHub's limit of 25 MB.", "Give the payload alone."
+        )
     return data
 
 
-def _ended(written: list[Written], sentence: str, *, as_json: bool) -> int:
+def _print(written: list[Written], outcome: str, *, as_json: bool) -> int:
     if as_json:
-        typer.echo(json.dumps({"outcome": sentence, "writes": [each.model_dump() for each in written]}, indent=2))
+        writes = [write.model_dump() for write in written]
+        typer.echo(json.dumps({"outcome": outcome, "writes": writes}, indent=2))
         return 0
     console = Console(highlight=False, markup=False)
-    for each in written:
-        console.rule(f"{each.what} on {each.where}", align="left")
-        console.print(each.text, soft_wrap=True)
-    console.print(sentence, soft_wrap=True)
+    for write in written:
+        console.rule(f"{write.what} on {write.where}", align="left")
+        console.print(write.text, soft_wrap=True)
+    console.print(outcome, soft_wrap=True)
     return 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from threading import Event
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -10,30 +11,55 @@ from starlette.types import ASGIApp
 from bot.errors import UserError
 
 GRACE_S = 10
-MOST_CONNECTIONS = 512
+MAX_CONNECTIONS = 512
 KEEP_ALIVE_S = 30
 BACKLOG = 1024
+_OPTIONS = {
+    "loop": "uvloop",
+    "http": "httptools",
+    "ws": "none",
+    "lifespan": "on",
+    "access_log": False,
+    "log_level": "warning",
+    "server_header": False,
+    "proxy_headers": False,
+    "backlog": BACKLOG,
+    "limit_concurrency": MAX_CONNECTIONS,
+    "timeout_keep_alive": KEEP_ALIVE_S,
+    "timeout_graceful_shutdown": GRACE_S,
+}
+
+
+class ListenSocket:
+    """A listening socket that several servers use one after the other. Callers wait in it; none
+    is refused in between.
+    """
+
+    def __init__(self, sock: socket.socket, stop: Event) -> None:
+        self.sock = sock
+        self.stop = stop
+        self._server: uvicorn.Server | None = None
+
+    def serve(self, app: ASGIApp) -> None:
+        """Serve an application until `close`, or until `leave`."""
+        self._server = make(app)
+        if not self.stop.is_set():
+            self._server.run(sockets=[self.sock.dup()])
+
+    def close(self) -> None:
+        """End the server, and start none after it."""
+        self.stop.set()
+        self.leave()
+
+    def leave(self) -> None:
+        """End the current server after the requests in progress."""
+        if self._server is not None:
+            self._server.should_exit = True
 
 
 def make(app: ASGIApp) -> uvicorn.Server:
     """A server that is not running yet; `should_exit = True` ends it from another thread."""
-    return uvicorn.Server(
-        uvicorn.Config(
-            app,
-            loop="uvloop",
-            http="httptools",
-            ws="none",
-            lifespan="on",
-            access_log=False,
-            log_level="warning",
-            server_header=False,
-            proxy_headers=False,
-            backlog=BACKLOG,
-            limit_concurrency=MOST_CONNECTIONS,
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=GRACE_S,
-        )
-    )
+    return uvicorn.Server(uvicorn.Config(app, **_OPTIONS))  # type: ignore[arg-type]
 
 
 def bound(host: str, port: int) -> socket.socket:
@@ -43,9 +69,11 @@ def bound(host: str, port: int) -> socket.socket:
         sock = socket.create_server((host, port), family=family, backlog=BACKLOG)
     except OSError as error:
         fix = "Choose another one with --host and --port, or REPRISE_BIND and REPRISE_PORT."
-        raise UserError(f"Nothing can listen on {host} port {port}: {error.strerror or error}.", fix) from None
-    # Inherited by what it accepts. An event loop sets it only where the protocol was named when the socket was made; without
-    # it a second small packet waits up to 40 ms for the first to be acknowledged.
+        raise UserError(
+            f"Nothing can listen on {host} port {port}: {error.strerror or error}.", fix
+        ) from None
+    # Accepted connections inherit this. Event loops set it only on sockets made with a protocol
+    # number; without it a small second packet waits up to 40 ms for an acknowledgement.
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return sock
 

@@ -1,4 +1,4 @@
-"""`reprise serve` and `reprise worker`: settings → running processes, from the first start to a signal."""
+"""`reprise serve` and `reprise worker`: from settings to running processes, until a signal."""
 
 from __future__ import annotations
 
@@ -7,175 +7,177 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, nullcontext
-from functools import partial
 from threading import Event
 from types import FrameType
-from typing import Any
 
-import uvicorn
-from starlette.types import ASGIApp
-
-from bot import hosting
+from bot import app_factory
+from bot.cli.error_boundary import AT_ONCE, say
 from bot.errors import TransientError, UserError
-from bot.exits import AT_ONCE, say
-from bot.service.ports import Device, Queue, Store
+from bot.service.ports.store import AppStore
+from bot.service.ports.tasks import Device, Queue
 from bot.settings import Settings, load
 from handlers import logs
-from handlers.server import address, bound, make
+from handlers.manifest import GITHUB
+from handlers.server import ListenSocket, address, bound
 
-_LOOK_S = 2.0
+_POLL_S = 2.0
 _DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 _log = logging.getLogger("reprise")
-
-
-class Door:
-    """A listening socket, behind which one server after the other stands: callers wait in it, none is turned away between."""
-
-    def __init__(self, sock: socket.socket, stop: Event) -> None:
-        self.sock = sock
-        self.stop = stop
-        self._server: uvicorn.Server | None = None
-
-    def serve(self, app: ASGIApp) -> None:
-        """Serve an application until a signal, or until `leave`."""
-        self._server = make(app)
-        if not self.stop.is_set():
-            self._server.run(sockets=[self.sock.dup()])
-
-    def close(self) -> None:
-        """End it, and let nothing stand here after it."""
-        self.stop.set()
-        self.leave()
-
-    def leave(self) -> None:
-        """End the server that stands here now, after what it has begun."""
-        if self._server is not None:
-            self._server.should_exit = True
 
 
 def serve(*, embedded: bool, host: str | None, port: int | None, slots: int) -> None:
     """Serve the App until a signal; without credentials, the setup page first."""
     settings = load()
     logs.to_stderr(settings.secrets)
-    known = settings.registered
+    registered = settings.registered
     if embedded:
-        hosting.check_sandbox(settings)
+        app_factory.check_sandbox(settings)
     with ExitStack() as stack:
-        store = stack.enter_context(closing(hosting.store(settings)))
+        store = stack.enter_context(closing(app_factory.store(settings)))
         queue = stack.enter_context(closing(_queue(settings, embedded=embedded)))
-        sock = stack.enter_context(bound(host or settings.bind, settings.port if port is None else port))
-        stop = Event()
-        door = Door(sock, stop)
-        stack.enter_context(heard(door.close))
-        settings = _at(settings, sock)
-        if not known:
-            settings = _set_up(settings, door)
-        if not stop.is_set():
-            _serve(settings, store, queue, door, slots if embedded else 0)
+        port = settings.port if port is None else port
+        sock = stack.enter_context(bound(host or settings.bind, port))
+        listener = ListenSocket(sock, Event())
+        stack.enter_context(on_signal(listener.close))
+        settings = _listening_on(settings, sock)
+        if not registered:
+            settings = _set_up(settings, listener)
+        if not listener.stop.is_set():
+            _serve(settings, store, queue, listener, slots if embedded else 0)
 
 
 def work(device: Device, *, slots: int) -> None:
-    """Work on what the queue offers until a signal; what is under way is given back, and goes on elsewhere."""
+    """Work on what the queue offers until a signal. Unfinished runs are given back, and another
+    worker continues them.
+    """
     settings = load()
     logs.to_stderr(settings.secrets)
     if not settings.registered:
-        _log.info("No App is registered yet: waiting for %s", settings.app_file.absolute())
-        settings = _awaited()
-    if not settings.registered:
-        return
-    from bot.worker import run
+        settings = _registered_later()
+    if settings.registered:
+        _work(settings, device, slots)
+
+
+def _work(settings: Settings, device: Device, slots: int) -> None:
+    from bot.service.worker import run
 
     logs.to_stderr(settings.secrets)
-    with closing(hosting.store(settings)) as store, closing(hosting.queue(settings)) as queue:
-        service = hosting.service(settings, store, queue, hosting.hub(settings))
-        _say_where(settings, "the queue between processes")
-        run(service.handle, queue, device=device, slots=slots, ticks=service.ticks(), **_manners(settings))
+    with (
+        closing(app_factory.store(settings)) as store,
+        closing(app_factory.queue(settings)) as queue,
+    ):
+        service = app_factory.service(settings, store, queue, app_factory.hub(settings))
+        _log_settings(settings, embedded=False)
+        run(
+            service.handle,
+            queue,
+            device=device,
+            slots=slots,
+            ticks=service.ticks(),
+            grace_s=settings.grace_s,
+            secrets=settings.secrets,
+        )
 
 
-def _serve(settings: Settings, store: Store, queue: Queue, door: Door, slots: int) -> None:
+def _serve(
+    settings: Settings, store: AppStore, queue: Queue, listener: ListenSocket, slots: int
+) -> None:
     from handlers.app import create
-    from handlers.pages import routes
 
     logs.to_stderr(settings.secrets)
-    app = create(settings, store, queue, extra_routes=routes(store, settings))
-    with _beside(settings, store, queue, door, slots) if slots else nullcontext():
-        _log.info("Listening on %s", address(door.sock))
+    app = create(settings, store, queue)
+    with _workers(settings, store, queue, listener, slots) if slots else nullcontext():
+        _log.info("Listening on %s", address(listener.sock))
         _log.info("GitHub delivers to %s/webhook", settings.public_url)
-        _say_where(settings, "" if slots else "the queue between processes")
-        door.serve(app)
+        _log_settings(settings, embedded=bool(slots))
+        listener.serve(app)
 
 
-def _say_where(settings: Settings, queue: str) -> None:
-    _log.info("App %s (id %s) on %s", settings.app_slug or "of an unknown name", settings.app_id, settings.github_url)
+def _log_settings(settings: Settings, *, embedded: bool) -> None:
+    slug = settings.app_slug or "(name unknown)"
+    _log.info("App %s (id %s) on %s", slug, settings.app_id, settings.github_url)
     _log.info("Database %s", logs.shown(settings.database_url.get_secret_value()))
-    _log.info("Queue %s", logs.shown(settings.redis_url.get_secret_value()) if queue else "in this process")
+    redis = logs.shown(settings.redis_url.get_secret_value())
+    _log.info("Queue %s", "in this process" if embedded else redis)
 
 
-def _set_up(settings: Settings, door: Door) -> Settings:
-    """Serve the setup page until an App is registered; the settings with it."""
-    from bot.adapters import registration
+def _set_up(settings: Settings, listener: ListenSocket) -> Settings:
+    """Serve the setup page until an App is registered; returns the settings with it."""
+    from bot.adapters.github import registration
     from handlers.setup import Setup
 
-    if settings.github_url != "https://github.com" and settings.github_api_url == "https://api.github.com":
+    if settings.github_url != GITHUB and settings.github_api_url == "https://api.github.com":
         raise UserError(
             f"REPRISE_GITHUB_URL is {settings.github_url}, but REPRISE_GITHUB_API_URL is not set.",
             f"Set it to {settings.github_url}/api/v3.",
         )
     registration.check_place(settings.app_file)
-    setup = Setup(settings, lambda _kept: door.leave())
-    here = address(door.sock)
-    _log.info("Listening on %s", here)
-    say(f"No App is registered yet. To register one, open {settings.public_url}/setup?key={setup.key}")  # the log hides keys
-    door.serve(setup.app)
-    return settings if door.stop.is_set() else _at(load(), door.sock)
+    setup = Setup(settings, lambda _kept: listener.leave())
+    _log.info("Listening on %s", address(listener.sock))
+    page = f"{settings.public_url}/setup?key={setup.key}"
+    # not by the log, which hides keys
+    say(f"No App is registered yet. To register one, open {page}")
+    listener.serve(setup.app)
+    return settings if listener.stop.is_set() else _listening_on(load(), listener.sock)
 
 
 @contextmanager
-def _beside(settings: Settings, store: Store, queue: Queue, door: Door, slots: int) -> Iterator[None]:
-    """Work in threads of this process while the block serves. When one of them ends, so do all."""
-    from bot.worker import run
+def _workers(
+    settings: Settings, store: AppStore, queue: Queue, listener: ListenSocket, slots: int
+) -> Iterator[None]:
+    """Work in threads of this process while the block serves. When one ends, all end."""
+    from bot.service.worker import run
 
-    service = hosting.service(settings, store, queue, hosting.hub(settings))
-    ticks = service.ticks()
-    _offer_all(store, queue)
-    with ThreadPoolExecutor(2, "work") as pool:
-        working: list[Future[None]] = []
-        for device in _DEVICES:
-            each = partial(run, service.handle, queue, device=device, slots=slots, stop=door.stop, **_manners(settings))
-            working.append(pool.submit(each, ticks=ticks))
-            working[-1].add_done_callback(lambda _: door.close())
-            ticks = ()  # one of them is enough
+    service = app_factory.service(settings, store, queue, app_factory.hub(settings))
+    _offer_waiting(store, queue)
+    with ThreadPoolExecutor(len(_DEVICES), "work") as pool:
+        workers = [
+            pool.submit(
+                run,
+                service.handle,
+                queue,
+                device=device,
+                slots=slots,
+                ticks=service.ticks() if device == "cpu" else (),
+                stop=listener.stop,
+                grace_s=settings.grace_s,
+                secrets=settings.secrets,
+            )
+            for device in _DEVICES
+        ]
+        for worker in workers:
+            worker.add_done_callback(lambda _: listener.close())
         try:
             yield
         finally:
-            door.stop.set()
-    for done in working:
-        done.result()
+            listener.stop.set()
+    for worker in workers:
+        worker.result()
 
 
-def _offer_all(store: Store, queue: Queue) -> None:
-    """Offer what waits in the store: a queue within the process is empty at its start."""
+def _offer_waiting(store: AppStore, queue: Queue) -> None:
+    """Offer what waits in the store: a queue within the process starts empty."""
     try:
         for task in store.overdue(0.0):
             queue.offer(task)
     except TransientError as error:
-        _log.warning("What waits is offered later: %s", error)
+        _log.warning("Waiting work is offered later: %s", error)
 
 
 @contextmanager
-def heard(then: Callable[[], object]) -> Iterator[None]:
-    """SIGINT and SIGTERM call `then` once; the second one leaves at once."""
-    asked = Event()
+def on_signal(then: Callable[[], object]) -> Iterator[None]:
+    """The first SIGINT or SIGTERM calls `then`; the second ends the process at once."""
+    received = Event()
 
-    def hear(_number: int, _frame: FrameType | None) -> None:
-        if asked.is_set():
+    def receive(_number: int, _frame: FrameType | None) -> None:
+        if received.is_set():
             os._exit(AT_ONCE)
-        asked.set()
+        received.set()
         then()
 
-    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
@@ -185,27 +187,26 @@ def heard(then: Callable[[], object]) -> Iterator[None]:
 
 def _queue(settings: Settings, *, embedded: bool) -> Queue:
     if not embedded:
-        return hosting.queue(settings)
-    from bot.adapters.queues.local import LocalQueue
+        return app_factory.queue(settings)
+    from bot.adapters.queue.local import LocalQueue
 
     return LocalQueue()
 
 
-def _manners(settings: Settings) -> dict[str, Any]:
-    return {"grace_s": settings.grace_s, "secrets": settings.secrets}
-
-
-def _awaited() -> Settings:
-    """The settings once the setup page of another process has written the App's file, or a signal has come."""
+def _registered_later() -> Settings:
+    """The settings after another process's setup page has written the App's file, or after a
+    signal.
+    """
     settings, stop = load(), Event()
-    with heard(stop.set):
-        while not settings.registered and not stop.wait(_LOOK_S):
+    with on_signal(stop.set):
+        _log.info("No App is registered yet: waiting for %s", settings.app_file.absolute())
+        while not settings.registered and not stop.wait(_POLL_S):
             settings = load()
     return settings
 
 
-def _at(settings: Settings, sock: socket.socket) -> Settings:
-    """The settings with the port that is really listened on, also in the default public address."""
+def _listening_on(settings: Settings, sock: socket.socket) -> Settings:
+    """The settings with the actual port, also in the default public address."""
     port = sock.getsockname()[1]
     changed: dict[str, object] = {"port": port}
     if "public_url" not in settings.model_fields_set:

@@ -1,118 +1,130 @@
-"""The setup page: registers the App by GitHub's manifest flow, for whoever holds the key that the server's console shows."""
+"""The setup page: registers the App by GitHub's manifest flow, for whoever has the key that the
+server's console shows.
+"""
 
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import json
 import logging
 import secrets
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.applications import Starlette
+from fastapi import FastAPI
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.responses import PlainTextResponse, Response
 
-from bot.adapters import registration
-from bot.adapters.registration import Kept, Registration
+from bot.adapters.github import registration
+from bot.adapters.github.registration import Kept, Registration
 from bot.errors import TransientError, UserError
 from bot.settings import Settings
-from handlers.manifest import ALWAYS, EVENTS, FOR_PULL_REQUESTS, WHY, destination, manifest
+from handlers import health
+from handlers.manifest import app_page, manifest, registration_page
+from handlers.setup_pages import SetupPages, origin, read_form
 
 STATE_S = 3600.0  # GitHub's own limit on the code
-MOST_STATES = 64
-MOST_FORM_BYTES = 16_384
-_GITHUB = "https://github.com"
+MAX_STATES = 64
 _log = logging.getLogger("reprise.setup")
-_pages = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-)
+
+
+class States:
+    """The `state` values of forms sent to GitHub; each is good for one callback."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._expiries: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._expiries)
+
+    def new(self) -> str:
+        """A fresh state. The oldest are dropped when there are many."""
+        state = secrets.token_urlsafe(32)
+        self._expiries[state] = self._now() + STATE_S
+        while len(self._expiries) > MAX_STATES:
+            del self._expiries[next(iter(self._expiries))]
+        return state
+
+    def spend(self, given: str) -> bool:
+        """Whether a state is known, fresh and unspent; it is spent now. Every known one is
+        compared, in constant time.
+        """
+        known = [state for state in self._expiries if _same(state, given)]
+        return any(self._expiries.pop(state) >= self._now() for state in known)
 
 
 class Setup:
-    """One registration, from the form to the files. `done` is called once the last answer is on its way."""
+    """One registration, from the form to the files. `done` is called after the last answer."""
 
-    def __init__(self, settings: Settings, done: Callable[[Kept], None], now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        done: Callable[[Kept], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.key = secrets.token_urlsafe(32)
+        self.states = States(now)
         self._settings = settings
+        self._pages = SetupPages(settings)
         self._done = done
-        self._now = now
-        self._states: dict[str, float] = {}
         self._finished = False
 
     @property
-    def app(self) -> Starlette:
+    def app(self) -> FastAPI:
         """What is served until the App is registered; GitHub is asked to come back later."""
-        return Starlette(
-            routes=[
-                Route("/setup", self.form, methods=["GET"]),
-                Route("/setup", self.review, methods=["POST"]),
-                Route("/setup/callback", self.callback, methods=["GET"]),
-                Route("/healthz", _healthy),
-                Route("/{rest:path}", self.elsewhere, methods=["GET", "POST"]),
-            ]
-        )
+        app = FastAPI(title="Reprise setup", openapi_url=None)
+        app.add_route("/setup", self.form, methods=["GET"])
+        app.add_route("/setup", self.review, methods=["POST"])
+        app.add_route("/setup/callback", self.callback, methods=["GET"])
+        app.add_api_route("/healthz", health.healthz)
+        app.add_route("/{rest:path}", self.elsewhere, methods=["GET", "POST"])
+        return app
 
     async def form(self, request: Request) -> Response:
-        """Ask where the App shall live."""
+        """Ask for the App's name, owner and address."""
         if not self._admits(request.query_params.get("key", "")):
-            return self._page("locked", 403)
-        return self._form({"name": f"Reprise-{secrets.token_hex(2)}", "hook": f"{self._settings.public_url}/webhook"})
+            return self._pages.locked(403)
+        name, hook = f"Reprise-{secrets.token_hex(2)}", f"{self._settings.public_url}/webhook"
+        return self._pages.form(self.key, {"name": name, "hook": hook})
 
     async def review(self, request: Request) -> Response:
-        """Show what will be asked of GitHub, in a form that a browser sends there."""
-        given = await _form(request)
+        """Show what GitHub will be asked for, in a form that a browser posts there."""
+        given = await read_form(request)
         if given is None or not self._admits(given.get("key", "")):
-            return self._page("locked", 403)
+            return self._pages.locked(403)
         name, organisation = given.get("name", ""), given.get("organisation", "")
-        hook, pull_requests = given.get("hook", ""), given.get("pull_requests", "") == "on"
-        if not name:
-            return self._form(given, "Give the App a name.")
-        if urlsplit(hook).scheme not in {"http", "https"} or not urlsplit(hook).hostname:
-            return self._form(given, "Deliveries need an address such as https://reprise.example.com/webhook.")
+        hook = given.get("hook", "")
+        if problem := _problem(name, hook):
+            return self._pages.form(self.key, given, problem)
         try:
-            action = destination(self._settings.github_url, organisation, self._new_state())
+            target = registration_page(self._settings.github_url, organisation, self.states.new())
         except ValueError:
-            return self._form(given, f"“{organisation}” is no organisation's name: give the name in its address.")
-        asked = manifest(name, self._settings.public_url, hook_url=hook, pull_requests=pull_requests)
-        permissions = [f"{what}: {level}" for what, level in asked["default_permissions"].items()]
-        return self._page(
-            "review",
-            action=action,
-            manifest=json.dumps(asked),
-            asked=asked,
-            organisation=organisation,
-            permissions=[(each, WHY[each]) for each in permissions],
-            unreachable=self._unreachable(hook),
-        )
+            problem = f"“{organisation}” is no organisation: give the name in its address."
+            return self._pages.form(self.key, given, problem)
+        asked = manifest(name, self._settings.public_url, hook_url=hook)
+        return self._pages.review(target, json.dumps(asked), asked, organisation)
 
     async def callback(self, request: Request) -> Response:
         """GitHub sends the browser back here, with a code that is good for one exchange."""
-        if not self._spend(request.query_params.get("state", "")):
-            return self._failed("This link was used before, is older than an hour, or was not made here.", "", 403)
-        self._finished = True  # nobody else may register one meanwhile
+        if not self.states.spend(request.query_params.get("state", "")) or self._finished:
+            reason = "This link was used before, is older than an hour, or was not made here."
+            return self._pages.failed(reason, "", 403)
+        self._finished = True  # no second registration meanwhile
         try:
-            made = await run_in_threadpool(registration.convert, request.query_params.get("code", ""), self._settings)
-            kept = await run_in_threadpool(registration.keep, made, self._settings.app_file)
+            code = request.query_params.get("code", "")
+            made, kept = await run_in_threadpool(self._register, code)
         except (UserError, TransientError) as error:
             self._finished = False
             _log.warning("The App was not registered: %s", error)
-            return self._failed(str(error), error.fix, 502)
+            return self._pages.failed(str(error), error.fix, 502)
         except OSError as error:
             self._finished = False
-            _log.error("The App's credentials could not be written to %s: %s", self._settings.app_file, error.strerror)
-            fix = "GitHub has made the App, but tells its key only once: delete it in its settings there and start again."
-            return self._failed(f"The credentials could not be written ({error.strerror}).", fix, 500)
-        _log.info("The App %s (id %d) is registered; its credentials are in %s", made.slug, made.id, kept.app_file.resolve())
-        page = self._page("done", made=made, kept=kept, install=self._install(made))
+            return self._not_written(error)
+        page = self._pages.done(made, kept, self._installation_page(made))
         page.background = BackgroundTask(self._done, kept)
         return page
 
@@ -120,100 +132,43 @@ class Setup:
         """Any other address, until there is an App."""
         if request.method == "POST":
             return PlainTextResponse("No App is registered here yet.\n", 503, {"Retry-After": "60"})
-        return self._page("locked", 404)
+        return self._pages.locked(404)
 
-    def _form(self, given: dict[str, str], wrong: str = "") -> Response:
-        names = ("name", "organisation", "hook", "pull_requests")
-        return self._page(
-            "form",
-            400 if wrong else 200,
-            key=self.key,
-            given={each: given.get(each, "") for each in names},
-            wrong=wrong,
-            unreachable=self._unreachable(given.get("hook", "")),
-            always=[(f"{name}: {level}", WHY[f"{name}: {level}"]) for name, level in ALWAYS.items()],
-            more=[(f"{name}: {level}", WHY[f"{name}: {level}"]) for name, level in FOR_PULL_REQUESTS.items()],
+    def _register(self, code: str) -> tuple[Registration, Kept]:
+        """Trade the code for the App's credentials and write them to their files."""
+        made = registration.convert(code, self._settings)
+        kept = registration.keep(made, self._settings.app_file)
+        where = kept.app_file.resolve()
+        _log.info("The App %s (id %d) is registered; credentials: %s", made.slug, made.id, where)
+        return made, kept
+
+    def _not_written(self, error: OSError) -> Response:
+        path, reason = self._settings.app_file, error.strerror
+        _log.error("The App's credentials could not be written to %s: %s", path, reason)
+        fix = (
+            "GitHub has made the App, but shows its key only once: delete it in its settings "
+            "there and start again."
         )
-
-    def _failed(self, message: str, fix: str, status: int) -> Response:
-        return self._page("failed", status, message=message, fix=fix or "Start again at the address that the console shows.")
-
-    def _page(self, page: str, status: int = 200, **values: Any) -> HTMLResponse:
-        nonce, github = secrets.token_urlsafe(16), self._settings.github_url
-        values = {"github": urlsplit(github).netloc, "port": self._settings.port, "app_file": self._settings.app_file} | values
-        html = _pages.get_template("setup.html").render(page=page, nonce=nonce, events=EVENTS, **values)
-        policy = (
-            f"default-src 'none'; style-src 'nonce-{nonce}'; form-action 'self' {_origin(github)}; "
-            "frame-ancestors 'none'; base-uri 'none'"
-        )
-        headers = {
-            "Content-Security-Policy": policy,
-            "Cache-Control": "no-store",
-            "Referrer-Policy": "strict-origin",  # the address holds the key
-            "X-Content-Type-Options": "nosniff",
-            "X-Frame-Options": "DENY",
-        }
-        return HTMLResponse(html, status, headers)
+        return self._pages.failed(f"The credentials could not be written ({reason}).", fix, 500)
 
     def _admits(self, key: str) -> bool:
-        return not self._finished and hmac.compare_digest(key.encode(), self.key.encode())
+        return not self._finished and _same(key, self.key)
 
-    def _new_state(self) -> str:
-        """A state that one callback may spend; the oldest go when there are many."""
-        state = secrets.token_urlsafe(32)
-        self._states[state] = self._now() + STATE_S
-        while len(self._states) > MOST_STATES:
-            del self._states[next(iter(self._states))]
-        return state
-
-    def _spend(self, given: str) -> bool:
-        """Whether a state is ours, fresh and unspent; it is spent now. Every known one is compared, in constant time."""
-        known = [state for state in self._states if hmac.compare_digest(state.encode(), given.encode())]
-        return any(self._states.pop(state) >= self._now() for state in known) and not self._finished
-
-    def _unreachable(self, hook: str) -> bool:
-        return not reachable(hook, self._settings.github_url)
-
-    def _install(self, made: Registration) -> str:
-        """Where the new App is installed; only ever on the GitHub that was asked."""
+    def _installation_page(self, made: Registration) -> str:
+        """Where the new App is installed; always on the GitHub that was asked."""
         github = self._settings.github_url
-        ours = _origin(made.html_url) == _origin(github)
-        rooms = "apps" if github == _GITHUB else "github-apps"
-        return f"{made.html_url if ours else f'{github}/{rooms}/{made.slug}'}/installations/new"
+        ours = origin(made.html_url) == origin(github)
+        return f"{made.html_url if ours else app_page(github, made.slug)}/installations/new"
 
 
-def reachable(address: str, github_url: str) -> bool:
-    """Whether GitHub may be able to deliver to an address, as far as the address tells."""
-    host = urlsplit(address).hostname or ""
-    if host == "localhost" or host.endswith(".localhost"):
-        return False
-    try:
-        place = ipaddress.ip_address(host)
-    except ValueError:
-        return True
-    return not place.is_loopback and not place.is_unspecified and (github_url != _GITHUB or place.is_global)
+def _same(one: str, other: str) -> bool:
+    return hmac.compare_digest(one.encode(), other.encode())
 
 
-def _origin(address: str) -> str:
-    parts = urlsplit(address)
-    return f"{parts.scheme}://{parts.netloc}"
-
-
-async def _form(request: Request) -> dict[str, str] | None:
-    """A posted form's fields, None when it is none."""
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
-        return None
-    body = b""
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MOST_FORM_BYTES:
-            return None
-    try:
-        fields = parse_qs(body.decode("ascii"), max_num_fields=16, errors="strict")
-    except ValueError:
-        return None
-    return {name: values[-1].strip() for name, values in fields.items()}
-
-
-async def _healthy(_request: Request) -> Response:
-    return PlainTextResponse("ok\n")
+def _problem(name: str, hook: str) -> str:
+    """What is wrong with the form, "" when nothing is."""
+    if not name:
+        return "Give the App a name."
+    if urlsplit(hook).scheme not in {"http", "https"} or not urlsplit(hook).hostname:
+        return "Deliveries need an address such as https://reprise.example.com/webhook."
+    return ""

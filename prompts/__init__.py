@@ -1,15 +1,34 @@
-"""The voice: one folder a stage, one immutable file a version; `catalog.toml` names the live one and holds every hash.
+"""Every word that a model reads: one folder a stage, one immutable file a version. `shared` holds
+fragments of several stages; `catalog.toml` names the live versions and holds every hash.
 
-`load("mend").render(...)` gives what is said; what strangers wrote enters only through `fence`.
+`load("mend").render(...)` returns the two messages of a question, `load("act").fragment(...)` a
+sentence inside them. Text from outside enters only through `fence`.
 """
 
 from __future__ import annotations
 
-from prompts.catalog import Catalog, Prompt, PromptChanged, PromptError
+from functools import cache
+
+from prompts.catalog import SHARED, Catalog, Prompt, PromptChanged, PromptError
 from prompts.outside import fence
 
 _ours = Catalog()
-load = _ours.load
+load = cache(_ours.load)
 listed = _ours.listed
 
-__all__ = ["Catalog", "Prompt", "PromptChanged", "PromptError", "fence", "listed", "load"]
+
+def shared(name: str, /, **values: object) -> str:
+    """A fragment that several stages use."""
+    return load(SHARED).fragment(name, **values)
+
+
+__all__ = [
+    "Catalog",
+    "Prompt",
+    "PromptChanged",
+    "PromptError",
+    "fence",
+    "listed",
+    "load",
+    "shared",
+]

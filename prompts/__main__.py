@@ -1,57 +1,72 @@
-"""`python -m prompts` lists the published prompts; `publish STAGE VERSION` enters a new one and makes it live."""
+"""`python -m prompts` lists the published prompts; `publish STAGE VERSION` enters a new version
+and makes it live.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 
-from prompts.catalog import HOME, Catalog, Entry, PromptError, files, parts, sha256
+from prompts.catalog import HOME, Catalog, Entry, PromptError, files, sections, sha256
 
-_HEAD = "# Every published version with the SHA-256 of its two files, written by `python -m prompts publish STAGE VERSION`.\n"
+_HEADER = """\
+# Every published version with the SHA-256 of its two files.
+# Written by `python -m prompts publish STAGE VERSION`.
+"""
 
 
 def publish(folder: Path, stage: str, version: str, *, again: bool = False) -> Entry:
-    """Enter a version with the hashes of its files and make it live. Raises PromptError when it is published with other files
-    already; `again` is for one that nobody has used yet.
+    """Enter a version with the hashes of its files and make it live. Raises PromptError when it
+    is already published with other files; `again` replaces a version that nobody has used yet.
     """
     text, schema = files(folder, stage, version)
-    entry = Entry(stage, version, sha256(text), sha256(schema), live=True)
-    parts(text.read_text(encoding="utf-8"), entry.id)
-    known = {(each.stage, each.version): each for each in Catalog(folder).listed()}
-    before = known.get((stage, version))
-    if before is not None and before.id != entry.id and not again:
-        raise PromptError(f"{stage}@{version} is published: a published version is never edited; write a new version")
+    entry = Entry(stage, version, sha256(text), sha256(schema), "", live=True)
+    sections(text.read_text(encoding="utf-8"), entry.id)
+    known = {(old.stage, old.version): old for old in Catalog(folder).listed()}
+    before = known.get((stage, version), entry)
+    if replace(before, shared_sha256="").id != entry.id and not again:
+        raise PromptError(
+            f"{stage}@{version} is published: a published version is never edited; "
+            "write a new version"
+        )
+    for key, old in known.items():
+        known[key] = replace(old, live=old.live and old.stage != stage)
     known[stage, version] = entry
-    _write(folder / "catalog.toml", list(known.values()), {stage: version})
+    _write(folder / "catalog.toml", list(known.values()))
     Catalog(folder).load(stage)
-    return entry
+    return next(new for new in Catalog(folder).listed() if new.live and new.stage == stage)
 
 
-def _write(path: Path, entries: list[Entry], live: dict[str, str]) -> None:
-    live = {each.stage: each.version for each in entries if each.live} | live
-    lines = [_HEAD]
-    for stage in sorted(live):
-        lines.append(f'[{stage}]\nlive = "{live[stage]}"\n')
-        held = sorted((each for each in entries if each.stage == stage), key=lambda each: (len(each.version), each.version))
-        lines += [
-            f'[{stage}.{each.version}]\nprompt = "{each.prompt_sha256}"\nschema = "{each.schema_sha256}"\n' for each in held
-        ]
+def _write(path: Path, entries: list[Entry]) -> None:
+    lines = [_HEADER]
+    for stage in sorted({entry.stage for entry in entries}):
+        versions = [entry for entry in entries if entry.stage == stage]
+        live = next(entry.version for entry in versions if entry.live)
+        lines.append(f'[{stage}]\nlive = "{live}"\n')
+        for entry in sorted(versions, key=lambda entry: (len(entry.version), entry.version)):
+            hashes = f'prompt = "{entry.prompt_sha256}"\nschema = "{entry.schema_sha256}"\n'
+            lines.append(f"[{stage}.{entry.version}]\n{hashes}")
     path.write_text("\n".join(lines), encoding="utf-8")
 
 
 def main(argv: list[str] | None = None, folder: Path = HOME) -> int:
-    """The command; 1 when a prompt is not as published."""
+    """Run the command. Returns 1 when a prompt is not as published."""
     parser = argparse.ArgumentParser(prog="python -m prompts", description=__doc__)
-    chosen = parser.add_subparsers(dest="verb")
-    publishing = chosen.add_parser("publish", help="enter a new version and make it live")
+    publishing = parser.add_subparsers(dest="verb").add_parser(
+        "publish", help="enter a new version and make it live"
+    )
     publishing.add_argument("stage")
     publishing.add_argument("version")
-    publishing.add_argument("--again", action="store_true", help="enter it anew: only while nobody has used it")
-    asked = parser.parse_args(argv)
+    publishing.add_argument(
+        "--again", action="store_true", help="replace it: only while nobody has used it"
+    )
+    given = parser.parse_args(argv)
     try:
-        if asked.verb == "publish":
-            sys.stdout.write(f"{publish(folder, asked.stage, asked.version, again=asked.again).id}\n")
+        if given.verb == "publish":
+            entry = publish(folder, given.stage, given.version, again=given.again)
+            sys.stdout.write(f"{entry.id}\n")
             return 0
         for entry in Catalog(folder).listed():
             Catalog(folder).load(entry.stage, entry.version)

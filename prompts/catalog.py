@@ -1,4 +1,4 @@
-"""Prompts as files: loaded by stage and version, held to their hashes, filled in strictly."""
+"""Prompts as files: loaded by stage and version, checked against their hashes, filled in."""
 
 from __future__ import annotations
 
@@ -11,61 +11,91 @@ from pathlib import Path
 from typing import Any
 
 HOME = Path(__file__).resolve().parent
-_PART = re.compile(r"^## (system|user)[ \t]*$", re.MULTILINE)
-_PLACE = re.compile(r"\{\{([a-z][a-z0-9_]*)\}\}")
+SHARED = "shared"
+_SECTION = re.compile(r"^## ([a-z][a-z0-9_]*)[ \t]*$", re.MULTILINE)
+_PLACEHOLDER = re.compile(r"\{\{([a-z][a-z0-9_]*)\}\}")
 _NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
 
 
 class PromptError(Exception):
-    """A prompt that is not there, is malformed, or was given other values than it asks for: a mistake in our own code."""
+    """A prompt that is missing, malformed, or given the wrong values: a mistake in our own code."""
 
 
 class PromptChanged(PromptError):
-    """A published version is not as the catalog knows it."""
+    """A published version differs from its entry in the catalog."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One version of what is said at one stage. `id` is stage@version#sha, the first twelve digits of the hash of both files;
-    `schema` is the JSON Schema of the answer.
+    """One version of the prompt of one stage. `id` is stage@version#sha (see `Entry.id`),
+    `sections` are its texts by name, `schema` is the JSON Schema of the answer.
     """
 
     id: str
-    system: str
-    user: str
+    sections: dict[str, str] = field(hash=False)
     schema: dict[str, Any] = field(hash=False)
 
     @property
     def names(self) -> frozenset[str]:
-        """The values it asks for."""
-        return frozenset(_PLACE.findall(self.system) + _PLACE.findall(self.user))
+        """The placeholders of the system and the user message."""
+        return frozenset(_PLACEHOLDER.findall(self.system + self.user))
+
+    @property
+    def system(self) -> str:
+        """The template of the system message."""
+        return self.sections.get("system", "")
+
+    @property
+    def user(self) -> str:
+        """The template of the user message."""
+        return self.sections.get("user", "")
 
     def render(self, **values: str) -> tuple[str, str]:
-        """The system and the user message. Raises PromptError on a missing value and on one that is not used; what looks like
-        a placeholder inside a value stays as it is.
+        """The system and the user message. Raises PromptError on a missing value and on an
+        unused one. A placeholder inside a value is not filled in.
         """
-        missing, unused = self.names - values.keys(), values.keys() - self.names
-        if missing or unused:
-            said = [f"{word} {', '.join(sorted(each))}" for word, each in (("lacks", missing), ("knows no", unused)) if each]
-            raise PromptError(f"{self.id} {' and '.join(said)}")
+        self._check(self.names, values)
         return _filled(self.system, values), _filled(self.user, values)
+
+    def fragment(self, name: str, /, **values: object) -> str:
+        """Another section, filled in. Raises PromptError as `render` does."""
+        if name not in self.sections:
+            raise PromptError(f"{self.id} has no section {name}")
+        template = self.sections[name]
+        self._check(frozenset(_PLACEHOLDER.findall(template)), values)
+        return _filled(template, values)
+
+    def _check(self, names: frozenset[str], values: dict[str, Any]) -> None:
+        problems = [
+            f"{verb} {', '.join(sorted(wrong))}"
+            for verb, wrong in (
+                ("lacks", names - values.keys()),
+                ("knows no", values.keys() - names),
+            )
+            if wrong
+        ]
+        if problems:
+            raise PromptError(f"{self.id} {' and '.join(problems)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A published version in the catalog: the SHA-256 of its two files, and whether it is the one in use."""
+    """A published version in the catalog: the SHA-256 of its text, of its schema ("" when it has
+    none) and of the live shared fragments, and whether this version is the live one.
+    """
 
     stage: str
     version: str
     prompt_sha256: str
     schema_sha256: str
+    shared_sha256: str
     live: bool
 
     @property
     def id(self) -> str:
-        """What stands on every question that was asked with it."""
-        both = hashlib.sha256(f"{self.prompt_sha256} {self.schema_sha256}".encode()).hexdigest()
-        return f"{self.stage}@{self.version}#{both[:12]}"
+        """stage@version#sha: the first twelve digits of the hash of all three hashes."""
+        hashes = f"{self.prompt_sha256} {self.schema_sha256} {self.shared_sha256}"
+        return f"{self.stage}@{self.version}#{hashlib.sha256(hashes.encode()).hexdigest()[:12]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,66 +106,83 @@ class Catalog:
 
     def listed(self) -> tuple[Entry, ...]:
         """Every published version, by stage, oldest first."""
-        return tuple(entry for stage, table in sorted(self._tables().items()) for entry in _entries(stage, table))
+        tables = tomllib.loads((self.folder / "catalog.toml").read_text(encoding="utf-8"))
+        shared = tables.get(SHARED, {})
+        fragments = shared.get(shared.get("live"), {}).get("prompt", "")
+        return tuple(
+            entry
+            for stage, table in sorted(tables.items())
+            for entry in _entries(stage, table, fragments)
+        )
 
     def load(self, stage: str, version: str | None = None) -> Prompt:
-        """The live version of a stage's prompt, or the one asked for. Raises PromptChanged when a file was edited after it was
-        published, PromptError when there is none or it is malformed.
+        """The live version of a stage's prompt, or the version asked for. Raises PromptChanged
+        when a file was edited after it was published, PromptError when the prompt is missing or
+        malformed.
         """
-        held = [each for each in _entries(stage, self._tables().get(stage, {})) if version in {None, each.version}]
-        entry = next((each for each in held if version is not None or each.live), None)
-        if entry is None:
-            raise PromptError(f"the catalog has no prompt {stage}{'@' + version if version else ''}")
-        text, schema = files(self.folder, stage, entry.version)
-        _hold(text, entry.prompt_sha256)
-        _hold(schema, entry.schema_sha256)
-        system, user = parts(text.read_text(encoding="utf-8"), entry.id)
-        return Prompt(entry.id, system, user, json.loads(schema.read_bytes()))
+        for entry in self.listed():
+            if entry.stage == stage and (
+                entry.live if version is None else version == entry.version
+            ):
+                return self._loaded(entry)
+        raise PromptError(f"the catalog has no prompt {stage}{'@' + version if version else ''}")
 
-    def _tables(self) -> dict[str, dict[str, Any]]:
-        return tomllib.loads((self.folder / "catalog.toml").read_text(encoding="utf-8"))
+    def _loaded(self, entry: Entry) -> Prompt:
+        text, schema = files(self.folder, entry.stage, entry.version)
+        for path, expected in ((text, entry.prompt_sha256), (schema, entry.schema_sha256)):
+            if sha256(path) != expected:
+                raise PromptChanged(
+                    f"{path.parent.name}/{path.name} is not as published: a published version is "
+                    "never edited; write a new version"
+                )
+        parsed = sections(text.read_text(encoding="utf-8"), entry.id)
+        return Prompt(
+            entry.id, parsed, json.loads(schema.read_bytes() if schema.exists() else "{}")
+        )
 
 
 def files(folder: Path, stage: str, version: str) -> tuple[Path, Path]:
-    """Where a version's two files lie."""
+    """The text and the schema of a version."""
     if not (_NAME.fullmatch(stage) and _NAME.fullmatch(version)):
         raise PromptError(f"{stage}@{version} cannot be the name of a prompt")
     return folder / stage / f"{version}.md", folder / stage / f"{version}.schema.json"
 
 
 def sha256(path: Path) -> str:
-    """The hash of a file's content."""
+    """The hash of a file; "" for a schema that does not exist."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
-        raise PromptError(f"{path.parent.name}/{path.name} cannot be read ({error.strerror})") from None
+        if path.suffix == ".json":
+            return ""
+        where = f"{path.parent.name}/{path.name}"
+        raise PromptError(f"{where} cannot be read ({error.strerror})") from None
 
 
-def parts(text: str, name: str) -> tuple[str, str]:
-    """The `## system` and the `## user` part of a prompt's text; what stands above is for people."""
-    pieces = _PART.split(text)
-    if pieces[1::2] != ["system", "user"]:
+def sections(text: str, name: str) -> dict[str, str]:
+    """The sections of a prompt by their headings; what stands above the first is for people. A
+    stage begins with `## system` and `## user`; the shared fragments have neither.
+    """
+    _, *pieces = _SECTION.split(text)
+    names, texts = pieces[::2], [piece.strip() for piece in pieces[1::2]]
+    if len(set(names)) < len(names) or (
+        names[:2] != ["system", "user"] and not name.startswith(f"{SHARED}@")
+    ):
         raise PromptError(f"{name} needs one `## system` and after it one `## user`")
-    system, user = pieces[2].strip(), pieces[4].strip()
-    if "{{" in _PLACE.sub("", system + user):
+    if "{{" in _PLACEHOLDER.sub("", "".join(texts)):
         raise PromptError(f"{name} holds {{{{ that opens no placeholder such as {{{{name}}}}")
-    return system, user
+    return dict(zip(names, texts, strict=True))
 
 
-def _hold(path: Path, expected: str) -> None:
-    if sha256(path) != expected:
-        raise PromptChanged(
-            f"{path.parent.name}/{path.name} is not as published: a published version is never edited; write a new version"
-        )
+def _filled(template: str, values: dict[str, Any]) -> str:
+    return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), template)
 
 
-def _filled(template: str, values: dict[str, str]) -> str:
-    return _PLACE.sub(lambda match: values[match[1]], template)
-
-
-def _entries(stage: str, table: dict[str, Any]) -> tuple[Entry, ...]:
-    versions = {name: each for name, each in table.items() if isinstance(each, dict)}
+def _entries(stage: str, table: dict[str, Any], shared: str) -> list[Entry]:
+    versions = {name: hashes for name, hashes in table.items() if isinstance(hashes, dict)}
     if table and table.get("live") not in versions:
         raise PromptError(f"the catalog's live version of {stage} is not published")
-    named = sorted(versions.items(), key=lambda item: (len(item[0]), item[0]))
-    return tuple(Entry(stage, name, each["prompt"], each["schema"], name == table["live"]) for name, each in named)
+    return [
+        Entry(stage, name, hashes["prompt"], hashes["schema"], shared, name == table["live"])
+        for name, hashes in sorted(versions.items(), key=lambda item: (len(item[0]), item[0]))
+    ]

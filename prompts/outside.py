@@ -1,4 +1,6 @@
-"""The shared fence: how text that strangers wrote stands in a prompt, so that nothing in it can pass for ours."""
+"""The shared fence: how text that strangers wrote stands in a prompt, so that nothing in it can
+pass for ours.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +13,11 @@ _MOST_LABEL = 100
 
 
 def fence(label: str, text: str) -> str:
-    """Text between two marks that do not occur in it; `label` says what it is, such as "issue body". Text is passed cleaned.
+    """Text between two marks that do not occur in it; `label` says what it is, such as "issue
+    body". Text is passed cleaned.
 
-    The mark is drawn from the text itself: the same text is always fenced the same way, so that recorded answers are found
-    again, and no text can hold the mark that it will get.
+    The mark is drawn from the text itself: the same text is always fenced the same way, so that
+    recorded answers are found again, and no text can hold the mark that it will get.
     """
     named = _ODD.sub("_", label)[:_MOST_LABEL]
     mark = _mark(text)

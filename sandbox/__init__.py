@@ -1,1 +1,1 @@
-"""The hands: run untrusted code and tell the truth about it."""
+"""Runs untrusted code and reports exactly what happened."""

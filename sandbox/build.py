@@ -1,4 +1,6 @@
-"""Build a wheel from source inside a sandbox: the only place of the prepare phase where foreign code runs."""
+"""Build a wheel from source inside a sandbox: the only place of the prepare phase where foreign
+code runs.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,15 @@ from sandbox.indexes import Indexes
 from sandbox.interpreters import Snapshot
 from sandbox.port import Limits, Mount, RunResult, RunSpec, Sandbox, SandboxError
 
-_LIMITS = Limits(wall_s=900.0, memory_mb=8192, cpus=4.0, pids=1024, file_mb=1024, scratch_mb=6144, output_bytes=400_000)
+_LIMITS = Limits(
+    wall_s=900.0,
+    memory_mb=8192,
+    cpus=4.0,
+    pids=1024,
+    file_mb=1024,
+    scratch_mb=6144,
+    output_bytes=400_000,
+)
 _TOOLS = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -28,8 +38,10 @@ class BuildFailed(SandboxError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """A source distribution or a packed clone. `version` is what version-control plug-ins are told, as there is no history."""
+class BuildSource:
+    """A source distribution or a packed clone. `version` is what version-control plug-ins are
+    told, as there is no history.
+    """
 
     archive: bytes
     name: str = "source.tar.gz"
@@ -38,12 +50,31 @@ class Source:
 
 
 def wheel(
-    source: Source, python: Snapshot, sandbox: Sandbox, indexes: Indexes, into: Path, cancel: Event | None = None
+    source: BuildSource,
+    python: Snapshot,
+    sandbox: Sandbox,
+    indexes: Indexes,
+    into: Path,
+    cancel: Event | None = None,
 ) -> Path:
-    """Build one wheel and keep it in `into`. The build sees the index and a throwaway cache, and holds no secret."""
+    """Build one wheel and keep it in `into`. The build sees the index and a throwaway cache, and
+    holds no secret.
+    """
     tools = into.parent / "tools"
-    tool, indexes = _copied(Path(find_uv_bin()), tools, f"uv-{version('uv')}"), _certified(indexes, tools)
-    argv = [str(tool), "build", "-q", "--wheel", "--out-dir", "out", "--python", str(python.executable)]
+    tool, indexes = (
+        _copied(Path(find_uv_bin()), tools, f"uv-{version('uv')}"),
+        _certified(indexes, tools),
+    )
+    argv = [
+        str(tool),
+        "build",
+        "-q",
+        "--wheel",
+        "--out-dir",
+        "out",
+        "--python",
+        str(python.executable),
+    ]
     argv += ["--exclude-newer", source.exclude_newer] if source.exclude_newer else []
     spec = RunSpec(
         argv=(*argv, source.name),
@@ -66,12 +97,16 @@ def wheel(
 
 
 def _copied(source: Path, tools: Path, name: str) -> Path:
-    """A file in the cache: that is all that a worker in a container shares with its daemon's host."""
+    """A file in the cache: that is all that a worker in a container shares with its daemon's
+    host.
+    """
     kept = tools / name
     if not kept.exists():
         tools.mkdir(exist_ok=True)
         tools.chmod(0o755)
-        descriptor, made = tempfile.mkstemp(".part", f".{name}.", tools)  # builders in other threads may be at it too
+        descriptor, made = tempfile.mkstemp(
+            ".part", f".{name}.", tools
+        )  # builders in other threads may be at it too
         os.close(descriptor)
         part = Path(made)
         try:
@@ -92,8 +127,12 @@ def _certified(indexes: Indexes, tools: Path) -> Indexes:
     return replace(indexes, certificate=str(_copied(source, tools, name)))
 
 
-def _environment(source: Source, python: Snapshot, indexes: Indexes) -> dict[str, str]:
-    told = {"SETUPTOOLS_SCM_PRETEND_VERSION": source.version, "PBR_VERSION": source.version} if source.version else {}
+def _environment(source: BuildSource, python: Snapshot, indexes: Indexes) -> dict[str, str]:
+    told = (
+        {"SETUPTOOLS_SCM_PRETEND_VERSION": source.version, "PBR_VERSION": source.version}
+        if source.version
+        else {}
+    )
     return {
         "PATH": f"{python.root}/bin:{_TOOLS}",
         "HOME": "/tmp",  # noqa: S108
@@ -124,7 +163,11 @@ def cause(result: RunResult) -> str:
         return "the build took too long"
     lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
     raised = [line for line in lines if re.match(r"(?:\w+\.)*\w*(?:Error|Exception): \S", line)]
-    compiler = [line for line in lines if re.search(r"\b(?:fatal )?error: (?!Failed to build|command)|command not found", line)]
+    compiler = [
+        line
+        for line in lines
+        if re.search(r"\b(?:fatal )?error: (?!Failed to build|command)|command not found", line)
+    ]
     causes = [line.removeprefix("cause: ") for line in lines if line.startswith("cause: ")]
     chosen = (compiler or raised or causes or lines or ["the build ended without a word"])[-1]
     return chosen[:300]

@@ -1,4 +1,6 @@
-"""Bubblewrap: namespaces without a daemon; nothing of the host is visible but its programs and libraries, read-only."""
+"""Bubblewrap: namespaces without a daemon; nothing of the host is visible but its programs and
+libraries, read-only.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +8,44 @@ import shutil
 from pathlib import Path
 from threading import Event
 
-from sandbox import hosted, layout, process, seccomp
-from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, SandboxError, SandboxUnavailable
+from sandbox import layout, local_guard, process, seccomp
+from sandbox.port import (
+    Health,
+    Limits,
+    OnOutput,
+    RunResult,
+    RunSpec,
+    SandboxError,
+    SandboxUnavailable,
+)
 
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ESSENTIALS = (
-    "/etc/alternatives", "/etc/fonts", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime",
-    "/etc/mime.types", "/etc/nsswitch.conf", "/etc/ssl/certs", "/etc/ssl/openssl.cnf", "/etc/timezone", "/usr/share/zoneinfo",
-)  # fmt: skip
-FOR_NETWORK = ("/etc/resolv.conf", "/etc/ca-certificates", "/etc/pki", "/etc/protocols", "/etc/services")
+    "/etc/alternatives",
+    "/etc/fonts",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/mime.types",
+    "/etc/nsswitch.conf",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+    "/etc/timezone",
+    "/usr/share/zoneinfo",
+)
+FOR_NETWORK = (
+    "/etc/resolv.conf",
+    "/etc/ca-certificates",
+    "/etc/pki",
+    "/etc/protocols",
+    "/etc/services",
+)
 PROTECTS = (
-    "the host's files but its programs and libraries, its network, processes, environment variables and privileges",
+    (
+        "the host's files but its programs and libraries, its network, processes, environment "
+        "variables and privileges"
+    ),
     "memory, processors, number of processes, disk, wall and idle time",
     "processes left running after the end",
 )
@@ -25,7 +54,10 @@ EXPOSES = (
     "the names and versions of what is installed under /usr",
     "in the prepare phase the network of this host, its loopback included",
 )
-FIX = "install bubblewrap (apt-get install bubblewrap) and allow user namespaces (sysctl user.max_user_namespaces, AppArmor)"
+FIX = (
+    "install bubblewrap (apt-get install bubblewrap) and allow user namespaces (sysctl "
+    "user.max_user_namespaces, AppArmor)"
+)
 
 
 class BwrapSandbox:
@@ -36,14 +68,25 @@ class BwrapSandbox:
     def check(self) -> Health:
         """Run nothing for real."""
         try:
-            done = self.run(RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=20, scratch_mb=16)))
+            done = self.run(
+                RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=20, scratch_mb=16))
+            )
         except SandboxError as error:
             return Health(works=False, detail=str(error), fix=FIX)
         filtered = "a seccomp filter" if seccomp.program() else "no seccomp filter for this machine"
-        return Health(done.exit_code == 7, f"{process.holder()}; {filtered}", protects=PROTECTS, exposes=EXPOSES)
+        return Health(
+            done.exit_code == 7,
+            f"{process.holder()}; {filtered}",
+            protects=PROTECTS,
+            exposes=EXPOSES,
+        )
 
-    def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:
-        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program, failed."""
+    def run(
+        self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
+    ) -> RunResult:
+        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program,
+        failed.
+        """
         program = shutil.which("bwrap")
         if program is None:
             raise SandboxUnavailable(f"bubblewrap is not installed: {FIX}")
@@ -60,11 +103,13 @@ class BwrapSandbox:
             "seccomp": seccomp.program().hex(),
             "user": user,
         }
-        return hosted.run({**job, **extra}, spec, cancel, on_output)
+        return local_guard.run({**job, **extra}, spec, cancel, on_output)
 
     def sweep(self) -> int:
-        """Remove what killed runs of dead processes left behind; returns how many things were removed."""
-        return hosted.sweep()
+        """Remove what killed runs of dead processes left behind; returns how many things were
+        removed.
+        """
+        return local_guard.sweep()
 
 
 def passwd() -> str:
@@ -81,8 +126,25 @@ def options(spec: RunSpec) -> list[str]:
     """Bubblewrap's command line for a run, without the program."""
     scratch = str(spec.limits.scratch_mb << 20)
     uid = str(layout.RUN_UID)
-    built = ["--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--die-with-parent"]
-    built += ["--new-session", "--uid", uid, "--gid", uid, "--hostname", layout.HOSTNAME, "--cap-drop", "ALL"]
+    built = [
+        "--unshare-user",
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--die-with-parent",
+    ]
+    built += [
+        "--new-session",
+        "--uid",
+        uid,
+        "--gid",
+        uid,
+        "--hostname",
+        layout.HOSTNAME,
+        "--cap-drop",
+        "ALL",
+    ]
     built += [] if spec.network else ["--unshare-net"]
     built += ["--ro-bind", "/usr", "/usr"]
     for path in SYSTEM:
@@ -95,11 +157,28 @@ def options(spec: RunSpec) -> list[str]:
         built += ["--ro-bind-try", path, path]
     built += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
     built += ["--size", str(layout.shm_mb(spec) << 20), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
-    built += [*devices(spec), "--remount-ro", "/dev", "--ro-bind-try", "/sys/devices/system", "/sys/devices/system"]
+    built += [
+        *devices(spec),
+        "--remount-ro",
+        "/dev",
+        "--ro-bind-try",
+        "/sys/devices/system",
+        "/sys/devices/system",
+    ]
     built += ["--size", scratch, "--perms", "1777", "--tmpfs", "/tmp", "--dir", layout.HOME]  # noqa: S108
     for mount in spec.mounts:
         built += ["--bind" if mount.writable else "--ro-bind", str(mount.source), mount.inside]
-    built += ["--size", scratch, "--perms", "0755", "--tmpfs", layout.WORKDIR, "--chdir", layout.WORKDIR, "--clearenv"]
+    built += [
+        "--size",
+        scratch,
+        "--perms",
+        "0755",
+        "--tmpfs",
+        layout.WORKDIR,
+        "--chdir",
+        layout.WORKDIR,
+        "--clearenv",
+    ]
     inside = {"HOME": layout.HOME, "TMPDIR": layout.TEMPORARY, **layout.environment(spec)}
     for name, value in inside.items():
         built += ["--setenv", name, value]
@@ -113,7 +192,8 @@ def devices(spec: RunSpec) -> list[str]:
     found = sorted(str(path) for path in Path("/dev").glob("nvidia*"))
     if not found:
         raise SandboxUnavailable(
-            "no NVIDIA device on this host: run with --device cpu, or on a machine whose /dev holds nvidia0"
+            "no NVIDIA device on this host: run with --device cpu, or on a machine whose /dev "
+            "holds nvidia0"
         )
     built = []
     for path in found:

@@ -1,4 +1,6 @@
-"""The folder in which environments are kept: locks between builders, private scratch, notes, and what killed builders left."""
+"""The folder in which environments are kept: locks between builders, private scratch, notes, and
+what killed builders left.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from sandbox.child import Interrupted
 from sandbox.port import SandboxError
+from sandbox.subprocesses import Interrupted
 
 _POLL_S = 0.05
 
@@ -27,7 +29,9 @@ class DiskFull(SandboxError):
 
 @dataclass
 class Cache:
-    """One cache folder. Other users (the sandbox's) can read it; builders in other threads and processes take turns."""
+    """One cache folder. Other users (the sandbox's) can read it; builders in other threads and
+    processes take turns.
+    """
 
     root: Path
     cancel: Event | None = None
@@ -89,22 +93,29 @@ class Cache:
         except OSError as error:
             if error.errno in {errno.ENOSPC, errno.EDQUOT}:
                 raise DiskFull("there is no room left on the disk for the environment") from error
-            raise SandboxError(f"the cache folder {self.root} cannot be used: {error.strerror}") from error
+            raise SandboxError(
+                f"the cache folder {self.root} cannot be used: {error.strerror}"
+            ) from error
 
     def sweep(self) -> int:
-        """Remove what killed processes left behind, as far as this user may; returns how many things went."""
+        """Remove what killed processes left behind, as far as this user may; returns how many
+        things went.
+        """
         gone = 0
         for path in [*self.root.glob("envs/*"), *self.root.glob("scratch/*")]:
             if (path / ".complete").exists():
                 continue
             shared = path.parent.name == "envs"
-            with suppress(OSError, SandboxError), self._lock(f"env-{path.name}" if shared else path.name, wait=False) as held:
+            with (
+                suppress(OSError, SandboxError),
+                self._lock(f"env-{path.name}" if shared else path.name, wait=False) as held,
+            ):
                 if held and path.exists() and not (path / ".complete").exists():
                     shutil.rmtree(path, ignore_errors=True)
                     gone += 1
                 if held and not shared and not path.exists():
-                    # Nobody waits for the lock of a scratch. That of an environment stays: who waits for it would hold a file
-                    # that is gone, and the next one another.
+                    # Nobody waits for the lock of a scratch. That of an environment stays: who
+                    # waits for it would hold a file that is gone, and the next one another.
                     self._locked(path.name).unlink(missing_ok=True)
         return gone
 

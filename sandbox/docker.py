@@ -1,4 +1,6 @@
-"""Docker: one hardened container a run, whose first process is our guard and whose life hangs on this process's connection."""
+"""Docker: one hardened container a run, whose first process is our guard and whose life hangs on
+this process's connection.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,16 @@ from contextlib import ExitStack, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
-from sandbox import janitor, layout, owner, session
-from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, SandboxError, SandboxUnavailable
+from sandbox import guard_client, janitor, layout, process_identity
+from sandbox.port import (
+    Health,
+    Limits,
+    OnOutput,
+    RunResult,
+    RunSpec,
+    SandboxError,
+    SandboxUnavailable,
+)
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -26,7 +36,10 @@ PROTECTS = (
     "memory, processors, number of processes, disk, wall and idle time",
     "processes left running after the end",
 )
-EXPOSES = ("the kernel's interface behind Docker's default seccomp profile", "in the prepare phase the network given to it")
+EXPOSES = (
+    "the kernel's interface behind Docker's default seccomp profile",
+    "in the prepare phase the network given to it",
+)
 FIX_DAEMON = "start the Docker daemon and give this user access to its socket"
 FIX_IMAGE = "build the base image: deploy/base/build.sh, or docker build deploy/base"
 
@@ -46,7 +59,9 @@ class Attached:
         self.socket.sendall(data)
 
     def receive(self) -> bytes:
-        """What the guard sent on its standard output; its standard error is kept as its complaint."""
+        """What the guard sent on its standard output; its standard error is kept as its
+        complaint.
+        """
         while True:
             data = self.socket.recv(1 << 18)
             if not data:
@@ -79,7 +94,9 @@ class Attached:
 
 
 def knock(address: str) -> None:
-    """Raise OSError when nothing answers at a local address; the client would leave its socket open behind the same error."""
+    """Raise OSError when nothing answers at a local address; the client would leave its socket
+    open behind the same error.
+    """
     path = "/" + address.partition("://")[2].lstrip("/")
     if "unix" in address.partition("://")[0]:
         with socket.socket(socket.AF_UNIX) as probe:
@@ -91,7 +108,9 @@ class DockerSandbox:
 
     name = "docker"
 
-    def __init__(self, image: str = BASE_IMAGE, *, runtime: str = "", prepare_network: str = "") -> None:
+    def __init__(
+        self, image: str = BASE_IMAGE, *, runtime: str = "", prepare_network: str = ""
+    ) -> None:
         self.image, self.runtime, self.prepare_network = image, runtime, prepare_network
         self._client: DockerClient | None = None
         self._info: dict[str, Any] = {}
@@ -104,12 +123,18 @@ class DockerSandbox:
 
             with ExitStack() as undo:
                 try:
-                    knock(docker.utils.kwargs_from_env().get("base_url", docker.constants.DEFAULT_UNIX_SOCKET))
+                    knock(
+                        docker.utils.kwargs_from_env().get(
+                            "base_url", docker.constants.DEFAULT_UNIX_SOCKET
+                        )
+                    )
                     client = docker.from_env(timeout=60)
                     undo.callback(client.close)
                     self._info = client.info()
                 except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-                    raise SandboxUnavailable(f"no Docker daemon answers ({error}): {FIX_DAEMON}") from error
+                    raise SandboxUnavailable(
+                        f"no Docker daemon answers ({error}): {FIX_DAEMON}"
+                    ) from error
                 undo.pop_all()
             weakref.finalize(self, client.close)
             self._client = client
@@ -118,7 +143,9 @@ class DockerSandbox:
     def check(self) -> Health:
         """Run nothing for real."""
         try:
-            done = self.run(RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=30, scratch_mb=16)))
+            done = self.run(
+                RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=30, scratch_mb=16))
+            )
         except SandboxError as error:
             fix = FIX_IMAGE if self._client is not None else FIX_DAEMON
             return Health(works=False, detail=str(error), fix=fix)
@@ -126,8 +153,12 @@ class DockerSandbox:
         detail = f"image {self.image}, runtime {runtime}, cgroup v{version}"
         return Health(done.exit_code == 7, detail, protects=PROTECTS, exposes=EXPOSES)
 
-    def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:
-        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program, failed."""
+    def run(
+        self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
+    ) -> RunResult:
+        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program,
+        failed.
+        """
         import docker
         import requests
 
@@ -142,16 +173,27 @@ class DockerSandbox:
             raise SandboxError(f"the Docker daemon failed: {error}") from error
 
     def _run(
-        self, client: DockerClient, job: Mapping[str, object], spec: RunSpec, cancel: Event | None, on_output: OnOutput | None
+        self,
+        client: DockerClient,
+        job: Mapping[str, object],
+        spec: RunSpec,
+        cancel: Event | None,
+        on_output: OnOutput | None,
     ) -> RunResult:
         api = client.api
         began = time.time()
-        container = api.create_container(**self._settings(spec), host_config=self._host(client, spec))["Id"]
+        container = api.create_container(
+            **self._settings(spec), host_config=self._host(client, spec)
+        )["Id"]
         attached, whole = None, False
         try:
-            attached = Attached(api.attach_socket(container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}))
+            attached = Attached(
+                api.attach_socket(
+                    container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+                )
+            )
             api.start(container)
-            outcome = session.follow(attached, job, spec, cancel, on_output)
+            outcome = guard_client.follow(attached, job, spec, cancel, on_output)
             if outcome.result is None:
                 return self._without_guard(client, container, began, outcome, attached)
             whole = True
@@ -162,30 +204,52 @@ class DockerSandbox:
             self._remove(client, container, gone=whole)
 
     def _without_guard(
-        self, client: DockerClient, container: str, began: float, outcome: session.Outcome, attached: Attached
+        self,
+        client: DockerClient,
+        container: str,
+        began: float,
+        outcome: guard_client.Outcome,
+        attached: Attached,
     ) -> RunResult:
-        """The guard is PID 1, out of the program's reach: only the kernel, for memory, or someone outside can have ended it."""
+        """The guard is PID 1, out of the program's reach: only the kernel, for memory, or
+        someone outside can have ended it.
+        """
         said = bytes(attached.complaint).decode(errors="replace").strip()
         query = {"container": container, "event": "oom"}
-        oom = bool(list(client.events(since=int(began) - 1, until=int(time.time()) + 1, filters=query, decode=True)))
+        oom = bool(
+            list(
+                client.events(
+                    since=int(began) - 1, until=int(time.time()) + 1, filters=query, decode=True
+                )
+            )
+        )
         if not (oom and outcome.started) or said:
-            raise SandboxError(f"the container ended without a result{': ' + said[-600:] if said else ''}")
-        outcome.result = {"exit_code": None, "signal": 9, "oom": True, "dropped": {"stdout": 0, "stderr": 0}}
+            raise SandboxError(
+                f"the container ended without a result{': ' + said[-600:] if said else ''}"
+            )
+        outcome.result = {
+            "exit_code": None,
+            "signal": 9,
+            "oom": True,
+            "dropped": {"stdout": 0, "stderr": 0},
+        }
         return outcome.built()
 
     def _settings(self, spec: RunSpec) -> dict[str, Any]:
         user = layout.writer(spec) or (layout.RUN_UID, layout.RUN_UID)
         return {
             "image": self.image,
-            "command": [GUARD_PYTHON, "-I", "-S", "-c", session.BOOT],
+            "command": [GUARD_PYTHON, "-I", "-S", "-c", guard_client.BOOT],
             "user": f"{user[0]}:{user[1]}",
-            "stdin_open": True,  # with stdin_once: when our connection ends, the guard reads the end of its input
+            # With stdin_once: when our connection ends, the guard reads the end of its input.
+            "stdin_open": True,
             "working_dir": layout.WORKDIR,
             "hostname": layout.HOSTNAME,
-            "network_disabled": not spec.network,  # loopback alone, and 0.15 s cheaper than the network "none"
+            # Loopback only, and 0.15 s cheaper than the network "none".
+            "network_disabled": not spec.network,
             "labels": {
-                OWNER: owner.me(),
-                DEADLINE: str(int(time.time() + spec.limits.wall_s + 2 * session.GRACE_S)),
+                OWNER: process_identity.me(),
+                DEADLINE: str(int(time.time() + spec.limits.wall_s + 2 * guard_client.GRACE_S)),
                 "reprise.label": spec.label,
             },
         }
@@ -210,7 +274,10 @@ class DockerSandbox:
             ipc_mode="private",
             auto_remove=True,
             log_config=LogConfig(type="none"),
-            mounts=[Mount(one.inside, str(one.source), "bind", read_only=not one.writable) for one in spec.mounts],
+            mounts=[
+                Mount(one.inside, str(one.source), "bind", read_only=not one.writable)
+                for one in spec.mounts
+            ],
             runtime=self._runtime(),
             device_requests=self._devices(spec),
         )
@@ -221,8 +288,12 @@ class DockerSandbox:
         return "runsc" if "runsc" in self._info.get("Runtimes", {}) else None
 
     def _network(self, client: DockerClient) -> str:
-        """For the prepare phase: what was configured, else the bridge, else (a daemon without one) the host's."""
-        return self.prepare_network or ("bridge" if client.networks.list(names=["bridge"]) else "host")
+        """For the prepare phase: what was configured, else the bridge, else (a daemon without
+        one) the host's.
+        """
+        return self.prepare_network or (
+            "bridge" if client.networks.list(names=["bridge"]) else "host"
+        )
 
     def _devices(self, spec: RunSpec) -> list[Any] | None:
         from docker.types import DeviceRequest
@@ -235,16 +306,25 @@ class DockerSandbox:
             return [DeviceRequest(driver="cdi", device_ids=["nvidia.com/gpu=all"])]
         if "nvidia" in self._info.get("Runtimes", {}):
             return [DeviceRequest(count=-1, capabilities=[["gpu"]])]
-        raise SandboxUnavailable("this Docker daemon has no NVIDIA runtime and no CDI device: install nvidia-container-toolkit")
+        raise SandboxUnavailable(
+            "this Docker daemon has no NVIDIA runtime and no CDI device: install "
+            "nvidia-container-toolkit"
+        )
 
     def _keep_janitor(self, client: DockerClient) -> None:
         address = client.api.base_url
-        path = getattr(client.api.get_adapter(address), "socket_path", "") if address.startswith("http+docker") else ""
+        path = (
+            getattr(client.api.get_adapter(address), "socket_path", "")
+            if address.startswith("http+docker")
+            else ""
+        )
         if path:
-            janitor.keep(path, owner.me())
+            janitor.keep(path, process_identity.me())
 
     def _remove(self, client: DockerClient, container: str, *, gone: bool = False) -> None:
-        """Return when the container is no more; one whose guard has left (`gone`) is removed by the daemon, others by force."""
+        """Return when the container is no more; one whose guard has left (`gone`) is removed by
+        the daemon, others by force.
+        """
         import docker
         import requests
 
@@ -272,7 +352,9 @@ class DockerSandbox:
                 time.sleep(0.05)
 
     def sweep(self) -> int:
-        """Remove what killed runs of dead processes left behind; returns how many things were removed."""
+        """Remove what killed runs of dead processes left behind; returns how many things were
+        removed.
+        """
         import docker
 
         try:
@@ -283,7 +365,7 @@ class DockerSandbox:
         removed = 0
         for container in found:
             labels = container["Labels"]
-            alive = owner.alive(labels[OWNER])
+            alive = process_identity.alive(labels[OWNER])
             overdue = time.time() > float(labels.get(DEADLINE, "0"))
             if alive is False or (alive is None and overdue):
                 self._remove(client, container["Id"])

@@ -1,7 +1,9 @@
-"""The prepare phase: resolve and install with uv into environments that are kept by their lock and shown read-only to runs.
+"""The prepare phase: resolve and install with uv into environments that are kept by their lock
+and shown read-only to runs.
 
-Only wheels are installed here, so nothing of what is installed gets to run: uv unpacks files, and byte code is compiled by a
-Python that looks at no site-packages. What has no wheel is built elsewhere, inside a sandbox (`sandbox.build`).
+Only wheels are installed here, so nothing of what is installed gets to run: uv unpacks files, and
+byte code is compiled by a Python that looks at no site-packages. What has no wheel is built
+elsewhere, inside a sandbox (`sandbox.build`).
 """
 
 from __future__ import annotations
@@ -15,17 +17,31 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
-from sandbox import child
+from sandbox import subprocesses
 from sandbox.cache import Cache, DiskFull
 from sandbox.indexes import Indexes
 from sandbox.interpreters import Interpreter, Snapshot, snapshot
 from sandbox.port import SandboxError
 
 _FORMAT = "1"
-_NETWORK = ("error sending request", "Failed to fetch", "dns error", "Connection refused", "operation timed out", "tcp connect")
+_NETWORK = (
+    "error sending request",
+    "Failed to fetch",
+    "dns error",
+    "Connection refused",
+    "operation timed out",
+    "tcp connect",
+)
 _FULL = ("No space left on device", "os error 28", "Disk quota exceeded")
-_UV = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", "UV_NO_CONFIG": "1", "UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1",
-       "NO_COLOR": "1", "UV_HTTP_RETRIES": "2"}  # fmt: skip
+_UV = {
+    "PATH": "/usr/bin:/bin",
+    "LC_ALL": "C.UTF-8",
+    "UV_NO_CONFIG": "1",
+    "UV_PYTHON_DOWNLOADS": "never",
+    "UV_NO_PROGRESS": "1",
+    "NO_COLOR": "1",
+    "UV_HTTP_RETRIES": "2",
+}
 
 
 class Unresolvable(SandboxError):
@@ -38,7 +54,9 @@ class IndexDown(SandboxError):
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What to resolve, in the resolver's own words (PEP 508 lines). `wheels` are files that were built here."""
+    """What to resolve, in the resolver's own words (PEP 508 lines). `wheels` are files that were
+    built here.
+    """
 
     requirements: tuple[str, ...]
     constraints: tuple[str, ...] = ()
@@ -64,7 +82,9 @@ class Built:
 
 @dataclass
 class Installer:
-    """uv, one cache and one set of index settings. Safe to use from several threads and processes at once."""
+    """uv, one cache and one set of index settings. Safe to use from several threads and
+    processes at once.
+    """
 
     cache: Cache
     indexes: Indexes
@@ -76,32 +96,59 @@ class Installer:
             return snapshot(found, self.cache.folder("pythons"), self.cache.cancel)
 
     def resolve(self, wishes: Wishes, python: Snapshot) -> tuple[str, ...]:
-        """The pins ("name==version") that meet the wishes. Raises Unresolvable with the resolver's words."""
+        """The pins ("name==version") that meet the wishes. Raises Unresolvable with the
+        resolver's words.
+        """
         if not wishes.requirements:
             return ()
         with self.cache.scratch() as folder:
             argv = self._compiling(python, *_dates(wishes), *_backend(wishes))
-            lists = {"--constraints": wishes.constraints, "--overrides": wishes.overrides, "--excludes": wishes.excludes}
+            lists = {
+                "--constraints": wishes.constraints,
+                "--overrides": wishes.overrides,
+                "--excludes": wishes.excludes,
+            }
             for option, lines in lists.items():
                 argv += [option, _file(folder, option[2:], lines)] if lines else []
             argv.append(_file(folder, "requirements", wishes.requirements))
             done = self._run(argv, python, self._links(wishes))
         if done.code:
             raise _failure(done.err)
-        return tuple(line.strip() for line in done.out.splitlines() if line.strip() and not line.startswith(("#", "-")))
+        return tuple(
+            line.strip()
+            for line in done.out.splitlines()
+            if line.strip() and not line.startswith(("#", "-"))
+        )
 
     def reachable(self, backend: str, python: Snapshot) -> bool:
         """Whether the index of a torch backend answers, asked with little patience."""
-        patience = {"UV_HTTP_RETRIES": "0", "UV_HTTP_CONNECT_TIMEOUT": "3", "UV_HTTP_TIMEOUT": "5", "UV_FIND_LINKS": ""}
+        patience = {
+            "UV_HTTP_RETRIES": "0",
+            "UV_HTTP_CONNECT_TIMEOUT": "3",
+            "UV_HTTP_TIMEOUT": "5",
+            "UV_FIND_LINKS": "",
+        }
         with self.cache.scratch() as folder:
             argv = self._compiling(python, "--no-deps", "--torch-backend", backend)
-            return self._run([*argv, _file(folder, "requirements", ("torch",))], python, patience).code == 0
+            return (
+                self._run([*argv, _file(folder, "requirements", ("torch",))], python, patience).code
+                == 0
+            )
 
     def install(self, pins: Sequence[str], wishes: Wishes, python: Snapshot) -> Built:
-        """The environment with exactly these pins: from the cache, else built in place and marked complete at the end."""
+        """The environment with exactly these pins: from the cache, else built in place and
+        marked complete at the end.
+        """
         key = _key(pins, wishes, python)
         root = self.cache.folder("envs") / key
-        built = Built(key, root, root / "bin/python", python, tuple(pins), fresh=not self.cache.complete("envs", key))
+        built = Built(
+            key,
+            root,
+            root / "bin/python",
+            python,
+            tuple(pins),
+            fresh=not self.cache.complete("envs", key),
+        )
         if not built.fresh:
             return built
         with self.cache.guarded(f"env-{key}"):
@@ -113,7 +160,10 @@ class Installer:
 
     def _fill(self, built: Built, wishes: Wishes) -> None:
         bare = str(built.python.executable)
-        self._checked([self._uv, "venv", "-q", "--no-project", "--python", bare, str(built.root)], built.python)
+        self._checked(
+            [self._uv, "venv", "-q", "--no-project", "--python", bare, str(built.root)],
+            built.python,
+        )
         if built.pins:
             with self.cache.scratch() as folder:
                 argv = [
@@ -130,34 +180,63 @@ class Installer:
                 argv += [*_backend(wishes), "-r", _file(folder, "lock", built.pins)]
                 self._checked(argv, built.python, self._links(wishes))
         site = built.root / f"lib/python{built.python.minor}/site-packages"
-        # The environment's own Python would run the `.pth` files it was just given; the bare one with -S does not look there.
-        self._run([bare, "-I", "-S", "-c", _COMPILE, str(site), *self._donors(built, site)], built.python)
+        # The environment's own Python would run the `.pth` files it was just given; the bare one
+        # with -S does not look there.
+        self._run(
+            [bare, "-I", "-S", "-c", _COMPILE, str(site), *self._donors(built, site)], built.python
+        )
 
     def _donors(self, built: Built, site: Path) -> list[str]:
-        """Environments of the same Python that hold the same releases: their byte code can be shared, as the files are."""
+        """Environments of the same Python that hold the same releases: their byte code can be
+        shared, as the files are.
+        """
         missing, donors = set(built.pins), []
-        markers = sorted(self.cache.folder("envs").glob("*/.complete"), key=lambda path: path.stat().st_mtime, reverse=True)
+        markers = sorted(
+            self.cache.folder("envs").glob("*/.complete"),
+            key=lambda path: path.stat().st_mtime,
+            reverse=True,
+        )
         for marker in markers[:50]:
             other = marker.parent / site.relative_to(built.root)
-            shared = missing & set(marker.read_text(encoding="utf-8").splitlines()) if other.is_dir() else set()
+            shared = (
+                missing & set(marker.read_text(encoding="utf-8").splitlines())
+                if other.is_dir()
+                else set()
+            )
             if shared:
                 missing -= shared
                 donors.append(str(other))
         return donors
 
     def _compiling(self, python: Snapshot, *more: str) -> list[str]:
-        argv = [self._uv, "pip", "compile", "-q", "--no-header", "--no-annotate", "--only-binary", ":all:"]
+        argv = [
+            self._uv,
+            "pip",
+            "compile",
+            "-q",
+            "--no-header",
+            "--no-annotate",
+            "--only-binary",
+            ":all:",
+        ]
         return [*argv, "--python", str(python.executable), *more]
 
-    def _checked(self, argv: list[str], python: Snapshot, more: dict[str, str] | None = None) -> None:
+    def _checked(
+        self, argv: list[str], python: Snapshot, more: dict[str, str] | None = None
+    ) -> None:
         done = self._run(argv, python, more)
         if done.code:
             raise _failure(done.err)
 
-    def _run(self, argv: list[str], python: Snapshot, more: dict[str, str] | None = None) -> child.Completed:
-        places = {"HOME": str(self.cache.folder("home")), "UV_CACHE_DIR": str(self.cache.folder("uv"))}
+    def _run(
+        self, argv: list[str], python: Snapshot, more: dict[str, str] | None = None
+    ) -> subprocesses.Completed:
+        places = {
+            "HOME": str(self.cache.folder("home")),
+            "UV_CACHE_DIR": str(self.cache.folder("uv")),
+        }
         env = _UV | places | self.indexes.variables() | python.variables | (more or {})
-        return child.run(argv, env=env, cancel=self.cache.cancel)
+        return subprocesses.run(argv, env=env, cancel=self.cache.cancel)
 
     def _links(self, wishes: Wishes) -> dict[str, str]:
         """The places for single files, with the folders of wheels that were built here."""
@@ -166,16 +245,27 @@ class Installer:
 
 
 def _key(pins: Sequence[str], wishes: Wishes, python: Snapshot) -> str:
-    """The name of an environment: its pins, its Python, its platform, and the wheels that were built here."""
+    """The name of an environment: its pins, its Python, its platform, and the wheels that were
+    built here.
+    """
     own = [f"{wheel.parent.name}/{wheel.name}" for wheel in wishes.wheels]
-    parts = [_FORMAT, python.root.name, platform.machine(), wishes.torch_backend, *sorted(pins), *sorted(own)]
+    parts = [
+        _FORMAT,
+        python.root.name,
+        platform.machine(),
+        wishes.torch_backend,
+        *sorted(pins),
+        *sorted(own),
+    ]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:24]
 
 
 def _dates(wishes: Wishes) -> list[str]:
     if not wishes.exclude_newer:
         return []
-    exempt = [part for name in wishes.undated for part in ("--exclude-newer-package", f"{name}=false")]
+    exempt = [
+        part for name in wishes.undated for part in ("--exclude-newer-package", f"{name}=false")
+    ]
     return ["--exclude-newer", wishes.exclude_newer, *exempt]
 
 

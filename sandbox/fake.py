@@ -1,4 +1,6 @@
-"""A sandbox in memory: a program is a function that returns a result, or the steps it would take, under the same limits."""
+"""A sandbox in memory: a program is a function that returns a result, or the steps it would
+take, under the same limits.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from threading import Event
 
-from sandbox import layout, session
+from sandbox import guard_client, layout
 from sandbox.guard import files, wire
 from sandbox.port import Health, OnOutput, RunResult, RunSpec, SandboxError, Stream
 
@@ -73,13 +75,15 @@ class _Run:
 
     spec: RunSpec
     cancel: Event
-    outcome: session.Outcome
+    outcome: guard_client.Outcome
     folder: dict[str, bytes]
     began: float = field(default_factory=time.monotonic)
     peak: float = 10.0
     cpu: float = 0.0
     active: float = 0.0
-    kept: dict[Stream, bytearray] = field(default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()})
+    kept: dict[Stream, bytearray] = field(
+        default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()}
+    )
 
     def take(self, step: Step) -> None:
         """Do one step; raises _Ended when it is the last."""
@@ -95,7 +99,10 @@ class _Run:
                 if megabytes > self.spec.limits.memory_mb:
                     raise _Ended(signal=9, oom=True)
             case Save(path, data):
-                if sum(map(len, self.folder.values())) + len(data) > self.spec.limits.scratch_mb << 20:
+                if (
+                    sum(map(len, self.folder.values())) + len(data)
+                    > self.spec.limits.scratch_mb << 20
+                ):
                     raise _Ended(exit_code=1)
                 self.folder[path] = data
             case Exit(code):
@@ -104,7 +111,9 @@ class _Run:
                 raise _Ended(signal=number)
 
     def wait(self, seconds: float, *, busy: bool) -> None:
-        """Real time passes, in small pieces, so that cancelling and limits behave as they do elsewhere."""
+        """Real time passes, in small pieces, so that cancelling and limits behave as they do
+        elsewhere.
+        """
         limits = self.spec.limits
         end = time.monotonic() + seconds
         while (now := time.monotonic()) < end:
@@ -130,7 +139,9 @@ class _Run:
 
 
 class FakeSandbox:
-    """Runs `programs` instead of real ones: one function for all runs, or one for each entry of argv[0]."""
+    """Runs `programs` instead of real ones: one function for all runs, or one for each entry of
+    argv[0].
+    """
 
     name = "fake"
 
@@ -142,8 +153,12 @@ class FakeSandbox:
         """Always works."""
         return Health(works=True, detail="in memory", protects=("everything: nothing is run",))
 
-    def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:
-        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program, failed."""
+    def run(
+        self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
+    ) -> RunResult:
+        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program,
+        failed.
+        """
         layout.job(spec, self.name)
         self.specs.append(spec)
         done = self._chosen(spec)(spec)
@@ -154,9 +169,14 @@ class FakeSandbox:
                 for line in done.stderr.splitlines():
                     on_output("stderr", line)
             return (
-                replace(done, cancelled=True, exit_code=None, signal=None) if cancel is not None and cancel.is_set() else done
+                replace(done, cancelled=True, exit_code=None, signal=None)
+                if cancel is not None and cancel.is_set()
+                else done
             )
-        return self._play(_Run(spec, cancel or Event(), session.Outcome(spec, on_output), dict(spec.files)), done)
+        return self._play(
+            _Run(spec, cancel or Event(), guard_client.Outcome(spec, on_output), dict(spec.files)),
+            done,
+        )
 
     def _chosen(self, spec: RunSpec) -> Program:
         if callable(self.program):

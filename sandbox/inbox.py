@@ -11,16 +11,18 @@ from sandbox.port import Mount
 
 
 class Inbox:
-    """A folder to put files into, whole or not at all. It is this process's until `close`; the cache's sweep takes those of the
-    dead. Raises SandboxError when it cannot be made.
+    """A folder to put files into, whole or not at all. It is this process's until `close`; the
+    cache's sweep takes those of the dead. Raises SandboxError when it cannot be made.
 
-    It lies in the `cache` folder, all that a worker in a container shares with its daemon's host; without one, in a temporary
-    folder.
+    It lies in the `cache` folder, all that a worker in a container shares with its daemon's host;
+    without one, in a temporary folder.
     """
 
     def __init__(self, cache: Path | None) -> None:
         self._held = ExitStack()
-        root = cache or Path(self._held.enter_context(tempfile.TemporaryDirectory(prefix="reprise-inbox-")))
+        root = cache or Path(
+            self._held.enter_context(tempfile.TemporaryDirectory(prefix="reprise-inbox-"))
+        )
         self._cache = Cache(root)
         self.path: Path = self._held.enter_context(self._cache.scratch())
         self.path.chmod(0o755)  # the run has a user of its own

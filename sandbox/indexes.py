@@ -1,4 +1,6 @@
-"""The host's package index settings, from pip's configuration and the variables of pip and uv, as uv takes them."""
+"""The host's package index settings, from pip's configuration and the variables of pip and uv,
+as uv takes them.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,23 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 DEFAULT = "https://pypi.org/simple"
-_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
+_PROXIES = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "all_proxy",
+    "no_proxy",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Indexes:
-    """Where packages come from. `find_links` are folders or pages of files; `certificate` is a bundle of authorities."""
+    """Where packages come from. `find_links` are folders or pages of files; `certificate` is a
+    bundle of authorities.
+    """
 
     index: str = DEFAULT
     extra: tuple[str, ...] = ()
@@ -33,14 +46,18 @@ class Indexes:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Every local path that an installer has to see: folders, local indexes, the certificate."""
+        """Every local path that an installer has to see: folders, local indexes, the
+        certificate.
+        """
         indexes = (_local(place) for place in (self.index, *self.extra))
         known = [*self.folders, *(path.parent for path in indexes if path is not None)]
         known += [Path(self.certificate)] if self.certificate else []
         return tuple(path for path in dict.fromkeys(known) if path.exists())
 
     def variables(self) -> dict[str, str]:
-        """The settings as uv's environment variables: addresses may hold a password, and arguments can be seen by everyone."""
+        """The settings as uv's environment variables: addresses may hold a password, and
+        arguments can be seen by everyone.
+        """
         found = {"UV_DEFAULT_INDEX": self.index, **dict(self.proxies)}
         if self.extra:
             found |= {"UV_INDEX": " ".join(self.extra), "UV_INDEX_STRATEGY": "unsafe-best-match"}
@@ -60,25 +77,53 @@ class Indexes:
         """The same places without names and passwords, for a phase that runs foreign code."""
         clean = tuple((name, _bare(value)) for name, value in self.proxies)
         links = tuple(map(_bare, self.find_links))
-        return replace(self, index=_bare(self.index), extra=tuple(map(_bare, self.extra)), find_links=links, proxies=clean)
+        return replace(
+            self,
+            index=_bare(self.index),
+            extra=tuple(map(_bare, self.extra)),
+            find_links=links,
+            proxies=clean,
+        )
 
 
-def read(environ: Mapping[str, str], home: Path | None = None, system: Path = Path("/etc")) -> Indexes:
-    """The settings in force: pip's files from the general to the particular, then PIP_* variables, then UV_* ones."""
+def read(
+    environ: Mapping[str, str], home: Path | None = None, system: Path = Path("/etc")
+) -> Indexes:
+    """The settings in force: pip's files from the general to the particular, then PIP_*
+    variables, then UV_* ones.
+    """
     files = _files(environ, home or Path(environ.get("HOME") or "/nonexistent"), system)
     values = _from_files(files)
-    values |= {name[4:].lower().replace("_", "-"): text for name, text in environ.items() if name.startswith("PIP_") and text}
+    values |= {
+        name[4:].lower().replace("_", "-"): text
+        for name, text in environ.items()
+        if name.startswith("PIP_") and text
+    }
     uv_links = tuple(filter(None, environ.get("UV_FIND_LINKS", "").split(",")))
     return Indexes(
-        index=environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL") or values.get("index-url") or DEFAULT,
+        index=environ.get("UV_DEFAULT_INDEX")
+        or environ.get("UV_INDEX_URL")
+        or values.get("index-url")
+        or DEFAULT,
         extra=tuple(
-            (environ.get("UV_INDEX") or environ.get("UV_EXTRA_INDEX_URL") or values.get("extra-index-url", "")).split()
+            (
+                environ.get("UV_INDEX")
+                or environ.get("UV_EXTRA_INDEX_URL")
+                or values.get("extra-index-url", "")
+            ).split()
         ),
         find_links=tuple(dict.fromkeys((*uv_links, *values.get("find-links", "").split()))),
-        certificate=environ.get("SSL_CERT_FILE") or values.get("cert") or environ.get("REQUESTS_CA_BUNDLE") or "",
+        certificate=environ.get("SSL_CERT_FILE")
+        or values.get("cert")
+        or environ.get("REQUESTS_CA_BUNDLE")
+        or "",
         trusted_hosts=tuple(values.get("trusted-host", "").split()),
-        timeout_s=environ.get("UV_HTTP_TIMEOUT") or values.get("timeout") or values.get("default-timeout") or "",
-        offline=values.get("no-index", "").lower() in {"1", "true", "yes", "on"} or environ.get("UV_NO_INDEX") == "1",
+        timeout_s=environ.get("UV_HTTP_TIMEOUT")
+        or values.get("timeout")
+        or values.get("default-timeout")
+        or "",
+        offline=values.get("no-index", "").lower() in {"1", "true", "yes", "on"}
+        or environ.get("UV_NO_INDEX") == "1",
         proxies=_proxies(environ, values),
     )
 
@@ -87,7 +132,12 @@ def _files(environ: Mapping[str, str], home: Path, system: Path) -> tuple[Path, 
     if environ.get("PIP_CONFIG_FILE") == "/dev/null":
         return ()
     own = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
-    files = [system / "xdg/pip/pip.conf", system / "pip.conf", home / ".pip/pip.conf", own / "pip/pip.conf"]
+    files = [
+        system / "xdg/pip/pip.conf",
+        system / "pip.conf",
+        home / ".pip/pip.conf",
+        own / "pip/pip.conf",
+    ]
     return (*files, *([Path(environ["PIP_CONFIG_FILE"])] if environ.get("PIP_CONFIG_FILE") else []))
 
 
@@ -101,7 +151,9 @@ def _from_files(files: tuple[Path, ...]) -> dict[str, str]:
             continue
         for section in ("global", "download", "install"):
             if parser.has_section(section):
-                values |= {name.replace("_", "-"): text for name, text in parser.items(section) if text}
+                values |= {
+                    name.replace("_", "-"): text for name, text in parser.items(section) if text
+                }
     return values
 
 
@@ -122,4 +174,8 @@ def _local(place: str) -> Path | None:
 
 def _bare(address: str) -> str:
     parts = urlsplit(address)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) if "@" in parts.netloc else address
+    return (
+        urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        if "@" in parts.netloc
+        else address
+    )

@@ -1,4 +1,6 @@
-"""Python interpreters: which are present, and a relocated copy of each that a bare container can run."""
+"""Python interpreters: which are present, and a relocated copy of each that a bare container can
+run.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
-from sandbox import child
+from sandbox import subprocesses
 from sandbox.port import SandboxError
 
-_LEFT_OUT = ("site-packages", "dist-packages", "test", "tests", "idlelib", "turtledemo", "tkinter", "ensurepip", "config-*",
-             "_tkinter*", "_test*", "*.a", "idle_test")  # fmt: skip
+_LEFT_OUT = (
+    "site-packages",
+    "dist-packages",
+    "test",
+    "tests",
+    "idlelib",
+    "turtledemo",
+    "tkinter",
+    "ensurepip",
+    "config-*",
+    "_tkinter*",
+    "_test*",
+    "*.a",
+    "idle_test",
+)
 _SYSTEM = re.compile(r"^(?:ld-linux|linux-vdso|lib(?:c|m|dl|pthread|rt|util|resolv|nsl)\.so)")
 _LIBRARY = re.compile(r"^\s*(\S+) => (/\S+) \(", re.MULTILINE)
 _OLDEST = 6
@@ -51,7 +66,9 @@ class Snapshot:
 
 
 def discover(environ: Mapping[str, str]) -> tuple[Interpreter, ...]:
-    """One interpreter for each minor version: the running one, pyenv's, uv's own, then those on the path. Oldest first."""
+    """One interpreter for each minor version: the running one, pyenv's, uv's own, then those on
+    the path. Oldest first.
+    """
     found: dict[str, Interpreter] = {}
     for path in _places(environ):
         named = re.fullmatch(r"python3\.(\d+)", path.name)
@@ -63,15 +80,22 @@ def discover(environ: Mapping[str, str]) -> tuple[Interpreter, ...]:
 def _places(environ: Mapping[str, str]) -> Iterator[Path]:
     home = Path(environ.get("HOME") or "/nonexistent")
     yield Path(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
-    yield from sorted(Path(environ.get("PYENV_ROOT") or home / ".pyenv").glob("versions/*/bin/python3.*"), reverse=True)
-    managed = environ.get("UV_PYTHON_INSTALL_DIR") or Path(environ.get("XDG_DATA_HOME") or home / ".local/share", "uv/python")
+    yield from sorted(
+        Path(environ.get("PYENV_ROOT") or home / ".pyenv").glob("versions/*/bin/python3.*"),
+        reverse=True,
+    )
+    managed = environ.get("UV_PYTHON_INSTALL_DIR") or Path(
+        environ.get("XDG_DATA_HOME") or home / ".local/share", "uv/python"
+    )
     yield from sorted(Path(managed).glob("cpython-*/bin/python3.*"), reverse=True)
     for folder in environ.get("PATH", "/usr/local/bin:/usr/bin:/bin").split(":"):
         yield from sorted(Path(folder or ".").glob("python3.*"))
 
 
 def _is_program(path: Path) -> bool:
-    """Whether the file is a binary; version managers put shell scripts of the same name on the path."""
+    """Whether the file is a binary; version managers put shell scripts of the same name on the
+    path.
+    """
     try:
         with path.open("rb") as stream:
             return stream.read(4) == b"\x7fELF" and os.access(path, os.X_OK)
@@ -81,7 +105,8 @@ def _is_program(path: Path) -> bool:
 
 def snapshot(found: Interpreter, store: Path, cancel: Event | None = None) -> Snapshot:
     """The copy of an interpreter under `store`, made on first use. The caller holds the lock."""
-    identity = f"{found.executable}\0{found.executable.stat().st_mtime_ns}\0{found.executable.stat().st_size}"
+    about = found.executable.stat()
+    identity = f"{found.executable}\0{about.st_mtime_ns}\0{about.st_size}"
     root = store / f"cpython-{found.minor}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
     marker = root / ".complete"
     if not marker.exists():
@@ -89,7 +114,9 @@ def snapshot(found: Interpreter, store: Path, cancel: Event | None = None) -> Sn
         _copy(found, root, cancel)
         version = _version(root / "bin" / f"python{found.minor}", root)
         marker.write_text(version, encoding="utf-8")
-    return Snapshot(root, root / "bin" / f"python{found.minor}", marker.read_text(encoding="utf-8"), found.minor)
+    return Snapshot(
+        root, root / "bin" / f"python{found.minor}", marker.read_text(encoding="utf-8"), found.minor
+    )
 
 
 def _copy(found: Interpreter, root: Path, cancel: Event | None) -> None:
@@ -100,7 +127,12 @@ def _copy(found: Interpreter, root: Path, cancel: Event | None) -> None:
     shutil.copy2(found.executable, root / "bin" / name)
     for alias in ("python3", "python"):
         (root / "bin" / alias).symlink_to(name)
-    shutil.copytree(found.prefix / "lib" / name, library / name, ignore=shutil.ignore_patterns(*_LEFT_OUT), symlinks=True)
+    shutil.copytree(
+        found.prefix / "lib" / name,
+        library / name,
+        ignore=shutil.ignore_patterns(*_LEFT_OUT),
+        symlinks=True,
+    )
     (library / name / "site-packages").mkdir()
     headers = next(found.prefix.glob(f"include/{name}*"), None)
     if headers is not None:
@@ -111,17 +143,30 @@ def _copy(found: Interpreter, root: Path, cancel: Event | None) -> None:
 
 
 def _libraries(root: Path, cancel: Event | None) -> set[Path]:
-    """Shared libraries the copy needs beyond the C library itself, and the C++ runtime that most wheels presume."""
+    """Shared libraries the copy needs beyond the C library itself, and the C++ runtime that most
+    wheels presume.
+    """
     modules = [*root.glob("bin/python3.*"), *root.glob("lib/python*/lib-dynload/*.so")]
     found: dict[str, Path] = {}
     linker = shutil.which("ldd", path="/usr/bin:/bin")
     if linker is not None:
-        listed = child.run([linker, *modules], env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"}, cancel=cancel, timeout_s=60)
+        listed = subprocesses.run(
+            [linker, *modules],
+            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+            cancel=cancel,
+            timeout_s=60,
+        )
         found |= {name: Path(path) for name, path in _LIBRARY.findall(listed.out)}
     for name in ("libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1"):
-        for path in sorted(Path("/usr/lib").glob(f"*-linux-gnu/{name}")) or sorted(Path("/usr/lib64").glob(name)):
+        for path in sorted(Path("/usr/lib").glob(f"*-linux-gnu/{name}")) or sorted(
+            Path("/usr/lib64").glob(name)
+        ):
             found.setdefault(name, path)
-    return {path.parent / name for name, path in found.items() if not _SYSTEM.match(name) and (path.parent / name).exists()}
+    return {
+        path.parent / name
+        for name, path in found.items()
+        if not _SYSTEM.match(name) and (path.parent / name).exists()
+    }
 
 
 def _open_to_readers(root: Path) -> None:
@@ -135,7 +180,11 @@ def _open_to_readers(root: Path) -> None:
 
 def _version(executable: Path, root: Path) -> str:
     code = "import ssl, sqlite3, ctypes, sys; print('.'.join(map(str, sys.version_info[:3])))"
-    done = child.run([executable, "-I", "-S", "-c", code], env={"LD_LIBRARY_PATH": str(root / "lib")}, timeout_s=60)
+    done = subprocesses.run(
+        [executable, "-I", "-S", "-c", code],
+        env={"LD_LIBRARY_PATH": str(root / "lib")},
+        timeout_s=60,
+    )
     if done.code:
         raise SandboxError(f"the copy of Python does not run: {done.err.strip().splitlines()[-1:]}")
     return done.out.strip()

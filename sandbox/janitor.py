@@ -1,4 +1,6 @@
-"""Removes a dead owner's containers: a small stdlib-only process that waits for its input to end and then asks the daemon."""
+"""Removes a dead owner's containers: a small stdlib-only process that waits for its input to end
+and then asks the daemon.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def ask(path: str, method: str, url: str) -> bytes:
 
 def clear(path: str, owner: str) -> int:
     """Remove every container of this owner; returns how many there were."""
-    query = urllib.parse.urlencode({"all": 1, "filters": json.dumps({"label": [f"{OWNER}={owner}"]})})
+    query = urllib.parse.urlencode(
+        {"all": 1, "filters": json.dumps({"label": [f"{OWNER}={owner}"]})}
+    )
     found = json.loads(ask(path, "GET", f"/containers/json?{query}"))
     for container in found:
         ask(path, "DELETE", f"/containers/{container['Id']}?force=1&v=1")
@@ -52,7 +56,9 @@ def clear(path: str, owner: str) -> int:
 
 
 def wait_and_clear(path: str, owner: str) -> None:
-    """Wait for the owner's end, then clear until nothing new appears for a while: its last request may still be under way."""
+    """Wait for the owner's end, then clear until nothing new appears for a while: its last
+    request may still be under way.
+    """
     parent = os.getppid()
     while os.getppid() == parent:  # a forked child of the owner may keep our input open
         if select.select([0], [], [], 0.5)[0] and not os.read(0, 64):
@@ -73,7 +79,9 @@ _lock = threading.Lock()
 
 
 def keep(path: str, owner: str) -> None:
-    """Start the janitor of this process, once; it stays until this process ends, however it ends."""
+    """Start the janitor of this process, once; it stays until this process ends, however it
+    ends.
+    """
     with _lock:
         known = _running.get((path, owner))
         if known is not None and os.waitpid(known[0], os.WNOHANG)[0] == 0:

@@ -1,4 +1,6 @@
-"""What every sandbox looks like from inside, and what a run gets when its environment does not say otherwise."""
+"""What every sandbox looks like from inside, and what a run gets when its environment does not
+say otherwise.
+"""
 
 from __future__ import annotations
 
@@ -29,9 +31,18 @@ def pids(spec: RunSpec) -> int:
 
 
 def environment(spec: RunSpec) -> dict[str, str]:
-    """The program's whole environment. Threads follow the processors granted, not those of the host."""
+    """The program's whole environment. Threads follow the processors granted, not those of the
+    host.
+    """
     threads = str(max(1, math.floor(spec.limits.cpus)))
-    return {"PATH": PATH, "LANG": "C.UTF-8", "USER": USER, "LOGNAME": USER, "OMP_NUM_THREADS": threads, **spec.env}
+    return {
+        "PATH": PATH,
+        "LANG": "C.UTF-8",
+        "USER": USER,
+        "LOGNAME": USER,
+        "OMP_NUM_THREADS": threads,
+        **spec.env,
+    }
 
 
 def token() -> str:
@@ -75,13 +86,16 @@ def job(spec: RunSpec, mode: str) -> dict[str, object]:
 
 
 def writer(spec: RunSpec) -> tuple[int, int] | None:
-    """The user that must run a prepare phase which writes to the host: the owner of what it writes to, never root."""
+    """The user that must run a prepare phase which writes to the host: the owner of what it
+    writes to, never root.
+    """
     for mount in spec.mounts:
         if mount.writable:
             about = Path(mount.source).stat()
             if about.st_uid == 0:
                 raise SandboxError(
-                    f"{mount.source} belongs to root; a writable mount must belong to another user, such as {RUN_UID}"
+                    f"{mount.source} belongs to root; a writable mount must belong to another "
+                    f"user, such as {RUN_UID}"
                 )
             return about.st_uid, about.st_gid
     return None

@@ -1,7 +1,8 @@
 """The sandbox port: what it means to run untrusted code and tell the truth about it.
 
-"The program failed" is a `RunResult`; "the sandbox failed" is a `SandboxError`. Nothing in between: a timeout, a signal and an
-out-of-memory kill are results with their own fields, never a made-up exit code.
+"The program failed" is a `RunResult`; "the sandbox failed" is a `SandboxError`. Nothing in between:
+a timeout, a signal and an out-of-memory kill are results with their own fields, never a made-up
+exit code.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ class SandboxUnavailable(SandboxError):
 class Limits:
     """What one run may use at most.
 
-    Sizes are in MiB, times in seconds. `idle_s` ends a run whose whole process tree neither printed nor used more than 2 % of
-    one core for that long (a deadlock); None leaves idle runs to `wall_s`.
+    Sizes are in MiB, times in seconds. `idle_s` ends a run whose whole process tree neither printed
+    nor used more than 2 % of one core for that long (a deadlock); None leaves idle runs to
+    `wall_s`.
     """
 
     wall_s: float = 120.0
@@ -44,7 +46,9 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A host path made visible inside, at the same path unless `target` says otherwise; read-only unless `writable`."""
+    """A host path made visible inside, at the same path unless `target` says otherwise;
+    read-only unless `writable`.
+    """
 
     source: Path
     target: str = ""
@@ -58,11 +62,13 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class RunSpec:
-    """One run: an argument vector (never a shell string), the files it starts with, and what it may touch.
+    """One run: an argument vector (never a shell string), the files it starts with, and what it
+    may touch.
 
-    `files` maps relative paths to contents; they are written into the fresh, writable working directory, which is the current
-    directory of the program and disappears with the run. `artifacts` are glob patterns below it that are read back afterwards
-    (regular files only, never links, at most `limits.file_mb` together). `env` is the whole environment: nothing is inherited.
+    `files` maps relative paths to contents; they are written into the fresh, writable working
+    directory, which is the current directory of the program and disappears with the run.
+    `artifacts` are glob patterns below it that are read back afterwards (regular files only, never
+    links, at most `limits.file_mb` together). `env` is the whole environment: nothing is inherited.
     `network` is true in the prepare phase only.
     """
 
@@ -79,8 +85,9 @@ class RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What a run did. Exactly one of `exit_code` and `signal` is set, unless the run was ended from outside (`timed_out`,
-    `idle`, `cancelled`), when both may be None. `seconds` is wall time of the program alone, without the sandbox's own start.
+    """What a run did. Exactly one of `exit_code` and `signal` is set, unless the run was ended
+    from outside (`timed_out`, `idle`, `cancelled`), when both may be None. `seconds` is wall
+    time of the program alone, without the sandbox's own start.
     """
 
     exit_code: int | None
@@ -106,8 +113,8 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether a kind of sandbox works here, why not, and the command that would mend it; `protects` and `exposes` say in
-    words what it does and does not contain.
+    """Whether a kind of sandbox works here, why not, and the command that would mend it;
+    `protects` and `exposes` say in words what it does and does not contain.
     """
 
     works: bool
@@ -121,7 +128,9 @@ OnOutput = Callable[[Stream, str], None]
 
 
 class Sandbox(Protocol):
-    """Runs untrusted programs. Implementations: docker, bwrap, process and the in-memory fake; all pass `tests/contract`."""
+    """Runs untrusted programs. Implementations: docker, bwrap, process and the in-memory fake;
+    all pass `tests/contract`.
+    """
 
     name: str
 
@@ -129,10 +138,16 @@ class Sandbox(Protocol):
         """Try the sandbox for real, quickly; never raises."""
         ...
 
-    def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:
-        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program, failed."""
+    def run(
+        self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
+    ) -> RunResult:
+        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program,
+        failed.
+        """
         ...
 
     def sweep(self) -> int:
-        """Remove what killed runs of dead processes left behind; returns how many things were removed."""
+        """Remove what killed runs of dead processes left behind; returns how many things were
+        removed.
+        """
         ...

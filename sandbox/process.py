@@ -1,4 +1,6 @@
-"""The plain process: the same guard and limits without walls, for trusted code, honest about what it does not contain."""
+"""The plain process: the same guard and limits without walls, for trusted code, honest about
+what it does not contain.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import os
 from dataclasses import replace
 from threading import Event
 
-from sandbox import hosted, layout
+from sandbox import layout, local_guard
 from sandbox.guard import cgroup
 from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, SandboxError
 
@@ -47,20 +49,39 @@ class ProcessSandbox:
             fix = "look for a full or read-only temporary directory"
             return Health(works=False, detail=str(error), fix=fix, exposes=EXPOSES)
         own = os.geteuid() == 0
-        user = "as a user of its own" if own else "as the user who started it, whose files and processes it may harm"
-        return Health(done.exit_code == 7, f"{user}; {holder()}", protects=PROTECTS, exposes=EXPOSES)
+        user = (
+            "as a user of its own"
+            if own
+            else "as the user who started it, whose files and processes it may harm"
+        )
+        return Health(
+            done.exit_code == 7, f"{user}; {holder()}", protects=PROTECTS, exposes=EXPOSES
+        )
 
-    def run(self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None) -> RunResult:
-        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program, failed."""
+    def run(
+        self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
+    ) -> RunResult:
+        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program,
+        failed.
+        """
         for mount in spec.mounts:
             if mount.inside != str(mount.source):
-                raise SandboxError(f"a plain process cannot see {mount.source} as {mount.target}; mount it at its own path")
+                raise SandboxError(
+                    f"a plain process cannot see {mount.source} as {mount.target}; mount it at "
+                    "its own path"
+                )
         job = layout.job(spec, self.name)
         token = str(job["token"])
         marked = replace(spec, env={**spec.env, "REPRISE_RUN": token})
-        extra = {"env": layout.environment(marked), "user": layout.writer(spec), "scratch": str(hosted.scratch(token))}
-        return hosted.run({**job, **extra}, spec, cancel, on_output)
+        extra = {
+            "env": layout.environment(marked),
+            "user": layout.writer(spec),
+            "scratch": str(local_guard.scratch(token)),
+        }
+        return local_guard.run({**job, **extra}, spec, cancel, on_output)
 
     def sweep(self) -> int:
-        """Remove what killed runs of dead processes left behind; returns how many things were removed."""
-        return hosted.sweep()
+        """Remove what killed runs of dead processes left behind; returns how many things were
+        removed.
+        """
+        return local_guard.sweep()

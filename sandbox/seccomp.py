@@ -1,12 +1,14 @@
-"""A small seccomp filter for bubblewrap: refuses system calls that reach for the kernel rather than for the run's own work."""
+"""A small seccomp filter for bubblewrap: refuses system calls that reach for the kernel rather
+than for the run's own work.
+"""
 
 from __future__ import annotations
 
 import platform
 import struct
 
-# Numbers from the kernel's tables (arch/x86/entry/syscalls, include/uapi/asm-generic/unistd.h); from 424 on both agree.
-# ruff: noqa: E501
+# Numbers from the kernel's tables (arch/x86/entry/syscalls, include/uapi/asm-generic/unistd.h);
+# from 424 on both agree.
 BOTH = {
     "pidfd_getfd": 438, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
     "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "mount_setattr": 442,
@@ -49,7 +51,9 @@ def program(machine: str = "") -> bytes:
         _line(LOAD, 0),
         _line(JUMP_GE, X32, no=1),
         _line(RETURN, REFUSE | EPERM),
-        _line(JUMP_EQ, CLONE3, no=1),  # its flags lie in memory a filter cannot read; libc falls back to clone
+        _line(
+            JUMP_EQ, CLONE3, no=1
+        ),  # its flags lie in memory a filter cannot read; libc falls back to clone
         _line(RETURN, REFUSE | ENOSYS),
     ]
     for number in sorted({*refused.values(), *BOTH.values()}):

@@ -32,6 +32,7 @@ def choose(kind: Kind = "auto") -> Sandbox:
         if health.works:
             return one
         reasons.append(
-            f"{one.name}: {health.detail}" + (f" ({health.fix})" if health.fix and health.fix not in health.detail else "")
+            f"{one.name}: {health.detail}"
+            + (f" ({health.fix})" if health.fix and health.fix not in health.detail else "")
         )
     raise SandboxUnavailable("no sandbox works here; " + "; ".join(reasons))

@@ -1,4 +1,6 @@
-"""Leaves out the tests whose service is missing on this machine, and says so; with CI=true nothing is left out."""
+"""Leaves out the tests whose service is missing on this machine, and says so; with CI=true
+nothing is left out.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ import hypothesis
 import pytest
 
 NODE = Path(__file__).parent / "node"
-INITDB = str(max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default="initdb"))  # Debian keeps it off the search path
+INITDB = str(
+    max(Path("/usr/lib/postgresql").glob("*/bin/initdb"), default="initdb")
+)  # Debian keeps it off the search path
 BUSY = [hypothesis.HealthCheck.too_slow]  # a busy machine is no failure
 hypothesis.settings.register_profile("reprise", deadline=None, suppress_health_check=BUSY)
 hypothesis.settings.load_profile("reprise")
@@ -21,13 +25,22 @@ hypothesis.settings.load_profile("reprise")
 PYTHONS = "import os, sys; from sandbox.interpreters import discover; sys.exit(len(discover(os.environ)) < 2)"
 PROBES = {
     "docker": (("docker", "info"), "no Docker daemon answers"),
-    "bwrap": (("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"), "bubblewrap does not work here"),
-    "node": (("test", "-d", str(NODE / "node_modules" / "probot")), "tests/node is not installed: npm ci --prefix tests/node"),
+    "bwrap": (
+        ("bwrap", "--ro-bind", "/", "/", "--unshare-all", "true"),
+        "bubblewrap does not work here",
+    ),
+    "node": (
+        ("test", "-d", str(NODE / "node_modules" / "@octokit")),
+        "tests/node is not installed: npm ci --prefix tests/node",
+    ),
     "redis": (("redis-server", "--version"), "redis-server does not start"),
     "postgres": ((INITDB, "--version"), "PostgreSQL's initdb does not start"),
     "browser": (("chromium", "--version"), "chromium does not start"),
     "pythons": ((sys.executable, "-c", PYTHONS), "there is no second Python"),
-    "index": ((sys.executable, "-m", "pip", "index", "versions", "opt_einsum"), "no package index answers"),
+    "index": (
+        ("uv", "pip", "install", "--dry-run", "--python", sys.executable, "--reinstall", "six"),
+        "no package index answers",
+    ),
 }
 
 
@@ -52,7 +65,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     kept, left_out = [], []
     for item in items:
-        missing = [marker for marker in PROBES if item.get_closest_marker(marker) and why_missing(marker)]
+        missing = [
+            marker for marker in PROBES if item.get_closest_marker(marker) and why_missing(marker)
+        ]
         (left_out if missing else kept).append(item)
     if left_out:
         items[:] = kept
@@ -64,6 +79,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     if os.environ.get("CI") == "true":
         return
     for marker in PROBES:
-        left_out = [item for item in terminalreporter.stats.get("deselected", ()) if item.get_closest_marker(marker)]
+        left_out = [
+            item
+            for item in terminalreporter.stats.get("deselected", ())
+            if item.get_closest_marker(marker)
+        ]
         if left_out and (reason := why_missing(marker)):
-            terminalreporter.write_line(f"LEFT OUT: {len(left_out)} {marker} tests, because {reason} (CI runs them)")
+            terminalreporter.write_line(
+                f"LEFT OUT: {len(left_out)} {marker} tests, because {reason} (CI runs them)"
+            )

@@ -1,7 +1,9 @@
-"""Writes the names in `bot/rules/intake/library.py` anew: `python tests/stdlib.py`, with each new version of Python or mypy.
+"""Writes the names in `bot/rules/intake/library.py` anew: `python tests/stdlib.py`, with each
+new version of Python or mypy.
 
-They are read from sources, as to import every module would start some of them: from those of this Python's library and from
-mypy's stubs of it, which know other versions too. What stands there already stays.
+They are read from sources, as to import every module would start some of them: from those of this
+Python's library and from mypy's stubs of it, which know other versions too. What stands there
+already stays.
 """
 
 import builtins
@@ -22,14 +24,34 @@ from bot.rules.intake.exceptions import suffixed  # noqa: E402
 SOURCES = Path(sysconfig.get_path("stdlib"))
 _FIRST = '_NAMES = """\n'
 _CLASS = re.compile(r"^[ \t]*class[ \t]+(\w{1,80})[ \t]*\(([^)\n]{1,200})\)", re.M)
-_ASIDE = {"site-packages", "dist-packages", "test", "tests", "idlelib", "lib2to3", "tkinter", "turtledemo"}
+_ASIDE = {
+    "site-packages",
+    "dist-packages",
+    "test",
+    "tests",
+    "idlelib",
+    "lib2to3",
+    "tkinter",
+    "turtledemo",
+}
 
 
 def exceptions(*roots: Path) -> set[str]:
-    """The exceptions of Python and of the sources below some folders, those left out that are known by their ending."""
-    known = {name for name, each in vars(builtins).items() if isinstance(each, type) and issubclass(each, BaseException)}
-    classes = [(name, {base.strip().rsplit(".", 1)[-1] for base in bases.split(",")}) for name, bases in _classes(roots)]
-    while more := {name for name, bases in classes if name not in known and not known.isdisjoint(bases)}:
+    """The exceptions of Python and of the sources below some folders, those left out that are
+    known by their ending.
+    """
+    known = {
+        name
+        for name, each in vars(builtins).items()
+        if isinstance(each, type) and issubclass(each, BaseException)
+    }
+    classes = [
+        (name, {base.strip().rsplit(".", 1)[-1] for base in bases.split(",")})
+        for name, bases in _classes(roots)
+    ]
+    while more := {
+        name for name, bases in classes if name not in known and not known.isdisjoint(bases)
+    }:
         known |= more
     return {name for name in known if not suffixed(name) and not name.endswith("Warning")}
 

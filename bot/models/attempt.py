@@ -7,12 +7,12 @@ from enum import StrEnum
 from typing import Literal
 
 from bot.models.base import Record
-from bot.models.bug import Frame, Mend
+from bot.models.bug import Frame, ScriptFix
 
 
 class Script(Record):
-    """A program of one or more files, the one to start named by `entry`. `origin` says which blocks of the issue it came
-    from; the `author` is who wrote it in the first place.
+    """A program of one or more files, the one to start named by `entry`. `origin` says which
+    blocks of the issue it came from; the `author` is who wrote it in the first place.
     """
 
     files: dict[str, str]
@@ -20,7 +20,7 @@ class Script(Record):
     origin: str = ""
     author: Literal["reporter", "model"] = "reporter"
     fences: tuple[int, ...] = ()
-    mends: tuple[Mend, ...] = ()
+    mends: tuple[ScriptFix, ...] = ()
 
     @property
     def source(self) -> str:
@@ -35,9 +35,9 @@ class Script(Record):
 
 
 class Failure(Record):
-    """How a run failed, as the hook inside the sandbox (or the printed traceback) tells it. Frames run outermost to
-    innermost; the program's own have package "" and the standard library's "<stdlib>". `swallowed` when the program caught
-    and printed it.
+    """How a run failed, as the hook inside the sandbox (or the printed traceback) tells it.
+    Frames run outermost to innermost; the program's own have package "" and the standard
+    library's "<stdlib>". `swallowed` when the program caught and printed it.
     """
 
     exception: str
@@ -59,18 +59,21 @@ class Failure(Record):
 
 
 class Match(StrEnum):
-    """A run held against the signature. DECOY is a failure of the environment that stands before the reported one."""
+    """A run compared with the signature. SETUP_FAILURE: the environment failed before
+    the reported one.
+    """
 
-    MET = "met"
-    ABSENT = "absent"
+    MATCHED = "met"
+    PASSED = "absent"
     OTHER = "other"
-    DECOY = "decoy"
+    SETUP_FAILURE = "decoy"
     UNDECIDED = "undecided"
 
 
-class Decoy(Record):
-    """A failure of the environment that stands before the reported one, and what would get past it: a module or a requirement
-    to install, a rewrite of the script (by its id), names to import, or, when nothing here can, what is needed from outside.
+class SetupFailure(Record):
+    """A failure of the environment that stands before the reported one, and what would get past
+    it: a module or a requirement to install, a rewrite of the script (by its id), names to
+    import, or, when nothing here can, what is needed from outside.
     """
 
     id: str
@@ -84,14 +87,17 @@ class Decoy(Record):
 
 
 class Judgement(Record):
-    """What one run shows, with the words that show it. `member` tells which of several signatures was met, from 0."""
+    """What one run shows, with the words that show it. `member` tells which of several
+    signatures was matched, from 0; `value` is the number that an observation printed.
+    """
 
     match: Match
     reason: str
     evidence: str = ""
     failure: Failure | None = None
-    decoy: Decoy | None = None
+    decoy: SetupFailure | None = None
     member: int = 0
+    value: float | None = None
 
 
 class Execution(Record):

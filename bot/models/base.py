@@ -8,4 +8,6 @@ from pydantic import BaseModel, ConfigDict
 class Record(BaseModel):
     """An immutable value. NaN and infinities are written as strings, so that they survive JSON."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="strings", val_json_bytes="base64")
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", ser_json_inf_nan="strings", val_json_bytes="base64"
+    )

@@ -1,4 +1,6 @@
-"""Where a failure came in and where it went: releases or commits, the probes made, and the two boundaries."""
+"""Where a failure came in and where it went: releases or commits, the probes made, and the two
+boundaries.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,9 @@ Outcome = Literal["fails", "passes", "untestable", "uninstallable", "undecided"]
 
 
 class Release(Record):
-    """One version of a distribution, as the index offers it. `uploaded_at` is None where the index does not say. `wheels` are
-    those for Linux, "any" when they are for everything else too, "linux" when one is compiled; None where that is not known.
+    """One version of a distribution, as the index offers it. `uploaded_at` is None where the
+    index does not say. `wheels` are those for Linux, "any" when they are for everything else
+    too, "linux" when one is compiled; None where that is not known.
     """
 
     version: str
@@ -32,8 +35,9 @@ class Commit(Record):
 
 
 class Provided(Record):
-    """What a commit of a repository provides: the name of its distribution ("" when it is not written down), the modules that
-    can be imported once it lies on the path, and those of a build of it.
+    """What a commit of a repository provides: the name of its distribution ("" when it is not
+    written down), the modules that can be imported once it lies on the path, and those of a
+    build of it.
     """
 
     name: str = ""
@@ -42,8 +46,8 @@ class Provided(Record):
 
 
 class Point(Record):
-    """One side of a boundary: a version or a commit, and its date. Of a commit also the first tag that has it (`first_in`),
-    and without one the nearest tag before it (`after`).
+    """One side of a boundary: a version or a commit, and its date. Of a commit also the first
+    tag that has it (`first_in`), and without one the nearest tag before it (`after`).
     """
 
     at: str
@@ -54,8 +58,8 @@ class Point(Record):
 
 
 class Probe(Record):
-    """What the script did at one release or commit. `runs` are those that decided something, `failures` those as reported;
-    `moved` are other packages that could not stay as they were.
+    """What the script did at one release or commit. `runs` are those that decided something,
+    `failures` those as reported; `moved` are other packages that could not stay as they were.
     """
 
     at: str
@@ -78,13 +82,15 @@ class Skipped(Record):
 class Bisection(Record):
     """A search over the releases of a package, or over the commits of a repository.
 
-    "Introduced" lies between `last_good` and `first_bad`, "fixed" between `last_bad` and `first_fixed`. Where what lies
-    between could not be tested, `introduced_among` (`fixed_among`) names every candidate, the boundary's newer side last; empty
-    when the boundary is exact. `oldest` and `newest` are the outcomes at the two ends of what was searched. `risk` bounds the
-    chance that any probe was misjudged, for a failure that occurs at least at `rate`; `regular` is false when probes contradict
-    a single introduction and a single fix. `introduced_by` and `fixed_by` are the commits between the two sides, where a clone
-    is at hand. `ends` says what the two commits did that were named as good and bad, when they did not do that: there is no
-    boundary then.
+    "Introduced" lies between `last_good` and `first_bad`, "fixed" between `last_bad` and
+    `first_fixed`. Where what lies between could not be tested, `introduced_among` (`fixed_among`)
+    names every candidate, the boundary's newer side last; empty when the boundary is exact.
+    `oldest` and `newest` are the outcomes at the two ends of what was searched. `risk` bounds the
+    chance that any probe was misjudged, for a failure that occurs at least at `rate`; `regular` is
+    false when probes contradict a single introduction and a single fix. `introduced_by` and
+    `fixed_by` are the commits between the two sides, where a clone is at hand. `ends` says what the
+    two commits did that were named as good and bad, when they did not do that: there is no boundary
+    then.
     """
 
     package: str
@@ -119,10 +125,14 @@ class Bisection(Record):
     def swapped(self) -> bool:
         """Whether the two commits that were named did the reverse of what was said of them."""
         outcomes = {probe.at: probe.outcome for probe in self.probes}
-        return bool(self.ends) and outcomes.get(self.bad) == "passes" and "fails" in outcomes.values()
+        return (
+            bool(self.ends) and outcomes.get(self.bad) == "passes" and "fails" in outcomes.values()
+        )
 
     def told_by(self, other: Bisection) -> bool:
-        """Whether another one says all that this one does: of the same package, and no boundary less."""
+        """Whether another one says all that this one does: of the same package, and no boundary
+        less.
+        """
         same = (self.package, self.over) == (other.package, other.over)
         return same and (other.bounded or not self.bounded)
 

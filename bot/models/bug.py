@@ -9,7 +9,9 @@ from bot.models.base import Record
 
 
 class Quote(Record):
-    """Words of the issue and where they stand. `line` is 1-based in the body, 0 for the title and labels."""
+    """Words of the issue and where they stand. `line` is 1-based in the body, 0 for the title
+    and labels.
+    """
 
     text: str
     source: Literal["title", "body", "label", "option"] = "body"
@@ -67,7 +69,7 @@ class Role(StrEnum):
     UNSTATED = "unstated"
 
 
-class Mend(Record):
+class ScriptFix(Record):
     """One small repair made to the reporter's program, in words a reader can check."""
 
     what: str
@@ -75,8 +77,8 @@ class Mend(Record):
 
 
 class Fence(Record):
-    """One block of the issue. `text` is cleaned (prompts stripped, dedented, prose set aside) and `mends` say how; `raw` is
-    verbatim.
+    """One block of the issue. `text` is cleaned (prompts stripped, dedented, prose set aside)
+    and `mends` say how; `raw` is verbatim.
 
     For a transcript (doctest, notebook) `outputs` holds what its author saw, in order.
     """
@@ -90,14 +92,15 @@ class Fence(Record):
     line: int
     heading: str = ""
     lead: str = ""
-    mends: tuple[Mend, ...] = ()
+    mends: tuple[ScriptFix, ...] = ()
     outputs: tuple[str, ...] = ()
     installs: tuple[str, ...] = ()
 
 
 class Frame(Record):
-    """One frame of a reported traceback. `package` is the top-level import name when the file lies in site-packages (or is a
-    notebook's or script's own: ""); `module_path` is the path from there on, e.g. "torch/nn/modules/linear.py".
+    """One frame of a reported traceback. `package` is the top-level import name when the file
+    lies in site-packages (or is a notebook's or script's own: ""); `module_path` is the path
+    from there on, e.g. "torch/nn/modules/linear.py".
     """
 
     path: str
@@ -109,8 +112,9 @@ class Frame(Record):
 
 
 class Traceback(Record):
-    """A Python traceback found in the report. `exception` is as printed (possibly dotted); frames run outermost to innermost
-    and may be empty when only the last line was pasted. `chained` are the exceptions printed before it (causes and contexts).
+    """A Python traceback found in the report. `exception` is as printed (possibly dotted);
+    frames run outermost to innermost and may be empty when only the last line was pasted.
+    `chained` are the exceptions printed before it (causes and contexts).
     """
 
     exception: str
@@ -130,8 +134,9 @@ class WarningText(Record):
 
 
 class VersionClaim(Record):
-    """A version the report names. `name` is the normalised distribution name, or "python"; `version` is as written, e.g.
-    "2.4.x", "2.12.0+cu126", "master". `source` ranks it: what a program printed is worth more than what a person typed.
+    """A version the report names. `name` is the normalised distribution name, or "python";
+    `version` is as written, e.g. "2.4.x", "2.12.0+cu126", "master". `source` ranks it: what a
+    program printed is worth more than what a person typed.
     """
 
     name: str
@@ -150,7 +155,9 @@ class Output(Record):
 
 
 class Missing(Record):
-    """Something the report points at that cannot be had here: an attachment, a screenshot, a gist, a hub checkpoint."""
+    """Something the report points at that cannot be had here: an attachment, a screenshot, a
+    gist, a hub checkpoint.
+    """
 
     what: Literal["attachment", "screenshot", "gist", "notebook", "link", "data"]
     quote: Quote

@@ -1,4 +1,6 @@
-"""A command someone wrote in a comment, after its text was read and before anyone asked whether they may."""
+"""A command someone wrote in a comment, after its text was read and before anyone asked whether
+they may.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ class Choices(Record):
 
 
 class Command(Record):
-    """One `/reproduce …` line. `verb` is "" when it was not understood; `problems` are sentences for whoever wrote it."""
+    """One `/reproduce …` line. `verb` is "" when it was not understood; `problems` are sentences
+    for whoever wrote it.
+    """
 
     text: str
     verb: Verb | Literal[""] = "reproduce"

@@ -1,4 +1,6 @@
-"""What a repository decides, in `.github/reprise.yml`: each key with its default; the published JSON Schema comes from this."""
+"""What a repository decides, in `.github/reprise.yml`: each key with its default; the published
+JSON Schema comes from this.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from bot.models.base import Record
 from bot.models.job import PROOFS, Proof
 
 PYTHON = r"^3\.([6-9]|1[0-5])$"
-"""A minor version of Python that programs of today's reports may need, whether or not this host has it."""
+"""A minor version of Python that programs of today's reports may need, whether or not this host
+has it.
+"""
 
 
 class Triggers(Record):
@@ -18,25 +22,41 @@ class Triggers(Record):
 
     opened: Literal["off", "bugs"] = Field(
         "bugs",
-        description="A new issue: off, or bugs (runs when it reads as a bug report; questions and requests stay unanswered).",
+        description=(
+            "A new issue: off, or bugs (runs when it reads as a bug report; questions and "
+            "requests stay unanswered)."
+        ),
     )
-    labels: tuple[str, ...] = Field((), max_length=20, description="Labels that start a run when they are set on an issue.")
+    labels: tuple[str, ...] = Field(
+        (), max_length=20, description="Labels that start a run when they are set on an issue."
+    )
 
 
 class Defaults(Record):
     """The options of a run when a command does not say otherwise."""
 
     device: Literal["cpu", "gpu"] = Field("cpu", description="What the code runs on.")
-    python: str | None = Field(None, pattern=PYTHON, description="Python version; by default what the report implies.")
-    timeout: int = Field(120, ge=10, le=3600, description="Seconds one run of the program may take.")
-    runs: int = Field(40, ge=2, le=200, description="Most confirming runs.")
+    python: str | None = Field(
+        None, pattern=PYTHON, description="Python version; by default what the report implies."
+    )
+    timeout: int = Field(
+        120, ge=10, le=3600, description="Seconds one run of the program may take."
+    )
+    runs: int = Field(40, ge=2, le=200, description="Maximum number of confirming runs.")
     clone: Literal["auto", "always", "never"] = Field(
-        "auto", description="Whether this repository is installed from a clone: auto when it is private or ref= is given."
+        "auto",
+        description=(
+            "Whether this repository is installed from a clone: auto when it is private "
+            "or ref= is given."
+        ),
     )
     proofs: tuple[Proof, ...] = Field(
         PROOFS,
         max_length=len(PROOFS),
-        description="What follows once the failure is reproduced, [] for nothing: any of control, bisect, minimize.",
+        description=(
+            "Proofs to run after a failure is reproduced: any of control, bisect, minimize. "
+            "[] runs none."
+        ),
     )
     proof_minutes: int = Field(10, ge=0, le=60, description="Minutes that these may take together.")
 
@@ -44,21 +64,35 @@ class Defaults(Record):
 class Quota(Record):
     """How much a day (UTC) may cost; the host's own limits hold as well."""
 
-    person: int = Field(10, ge=0, le=10_000, description="Runs a day that one person may start.")
+    person: int = Field(10, ge=0, le=10_000, description="Maximum runs per day per person.")
     repository: int = Field(50, ge=0, le=100_000, description="Runs a day in this repository.")
-    minutes: int = Field(240, ge=0, le=1_000_000, description="Minutes of compute a day in this repository.")
+    minutes: int = Field(
+        240, ge=0, le=1_000_000, description="Minutes of compute a day in this repository."
+    )
 
 
 class Config(Record):
     """`.github/reprise.yml`."""
 
-    enabled: bool = Field(True, description="false: Reprise does nothing here, commands included.")
+    enabled: bool = Field(
+        True, description="false: Reprise ignores this repository, including commands."
+    )
     triggers: Triggers = Field(Triggers(), description="When Reprise starts by itself.")
-    author_may_run: bool = Field(True, description="The author of an issue may run the default command on it.")
+    author_may_run: bool = Field(
+        True, description="The author of an issue may run the default command on it."
+    )
     outsiders: Literal["approve", "ignore"] = Field(
-        "approve", description="Who has no write permission: approve shows the plan and waits, ignore says no."
+        "approve",
+        description=(
+            "People without write permission. approve: post the plan and wait for approval. "
+            "ignore: refuse their commands."
+        ),
     )
     labels: bool = Field(True, description="Puts the verdict on the issue as a label.")
-    ignore_authors: tuple[str, ...] = Field((), max_length=100, description="Logins whose issues and commands are left alone.")
-    defaults: Defaults = Field(Defaults(), description="Options of a run when a command does not say otherwise.")
-    quota: Quota = Field(Quota(), description="How much a day may cost.")
+    ignore_authors: tuple[str, ...] = Field(
+        (), max_length=100, description="Users whose issues and commands Reprise ignores."
+    )
+    defaults: Defaults = Field(
+        Defaults(), description="Default options for a run; a command can override them."
+    )
+    quota: Quota = Field(Quota(), description="Daily limits.")

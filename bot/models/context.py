@@ -1,4 +1,4 @@
-"""Code that bears on a report, each line with where it came from and why it was taken."""
+"""Source code relevant to a report, with its origin and the reasons for choosing it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ ChunkKind = Literal["module", "class", "function", "method", "loop", "lines"]
 
 
 class Chunk(Record):
-    """Lines of one source file. `path` is below its root ("torch/nn/functional.py"), `start` and `end` are 1-based and
-    inclusive, `name` the dotted name of what is defined there ("torch.nn.functional.linear"), `why` says in short clauses why
-    it was taken, the strongest first.
+    """Lines of one source file. `path` is below its root ("torch/nn/functional.py"), `start` and
+    `end` are 1-based and inclusive, `name` the dotted name of what is defined there
+    ("torch.nn.functional.linear"), `why` are the reasons for choosing it, the strongest first.
     """
 
     path: str
@@ -30,8 +30,9 @@ class Chunk(Record):
 
 
 class Context(Record):
-    """What belongs together for one hypothesis: its chunks in reading order. `module` is the part of the package it is about
-    (see RepGen, arXiv 2512.14990, section on module partition); `lines` their number in all.
+    """The chunks for one hypothesis, in reading order. `module` is the part of the package it is
+    about (see RepGen, arXiv 2512.14990, section on module partition);
+    `lines` their number in all.
     """
 
     rank: int

@@ -33,12 +33,13 @@ class Repository(Record):
 
 
 class Delivery(Record):
-    """One webhook delivery that concerns us. Title, body and commands are those of the payload: what is edited later is not
-    looked at.
+    """One webhook delivery that concerns us. Title, body and commands are those of the payload:
+    what is edited later is not looked at.
 
-    `trigger` "gone" is an issue that was deleted or transferred, or a repository that left the installation (`issue` None);
-    "uninstalled" ends everything of `installation` (`repository` None). `comment` is the id of the comment that holds
-    `commands`. `label` is the one that was set, for "labeled".
+    `trigger` "gone" is an issue that was deleted or transferred, or a repository that left the
+    installation (`issue` None); "uninstalled" ends everything of `installation` (`repository`
+    None). `comment` is the id of the comment that holds `commands`. `label` is the one that was
+    set, for "labeled".
     """
 
     guid: str

@@ -1,4 +1,6 @@
-"""What is said to a model and what comes back: typed, counted, and kept so that a run can be replayed without one."""
+"""Questions to a model and its answers: typed, counted, and recorded so that a run can be replayed
+without a model.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from typing import Any, Literal
 from bot.models.base import Record
 
 Role = Literal["reader", "writer"]
-"""Who is asked: the reader (cheap) fills what a report leaves open, the writer (strong) plans and writes programs."""
+"""Which model: the reader (cheap) fills the gaps of a report, the writer (strong) plans and writes
+programs.
+"""
 
 
 class Message(Record):
@@ -20,8 +24,8 @@ class Message(Record):
 
 
 class Usage(Record):
-    """What was used: calls, tokens as the provider counts them (estimated when it does not say), dollars when the price is
-    known.
+    """Calls, tokens as the provider counts them (estimated when it does not), and dollars when the
+    price is known.
     """
 
     calls: int = 0
@@ -41,8 +45,8 @@ class Usage(Record):
 
 
 class Question(Record):
-    """One request. `prompt` is id@version#sha of the prompt file; `answer_schema` a JSON Schema that the answer must fit;
-    `most_tokens` the longest answer.
+    """One request. `prompt` is id@version#sha of the prompt file; `answer_schema` a JSON Schema
+    that the answer must fit; `most_tokens` the longest answer.
     """
 
     role: Role
@@ -53,14 +57,20 @@ class Question(Record):
 
     @property
     def digest(self) -> str:
-        """SHA-256 over what was asked, the prompt's id and version included: equal questions may share a recorded answer."""
-        said = {"prompt": self.prompt, "messages": [each.model_dump() for each in self.messages], "schema": self.answer_schema}
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+        """SHA-256 of the question with the id of its prompt: equal questions may share a recorded
+        answer.
+        """
+        content = {
+            "prompt": self.prompt,
+            "messages": [message.model_dump() for message in self.messages],
+            "schema": self.answer_schema,
+        }
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
-class Answer(Record):
-    """What a model said, already an object that fits the question's schema. `mended` when a first answer did not fit and the
-    error was shown to the model once.
+class ModelAnswer(Record):
+    """A model's answer as an object that is valid for the question's schema. `mended` when the
+    first answer was invalid and the model corrected it once.
     """
 
     data: dict[str, Any]
@@ -72,10 +82,12 @@ class Answer(Record):
 
 
 class Exchange(Record):
-    """A question with its answer, or with why there is none and what that `used`: the unit of recording and replay."""
+    """A question with its answer, or with the error and what it `used`: the unit of recording and
+    replay.
+    """
 
     number: int
     question: Question
-    answer: Answer | None = None
+    answer: ModelAnswer | None = None
     error: str = ""
     used: Usage = Usage()

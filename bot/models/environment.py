@@ -9,7 +9,7 @@ from typing import Literal
 from bot.models.base import Record
 
 
-class Rung(StrEnum):
+class PinSource(StrEnum):
     """The rung of the ladder that decided a pin, strongest first."""
 
     OPTION = "option"
@@ -28,7 +28,7 @@ class Requirement(Record):
     name: str
     specifier: str = ""
     extras: tuple[str, ...] = ()
-    rung: Rung
+    rung: PinSource
     reason: str
 
 
@@ -51,10 +51,12 @@ class Claimed(Record):
 
 
 class EnvironmentSpec(Record):
-    """What to build. `exclude_newer` is the date cut-off; packages in `undated` are exempt from it.
+    """What to build. `exclude_newer` is the date cut-off; packages in `undated` are exempt from
+    it.
 
-    `constraints` hold only where something installed draws the package, and are the first to go when no solution is found.
-    `variables` are set for every run; `claims` are the versions the report names, with `resolved` still empty.
+    `constraints` hold only where something installed draws the package, and are the first to go
+    when no solution is found. `variables` are set for every run; `claims` are the versions the
+    report names, with `resolved` still empty.
     """
 
     python: str
@@ -73,11 +75,13 @@ class Package(Record):
 
     name: str
     version: str
-    rung: Rung
+    rung: PinSource
 
 
 class BuildStep(Record):
-    """One try at building the environment and what came of it; `error` is the first cause, "" when it worked."""
+    """One try at building the environment and what came of it; `error` is the first cause, ""
+    when it worked.
+    """
 
     what: str
     error: str = ""
@@ -85,9 +89,10 @@ class BuildStep(Record):
 
 
 class Environment(Record):
-    """A built environment. `mounts` are host paths to show read-only inside the sandbox at the same path, `interpreter` the
-    Python to start there, and `variables` what it needs to run (LD_LIBRARY_PATH, PYTHONPATH). `commit` is that of a clone and
-    `cloned` the distribution that was built from it, "" when the clone lies on the path; `undated` are installed packages of
+    """A built environment. `mounts` are host paths to show read-only inside the sandbox at the
+    same path, `interpreter` the Python to start there, and `variables` what it needs to run
+    (LD_LIBRARY_PATH, PYTHONPATH). `commit` is that of a clone and `cloned` the distribution that
+    was built from it, "" when the clone lies on the path; `undated` are installed packages of
     after the date cut-off. `note` is what a reader has to know of what was built.
     """
 
@@ -109,8 +114,14 @@ class Environment(Record):
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The folders of a clone from which its modules are imported; empty when no clone lies on the path."""
-        return tuple(filter(None, self.variables.get("PYTHONPATH", "").split(":"))) if self.commit else ()
+        """The folders of a clone from which its modules are imported; empty when no clone lies
+        on the path.
+        """
+        return (
+            tuple(filter(None, self.variables.get("PYTHONPATH", "").split(":")))
+            if self.commit
+            else ()
+        )
 
     def version(self, name: str) -> str:
         """The installed version of a distribution, or ""."""

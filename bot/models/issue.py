@@ -8,7 +8,9 @@ from bot.models.base import Record
 
 
 class Issue(Record):
-    """A bug report before anyone has read it. `repository` is "owner/name", or "" when the source does not say."""
+    """A bug report before anyone has read it. `repository` is "owner/name", or "" when the
+    source does not say.
+    """
 
     title: str
     body: str

@@ -13,8 +13,8 @@ Proof = Literal["control", "bisect", "minimize"]
 PROOFS: tuple[Proof, ...] = get_args(Proof)
 
 Part = Literal[
-    "model", "refine", "context", "plan", "checks", "feedback", "analysis", "probe", "contrast", "history",
-    "control", "bisect", "minimize", "surrogate",
+    "model", "refine", "context", "plan", "checks", "feedback", "analysis", "probe", "contrast",
+    "control", "bisect", "minimize",
 ]  # fmt: skip
 """Parts that can be left out, to show what each is worth."""
 
@@ -24,9 +24,10 @@ PARTS: tuple[Part, ...] = get_args(Part)
 class Options(Record):
     """The choices a user may make. Everything that is None is left to the report and the ladder.
 
-    `max_cost` is in dollars; it, `max_tokens`, `max_calls` and `minutes` are held before each call of a model, `max_attempts`
-    counts the programs a model may have run. `proof_minutes` is for control, bisection and minimisation together; `package` is
-    what is bisected, by default the one under test. `model` replaces the host's choice; `without` leaves parts out.
+    `max_cost` is in dollars; it, `max_tokens`, `max_calls` and `minutes` are held before each call
+    of a model, `max_attempts` counts the programs a model may have run. `proof_minutes` is for
+    control, bisection and minimisation together; `package` is what is bisected, by default the one
+    under test. `model` replaces the host's choice; `without` leaves parts out.
     """
 
     python: str | None = None

@@ -1,4 +1,6 @@
-"""The configuration in force in a repository: which files it came from, and what was wrong with them."""
+"""The configuration in force in a repository: which files it came from, and what was wrong with
+them.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,9 @@ from bot.models.config import Config
 
 
 class Problem(Record):
-    """Something wrong in a configuration file. `line` is 1-based, 0 for the file as a whole; `key` is a dotted path, "" when
-    there is none to name; `reason` says what is expected and never repeats a value of the file.
+    """Something wrong in a configuration file. `line` is 1-based, 0 for the file as a whole;
+    `key` is a dotted path, "" when there is none to name; `reason` says what is expected and
+    never repeats a value of the file.
     """
 
     file: str
@@ -27,8 +30,9 @@ class Origin(Record):
 
 
 class Loaded(Record):
-    """What applies. `source` names the files that were applied, the strongest first, as "owner/name:path"; `origins` says for
-    each key (dotted path) that a file sets which one decided it: all others have their default.
+    """What applies. `source` names the files that were applied, the strongest first, as
+    "owner/name:path"; `origins` says for each key (dotted path) that a file sets which one
+    decided it: all others have their default.
     """
 
     config: Config = Config()

@@ -1,4 +1,6 @@
-"""What a model proposes: the claim it read, the plan, and its next actions. All of it is data; none of it decides."""
+"""What a model proposes: the claim, the plan, and its next actions. All of it is data; none of it
+decides a verdict.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from bot.models.signature import AnySignature
 
 
 class Pin(Record):
-    """A version that the report implies. `quoted` when the words that say so stand in the report."""
+    """A version that the report implies. `quoted` when the report contains the quote."""
 
     name: str
     version: str
@@ -19,10 +21,11 @@ class Pin(Record):
     quoted: bool = False
 
 
-class Refined(Record):
-    """The gaps of a report, filled. `signature` is what will count (None when nothing can be checked, then `questions` says
-    what is missing); `inferred` names the parts that the report does not say in so many words; `api` are dotted names of the
-    code in question; `needs_contrast` when the signature is weak enough that a twin which must not fail has to be run too.
+class Interpretation(Record):
+    """A report with its gaps filled. `signature` is the failure to look for (None when nothing can
+    be checked; then `questions` lists what is missing). `inferred` names the parts that the
+    report does not state. `api` are dotted names of the code in question. `needs_contrast` when
+    the signature is so weak that a twin which must not fail has to run too.
     """
 
     claim: str
@@ -36,7 +39,7 @@ class Refined(Record):
 
 
 class Plan(Record):
-    """What is going to be tried, told before anything runs. `prompt` is the id of the prompt that asked for it."""
+    """What will be tried, written before anything runs. `prompt` is the id of its prompt."""
 
     hypothesis: str
     steps: tuple[str, ...] = ()
@@ -45,14 +48,14 @@ class Plan(Record):
     prompt: str = ""
 
 
-class Search(Record):
-    """Look for words or names in the sources at hand."""
+class SearchAction(Record):
+    """Search the source code for words or names."""
 
     action: Literal["search"] = "search"
     query: str = Field(max_length=300)
 
 
-class Read(Record):
+class ReadAction(Record):
     """Read lines of a source file."""
 
     action: Literal["read"] = "read"
@@ -61,15 +64,15 @@ class Read(Record):
     end: int = Field(80, ge=1)
 
 
-class Probe(Record):
-    """Run a snippet in the sandbox to learn something; it can prove nothing."""
+class ProbeAction(Record):
+    """Run a snippet in the sandbox to learn something. It proves nothing."""
 
     action: Literal["probe"] = "probe"
     code: str = Field(max_length=8_000)
 
 
-class Write(Record):
-    """The whole program, and a twin that differs in the reported point only and must not fail."""
+class WriteAction(Record):
+    """A whole program, and a twin that differs only in the reported point and must not fail."""
 
     action: Literal["write"] = "write"
     program: str = Field(max_length=40_000)
@@ -77,8 +80,10 @@ class Write(Record):
     change: str = Field("", max_length=400)
 
 
-class Edit(Record):
-    """Replace lines `start` to `end` (1-based, inclusive; `end` = `start` - 1 inserts) of the last program or its twin."""
+class EditAction(Record):
+    """Replace lines `start` to `end` (1-based, inclusive; `end` = `start` - 1 inserts) of the
+    last program or its twin.
+    """
 
     action: Literal["edit"] = "edit"
     file: Literal["program", "contrast"] = "program"
@@ -88,30 +93,26 @@ class Edit(Record):
     change: str = Field("", max_length=400)
 
 
-class GiveUp(Record):
-    """Stop, with the reason and what only the reporter can tell."""
+class GiveUpAction(Record):
+    """Stop, with the reason and questions that only the reporter can answer."""
 
     action: Literal["give_up"] = "give_up"
     reason: str = Field(max_length=600)
     questions: tuple[str, ...] = ()
 
 
-class Patch(Record):
-    """The smallest change of a failing program that should make the failure go away, as a model proposes it. No edits: it knows
-    of none, and `why` says so.
-    """
-
-    why: str = Field("", max_length=600)
-    edits: tuple[Edit, ...] = ()
-
-
-Action = Annotated[Search | Read | Probe | Write | Edit | GiveUp, Field(discriminator="action")]
+Action = Annotated[
+    SearchAction | ReadAction | ProbeAction | WriteAction | EditAction | GiveUpAction,
+    Field(discriminator="action"),
+]
 
 
 class Reconstruction(Record):
-    """What a model's part in a run was: what it read out of the report, what it planned, and what each try was told."""
+    """A model's part in a run: its reading of the report, its plans, and the change of each
+    attempt.
+    """
 
-    refined: Refined | None = None
+    refined: Interpretation | None = None
     plans: tuple[Plan, ...] = ()
     contexts: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from bot.models.dialogue import Usage
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from bot.models.issue import Issue
 from bot.models.job import Proof
+from bot.models.note import Interruption, Note, NoteKind
 from bot.models.plan import Reconstruction
 from bot.models.reduced import Reduced
 from bot.models.signature import AnySignature
@@ -35,13 +36,15 @@ class Comparison(Record):
 
 
 class Report(Record):
-    """Everything one job found. `command` runs the script anywhere, `command_needs` says what that cannot bring along.
-    `reconstruction` is a model's part in it, `cost` what that used, `models` who answered.
-    `reduced` is how the script came to be as small as it is, `control_spec` how the control's environment is had. `bisection`
-    found a boundary or is the newest, `other_bisections` are of other packages; `clone` is where commits were bisected.
-    `proof_notes` are those of the `notes` that tell how a proof went, `cut_short` which proofs were stopped or ran out of time,
-    and which of the two, `defects` the tracebacks of errors of our own that ended one. `seconds` has "total" and one entry a
-    stage; `sandbox` names what the runs were done in.
+    """Everything one job found. `command` runs the script anywhere, `command_needs` says what
+    that cannot bring along. `reconstruction` is a model's part in it, `cost` what that used,
+    `models` who answered. `reduced` is how the script came to be as small as it is,
+    `control_spec` how the control's environment is had. `bisection` found a boundary or is the
+    newest, `other_bisections` are of other packages; `clone` is where commits were bisected.
+    `interrupted` is the note that says why a run with a verdict stopped before its proofs were
+    complete, "" when it did not. `cut_short` names the proofs that were interrupted and why,
+    `defects` the tracebacks of errors of our own that ended one. `seconds` has "total" and one
+    entry a stage; `sandbox` names what the runs were done in.
     """
 
     issue: Issue
@@ -57,8 +60,8 @@ class Report(Record):
     comparison: tuple[Comparison, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     claims: tuple[Claim, ...] = ()
-    notes: tuple[str, ...] = ()
-    proof_notes: dict[Proof, tuple[str, ...]] = {}
+    notes: tuple[Note, ...] = ()
+    interrupted: str = ""
     seconds: dict[str, float] = {}
     sandbox: Literal["docker", "bwrap", "process", "fake", ""] = ""
     version: str = ""
@@ -71,5 +74,9 @@ class Report(Record):
     clone: RepoSource | None = None
     reduced: Reduced | None = None
     control_spec: EnvironmentSpec | None = None
-    cut_short: dict[Proof, str] = {}
+    cut_short: dict[Proof, Interruption] = {}
     defects: dict[Proof, str] = {}
+
+    def notes_on(self, *kinds: NoteKind) -> tuple[str, ...]:
+        """The sentences of the notes of these kinds, in order; of all kinds when none is named."""
+        return tuple(note.text for note in self.notes if not kinds or note.kind in kinds)

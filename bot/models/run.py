@@ -1,4 +1,6 @@
-"""A run: one request to reproduce one issue, as the App keeps it while it waits, works and is told about."""
+"""A run: one request to reproduce one issue, as the App keeps it while it waits, works and is
+told about.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +16,9 @@ from bot.models.job import Job, Proof
 class RunState(StrEnum):
     """Where a run stands.
 
-    WAITING for an approval → QUEUED → RUNNING → REPORTED (the verdict is stored, GitHub does not show it yet) → FINISHED.
-    FAILED is a defect of ours. A run that a dead worker left goes back from RUNNING to QUEUED.
+    WAITING for an approval → QUEUED → RUNNING → REPORTED (the verdict is stored, GitHub does not
+    show it yet) → FINISHED. FAILED is a defect of ours. A run that a dead worker left goes back
+    from RUNNING to QUEUED.
     """
 
     WAITING = "waiting"
@@ -31,10 +34,11 @@ LIVE = frozenset({RunState.WAITING, RunState.QUEUED, RunState.RUNNING, RunState.
 
 
 class NewRun(Record):
-    """A run that is asked for. `delivery` and `ordinal` (which command of it) make it unique: asking twice is asking once.
+    """A run that is asked for. `delivery` and `ordinal` (which command of it) make it unique:
+    asking twice is asking once.
 
-    `plan` is the hash that `/reproduce approve` names; `comment` the id of the asking comment, None for the issue itself;
-    `proof` what a command such as `/reproduce bisect` asked for by name.
+    `plan` is the hash that `/reproduce approve` names; `comment` the id of the asking comment, None
+    for the issue itself; `proof` what a command such as `/reproduce bisect` asked for by name.
     """
 
     delivery: str
@@ -55,9 +59,10 @@ class NewRun(Record):
 class Run(Record):
     """A run as the store knows it.
 
-    `id` is unguessable (it is the address of the run's page); `turn` counts how often it was offered to the queue, `takes` how
-    often a worker took it; `cancelled_by` is the login of whoever asked to stop it; `progress` the last line of what went on;
-    `seconds` the compute time used so far.
+    `id` is unguessable (it is the address of the run's page); `turn` counts how often it was
+    offered to the queue, `takes` how often a worker took it; `cancelled_by` is the login of whoever
+    asked to stop it; `progress` the last line of what went on; `seconds` the compute time used so
+    far.
     """
 
     id: str

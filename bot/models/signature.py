@@ -1,4 +1,6 @@
-"""The failure signature: what will count as the reported failure, frozen and hashed before anything runs."""
+"""The failure signature: what will count as the reported failure, frozen and hashed before
+anything runs.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,13 @@ from bot.models.base import Record
 
 
 class CrashSignature(Record):
-    """An exception: its class, its core phrase, the operand shapes in it, and the frame of the package at fault.
+    """An exception: its class, its core phrase, the operand shapes in it, and the frame of the
+    package at fault.
 
-    `message` is as reported; how it is compared is in `bot.rules.signatures.wording`. `frame` is a path below site-packages,
-    e.g. "torch/nn/modules/linear.py", or "" when the report does not show it. `checks` are source lines of the program whose
-    failure counts (for bare assertions, which have no message).
+    `message` is as reported; how it is compared is in `bot.rules.signatures.wording`. `frame` is a
+    path below site-packages, e.g. "torch/nn/modules/linear.py", or "" when the report does not show
+    it. `checks` are source lines of the program whose failure counts (for bare assertions, which
+    have no message).
     """
 
     kind: Literal["crash"] = "crash"
@@ -28,11 +32,13 @@ class CrashSignature(Record):
 
 
 class OutputSignature(Record):
-    """Printed values: each chunk of `observed` lines stands together in the output and no chunk of `expected` does. They are
-    as reported but for blanks; how they are compared is in `bot.rules.signatures.values`.
+    """Printed values: each chunk of `observed` lines stands together in the output and no chunk
+    of `expected` does. They are as reported but for blanks; how they are compared is in
+    `bot.rules.signatures.values`.
 
-    Numbers agree within `rtol` (relative) or `atol`; NaN and infinities only with themselves. With `within_line` the values
-    come from a sentence of the report ("returns nan instead of 1.0") and a part of a printed line is enough.
+    Numbers agree within `rtol` (relative) or `atol`; NaN and infinities only with themselves. With
+    `within_line` the values come from a sentence of the report ("returns nan instead of 1.0") and a
+    part of a printed line is enough.
     """
 
     kind: Literal["output"] = "output"
@@ -44,8 +50,8 @@ class OutputSignature(Record):
 
 
 class NonFiniteSignature(Record):
-    """A NaN or an infinity among the values the program prints for the reported quantity. `labels` are words of the printing
-    line.
+    """A NaN or an infinity among the values the program prints for the reported quantity.
+    `labels` are words of the printing line.
     """
 
     kind: Literal["nonfinite"] = "nonfinite"
@@ -63,8 +69,8 @@ class WarningSignature(Record):
 
 
 class HangSignature(Record):
-    """No progress: the program still lives after `bound_s` seconds without output and, if `idle`, without using the
-    processor.
+    """No progress: the program still lives after `bound_s` seconds without output and, if
+    `idle`, without using the processor.
     """
 
     kind: Literal["hang"] = "hang"
@@ -73,8 +79,9 @@ class HangSignature(Record):
 
 
 class Predicate(Record):
-    """A condition on one value. `value` is JSON; comparisons of numbers allow `rtol`. "type" compares the name of a type,
-    "contains" holds for text and lists, "finite" and "nan" need no value.
+    """A condition on one value. `value` is JSON; comparisons of numbers allow `rtol`. "type"
+    compares the name of a type, "contains" holds for text and lists, "finite" and "nan" need no
+    value.
     """
 
     op: Literal["==", "!=", "<", "<=", ">", ">=", "contains", "lacks", "type", "finite", "nan"]
@@ -83,10 +90,11 @@ class Predicate(Record):
 
 
 class ObservationSignature(Record):
-    """A silent failure as a predicate over a value that the program computes and prints in one JSON line
-    `REPRISE {"<name>": value}`: `wrong` holds when the report is right, `right` when the library does what it should. A value
-    for which neither or both hold decides nothing. `api` are dotted names of the package that the value must come from;
-    `says` is the reported claim in one sentence, for people.
+    """A silent failure as a predicate over a value that the program computes and prints in one
+    JSON line `REPRISE {"<name>": value}`: `wrong` holds when the report is right, `right` when
+    the library does what it should. A value for which neither or both hold decides nothing.
+    `api` are dotted names of the package that the value must come from; `says` is the reported
+    claim in one sentence, for people.
     """
 
     kind: Literal["observation"] = "observation"
@@ -98,7 +106,12 @@ class ObservationSignature(Record):
 
 
 Member = Annotated[
-    CrashSignature | OutputSignature | NonFiniteSignature | WarningSignature | HangSignature | ObservationSignature,
+    CrashSignature
+    | OutputSignature
+    | NonFiniteSignature
+    | WarningSignature
+    | HangSignature
+    | ObservationSignature,
     Field(discriminator="kind"),
 ]
 

@@ -9,12 +9,15 @@ from pydantic import Field
 from bot.models.base import Record
 
 Determinism = Literal["deterministic", "seed-dependent", "nondeterministic"]
-ControlType = Literal["fixed-version", "fixed-commit", "patched", "surrogate-patch", "last-good-version", "none"]
+ControlType = Literal[
+    "fixed-version", "fixed-commit", "last-good-version", "report-contrast", "patched", "none"
+]
 
 
 class Effect(Record):
-    """How far failing runs and control runs lie apart: the difference of their failure rates with its 95 % interval and, where
-    the runs printed a number for the reported quantity, Cliff's delta of the two samples.
+    """How far failing runs and control runs lie apart: the difference of their failure rates
+    with its 95 % interval and, where the runs printed a number for the reported quantity,
+    Cliff's delta of the two samples.
     """
 
     difference: float
@@ -25,13 +28,12 @@ class Effect(Record):
 
 
 class Control(Record):
-    """The twin that should pass. With type "none" a comment says "symptom observed", not "bug confirmed".
+    """The twin that should pass. With type "none" a comment says "symptom observed", not "bug
+    confirmed".
 
-    `p` is Fisher's exact test, one-sided. `what` names the twin ("x-lib 1.42.20"); `paired_failures` of `paired_runs` are the
-    failing environment's runs under the same seeds, `environment` is where the control ran, on `python`, and `moved` what else
-    differs.
-    `patch` is a unified diff where the twin is the failing program with a change that a model proposed, `why` what that model
-    says of it; both are "" for any other one.
+    `p` is Fisher's exact test, one-sided. `what` names the twin ("x-lib 1.42.20");
+    `paired_failures` of `paired_runs` are the failing environment's runs under the same seeds,
+    `environment` is where the control ran, on `python`, and `moved` what else differs.
     """
 
     type: ControlType = "none"
@@ -45,8 +47,6 @@ class Control(Record):
     environment: str = ""
     python: str = ""
     moved: tuple[str, ...] = ()
-    patch: str = ""
-    why: str = ""
 
 
 class _Counted(Record):

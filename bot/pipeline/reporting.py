@@ -1,4 +1,4 @@
-"""Desk → Report: what one job found, in the form that all doors show."""
+"""What a job found → the Report that every interface shows."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import shlex
 from importlib import metadata
 from urllib.parse import urlsplit
 
-from bot.models.attempt import Match, Script
+from bot.models.attempt import Attempt, Script
 from bot.models.dialogue import Usage
-from bot.models.environment import Environment, EnvironmentSpec, RepoSource, Rung
+from bot.models.environment import Environment, EnvironmentSpec, PinSource, RepoSource
 from bot.models.report import Report
 from bot.models.signature import signature_hash
-from bot.models.verdict import AnyVerdict
-from bot.pipeline import conclude
-from bot.pipeline.asking import Asking
-from bot.pipeline.desk import Desk
+from bot.pipeline.confirm import verdicts
+from bot.pipeline.confirm.decision import Decision
+from bot.pipeline.execution.runner import Session
+from bot.pipeline.search.model_budget import ModelBudget
 
 _TOOLS = "setuptools"
 _PUBLIC = re.compile(r"(?:[a-z0-9-]{1,63}\.)+(?!(?:local|localhost|internal|lan)$)[a-z]{2,24}")
@@ -26,79 +26,116 @@ _CLONE = {
 """What a command cannot bring along, by whether the clone was built."""
 
 
-def report(desk: Desk, verdict: AnyVerdict, asking: Asking | None = None) -> Report:
+def report(session: Session, decision: Decision, asking: ModelBudget | None = None) -> Report:
     """The report of a job, whole or stopped half-way; `asking` is what a model was asked."""
-    met = [attempt for attempt in desk.attempts if attempt.judgement.match is Match.MET]
-    here = [attempt for attempt in met if desk.environment is not None and attempt.environment == desk.environment.id]
-    ran = here or met or desk.attempts
-    last = ran[-1] if ran else None
-    if verdict.kind == "different_failure" and desk.signature is not None:
-        verdict = verdict.model_copy(update={"reported": conclude.describe(desk.signature)})
+    verdict, signature, result = decision.verdict, decision.signature, decision.result
+    if verdict.kind == "different_failure" and signature is not None:
+        verdict = verdict.model_copy(update={"reported": verdicts.describe(signature)})
     return Report(
-        issue=desk.job.issue,
-        bug=desk.bug,
+        issue=session.job.issue,
+        bug=decision.bug,
         verdict=verdict,
-        signature=desk.signature,
-        signature_hash=signature_hash(desk.signature) if desk.signature is not None else "",
-        spec=desk.spec,
-        environment=desk.environment,
-        script=desk.script,
-        **_command(desk, verdict),
-        comparison=conclude.compare(desk.signature, last, desk.environment),
-        attempts=tuple(desk.attempts),
-        claims=tuple(desk.claims),
-        notes=tuple(desk.notes),
-        proof_notes=dict(desk.proof_notes),
-        seconds={name: round(value, 3) for name, value in desk.seconds.items()},
-        sandbox=desk.ports.sandbox.name if desk.attempts else "",
+        signature=signature,
+        signature_hash=signature_hash(signature) if signature is not None else "",
+        spec=result.spec if result is not None else None,
+        environment=result.environment if result is not None else None,
+        script=result.script if result is not None else None,
+        claims=decision.claims,
+        notes=tuple(session.notes),
         version=metadata.version("reprise"),
         prompts=dict(asking.prompts) if asking is not None else {},
-        reconstruction=desk.reconstruction,
+        reconstruction=decision.reconstruction,
         cost=asking.usage if asking is not None else Usage(),
         models=models(asking),
-        bisection=desk.bisection,
-        other_bisections=desk.other_bisections,
-        clone=desk.clone,
-        reduced=desk.reduced,
-        control_spec=desk.control_spec,
-        cut_short=dict(desk.cut_short),
-        defects=dict(desk.defects),
     )
 
 
-def models(asking: Asking | None) -> tuple[str, ...]:
+def finished(report: Report, session: Session, started: float) -> Report:
+    """The report with what only the whole job tells: its attempts, timings, the table of what was
+    reported and observed, and the command that runs the script.
+    """
+    took = {**session.seconds, "total": session.ports.clock() - started}
+    total = {name: round(report.seconds.get(name, 0.0) + took[name], 3) for name in took}
+    update: dict[str, object] = {
+        "attempts": tuple(session.attempts),
+        "comparison": verdicts.compare(
+            report.signature, _shown(report, session), report.environment
+        ),
+        "seconds": {**report.seconds, **total},
+        "sandbox": session.ports.sandbox.name if session.attempts else "",
+        **_command(report),
+    }
+    return report.model_copy(update=update)
+
+
+def _shown(report: Report, session: Session) -> Attempt | None:
+    """The attempt to show: the last that matched, in the environment that is shown if any did."""
+    matched, built = session.attempts.matched(), report.environment
+    here = [row for row in matched if built is not None and row.environment == built.id]
+    return next(reversed(here or matched or list(session.attempts)), None)
+
+
+def models(asking: ModelBudget | None) -> tuple[str, ...]:
     """Whose answers were used, each once."""
     rows = asking.exchanges if asking is not None else []
-    return tuple(dict.fromkeys(row.answer.model for row in rows if row.answer is not None and row.answer.model))
+    return tuple(
+        dict.fromkeys(
+            row.answer.model for row in rows if row.answer is not None and row.answer.model
+        )
+    )
 
 
-def _command(desk: Desk, verdict: AnyVerdict) -> dict[str, str]:
-    """What runs the script anywhere, and what else that needs; nothing where no environment was had."""
-    if desk.script is None or desk.environment is None or verdict.kind == "setup_failed":
+def _command(report: Report) -> dict[str, str]:
+    """What runs the script anywhere, and what else that needs; nothing without an environment."""
+    script, built, spec = report.script, report.environment, report.spec
+    if script is None or built is None or report.verdict.kind == "setup_failed":
         return {}
-    built, source = desk.environment, desk.spec.repo if desk.spec is not None else None
+    source = spec.repo if spec is not None else None
     address = _address(source) if built.cloned and source is not None else ""
-    needs = _CLONE[bool(built.cloned)].format(built.cloned, built.commit[:12]) if built.commit and not address else ""
-    return {"command": _line(desk.script, built, desk.spec, address), "command_needs": needs}
+    needs = ""
+    if built.commit and not address:
+        needs = _CLONE[bool(built.cloned)].format(built.cloned, built.commit[:12])
+    return {"command": _line(script, built, spec, address), "command_needs": needs}
 
 
 def _line(script: Script, built: Environment, spec: EnvironmentSpec | None, address: str) -> str:
-    """One line that runs the script anywhere with uv, on any later day: the pins, and the date for everything else. What was
-    built from a clone is had from its `address`, never from an index, where its name may be anybody's.
+    """One line that runs the script anywhere with uv, on any later day: the pins, and the date
+    for everything else. What was built from a clone is had from its `address`, never from an
+    index, where its name may be anybody's.
     """
     ours = [each for each in built.packages if each.name not in {_TOOLS, built.cloned}]
-    ours = [each for each in ours if each.rung is not Rung.DEPENDENCY or each.name in built.undated]
+    ours = [
+        each for each in ours if each.rung is not PinSource.DEPENDENCY or each.name in built.undated
+    ]
     pins = [f"{each.name}=={each.version.split('+')[0]}" for each in ours]
     pins = [f"{built.cloned} @ git+{address}@{built.commit}", *pins] if address else pins
     words = [word for pin in pins for word in ("--with", pin)]
     minor = ".".join(built.python.split(".")[:2])
-    return shlex.join(["uv", "run", "--no-project", "--python", minor, *_date(built, spec), *words, "python", script.entry])
+    return shlex.join(
+        [
+            "uv",
+            "run",
+            "--no-project",
+            "--python",
+            minor,
+            *_date(built, spec),
+            *words,
+            "python",
+            script.entry,
+        ]
+    )
 
 
 def _address(source: RepoSource) -> str:
-    """Where anyone may have a clone from, "" when it is a folder or a server of this machine or of one network."""
+    """Where anyone may have a clone from, "" when it is a folder or a server of this machine or
+    of one network.
+    """
     parts = urlsplit(source.url)
-    public = parts.scheme == "https" and "@" not in parts.netloc and _PUBLIC.fullmatch(parts.hostname or "")
+    public = (
+        parts.scheme == "https"
+        and "@" not in parts.netloc
+        and _PUBLIC.fullmatch(parts.hostname or "")
+    )
     return source.url if public and not source.path else ""
 
 

@@ -1,22 +1,34 @@
-"""Report → the body of one Markdown comment: verdict, table, command and script in sight, everything else folded."""
+"""A document as one GitHub comment: the answer in at most 25 lines, the rest folded, and the whole
+under GitHub's limit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TypeVar
 
-from bot.models.base import Record
 from bot.models.report import Report
-from bot.models.verdict import NeedsHardware, NeedsInfo, NotABug, Reproduced
-from bot.render import links, proof, scripts, words, written
-from bot.render.details import attempts, environment, evidence, proofs, proposals
-from bot.render.folds import LIMIT, Fold, assemble
-from bot.render.sanitize import bullets, clean, code_span, fence, prose, redact, shorten_paths
+from bot.render import markdown
+from bot.render.document import (
+    Code,
+    DataTable,
+    Document,
+    Fold,
+    Headline,
+    Paragraph,
+    Program,
+    Section,
+    Text,
+)
+from bot.render.scrub import scrubbed
+from bot.render.sections import document
+from bot.render.sections.program import files
+from bot.text.sanitize import fence
 
-UNFOLDED = 25
-_ROWS = 6
-_HEAD = ("| | Reported | Observed |", "|---|---|---|")
-R = TypeVar("R", bound=Record)
+UNFOLDED, LIMIT = 25, 60_000
+B = TypeVar("B")
+_ROWS, _SCRIPT_LINES, _SCRIPT_CHARACTERS, _LEAST = 6, 12, 2_000, 40
 
 
 def comment(
@@ -25,150 +37,119 @@ def comment(
     run: str = "",
     secrets: Iterable[str] = (),
     limit: int = LIMIT,
-    next_step: str = "",
-    ends: tuple[str, ...] = (),
+    next_step: Text = "",
+    ends: tuple[Text, ...] = (),
     elsewhere: str = "in the run folder",
 ) -> str:
-    """The comment; `run` is the name of the run, `secrets` are values that must not appear. `next_step` (a line) and `ends`
-    (what closes the footer) are Markdown of our own; `elsewhere` says where the rest is of what has no room here.
+    """The comment on a report. `run` is the name of the run, `secrets` are values that must not
+    appear, `next_step` stands above the footer, `ends` close it, and `elsewhere` says where the
+    rest is of what has no room here.
     """
     report = scrubbed(report, tuple(secrets))
-    head, tail = _top(report)
-    size = proof.reduced_line(report.reduced)
-    script, whole = scripts.in_sight(report.script, size), _table(report, _ROWS)
-    below = _below(report, elsewhere)
-    room = UNFOLDED - sum(map(bool, [*head, *tail])) - len(script) - len(below) - 1 - bool(next_step)
-    table = _fitting(report, whole, room + bool(script)) if script else None
-    shown = table is not None
-    if table is None:
-        table, script = whole, []
-    folds = () if shown or report.script is None else (scripts.folded(report.script, size=size),)
-    if table != whole:
-        below = _below(report, elsewhere, tuple(whole))
-    foot = "\n\n".join(filter(None, [next_step, _footer(report, run, ends)]))
-    return assemble("\n".join([*head, *table, *tail, *script]).rstrip("\n"), folds + below, foot, limit, elsewhere)
+    whole = document(report, run=run, elsewhere=elsewhere, ends=ends)
+    step = [Section("next", blocks=[Paragraph(next_step)])] if next_step else []
+    return arranged(Document([*whole.sections, *step], whole.footer), limit, elsewhere)
 
 
-def _below(report: Report, elsewhere: str, compared: tuple[str, ...] = ()) -> tuple[Fold, ...]:
-    """The folds but for the script's."""
-    smaller = proof.smaller(report.reduced)
-    before = scripts.folded(smaller.before, "Original script", words.count(smaller.lines_before, "line")) if smaller else None
-    folds = (
-        proofs(report),
-        before,
-        proposals(report),
-        environment(report),
-        evidence(report, compared=compared),
-        attempts(report, elsewhere),
-    )
-    return tuple(filter(None, folds))
+def arranged(document: Document, limit: int = LIMIT, elsewhere: str = "") -> str:
+    """A document as a comment of at most `limit` characters."""
+    head, last, folds = _head(document)
+    foot = "\n\n".join(filter(None, [last, markdown.footer(document)]))
+    blocks = [block for fold in folds for block in fold.blocks]
+    room = max((len(markdown.print_block(block)) for block in blocks), default=0)
+    while True:
+        shown = [markdown.print_fold(fold, room, elsewhere) for fold in folds]
+        text = "\n\n".join(filter(None, [head, *shown, foot])) + "\n"
+        if size(text) <= limit or room <= _LEAST:
+            return text
+        room = room * 4 // 5
 
 
-def scrubbed(record: R, secrets: tuple[str, ...] = ()) -> R:
-    """A record without credentials and without characters that cannot be seen, in every text it holds."""
-
-    def scrub(value: Any) -> Any:
-        if isinstance(value, str):
-            return redact(clean(value), secrets)
-        if isinstance(value, Mapping):
-            return {scrub(key): scrub(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return tuple(scrub(item) for item in value)
-        return value
-
-    return type(record).model_validate(scrub(record.model_dump()))
+def size(text: str) -> int:
+    """Length as GitHub counts it: characters beyond the basic plane are two."""
+    return len(text.encode("utf-16-le", "replace")) // 2
 
 
-def _top(report: Report) -> tuple[list[str], list[str]]:
-    """What is seen first, before and after the table; every group ends with an empty line."""
-    title, figures = words.headline(report)
-    lines = [f"**{title}**" + (f": {prose(figures)}." if figures else "."), ""]
-    said = " ".join(filter(None, [words.standing(report), words.reason(report)]))
-    lines += [prose(shorten_paths(said)), ""] if said else []
-    tail = _written(report) + _changes(report)
-    if report.command and report.script is not None:
-        tail += [*fence(report.command[:3_000], "sh").splitlines(), ""]
-    if report.command_needs and report.script is not None:
-        tail += [prose(report.command_needs), ""]
-    return lines + _where(report) + _asked(report) + _claim(report), tail
-
-
-def _where(report: Report) -> list[str]:
-    """Where the failure came from and where it went, with a way to what changed there."""
-    line = proof.where_line(report.bisection)
-    if report.bisection is None or not line:
-        return []
-    link = links.outside("changelog", report.bisection.changelog)
-    return [f"{prose(shorten_paths(line), limit=400)}{f' ({link})' if link else ''}.", ""]
-
-
-def _asked(report: Report) -> list[str]:
-    verdict = report.verdict
-    match verdict:
-        case NeedsInfo() if verdict.items:
-            return ["Please add:", *bullets(verdict.items, limit=600), ""]
-        case NeedsHardware() if verdict.needs:
-            return [*bullets(verdict.needs[:4], limit=600), ""]
-        case NotABug() if verdict.sentence:
-            return [f"> {prose(verdict.sentence, limit=300)}", ""]
-    return []
-
-
-def _claim(report: Report) -> list[str]:
-    """What the values in the table are about, where only a model has put it in one sentence."""
-    claim = written.claim(report)
-    return [f"Claim: {prose(shorten_paths(claim))}", ""] if claim else []
-
-
-def _written(report: Report) -> list[str]:
-    """Whoever reads the program must know at once that it is a model's."""
-    mark = written.mark(report)
-    return [prose(mark), ""] if mark else []
-
-
-def _table(report: Report, most: int) -> list[str]:
-    rows = [
-        f"| {prose(row.what, limit=60, cell=True)} | {_cell(row.reported)} | {_cell(row.observed)} |"
-        for row in report.comparison[:most]
-    ]
-    return [*_HEAD, *rows, ""] if rows else []
-
-
-def _fitting(report: Report, whole: list[str], room: int) -> list[str] | None:
-    """The table in so many lines: a program in sight is worth more than rows that say where it ran, or than the lines around
-    a single row. None when there is no room for that either.
+def _head(document: Document) -> tuple[str, str, list[Fold]]:
+    """What is in sight above and below the folds, and the folds. A short script in sight is worth
+    more than the lower rows of the table.
     """
-    if sum(map(bool, whole)) <= room:
-        return whole
-    if not isinstance(report.verdict, Reproduced) or room < 1:
-        return None
-    if room > len(_HEAD):
-        return _table(report, room - len(_HEAD))
-    row = report.comparison[0]
-    if row.reported == row.observed:
-        return [f"Reported and observed: {_cell(row.reported)}.", ""]
-    return [f"Reported: {_cell(row.reported)}. Observed: {_cell(row.observed)}.", ""]
+    table = next(_of(DataTable, document.section("comparison")), None)
+    program = next(_of(Program, *document.sections), None)
+    source = _source(program) if program is not None else ""
+    last = markdown.print_blocks(document.section("next").blocks)
+    fixed = _folds(document)
+    for rows in _tables(table, document) if source else ():
+        folds = _with_table(fixed, table, rows)
+        head = _printed(document, table, rows, source)
+        if _lines(head) + len(folds) + _lines(last) + 1 <= UNFOLDED:
+            return head, last, folds
+    script = [files(program.script, size=program.size)] if program is not None else []
+    whole = next(_tables(table, document), "")
+    return _printed(document, table, whole, ""), last, script + fixed
 
 
-def _cell(text: str) -> str:
-    return code_span(shorten_paths(text), limit=160, cell=True) or "not stated"
+def _printed(document: Document, table: DataTable | None, rows: str, source: str) -> str:
+    """Everything in sight above the folds, with these rows in the table's place."""
+    parts = []
+    above = [part for part in document.sections if part.key != "next"]
+    for block in (block for part in above for block in part.blocks):
+        parts.append(rows if block is table else markdown.print_block(block))
+        parts += [source] if isinstance(block, Program) else []
+    return "\n\n".join(filter(None, parts))
 
 
-def _changes(report: Report) -> list[str]:
-    """Whoever runs the script must know at once that it is not quite the reporter's."""
-    mends = report.script.mends if report.script is not None else ()
-    if not mends:
-        return []
-    more = f"; {len(mends) - 3} more below" if len(mends) > 3 else ""
-    return [f"Changed from the report: {prose('; '.join(mend.what for mend in mends[:3]), limit=300)}{more}.", ""]
+def _of(kind: type[B], *sections: Section) -> Iterator[B]:
+    yield from (block for part in sections for block in part.blocks if isinstance(block, kind))
 
 
-def _footer(report: Report, run: str, more: tuple[str, ...]) -> str:
-    parts = [words.provenance(report)]
-    if report.signature_hash and report.attempts:
-        parts.append(f"What counts was fixed before the first run: {code_span(report.signature_hash[:12])}.")
-    ends = [prose(f"Reprise {report.version}", limit=60)]
-    ends += [prose(cost)] if (cost := written.cost(report)) else []
-    ends += [words.duration(report)] if report.seconds.get("total") else []
-    ends += [f"run {code_span(run)}"] if run else []
-    return f"<sub>{' '.join(parts)} {' · '.join([*ends, *more])}</sub>"
+def _source(program: Program) -> str:
+    """A short script of one file; "" when it is longer."""
+    script = program.script
+    if len(script.files) != 1 or len(script.source) > _SCRIPT_CHARACTERS:
+        return ""
+    block = fence(script.source, "python")
+    label = markdown.inline((Code(script.entry), f", {program.size}:"))
+    return f"{label}\n{block}" if _lines(block) - 2 <= _SCRIPT_LINES else ""
+
+
+def _tables(table: DataTable | None, document: Document) -> Iterator[str]:
+    """The table, then shorter ones, then its first row as a sentence. Only what was reproduced
+    has a script that is worth the rows.
+    """
+    if table is None:
+        yield ""
+        return
+    tones = {block.tone for block in _of(Headline, document.section("verdict"))}
+    most = min(_ROWS, len(table.rows))
+    for rows in range(most, 0 if "reproduced" in tones else most - 1, -1):
+        yield markdown.print_block(replace(table, rows=table.rows[:rows]))
+    if "reproduced" in tones:
+        _, reported, observed = (markdown.inline(cell) for cell in table.rows[0])
+        same = f"Reported and observed: {observed}."
+        yield same if reported == observed else f"Reported: {reported}. Observed: {observed}."
+
+
+def _with_table(folds: list[Fold], table: DataTable | None, rows: str) -> list[Fold]:
+    """The folds, with the whole table in the evidence where it is not in sight."""
+    if table is None or rows == markdown.print_block(table):
+        return folds
+    return [
+        Fold(fold.title, [table, *fold.blocks]) if fold.title.startswith("Evidence") else fold
+        for fold in folds
+    ]
+
+
+def _folds(document: Document) -> list[Fold]:
+    """The details of every section, and the original script."""
+    folds = []
+    for section in document.sections:
+        folds += [Fold(section.fold, section.details)] if section.fold else []
+        for program in _of(Program, section):
+            before = program.before
+            folds += [files(before, "Original script")] if before is not None else []
+    return [fold for fold in folds if any(map(markdown.print_block, fold.blocks))]
+
+
+def _lines(text: str) -> int:
+    return sum(map(bool, map(str.strip, text.splitlines())))

@@ -1,4 +1,6 @@
-"""The labels a verdict may put on an issue: a closed list, each made when a repository first needs it."""
+"""The labels a verdict may put on an issue: a closed list, each made when a repository first
+needs it.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label as GitHub wants it: the colour as six hexadecimal digits, the description at most 100 characters."""
+    """A label as GitHub wants it: the colour as six hexadecimal digits, the description at most
+    100 characters.
+    """
 
     name: str
     colour: str
@@ -15,12 +19,24 @@ class Label:
 
 
 LABELS: dict[str, Label] = {
-    "reproduced": Label("reprise: reproduced", "0e8a16", "Reprise ran the report and saw the failure it describes"),
-    "not_reproduced": Label("reprise: not reproduced", "8c959f", "Reprise ran the report as described and it did not fail"),
-    "needs_info": Label("reprise: needs info", "d4a72c", "Something only the reporter knows is missing"),
-    "inconclusive": Label("reprise: inconclusive", "8250df", "Reprise ran the report and the runs do not settle it"),
+    "reproduced": Label(
+        "reprise: reproduced", "0e8a16", "Reprise ran the report and saw the failure it describes"
+    ),
+    "not_reproduced": Label(
+        "reprise: not reproduced",
+        "8c959f",
+        "Reprise ran the report as described and it did not fail",
+    ),
+    "needs_info": Label(
+        "reprise: needs info", "d4a72c", "Something only the reporter knows is missing"
+    ),
+    "inconclusive": Label(
+        "reprise: inconclusive", "8250df", "Reprise ran the report and the runs do not settle it"
+    ),
 }
-"""By the kind of verdict. The other kinds say something about a host or a request, not about the issue."""
+"""By the kind of verdict. The other kinds say something about a host or a request, not about the
+issue.
+"""
 
 OURS: tuple[str, ...] = tuple(label.name for label in LABELS.values())
 """All of them: what is taken off when a new verdict comes."""

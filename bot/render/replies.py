@@ -3,117 +3,122 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 
 from bot.models.command import Command
 from bot.models.run import Run, RunState
-from bot.render import links
+from bot.render.document import (
+    Block,
+    Code,
+    DataTable,
+    Headline,
+    Hyperlink,
+    Inline,
+    Paragraph,
+    Strong,
+    Text,
+)
+from bot.render.markdown import inline, print_block, print_blocks
+from bot.render.phrases import sentence
+from bot.render.phrases.requests import name
+from bot.render.phrases.verdict import TITLES
 from bot.render.plan import HASH
-from bot.render.sanitize import clip, code_span, prose, redact
-from bot.render.words import TITLES
 from bot.rules import verbs
+from bot.text.sanitize import clip, redact
 
 STATES = {
     RunState.WAITING: "waiting for approval",
-    RunState.QUEUED: "waiting for its turn",
+    RunState.QUEUED: "queued",
     RunState.RUNNING: "running",
-    RunState.REPORTED: "verdict on its way",
+    RunState.REPORTED: "publishing the verdict",
     RunState.FINISHED: "done",
-    RunState.FAILED: "broke down, by a fault of Reprise",
+    RunState.FAILED: "failed because of a defect in Reprise",
 }
-_HELP = "`/reproduce help` lists what can be asked."
+_HELP = "`/reproduce help` lists the commands."
 
 
 def help_text(rows: Sequence[tuple[str, str]]) -> str:
-    """What can be asked here: how each command is written, and what it does."""
+    """How each command is written, and what it does."""
     known = [option for option in verbs.OPTIONS if option.available]
     versions = " ".join(option.example for option in known if _sets_version(option))
-    others = [(option.example, option.does) for option in known if not _sets_version(option)]
-    lines = ["Commands are read where one is the first word of a line; code and quotations are left alone.", ""]
-    lines += [*_table("Command", "What it does", rows), ""]
-    lines += ["Options of a run, as many as needed after the command:", ""]
-    lines += _table("Option", "What it sets", [(versions, "The version of each."), *others])
-    later = [code_span(each) for each in verbs.not_yet()]
-    lines += ["", f"Known, and not possible yet: {', '.join(later)}."] if later else []
-    return "\n".join(lines)
+    options = [(Code(option.example), option.does) for option in known if not _sets_version(option)]
+    commands = [(Code(command), does) for command, does in rows]
+    unavailable = ", ".join(f"`{verb}`" for verb in verbs.not_yet())
+    blocks: list[Block] = [
+        Paragraph(
+            "A command must be the first word of a line. Code blocks and quotes are ignored."
+        ),
+        DataTable(("Command", "What it does"), commands),
+        Paragraph("Options may follow the command:"),
+        DataTable(("Option", "What it sets"), [(Code(versions), "The version of each."), *options]),
+        Paragraph(f"Not available yet: {unavailable}." if unavailable else ""),
+    ]
+    return print_blocks(blocks)
 
 
 def _sets_version(option: verbs.Option) -> bool:
     return bool(option.package) or option.key == "python"
 
 
-def _table(first: str, second: str, rows: Sequence[tuple[str, str]]) -> list[str]:
-    cells = [f"| {code_span(what, cell=True)} | {prose(does, cell=True)} |" for what, does in rows]
-    return [f"| {first} | {second} |", "|---|---|", *cells]
-
-
 def problems(command: Command) -> str:
-    """What was not understood, on one line, with the closest that would be."""
-    text = code_span(redact(command.text), limit=120)
-    said = " ".join(prose(redact(each), limit=300) for each in command.problems)
-    return f"{text or 'This'} was not understood. {said or 'There is no such command.'} {_HELP}"
+    """What was not understood, on one line, with the closest valid command."""
+    text = clip(redact(command.text), 120)
+    reasons = redact(" ".join(command.problems)) or "There is no such command."
+    what: Inline = Code(text) if text.strip() else "This"
+    return inline((what, " was not understood. ", f"{reasons} ", _HELP))
 
 
 def refused(reason: str) -> str:
     """Why something was not done."""
-    return f"**Not done.** {_sentence(reason)}"
+    return print_block(Headline("Not done", sentence(redact(reason))))
 
 
 def quota(reason: str) -> str:
-    """Which limit stands against another run."""
-    return f"**Not run, because of a limit.** {_sentence(reason)}"
-
-
-def _sentence(text: str) -> str:
-    line = prose(redact(text))
-    return line if line[-1:] in {".", "!", "?", ""} else f"{line}."
+    """Which limit prevents another run."""
+    return print_block(Headline("Not run", sentence(redact(reason))))
 
 
 def unavailable(verb: str) -> str:
-    """A command that is known and cannot be done by this version."""
-    return f"{code_span(f'{verbs.PREFIX} {verb}', limit=60)} is known, but this version of Reprise cannot do it yet. {_HELP}"
+    """A command that is known and not implemented."""
+    command = Code(clip(f"{verbs.PREFIX} {verb}", 60))
+    return inline((command, " is not available in this version of Reprise. ", _HELP))
 
 
 def nothing_to_cancel() -> str:
     """There is nothing to stop."""
-    return "There is nothing to stop here: no run is waiting or under way."
+    return "There is nothing to cancel: no run is waiting or in progress."
 
 
 def no_such_plan(plan: str) -> str:
     """An approval that fits no waiting plan, or several."""
-    return (
-        f"No single plan that waits here begins with {code_span(clip(plan, 64)) or 'nothing'}. The comment that shows the plan "
-        "says how it is approved; what was run or withdrawn waits no more."
-    )
+    what: Inline = Code(clip(plan, 64)) if plan.strip() else "nothing"
+    how = ". The comment with a plan shows how to approve it; a plan is approved or withdrawn once."
+    return inline(("No single waiting plan begins with ", what, how))
 
 
 def status(runs: Sequence[Run], page_of: Callable[[Run], str]) -> str:
     """The latest runs of an issue, newest first."""
     if not runs:
-        return "Nothing has been run here so far. To start, comment `/reproduce`."
+        return "Nothing has been run here yet. To start, comment `/reproduce`."
     rows = [_row(run, page_of(run)) for run in runs]
-    return "\n".join(["| Run | Asked for by | On (UTC) | |", "|---|---|---|---|", *rows])
+    return print_block(DataTable(("Run", "Requested by", "On (UTC)", "State"), rows))
 
 
-def _row(run: Run, page: str) -> str:
-    who = code_span(run.request.requester, limit=60, cell=True)
-    where = links.own(f"`{run.id[:8]}`", page) if page else f"`{run.id[:8]}`"
-    return f"| {where} | {who} | {_moment(run.created_at)} | {standing(run)} |"
+def _row(run: Run, page: str) -> tuple[Text, ...]:
+    link = Hyperlink(f"`{run.id[:8]}`", page, own=True)
+    day = f"{run.created_at:%Y-%m-%d %H:%M}"
+    return link, name(run.request.requester), day, standing(run)
 
 
-def standing(run: Run) -> str:
-    """Where a run stands, as one inert line."""
+def standing(run: Run) -> Text:
+    """Where a run stands."""
     state = STATES[run.state]
     if run.verdict:
-        state = f"**{TITLES.get(run.verdict, 'Done')}**" if run.state is RunState.FINISHED else state
-    elif run.cancelled_by and run.state is not RunState.FAILED:
-        state = "being stopped"
-    elif run.state is RunState.RUNNING and run.progress:
-        state += f": {prose(redact(run.progress), limit=160, cell=True)}"
-    elif run.state is RunState.WAITING and run.request.plan:
-        state += f": `/reproduce approve {run.request.plan[:HASH]}`"
+        done = run.state is RunState.FINISHED
+        return Strong(TITLES.get(run.verdict, "Done")) if done else state
+    if run.cancelled_by and run.state is not RunState.FAILED:
+        return "stopping"
+    if run.state is RunState.RUNNING and run.progress:
+        return f"{state}: {clip(redact(run.progress), 160)}"
+    if run.state is RunState.WAITING and run.request.plan:
+        return f"{state}: `/reproduce approve {run.request.plan[:HASH]}`"
     return state
-
-
-def _moment(at: datetime) -> str:
-    return f"{at:%Y-%m-%d %H:%M}"

@@ -1,4 +1,6 @@
-"""report.json: the published form of a Report, schema 1. Within a version fields are only ever added."""
+"""report.json: the published form of a Report, schema 1. Within a version fields are only ever
+added.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from bot.models.attempt import Attempt
 from bot.models.bisect import Bisection
-from bot.models.environment import BuildStep, Claimed, Rung
+from bot.models.environment import BuildStep, Claimed, PinSource
 from bot.models.reduced import Ended
 from bot.models.report import Claim, Comparison, Report
 from bot.models.signature import signature_hash
 from bot.models.verdict import Control, Determinism
-from bot.render import proof
-from bot.render.sanitize import redact
+from bot.render.phrases import program
+from bot.text.sanitize import redact
 
 SCHEMA_ID = "urn:reprise:report:1"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
@@ -38,7 +40,10 @@ Kind = Literal[
 
 class _Out(BaseModel):
     model_config = ConfigDict(
-        frozen=True, extra="forbid", ser_json_inf_nan="strings", json_schema_serialization_defaults_required=True
+        frozen=True,
+        extra="forbid",
+        ser_json_inf_nan="strings",
+        json_schema_serialization_defaults_required=True,
     )
 
 
@@ -52,12 +57,16 @@ class IssueOut(_Out):
 
 
 class VerdictOut(_Out):
-    """The verdict. Fields that a kind does not carry are null; `details` holds what only that kind carries."""
+    """The verdict. Fields that a kind does not carry are null; `details` holds what only that
+    kind carries.
+    """
 
     kind: Kind
     runs: int | None = None
     failures: int | None = None
-    interval: tuple[float, float] | None = Field(None, description="95 % Clopper-Pearson interval of failures over runs.")
+    interval: tuple[float, float] | None = Field(
+        None, description="95 % Clopper-Pearson interval of failures over runs."
+    )
     determinism: Determinism | None = None
     control: Control | None = None
     reason: str
@@ -65,7 +74,9 @@ class VerdictOut(_Out):
 
 
 class SignatureOut(BaseModel):
-    """What counted as the reported failure, frozen before the first run. The other fields depend on `kind`."""
+    """What counted as the reported failure, frozen before the first run. The other fields depend
+    on `kind`.
+    """
 
     model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")
 
@@ -78,7 +89,7 @@ class PackageOut(_Out):
 
     name: str
     version: str
-    rung: Rung
+    rung: PinSource
 
 
 class EnvironmentOut(_Out):
@@ -99,26 +110,40 @@ class ScriptOut(_Out):
     lines: int = Field(description="Lines of all files that have something on them.")
     sha256: str
     origin: str
-    author: Literal["reporter", "model"] = Field("reporter", description="Who wrote it; what counts is what its runs show.")
+    author: Literal["reporter", "model"] = Field(
+        "reporter", description="Who wrote it; what counts is what its runs show."
+    )
     changes: tuple[str, ...]
 
 
 class PlanOut(_Out):
-    """A model's part in the run. All of it is a model's words, and none of it decides: verdicts rest on `attempts`."""
+    """A model's part in the run. All of it is a model's words, and none of it decides: verdicts
+    rest on `attempts`.
+    """
 
     claim: str = Field("", description="What the report says, as the model read it.")
-    inferred: tuple[str, ...] = Field((), description="Parts of what counts that the report does not say in so many words.")
+    inferred: tuple[str, ...] = Field(
+        (), description="Parts of what counts that the report does not say in so many words."
+    )
     hypothesis: str = ""
     steps: tuple[str, ...] = ()
-    counts: str = Field("", description="What the plan says will count; what does count is `signature`.")
-    contexts: tuple[str, ...] = Field((), description="Pieces of source code that the model was shown, best first.")
-    changes: tuple[str, ...] = Field((), description="One entry a program that was proposed, run or refused.")
+    counts: str = Field(
+        "", description="What the plan says will count; what does count is `signature`."
+    )
+    contexts: tuple[str, ...] = Field(
+        (), description="Pieces of source code that the model was shown, best first."
+    )
+    changes: tuple[str, ...] = Field(
+        (), description="One entry a program that was proposed, run or refused."
+    )
     given_up: str = ""
     questions: tuple[str, ...] = ()
 
 
 class CostOut(_Out):
-    """What models cost. `usd` is 0 where the price is not known, `estimated` where the provider counted nothing."""
+    """What models cost. `usd` is 0 where the price is not known, `estimated` where the provider
+    counted nothing.
+    """
 
     calls: int = 0
     input_tokens: int = 0
@@ -128,15 +153,19 @@ class CostOut(_Out):
 
 
 class MinimizedOut(_Out):
-    """What became of the program. Blank lines do not count; `original_sha256` is the program before, as in `attempts`."""
+    """What became of the program. Blank lines do not count; `original_sha256` is the program
+    before, as in `attempts`.
+    """
 
     lines_before: int
     lines_after: int
-    tests: int = Field(description="Programs that were tried; since it was gone on with, where `resumed` is not 0.")
+    tests: int = Field(description="Programs tried (since resuming, if `resumed` is not 0).")
     seconds: float
     ended: Ended = Field(description='"complete" when nothing more could go; else what ended it.')
     original_sha256: str
-    resumed: int = Field(0, description="Lines that a killed process had come to, where its work was gone on with.")
+    resumed: int = Field(
+        0, description="Number of lines when a killed run was resumed; 0 if it was not."
+    )
 
 
 class VersionsOut(_Out):
@@ -157,17 +186,25 @@ class Published(_Out):
     environment: EnvironmentOut | None
     script: ScriptOut | None
     command: str | None = Field(description="Runs the script anywhere.")
-    command_needs: str | None = Field(None, description="What the command cannot bring along, as a sentence.")
+    command_needs: str | None = Field(
+        None, description="What the command cannot bring along, as a sentence."
+    )
     comparison: tuple[Comparison, ...]
     attempts: tuple[Attempt, ...]
     claims: tuple[Claim, ...]
     notes: tuple[str, ...]
-    bisect: Bisection | None = Field(None, description="The bisection that found a boundary, else the newest.")
+    bisect: Bisection | None = Field(
+        None, description="The bisection that found a boundary, else the newest."
+    )
     other_bisections: tuple[Bisection, ...] = Field((), description="Those of other packages.")
-    minimized: MinimizedOut | None = Field(None, description="How the script became smaller; null when that was not tried.")
+    minimized: MinimizedOut | None = Field(
+        None, description="How the script became smaller; null when that was not tried."
+    )
     diagnosis: None = None
     patch: None = None
-    plan: PlanOut | None = Field(None, description="A model's part in the program; null when none was asked for one.")
+    plan: PlanOut | None = Field(
+        None, description="A model's part in the program; null when none was asked for one."
+    )
     cost: CostOut = CostOut()
     seconds: dict[str, float] = Field(description='"total" and one entry a stage.')
     sandbox: Literal["docker", "bwrap", "process", "fake"] | None
@@ -187,7 +224,7 @@ def published(report: Report) -> Published:
         comparison=report.comparison,
         attempts=report.attempts,
         claims=report.claims,
-        notes=report.notes,
+        notes=report.notes_on(),
         bisect=report.bisection,
         other_bisections=report.other_bisections,
         minimized=_minimized(report),
@@ -207,7 +244,12 @@ def report_json(report: Report, *, secrets: Iterable[str] = ()) -> dict[str, Any
 
 def report_text(report: Report, *, secrets: Iterable[str] = ()) -> str:
     """report.json as it is written: indented, one final newline, characters as they are."""
-    return json.dumps(report_json(report, secrets=secrets), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps(
+            report_json(report, secrets=secrets), indent=2, ensure_ascii=False, allow_nan=False
+        )
+        + "\n"
+    )
 
 
 def _written(value: Any, secrets: tuple[str, ...]) -> Any:
@@ -225,7 +267,12 @@ def _written(value: Any, secrets: tuple[str, ...]) -> Any:
 
 def _issue(report: Report) -> IssueOut:
     issue = report.issue
-    return IssueOut(repository=issue.repository or None, number=issue.number, title=issue.title, url=issue.url or None)
+    return IssueOut(
+        repository=issue.repository or None,
+        number=issue.number,
+        title=issue.title,
+        url=issue.url or None,
+    )
 
 
 _COMMON = frozenset({"kind", "runs", "failures", "interval", "determinism", "control", "reason"})
@@ -234,20 +281,29 @@ _COMMON = frozenset({"kind", "runs", "failures", "interval", "determinism", "con
 def _verdict(report: Report) -> VerdictOut:
     fields = dict(report.verdict)
     details = {name: value for name, value in fields.items() if name not in _COMMON}
-    return VerdictOut(**{name: value for name, value in fields.items() if name in _COMMON}, details=details or None)
+    return VerdictOut(
+        **{name: value for name, value in fields.items() if name in _COMMON},
+        details=details or None,
+    )
 
 
 def _signature(report: Report) -> SignatureOut | None:
     if report.signature is None:
         return None
-    return SignatureOut(**report.signature.model_dump(), hash=report.signature_hash or signature_hash(report.signature))
+    return SignatureOut(
+        **report.signature.model_dump(),
+        hash=report.signature_hash or signature_hash(report.signature),
+    )
 
 
 def _environment(report: Report) -> EnvironmentOut | None:
     built = report.environment
     if built is None:
         return None
-    packages = tuple(PackageOut(name=package.name, version=package.version, rung=package.rung) for package in built.packages)
+    packages = tuple(
+        PackageOut(name=package.name, version=package.version, rung=package.rung)
+        for package in built.packages
+    )
     return EnvironmentOut(
         python=built.python,
         packages=packages,
@@ -264,11 +320,13 @@ def _script(report: Report) -> ScriptOut | None:
         return None
     return ScriptOut(
         path=script.entry,
-        lines=proof.lines(script),
+        lines=program.lines(script),
         sha256=script.digest,
         origin=script.origin,
         author=script.author,
-        changes=tuple(f"{mend.what} ({mend.why})" if mend.why else mend.what for mend in script.mends),
+        changes=tuple(
+            f"{mend.what} ({mend.why})" if mend.why else mend.what for mend in script.mends
+        ),
     )
 
 
@@ -276,7 +334,9 @@ def _minimized(report: Report) -> MinimizedOut | None:
     reduced = report.reduced
     if reduced is None:
         return None
-    told = {name: value for name, value in dict(reduced).items() if name in MinimizedOut.model_fields}
+    told = {
+        name: value for name, value in dict(reduced).items() if name in MinimizedOut.model_fields
+    }
     return MinimizedOut(**told, original_sha256=reduced.before.digest)
 
 
@@ -288,7 +348,11 @@ def _plan(report: Report) -> PlanOut | None:
     told = dict(part.plans[-1]) if part.plans else {}
     read = part.refined
     return PlanOut(
-        **({"claim": read.claim, "inferred": read.inferred, "questions": read.questions} if read is not None else {}),
+        **(
+            {"claim": read.claim, "inferred": read.inferred, "questions": read.questions}
+            if read is not None
+            else {}
+        ),
         **{name: told[name] for name in ("hypothesis", "steps", "counts") if name in told},
         contexts=part.contexts,
         changes=part.changes,

@@ -1,4 +1,4 @@
-"""The one comment of an issue: waiting, working, failed by our own fault, and the verdict at the end."""
+"""The one comment of an issue: waiting, running, failed by our own fault, and the verdict."""
 
 from __future__ import annotations
 
@@ -7,94 +7,95 @@ from collections.abc import Iterable
 
 from bot.models.report import Report
 from bot.models.run import Run, RunState
-from bot.ports import Stage
-from bot.render import links, words
-from bot.render.comment import comment
-from bot.render.folds import LIMIT
-from bot.render.requests import asked, so_far
-from bot.render.sanitize import code_span, prose
-
-STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
-    ("Read the report", ("intake", "signature")),
-    ("Build its environment", ("environment",)),
-    ("Find a program that fails", ("candidates", "search")),
-    ("Confirm with fresh runs", ("confirm",)),
-    ("Prove it: control, bisection, smaller program", ("control", "bisect", "minimize")),
-    ("Write the verdict", ("report",)),
+from bot.render.comment import LIMIT, arranged, comment
+from bot.render.document import (
+    Block,
+    Code,
+    Document,
+    Headline,
+    Hyperlink,
+    Inline,
+    Paragraph,
+    Section,
+    StepList,
+    Text,
 )
-"""What a reader sees of the stages."""
+from bot.render.phrases import count
+from bot.render.phrases.requests import asked, elapsed, name, steps
 
-_PROOFS = {"control": "control", "bisect": "bisection", "minimize": "minimising"}
 _UNSAFE = re.compile(r"[^A-Za-z0-9:._]+")
+_AGAIN = (
+    "To try other versions, comment `/reproduce python=3.11`; `/reproduce help` lists the options."
+)
 _NEXT = {
-    "not_reproduced": "Another version can be asked for: `/reproduce torch=2.1.0`.",
-    "different_failure": "Another version can be asked for: `/reproduce torch=2.1.0`.",
-    "inconclusive": "More runs can settle it: `/reproduce runs=200`.",
-    "needs_info": "Add it to the report above, then comment `/reproduce`.",
-    "needs_hardware": "Where this App has a GPU, `/reproduce device=gpu` asks for it.",
-    "setup_failed": "A version that still installs can be named: `/reproduce torch=2.1.0 python=3.11`.",
-    "not_a_bug": "If it is a bug after all, add the program and what it printed, then comment `/reproduce`.",
+    "not_reproduced": _AGAIN,
+    "different_failure": _AGAIN,
+    "inconclusive": "To settle it with more runs, comment `/reproduce runs=200`.",
+    "needs_info": "Add these to the issue, then comment `/reproduce`.",
+    "needs_hardware": "If this App has a GPU, comment `/reproduce device=gpu`.",
+    "setup_failed": _AGAIN,
+    "not_a_bug": "If it is a bug after all, add the program and its output, "
+    "then comment `/reproduce`.",
     "cancelled": "To run it again, comment `/reproduce`.",
-    "budget_reached": "To try again with more time for each run, comment `/reproduce timeout=600`.",
+    "budget_reached": "To allow more time for each run, comment `/reproduce timeout=600`.",
 }
 
 
 def marker(key: str) -> str:
-    """The hidden first line by which a comment of ours is found again: "run" for the sticky one."""
+    """The hidden first line that identifies a comment of ours: "run" for the sticky one."""
     return f"<!-- reprise:{_UNSAFE.sub('-', key)[:200]} -->"
 
 
 def working(run: Run, *, ahead: int, page: str, elapsed_s: float, attempts: int) -> str:
-    """The comment while a run waits for its turn or is worked on. `page` is the address of its page, "" for none."""
+    """The comment while a run waits or runs. `page` is the address of its page, "" for none."""
     waits = ahead > 0 or run.state in {RunState.WAITING, RunState.QUEUED}
+    footer: list[Text] = []
+    if not waits:
+        footer += [elapsed(elapsed_s), f"{count(attempts, 'run')} of the program completed"]
+    if page:
+        footer.append(Hyperlink("this run" if waits else "live progress", page, own=True))
+    if not run.cancelled_by:
+        footer.append("`/reproduce cancel` stops it")
+    blocks: list[Block] = [
+        _title(run, waits, ahead),
+        Paragraph(asked(run)),
+        StepList(steps(run, waiting=waits)),
+    ]
+    return _marked(Document([Section("progress", blocks=blocks)], footer))
+
+
+def _title(run: Run, waits: bool, ahead: int) -> Headline:
     if run.cancelled_by:
-        title = f"**Stopping**, as {code_span(run.cancelled_by, limit=60)} asked."
-    elif waits:
-        place = f" {words.count(ahead, 'run')} {'is' if ahead == 1 else 'are'} ahead of it." if ahead else ""
-        title = f"**Waiting for its turn.**{place}"
-    else:
-        title = "**Reproducing this report.**"
-    ends = [] if waits else [so_far(elapsed_s), f"{words.count(attempts, 'run')} of the program done"]
-    ends += [links.own("this run" if waits else "live progress", page)] if page else []
-    ends += [] if run.cancelled_by else ["`/reproduce cancel` stops it"]
-    foot = ["", f"<sub>{' · '.join(ends)}</sub>"] if ends else []
-    lines = [marker("run"), title, "", asked(run), "", *_steps(run, waits), *foot]
-    return "\n".join(lines) + "\n"
+        return Headline("Stopping", (name(run.cancelled_by), " cancelled it."))
+    if waits:
+        return Headline("Queued", queued(ahead))
+    return Headline("Reproducing this report")
 
 
-def _steps(run: Run, waits: bool) -> list[str]:
-    now = 0 if waits else step(run.stage)
-    lines = []
-    for at, (title, _) in enumerate(STEPS):
-        if at < now:
-            lines.append(f"- ✅ {title}")
-        elif at > now or waits:
-            lines.append(f"- ⬜ {title}")
-        else:
-            doing = prose(present(run), limit=160)
-            lines.append(f"- ⏳ **{title}**{': ' + doing if doing else ''}")
-    return lines
+def queued(ahead: int) -> str:
+    """How many runs come first."""
+    return (
+        f"{count(ahead, 'run')} {'is' if ahead == 1 else 'are'} ahead of this one." if ahead else ""
+    )
 
 
-def step(stage: str) -> int:
-    """Which of STEPS a stage belongs to; an unknown one is the first."""
-    return next((at for at, (_, stages) in enumerate(STEPS) if stage in stages), 0)
-
-
-def present(run: Run) -> str:
-    """What goes on, without the name of the stage before it; "" when that is all it says. Of a proof it says which."""
-    text = run.progress.removeprefix(f"{run.stage}:").strip()
-    text = "" if text == run.stage else text
-    proof = _PROOFS.get(run.stage, "")
-    return text if text.startswith(proof) else f"{proof}: {text}" if text else proof
+def _marked(document: Document) -> str:
+    return f"{marker('run')}\n{arranged(document)}"
 
 
 def final(
-    report: Report, *, page: str, footer_help: bool = True, secrets: Iterable[str] = (), ends: tuple[str, ...] = ()
+    report: Report,
+    *,
+    page: str,
+    footer_help: bool = True,
+    secrets: Iterable[str] = (),
+    ends: tuple[Text, ...] = (),
 ) -> str:
-    """The verdict. `page` is the address of the run's page, "" for none; `ends` are more parts of the footer, already safe."""
+    """The verdict. `page` is the address of the run's page, "" for none; `ends` are more parts
+    of the footer.
+    """
     first = marker("run") + "\n"
-    parts = [*ends, *([links.own("everything about this run", page)] if page else [])]
+    parts = [*ends, *([Hyperlink("all details of this run", page, own=True)] if page else [])]
     parts += ["`/reproduce help`", "`/reproduce config`"] if footer_help else []
     return first + comment(
         report,
@@ -107,14 +108,15 @@ def final(
 
 
 def failed(run: Run, page: str) -> str:
-    """A defect of ours, said as one: nothing internal, and nothing about the report."""
-    quote = f"run {code_span(run.id, limit=80)}" + (f", {links.own('its page', page)}" if page else "")
-    lines = [
-        marker("run"),
-        "**Reprise broke down on this one.** The fault is its own: this says nothing about the report.",
-        "",
-        asked(run),
-        "",
-        f"To try again, comment `/reproduce`. If it breaks down again, tell whoever hosts this App, and quote {quote}.",
+    """A defect of ours, without its inside, and nothing about the report."""
+    quote: list[Inline] = [Code(run.id)]
+    quote += [", ", Hyperlink("its page", page, own=True)] if page else []
+    again = (
+        "To try again, comment `/reproduce`. If it fails again, send the App's operator this run: "
+    )
+    blocks: list[Block] = [
+        Headline("Reprise failed", "this is a bug in Reprise, not a result for this report."),
+        Paragraph(asked(run)),
+        Paragraph((again, *quote, ".")),
     ]
-    return "\n".join(lines) + "\n"
+    return _marked(Document([Section("failed", blocks=blocks)]))

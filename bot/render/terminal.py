@@ -1,9 +1,9 @@
-"""Report → what a person sees in a terminal: the verdict, the table, the script, and what to do now."""
+"""Blocks → what a person sees in a terminal; nothing of a report is read as markup."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from io import StringIO
 
 from rich.cells import cell_len
@@ -11,23 +11,38 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.padding import Padding
 from rich.segment import Segment
 from rich.table import Table
-from rich.text import Text
+from rich.text import Text as RichText
 
 from bot.models.bisect import Bisection, Outcome
 from bot.models.report import Report
-from bot.models.verdict import DifferentFailure, NeedsHardware, NeedsInfo, NotABug, Reproduced, SetupFailed
-from bot.render import links, proof, words, written
-from bot.render.comment import scrubbed
-from bot.render.sanitize import clip, one_line
-from bot.render.strip import ASCII, MARKS, strip
+from bot.render.bisect_strip import ASCII, MARKS, strip
+from bot.render.document import (
+    BisectionPlot,
+    Block,
+    BulletList,
+    Code,
+    DataTable,
+    Document,
+    Headline,
+    Hyperlink,
+    Paragraph,
+    Preformatted,
+    Program,
+    Section,
+    Strong,
+    Text,
+)
+from bot.render.phrases.bisection import OUTCOMES
+from bot.render.phrases.verdict import next_step
+from bot.render.scrub import scrubbed
+from bot.render.sections import document
+from bot.text.sanitize import clip, one_line
 
-_COLOURS = {"reproduced": "bold red", "not_reproduced": "bold green"}
-_OUTCOMES: dict[Outcome, str] = {"fails": "red", "passes": "green"}
-_CELL = 300
-_SKIPPED, _NOTES = 2, 4
+_TONES = {"reproduced": "bold red", "not_reproduced": "bold green"}
+_COLOURS: dict[Outcome, str] = {"fails": "red", "passes": "green"}
+_CELL, _LINE = 300, 600
 _WORD, _PART = re.compile(r"\S+"), re.compile(r"[^./:_-]*[./:_-]+|[^./:_-]+")
-_SIGNS = "\u2026\u2013\u00b7\u2192"
-_PLAIN = str.maketrans({"\u2026": "...", "\u2013": "-", "\u00b7": "-", "\u2192": "->"})
+_ASCII = str.maketrans({"\u2026": "...", "\u2013": "-", "\u00b7": "-", "\u2192": "->"})
 
 
 def terminal(
@@ -39,19 +54,41 @@ def terminal(
     secrets: Iterable[str] = (),
     encoding: str = "utf-8",
 ) -> str:
-    """The view as text of the given width. Nothing of the report is read as markup. Where `encoding` has no characters for our
-    marks, ASCII stands for them.
+    """A report as text of the given width. `run` is the folder of the run; ASCII stands for marks
+    that `encoding` has no characters for.
     """
     report = scrubbed(report, tuple(secrets))
-    return drawn(lambda wide, ascii_only: _parts(report, run, wide, ascii_only=ascii_only), width, encoding, colour=colour)
+    whole = document(report)
+    next_ = Paragraph((Strong("Next:"), f" {next_step(report, run)}"))
+    folder = [Paragraph(("Everything is in ", Strong(run)))] if run else []
+    ends = [Section("folder", blocks=folder), Section("next", blocks=[next_])]
+    whole = Document([*whole.sections, *ends], whole.footer)
+    return print_document(whole, width, encoding, colour=colour)
 
 
-def drawn(parts: Callable[[int, bool], list[RenderableType]], width: int, encoding: str, *, colour: bool) -> str:
-    """Parts as text; they are asked for with their width and whether they may hold ASCII alone."""
-    ascii_only = not _says(encoding, _SIGNS + "".join(MARKS.values()))
-    out = StringIO()
-    console = Console(
-        file=out,
+def print_document(document: Document, width: int, encoding: str, *, colour: bool = False) -> str:
+    """The sections of a document with their digests, without their details."""
+    ascii_only = not _encodes(encoding, "\u2026\u2013\u00b7\u2192" + "".join(MARKS.values()))
+    console = _console(width, colour)
+    parts = [
+        _section(section, min(console.width, 100), ascii_only) for section in document.sections
+    ]
+    for number, part in enumerate(filter(None, parts)):
+        for line in [RichText()] * bool(number) + part:
+            # A command or an address that is broken over lines cannot be copied.
+            unbroken = isinstance(line, RichText) and line.no_wrap is True
+            console.print(line, soft_wrap=unbroken)
+    console.print(RichText(" \u00b7 ".join(map(_plain, document.footer)), style="dim"))
+    output = console.file.getvalue()  # type: ignore[attr-defined]  # it is a StringIO
+    text = "\n".join(map(str.rstrip, output.splitlines())) + "\n"
+    if ascii_only:
+        return text.translate(_ASCII).encode(encoding, "replace").decode(encoding)
+    return text
+
+
+def _console(width: int, colour: bool) -> Console:
+    return Console(
+        file=StringIO(),
         width=max(width, 20),
         color_system="standard" if colour else None,
         force_terminal=colour,
@@ -61,15 +98,9 @@ def drawn(parts: Callable[[int, bool], list[RenderableType]], width: int, encodi
         emoji=False,
         legacy_windows=False,
     )
-    for part in parts(min(console.width, 100), ascii_only):
-        # A command or an address that is broken over lines cannot be copied.
-        console.print(part, soft_wrap=isinstance(part, Text) and part.no_wrap is True)
-    text = "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
-    return text.translate(_PLAIN).encode(encoding, "replace").decode(encoding) if ascii_only else text
 
 
-def _says(encoding: str, text: str) -> bool:
-    """Whether an encoding has characters for a text."""
+def _encodes(encoding: str, text: str) -> bool:
     try:
         text.encode(encoding)
     except (UnicodeEncodeError, LookupError):
@@ -77,147 +108,109 @@ def _says(encoding: str, text: str) -> bool:
     return True
 
 
-def _parts(report: Report, run: str, width: int, *, ascii_only: bool) -> list[RenderableType]:
-    title, figures = words.headline(report)
-    style = _COLOURS.get(report.verdict.kind, "bold yellow")
-    parts: list[RenderableType] = [Text.assemble((title, style), f": {figures}." if figures else ".")]
-    parts += [Text(line) for line in (words.standing(report), one_line(words.reason(report))) if line]
-    parts += _proof(report, width, ascii_only=ascii_only)
-    parts += _items(report)
-    if report.comparison:
-        parts += [Text(), *_claim(report), _table(report)]
-    parts += _program(report)
-    parts += _proposals(report)
-    if run:
-        parts += [Text(), Text.assemble("Everything is in ", (run, "bold"))]
-    parts += [Text(), Text.assemble(("Next: ", "bold"), words.next_step(report, run)), Text(_footer(report), style="dim")]
-    return parts
-
-
-def _proof(report: Report, width: int, *, ascii_only: bool) -> list[RenderableType]:
-    """Where the failure came from and went, in words, then as a row of marks, then what a reader has to know of both."""
-    found, verdict = report.bisection, report.verdict
-    notes = proof.control_notes(verdict.control, None) if isinstance(verdict, Reproduced) else ()
-    line = proof.where_line(found)
-    parts = where(found, line, width, ascii_only=ascii_only) if found is not None and line else []
-    parts += [Text(one_line(line) + ".") for line in proof.others(report)]
-    notes += (*proof.sureness(found), *proof.skipped(found, _SKIPPED)) if found is not None else ()
-    built = report.environment.note if report.environment is not None else ""
-    notes += report.notes[:_NOTES] if isinstance(verdict, Reproduced) else (built,) if built else ()
-    parts += listed(notes)
-    patch = verdict.control.patch if isinstance(verdict, Reproduced) else ""
-    parts += [Padding(Text(patch), (1, 0, 0, 4))] if patch else []
-    return [Text(), *parts] if parts else []
-
-
-def where(found: Bisection, line: str, width: int, *, ascii_only: bool) -> list[RenderableType]:
-    """Where it came in and went: in words, as a row of marks, and what changed there."""
-    link = [Text(f"What changed: {found.changelog}", no_wrap=True)] if links.elsewhere(found.changelog) else []
-    return [Text(one_line(line) + "."), *_strip(found, width - 2, ascii_only=ascii_only), *link]
-
-
-def listed(notes: Iterable[str]) -> list[RenderableType]:
-    """Notes, one under the other."""
-    return [Padding(Text("- " + clip(one_line(note), _CELL)), (0, 0, 0, 2)) for note in notes]
-
-
-def _strip(found: Bisection, width: int, *, ascii_only: bool) -> list[RenderableType]:
-    pieces = strip(found, width, ascii_only=ascii_only)
-    if not pieces:
-        return []
-    marks = ASCII if ascii_only else MARKS
-    row = Text.assemble(*((text, _OUTCOMES.get(outcome, "") if outcome else "") for text, outcome in pieces))
-    legend = ", ".join(
-        f"{marks[each]} {words}" for each, words in proof.OUTCOMES.items() if any(each == at for _, at in pieces)
-    )
-    return [Padding(row, (0, 0, 0, 2)), Padding(Text(legend, style="dim"), (0, 0, 0, 2))]
-
-
-def _items(report: Report) -> list[RenderableType]:
-    verdict = report.verdict
-    lines: tuple[str, ...] = ()
-    match verdict:
-        case NeedsInfo():
-            lines = verdict.items
-        case NeedsHardware():
-            lines = verdict.needs
-        case SetupFailed():
-            lines = verdict.tried
-        case NotABug() if verdict.sentence:
-            lines = (verdict.sentence,)
-        case DifferentFailure() if not report.comparison:
-            pairs = (("reported", verdict.reported), ("seen", verdict.seen))
-            lines = tuple(f"{label}: {text}" for label, text in pairs if text)
-    return listed(lines[:12])
-
-
-def _claim(report: Report) -> list[RenderableType]:
-    claim = written.claim(report)
-    return [Text(f"Claim: {clip(one_line(claim), _CELL)}")] if claim else []
-
-
-def _proposals(report: Report) -> list[RenderableType]:
-    """What a model planned and tried; the run folder and the comment hold more of it."""
-    told = dict(written.sections(report))
+def _section(section: Section, width: int, ascii_only: bool) -> list[RenderableType]:
     parts: list[RenderableType] = []
-    for title in ("Inferred, not said by the report", "Hypothesis", "Programs proposed", "Given up"):
-        if title in told:
-            parts += [Text(), Text(title)]
-            parts += listed(told[title])
+    for block in (*section.blocks, *section.digest):
+        if isinstance(block, BisectionPlot):
+            parts += _strip(block.found, width - 2, ascii_only)
+        else:
+            parts += _print_block(block)
     return parts
 
 
-def _table(report: Report) -> Table:
-    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    table.add_column("")
-    table.add_column("Reported", overflow="fold", ratio=1)
-    table.add_column("Observed", overflow="fold", ratio=1)
-    for row in report.comparison:
-        cells = (clip(one_line(text), _CELL) for text in (row.what, row.reported, row.observed))
-        table.add_row(*(_Cell(cell or "-") for cell in cells))
+def _print_block(block: Block) -> Iterator[RenderableType]:
+    match block:
+        case Headline(title=title, text=text, tone=tone):
+            style = _TONES.get(tone, "bold yellow")
+            yield RichText.assemble((title, style), ": " if text else ".", _styled(text))
+        case Paragraph(text=Hyperlink() as link):
+            yield RichText(f"{link.text}: {link.url}", no_wrap=True)
+        case Paragraph(text=text, unbroken=unbroken):
+            line = _styled(text)
+            line.no_wrap = unbroken or None
+            yield line
+        case BulletList(title=title, items=items):
+            yield from [RichText(title)] if title else []
+            for item in items:
+                yield Padding(RichText(f"- {clip(_plain(item), _CELL)}"), (0, 0, 0, 2))
+        case DataTable():
+            yield _table(block)
+        case Preformatted(text=text):
+            for row in text.strip("\n").splitlines():
+                yield RichText(f"    {row}".rstrip(), no_wrap=True)
+        case Program():
+            yield from _program(block)
+
+
+def _program(program: Program) -> Iterator[RenderableType]:
+    anywhere = ", run anywhere with" if program.command else ""
+    yield RichText.assemble((program.script.entry, "bold"), f" ({program.size}){anywhere}")
+    if program.command:
+        yield RichText(f"  {one_line(program.command)}", style="cyan", no_wrap=True)
+    if program.needs:
+        yield RichText(one_line(program.needs))
+
+
+def _plain(text: Text) -> str:
+    """Inline text without its links."""
+    match text:
+        case str():
+            return one_line(text)
+        case Code() | Strong():
+            return one_line(text.text)
+        case Hyperlink():
+            return ""
+    return _styled(text).plain
+
+
+def _styled(text: Text) -> RichText:
+    parts = text if isinstance(text, tuple) else (text,)
+    line = RichText()
+    for part in parts:
+        edge = part if isinstance(part, str) else ""
+        words = edge[:1].isspace() * " " + clip(_plain(part), _LINE) + edge[1:][-1:].isspace() * " "
+        line.append(words, style="bold" if isinstance(part, Strong) else None)
+    line.rstrip()
+    return line
+
+
+def _table(data: DataTable) -> RenderableType:
+    table = Table(
+        box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0)
+    )
+    for number, column in enumerate(data.columns):
+        table.add_column(column, overflow="fold", ratio=1 if number else None)
+    for row in data.rows:
+        table.add_row(*(_Cell(clip(_plain(cell), _CELL) or "-") for cell in row))
     return table
 
 
-class _Cell(Text):
-    """Text in which a name that is too long for its column breaks between its parts, where it has any."""
+class _Cell(RichText):
+    """Text in which a name that is too long for its column breaks between its parts."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Segment]:
         text = _WORD.sub(lambda word: _broken(word[0], options.max_width), self.plain)
-        yield from Text(text).__rich_console__(console, options)
+        yield from RichText(text).__rich_console__(console, options)
 
 
 def _broken(word: str, width: int) -> str:
     """A word on as few lines as its parts fit on."""
-    if cell_len(word) <= width:
-        return word
     lines = [""]
     for part in _PART.findall(word):
         if lines[-1] and cell_len(lines[-1] + part) > width:
             lines.append("")
         lines[-1] += part
-    return "\n".join(lines)
+    return word if cell_len(word) <= width else "\n".join(lines)
 
 
-def _program(report: Report) -> list[RenderableType]:
-    script = report.script
-    if script is None:
-        return []
-    count = proof.reduced_line(report.reduced) or proof.length(script)
-    parts: list[RenderableType] = [Text(), Text.assemble((script.entry, "bold"), f" ({count}), run anywhere with")]
-    if not report.command:
-        parts = [Text(), Text.assemble((script.entry, "bold"), f" ({count})")]
-    if report.command:
-        parts.append(Text("  " + one_line(report.command), style="cyan", no_wrap=True))
-    if report.command_needs:
-        parts.append(Text(one_line(report.command_needs)))
-    if mark := written.mark(report):
-        parts.append(Text(one_line(mark)))
-    parts += [Padding(Text(f"changed: {one_line(mend.what)}"), (0, 0, 0, 2)) for mend in script.mends[:6]]
-    return parts
-
-
-def _footer(report: Report) -> str:
-    ends = [words.provenance(report), f"Reprise {report.version}".strip()]
-    ends += [cost] if (cost := written.cost(report)) else []
-    ends += [words.duration(report)] if report.seconds.get("total") else []
-    return " · ".join(ends)
+def _strip(found: Bisection, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+    pieces = strip(found, width, ascii_only=ascii_only)
+    marks = ASCII if ascii_only else MARKS
+    seen = {outcome for _, outcome in pieces}
+    row = RichText.assemble(
+        *((text, _COLOURS.get(outcome, "") if outcome else "") for text, outcome in pieces)
+    )
+    legend = ", ".join(f"{marks[name]} {words}" for name, words in OUTCOMES.items() if name in seen)
+    if pieces:
+        yield Padding(row, (0, 0, 0, 2))
+        yield Padding(RichText(legend, style="dim"), (0, 0, 0, 2))

@@ -1,8 +1,9 @@
-"""Which release or commit to try next, and where the search ends: pure, and decided anew from all outcomes known so far.
+"""Which release or commit to try next, and where the search ends: pure, and decided anew from
+all outcomes known so far.
 
-Places are counted as steps away from one that is known to fail: 0 is that one, `size` the farthest. "Skip" is a place where
-nothing can be told, as in `git bisect skip`; "lacks" one that does not have what the program uses, as
-those farther out will not have it either.
+Places are counted as steps away from one that is known to fail: 0 is that one, `size` the farthest.
+"Skip" is a place where nothing can be told, as in `git bisect skip`; "lacks" one that does not have
+what the program uses, as those farther out will not have it either.
 """
 
 from __future__ import annotations
@@ -13,14 +14,17 @@ from typing import Literal
 
 Seen = Literal["bad", "good", "skip", "lacks"]
 
-_DETOURS = 2  # places beyond a skipped one that are still tried before all beyond is taken to be like it
+_DETOURS = (
+    2  # places beyond a skipped one that are still tried before all beyond is taken to be like it
+)
 _MOST_SKIPS = 8  # in one open interval, before it is left open
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """The boundary next to the failing end: the farthest known bad and the nearest good (None when none was found). `between`
-    are the places of which nothing is known; `wall` when what lies beyond `bad` cannot be tested.
+    """The boundary next to the failing end: the farthest known bad and the nearest good (None
+    when none was found). `between` are the places of which nothing is known; `wall` when what
+    lies beyond `bad` cannot be tested.
     """
 
     bad: int
@@ -30,8 +34,8 @@ class Edge:
 
 
 def following(size: int, known: Mapping[int, Seen], hints: tuple[int, ...] = ()) -> int | Edge:
-    """The next place to try, or the edge when there is none. `hints` are tried first; with a good place at hand the interval is
-    halved, without one the steps double.
+    """The next place to try, or the edge when there is none. `hints` are tried first; with a
+    good place at hand the interval is halved, without one the steps double.
     """
     for hint in hints:
         if 0 < hint <= size and hint not in known:
@@ -44,7 +48,9 @@ def following(size: int, known: Mapping[int, Seen], hints: tuple[int, ...] = ())
 
 def bracket(size: int, known: Mapping[int, Seen]) -> Edge:
     """The edge as far as it is known."""
-    good = min((at for at, seen in known.items() if seen == "good" and 0 < at <= size), default=None)
+    good = min(
+        (at for at, seen in known.items() if seen == "good" and 0 < at <= size), default=None
+    )
     limit = size + 1 if good is None else good
     bad = max((at for at, seen in known.items() if seen == "bad" and 0 < at < limit), default=0)
     between = tuple(range(bad + 1, limit))
@@ -52,7 +58,9 @@ def bracket(size: int, known: Mapping[int, Seen]) -> Edge:
 
 
 def _inward(edge: Edge, known: Mapping[int, Seen]) -> int | Edge:
-    """The untried place nearest to the middle; after skips a quarter, three quarters, an eighth and so on."""
+    """The untried place nearest to the middle; after skips a quarter, three quarters, an eighth
+    and so on.
+    """
     untried = [at for at in edge.between if at not in known]
     skips = len(edge.between) - len(untried)
     if not untried or skips >= _MOST_SKIPS or edge.good is None:
@@ -68,7 +76,9 @@ def _outward(edge: Edge, size: int, known: Mapping[int, Seen]) -> int | Edge:
     if not skips:
         return min(1 << edge.bad.bit_length(), size)
     detours = (skips[-1] + 1, min(2 * skips[-1], size))
-    most = _DETOURS if all(known[at] == "skip" for at in skips) else 1  # a release can lack something by mistake
+    most = (
+        _DETOURS if all(known[at] == "skip" for at in skips) else 1
+    )  # a release can lack something by mistake
     if len(skips) <= most and (beyond := detours[len(skips) - 1]) <= size and beyond not in known:
         return beyond
     # Everything farther out is taken to be beyond testing: what is left is where that begins.
@@ -77,7 +87,9 @@ def _outward(edge: Edge, size: int, known: Mapping[int, Seen]) -> int | Edge:
 
 
 def _fraction(turn: int) -> float:
-    """1/2, 1/4, 3/4, 1/8, 5/8 …: the van der Corput sequence, which soon gets out of a block of skipped places."""
+    """1/2, 1/4, 3/4, 1/8, 5/8 …: the van der Corput sequence, which soon gets out of a block of
+    skipped places.
+    """
     turn, fraction, part = turn + 1, 0.0, 0.5
     while turn:
         fraction += part * (turn & 1)
@@ -86,15 +98,19 @@ def _fraction(turn: int) -> float:
 
 
 def regular(outcomes: Mapping[int, Seen]) -> tuple[int, ...]:
-    """Places that contradict one introduction and one fix, over one line on which 0 is the known bad one and older places are
-    negative: failing places beyond a passing one.
+    """Places that contradict one introduction and one fix, over one line on which 0 is the known
+    bad one and older places are negative: failing places beyond a passing one.
     """
     good = [at for at, seen in outcomes.items() if seen == "good"]
-    older, newer = max((at for at in good if at < 0), default=None), min((at for at in good if at > 0), default=None)
+    older, newer = (
+        max((at for at in good if at < 0), default=None),
+        min((at for at in good if at > 0), default=None),
+    )
     return tuple(
         sorted(
             at
             for at, seen in outcomes.items()
-            if seen == "bad" and ((older is not None and at < older) or (newer is not None and at > newer))
+            if seen == "bad"
+            and ((older is not None and at < older) or (newer is not None and at > newer))
         )
     )

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 
 _WORDS = re.compile(
-    r"\b(?:sometimes|occasional(?:ly)?|intermittent(?:ly)?|flak(?:y|iness)|sporadic(?:ally)?|random(?:ly)? (?:fails?|crash\w*)"
-    r"|random(?:ly)? (?:hangs?|stops?)|non-?\s?determin\w+|not (?:always|every time)|once in a while|from time to time"
-    r"|race condition|(?:one|1) (?:run|time|out) (?:in|of|out of) \w+|every (?:few|other) (?:runs?|times?)"
+    r"\b(?:sometimes|occasional(?:ly)?|intermittent(?:ly)?|flak(?:y|iness)"
+    r"|sporadic(?:ally)?|random(?:ly)? "
+    r"(?:fails?|crash\w*)"
+    r"|random(?:ly)? (?:hangs?|stops?)|non-?\s?determin\w+|not (?:always|every time)|once in a "
+    r"while|from time to time"
+    r"|race condition|(?:one|1) (?:run|time|out) (?:in|of|out of) \w+|every (?:few|other) "
+    r"(?:runs?|times?)"
     r"|(?:some|certain|different) (?:random )?seeds?|\d+ ?% of (?:the |my )?(?:runs?|times?|cases)"
     r"|about half (?:of )?the (?:runs?|times?))\b",
     re.IGNORECASE,

@@ -1,4 +1,6 @@
-"""The releases of a package as one line: by the day of their upload, without those that stand beside it."""
+"""The releases of a package as one line: by the day of their upload, without those that stand
+beside it.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,21 @@ from packaging.version import InvalidVersion, Version
 
 from bot.models.bisect import Release, Skipped
 
-_LOGS = ("changelog", "changes", "releasenotes", "history", "whatsnew", "news", "release", "releases")
+_LOGS = (
+    "changelog",
+    "changes",
+    "releasenotes",
+    "history",
+    "whatsnew",
+    "news",
+    "release",
+    "releases",
+)
 _HOMES = ("repository", "source", "sourcecode", "homepage", "home", "github", "code")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ReleaseLine:
     """Releases, oldest first, the place of the one that is known to fail, and what was left out."""
 
     releases: tuple[Release, ...]
@@ -22,52 +33,59 @@ class Line:
     left_out: tuple[Skipped, ...] = ()
 
 
-def line(history: tuple[Release, ...], bad: str, named: Collection[str] = ()) -> Line:
-    """The line on which a version lies. Pre-releases and withdrawn releases are left out unless they are `named`, and so are
-    later patches of earlier lines, which would make the order of days another than that of the code. Of a package that has
-    compiled wheels so are releases without any for Linux: they would have to be compiled, which rarely works of old ones.
+def line(history: tuple[Release, ...], bad: str, named: Collection[str] = ()) -> ReleaseLine:
+    """The line on which a version lies. Pre-releases and withdrawn releases are left out unless
+    they are `named`, and so are later patches of earlier lines, which would make the order of
+    days another than that of the code. Of a package that has compiled wheels so are releases
+    without any for Linux: they would have to be compiled, which rarely works of old ones.
 
-    A version that itself is such a patch is seen in the order of versions. One that the index does not have is put in place.
+    A version that itself is such a patch is seen in the order of versions. One that the index does
+    not have is put in place.
     """
-    wanted = {_key(each) for each in (bad, *named)}
-    if not any(_key(each.version) == _key(bad) for each in history):
+    wanted = {_key(version) for version in (bad, *named)}
+    if not any(_key(release.version) == _key(bad) for release in history):
         history = (*history, Release(version=bad))
     kept, left_out = list[Release](), list[Skipped]()
-    compiled = any(each.wheels == "linux" for each in history)
-    for each in history:
-        why = "withdrawn" if each.yanked else "a pre-release" if each.prerelease else ""
-        why = why or ("no wheel for Linux" if compiled and each.wheels == "none" else "")
-        if why and _key(each.version) not in wanted:
-            left_out.append(Skipped(at=each.version, why=why))
+    compiled = any(release.wheels == "linux" for release in history)
+    for release in history:
+        why = "yanked" if release.yanked else "a pre-release" if release.prerelease else ""
+        why = why or ("no wheel for Linux" if compiled and release.wheels == "none" else "")
+        if why and _key(release.version) not in wanted:
+            left_out.append(Skipped(at=release.version, why=why))
         else:
-            kept.append(each)
+            kept.append(release)
     ordered, beside = _by_day(kept, wanted)
-    left_out += [Skipped(at=each.version, why="a later patch of an earlier line") for each in beside]
-    place = next(at for at, each in enumerate(ordered) if _key(each.version) == _key(bad))
-    return Line(tuple(ordered), place, tuple(left_out))
+    left_out += [
+        Skipped(at=release.version, why="a later patch of an earlier line") for release in beside
+    ]
+    place = next(at for at, release in enumerate(ordered) if _key(release.version) == _key(bad))
+    return ReleaseLine(tuple(ordered), place, tuple(left_out))
 
 
 def _by_day(kept: list[Release], wanted: set[Version | str]) -> tuple[list[Release], list[Release]]:
-    by_version = sorted(kept, key=lambda each: _order(each.version))
-    if any(each.uploaded_at is None for each in kept):
+    by_version = sorted(kept, key=lambda release: _order(release.version))
+    if any(release.uploaded_at is None for release in kept):
         return by_version, []
     newest, trunk, beside = None, list[Release](), list[Release]()
-    for each in sorted(by_version, key=lambda each: each.uploaded_at.timestamp() if each.uploaded_at else 0.0):
-        version = _order(each.version)
+    for release in sorted(
+        by_version,
+        key=lambda release: release.uploaded_at.timestamp() if release.uploaded_at else 0.0,
+    ):
+        version = _order(release.version)
         if newest is None or version > newest:
             newest = version
-            trunk.append(each)
+            trunk.append(release)
         else:
-            beside.append(each)
-    if any(_key(each.version) in wanted for each in beside):
+            beside.append(release)
+    if any(_key(release.version) in wanted for release in beside):
         return by_version, []
     return trunk, beside
 
 
 def newest(history: tuple[Release, ...]) -> Release | None:
     """The newest release that is neither withdrawn nor a pre-release: the highest version."""
-    whole = [each for each in history if not each.yanked and not each.prerelease]
-    return max(whole, key=lambda each: _order(each.version), default=None)
+    whole = [release for release in history if not release.yanked and not release.prerelease]
+    return max(whole, key=lambda release: _order(release.version), default=None)
 
 
 def before(history: tuple[Release, ...], version: str) -> Release | None:
@@ -87,8 +105,14 @@ def same(version: str, other: str) -> bool:
 
 
 def changelog(links: dict[str, str]) -> str:
-    """The link to the changes among the links of a project, failing that to its home; "" when there is neither."""
-    plain = {"".join(filter(str.isalpha, name.lower())): url for name, url in links.items() if url.startswith("https://")}
+    """The link to the changes among the links of a project, failing that to its home; "" when
+    there is neither.
+    """
+    plain = {
+        "".join(filter(str.isalpha, name.lower())): url
+        for name, url in links.items()
+        if url.startswith("https://")
+    }
     return next((plain[name] for name in (*_LOGS, *_HOMES) if name in plain), "")
 
 

@@ -1,7 +1,7 @@
 """The sequential test and the interval behind every verdict.
 
-Sources: A. Wald, Sequential Analysis (1947), for the sequential probability ratio test; C. Clopper and E. Pearson, Biometrika
-26 (1934), for the interval.
+Sources: A. Wald, Sequential Analysis (1947), for the sequential probability ratio test; C. Clopper
+and E. Pearson, Biometrika 26 (1934), for the interval.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ Decision = Literal["fails", "passes", "undecided"]
 
 @dataclass(frozen=True, slots=True)
 class SequentialTest:
-    """Decides between a failure rate of at most `p0` and one of at least `p1` with error rates `alpha` and `beta`."""
+    """Decides between a failure rate of at most `p0` and one of at least `p1` with error rates
+    `alpha` and `beta`.
+    """
 
     p0: float = 0.02
     p1: float = 0.30
@@ -24,8 +26,12 @@ class SequentialTest:
     beta: float = 0.05
 
     def decide(self, failures: int, runs: int) -> Decision:
-        """What k failures in n runs show. A deterministic failure is accepted in 2 runs, nine passes in a row reject."""
-        ratio = failures * math.log(self.p1 / self.p0) + (runs - failures) * math.log((1 - self.p1) / (1 - self.p0))
+        """What k failures in n runs show. A deterministic failure is accepted in 2 runs, nine
+        passes in a row reject.
+        """
+        ratio = failures * math.log(self.p1 / self.p0) + (runs - failures) * math.log(
+            (1 - self.p1) / (1 - self.p0)
+        )
         if ratio >= math.log((1 - self.beta) / self.alpha):
             return "fails"
         if ratio <= math.log(self.beta / (1 - self.alpha)):
@@ -39,7 +45,9 @@ def interval(failures: int, runs: int, confidence: float = 0.95) -> tuple[float,
         return 0.0, 1.0
     tail = (1 - confidence) / 2
     low = 0.0 if failures == 0 else _solve(lambda p: _at_least(failures, runs, p) - tail)
-    high = 1.0 if failures == runs else _solve(lambda p: tail - (1 - _at_least(failures + 1, runs, p)))
+    high = (
+        1.0 if failures == runs else _solve(lambda p: tail - (1 - _at_least(failures + 1, runs, p)))
+    )
     return low, high
 
 

@@ -1,4 +1,4 @@
-"""What can be asked for in a comment: one table of verbs and one of options; the parser and the help are made from them."""
+"""The commands of a comment: a table of verbs and one of options, for the parser and the help."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ PREFIX = "/reproduce"
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A verb. `arguments` is how they are written, `does` what it does in one line; `available` False: known, but this
-    version's engine cannot do it. `options`: whether key=value may follow.
+    """A verb. `arguments` shows their syntax, `does` describes it in one line; it is not
+    `available` when this version cannot do it yet. `options`: whether key=value may follow.
     """
 
     verb: Verb
@@ -28,8 +28,9 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option. `values` is what may be written, as words; `package` the distribution that a version of it pins; `low` and
-    `high` the bounds of a number; `only` the one verb that it means something to, "" for all that take options.
+    """An option. `values` is what may be written, as words; `package` the distribution that a
+    version of it pins; `low` and `high` the bounds of a number; `only` the one verb that it
+    means something to, "" for all that take options.
     """
 
     key: str
@@ -46,19 +47,39 @@ class Option:
 _OPTIONS = "[key=value …]"
 
 VERBS: tuple[Word, ...] = (
-    Word("reproduce", _OPTIONS, "Runs the report of this issue and posts the verdict.", options=True),
-    Word("control", _OPTIONS, "Runs the report, then what should not fail beside what does.", options=True),
-    Word("bisect", f"[package=NAME] {_OPTIONS}", "Runs the report, then finds the release that broke it.", options=True),
-    Word("minimize", _OPTIONS, "Runs the report, then makes its program smaller.", options=True),
-    Word("status", "", "Says what is running or waiting here."),
-    Word("cancel", "", "Stops what is running or waiting here."),
-    Word("approve", "<hash>", "Lets a waiting plan run; needs write permission."),
-    Word("config", "", "Shows the configuration that holds here."),
+    Word(
+        "reproduce", _OPTIONS, "Runs the report of this issue and posts the verdict.", options=True
+    ),
+    Word(
+        "control",
+        _OPTIONS,
+        "Reproduces the report, then finds a version where the program passes, as a control.",
+        options=True,
+    ),
+    Word(
+        "bisect",
+        f"[package=NAME] {_OPTIONS}",
+        "Reproduces the report, then finds the release that introduced the failure.",
+        options=True,
+    ),
+    Word("minimize", _OPTIONS, "Reproduces the report, then shrinks its program.", options=True),
+    Word("status", "", "Lists the runs of this issue."),
+    Word("cancel", "", "Cancels the runs of this issue."),
+    Word("approve", "<hash>", "Approves a waiting plan; needs write permission."),
+    Word("config", "", "Shows the configuration of this repository."),
     Word("help", "", "Shows this list."),
-    Word("diagnose", "", "Looks for what is wrong with the training.", available=False, options=True),
-    Word("repair", "", "Tries changes of hyperparameters.", available=False, options=True),
-    Word("pr", "", "Opens a draft pull request with a regression test.", available=False, options=True),
-    Word("paper", "<arXiv id or URL>", "Reads a paper for the settings it states.", available=False),
+    Word("diagnose", "", "Looks for faults in the training.", available=False, options=True),
+    Word("repair", "", "Tries other hyperparameters.", available=False, options=True),
+    Word(
+        "pr",
+        "",
+        "Opens a draft pull request with a regression test.",
+        available=False,
+        options=True,
+    ),
+    Word(
+        "paper", "<arXiv id or URL>", "Reads a paper for the settings it states.", available=False
+    ),
 )
 
 
@@ -66,15 +87,28 @@ def _version(key: str, example: str, other: str) -> Option:
     package = "" if key == "python" else key
     name = key.capitalize() if key == "python" else key
     which = "a version from 3.6 to 3.15" if key == "python" else "a version"
-    return Option(key, f"{which} such as {example} or {other}", f"Version of {name}.", f"{key}={example}", package)
+    return Option(
+        key,
+        f"{which} such as {example} or {other}",
+        f"Version of {name}.",
+        f"{key}={example}",
+        package,
+    )
 
 
 def _number(key: str, unit: str, does: str, example: int, bounds: tuple[int, int]) -> Option:
-    return Option(key, f"{unit} from {bounds[0]} to {bounds[1]}", does, f"{key}={example}", low=bounds[0], high=bounds[1])
+    return Option(
+        key,
+        f"{unit} from {bounds[0]} to {bounds[1]}",
+        does,
+        f"{key}={example}",
+        low=bounds[0],
+        high=bounds[1],
+    )
 
 
 def _bounds(key: str) -> tuple[int, int]:
-    """What the configuration allows for the same thing."""
+    """The bounds of the same setting in the configuration."""
     marks = Defaults.model_fields[key].metadata
     low = next(mark.ge for mark in marks if isinstance(mark, Ge))
     high = next(mark.le for mark in marks if isinstance(mark, Le))
@@ -92,50 +126,81 @@ OPTIONS: tuple[Option, ...] = (
     _version("numpy", "1.26.4", "1.26.*"),
     _version("transformers", "4.41.2", "4.41.*"),
     _version("lightning", "2.3.0", "2.3.*"),
-    Option("device", "cpu or gpu", "What the code runs on.", "device=gpu"),
-    _number("runs", "a whole number", "Most confirming runs.", 20, _bounds("runs")),
+    Option("device", "cpu or gpu", "The device to run on.", "device=gpu"),
+    _number("runs", "a whole number", "Maximum number of confirming runs.", 20, _bounds("runs")),
     _number("seed", "a whole number", "Seed of the first run.", 1, (0, 2**32 - 1)),
-    Option("ref", "a branch, a tag or a commit of this repository", "Installs the repository from there.", "ref=v1.2.0"),
-    _number("timeout", "seconds", "How long one run of the program may take.", 300, _bounds("timeout")),
+    Option(
+        "ref",
+        "a branch, a tag or a commit of this repository",
+        "Installs the repository from this ref.",
+        "ref=v1.2.0",
+    ),
+    _number("timeout", "seconds", "Time limit of one run of the program.", 300, _bounds("timeout")),
     Option(
         "package",
         "the name of a distribution, such as torch",
-        "What is bisected, instead of the package under test.",
+        "The package to bisect instead of the one under test.",
         "package=torch",
         only="bisect",
     ),
-    Option("model", "the name of a model", "Which model reads the report.", "model=NAME", available=False),
+    Option(
+        "model",
+        "the name of a model",
+        "The model that reads the report.",
+        "model=NAME",
+        available=False,
+    ),
 )
 
 WORDS: dict[str, Word] = {word.verb: word for word in VERBS}
 CHOICES: dict[str, Option] = {option.key: option for option in OPTIONS}
 
 HABITS: dict[str, str] = {
-    "pytorch": "torch", "tf": "tensorflow", "np": "numpy", "py": "python", "hf": "transformers", "pl": "lightning",
-    "pytorch-lightning": "lightning", "pytorch_lightning": "lightning", "commit": "ref", "branch": "ref", "tag": "ref",
-    "repeat": "runs", "times": "runs", "stop": "cancel", "abort": "cancel", "run": "reproduce", "settings": "config",
-    "minimise": "minimize", "shrink": "minimize", "reduce": "minimize", "regression": "bisect", "pkg": "package",
-    "dist": "package", "fix": "repair", "commands": "help",
-}  # fmt: skip
-"""What people write, and what it is called here: nothing that letters alone would find."""
+    "pytorch": "torch",
+    "tf": "tensorflow",
+    "np": "numpy",
+    "py": "python",
+    "hf": "transformers",
+    "pl": "lightning",
+    "pytorch-lightning": "lightning",
+    "pytorch_lightning": "lightning",
+    "commit": "ref",
+    "branch": "ref",
+    "tag": "ref",
+    "repeat": "runs",
+    "times": "runs",
+    "stop": "cancel",
+    "abort": "cancel",
+    "run": "reproduce",
+    "settings": "config",
+    "minimise": "minimize",
+    "shrink": "minimize",
+    "reduce": "minimize",
+    "regression": "bisect",
+    "pkg": "package",
+    "dist": "package",
+    "fix": "repair",
+    "commands": "help",
+}
+"""Words people use, and the command or option they mean; only those that spelling cannot find."""
 
 
 def usage(word: Word) -> str:
-    """How a verb is written on a line of its own."""
+    """The syntax of a verb."""
     verb = "" if word.verb == "reproduce" else word.verb
     return " ".join(part for part in (PREFIX, verb, word.arguments) if part)
 
 
 def help_rows() -> tuple[tuple[str, str], ...]:
-    """How each verb that works here is written, and what it does."""
+    """The syntax and description of each available verb."""
     return tuple((usage(word), word.does) for word in VERBS if word.available)
 
 
 def option_rows() -> tuple[tuple[str, str], ...]:
-    """An example of each option that works here, and what it sets."""
+    """An example and the description of each available option."""
     return tuple((option.example, option.does) for option in OPTIONS if option.available)
 
 
 def not_yet() -> tuple[str, ...]:
-    """The verbs that are known and cannot be done by this version."""
+    """The verbs that this version cannot do yet."""
     return tuple(word.verb for word in VERBS if not word.available)

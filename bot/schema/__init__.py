@@ -1,4 +1,6 @@
-"""The JSON Schema of report.json: shipped as a file, generated from the types that write the report."""
+"""The JSON Schema of report.json: shipped as a file, generated from the types that write the
+report.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,19 @@ def generate() -> str:
     """The schema that the types imply; a test holds the shipped file to it."""
     schema = Published.model_json_schema(mode="serialization", by_alias=True)
     head = {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "Reprise report, schema 1"}
-    return json.dumps(head | {key: value for key, value in _opened(schema).items() if key != "title"}, indent=2) + "\n"
+    return (
+        json.dumps(
+            head | {key: value for key, value in _opened(schema).items() if key != "title"},
+            indent=2,
+        )
+        + "\n"
+    )
 
 
 def _opened(node: Any) -> Any:
-    """Objects stay open, because fields may be added within a version; a number may be NaN or infinite, written as a string."""
+    """Objects stay open, because fields may be added within a version; a number may be NaN or
+    infinite, written as a string.
+    """
     if isinstance(node, list):
         return [_opened(item) for item in node]
     if not isinstance(node, dict):
@@ -34,5 +44,6 @@ def _opened(node: Any) -> Any:
     return {
         key: _opened(value)
         for key, value in node.items()
-        if not (key == "additionalProperties" and value is False) and not (key == "title" and isinstance(value, str))
+        if not (key == "additionalProperties" and value is False)
+        and not (key == "title" and isinstance(value, str))
     }

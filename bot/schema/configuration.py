@@ -1,4 +1,6 @@
-"""What is published about `.github/reprise.yml`: its JSON Schema and an example with every key, generated from the model."""
+"""What is published about `.github/reprise.yml`: its JSON Schema and an example with every key,
+generated from the model.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,16 @@ from bot.render.report_json import DIALECT
 
 SCHEMA_ID = "urn:reprise:configuration:1"
 _EXTENDS = (
-    "Another repository of the same owner whose .github/reprise.yml is built on: name, owner/name or owner/name:path. "
-    "Mappings are merged key by key, lists are replaced."
+    "A repository of the same owner whose .github/reprise.yml this file extends: name, owner/name "
+    "or owner/name:path. "
+    "Mappings are merged; lists are replaced."
 )
 _HEAD = """\
-# Every key of .github/reprise.yml with its default; a file needs only the keys it changes. It is read from the default branch.
-# A repository without a file uses .github/reprise.yml of the organisation's repository named .github, when there is one.
-# A file with a mistake is not applied at all; Reprise names the line and the reason, once. Schema: reprise schema --config
+# Every key of .github/reprise.yml with its default. Set only the keys that you change.
+# Reprise reads the file from the default branch. Without one, it reads .github/reprise.yml of
+# the organisation's repository named .github.
+# An invalid file is ignored; Reprise answers once with the line and the reason.
+# JSON Schema: reprise schema --config
 # Written by: python -m bot.schema
 """
 
@@ -34,7 +39,11 @@ def generate() -> str:
     """The schema that the model implies; a test holds the shipped file to it."""
     schema = Config.model_json_schema()
     extends = {"_extends": {"type": "string", "minLength": 1, "description": _EXTENDS}}
-    head = {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "Reprise configuration, .github/reprise.yml"}
+    head = {
+        "$schema": DIALECT,
+        "$id": SCHEMA_ID,
+        "title": "Reprise configuration, .github/reprise.yml",
+    }
     body = {key: value for key, value in _untitled(schema).items() if key != "title"}
     body["properties"] = extends | body["properties"]
     return json.dumps(head | body, indent=2) + "\n"
@@ -46,7 +55,11 @@ def _untitled(node: Any) -> Any:
         return [_untitled(item) for item in node]
     if not isinstance(node, dict):
         return node
-    return {key: _untitled(value) for key, value in node.items() if not (key == "title" and isinstance(value, str))}
+    return {
+        key: _untitled(value)
+        for key, value in node.items()
+        if not (key == "title" and isinstance(value, str))
+    }
 
 
 def example() -> str:
@@ -68,7 +81,9 @@ def _keys(values: BaseModel, indent: str = "") -> list[str]:
 
 
 def _choices(field: FieldInfo) -> str:
-    if get_origin(field.annotation) is None or not all(isinstance(each, str) for each in get_args(field.annotation)):
+    if get_origin(field.annotation) is None or not all(
+        isinstance(each, str) for each in get_args(field.annotation)
+    ):
         return _bounds(field)
     return f" One of: {', '.join(get_args(field.annotation))}."
 

@@ -1,1 +1,3 @@
-"""The App at work: what happens between a stored delivery and the comment on GitHub. The engine knows nothing of this room."""
+"""The App at work: what happens between a stored delivery and the comment on GitHub. The engine
+knows nothing of this room.
+"""

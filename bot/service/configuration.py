@@ -1,9 +1,10 @@
 """The configuration of a repository, fetched from GitHub and laid over what it builds on.
 
-As in probot's configuration, whose rules GitHub users know: the repository's own `.github/reprise.yml` stands alone unless
-it names another repository with `_extends`; the `.github/reprise.yml` of the organisation's repository named `.github`
-counts only where the repository has no file of its own (or only an invalid one). Unlike there, values are merged deeply and
-only repositories of the same owner can be built on. Files are read from default branches only.
+As in probot's configuration, whose rules GitHub users know: the repository's own
+`.github/reprise.yml` stands alone unless it names another repository with `_extends`; the
+`.github/reprise.yml` of the organisation's repository named `.github` counts only where the
+repository has no file of its own (or only an invalid one). Unlike there, values are merged deeply
+and only repositories of the same owner can be built on. Files are read from default branches only.
 """
 
 from __future__ import annotations
@@ -14,41 +15,47 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from bot.models.loaded import Loaded, Origin, Problem
-from bot.rules.configuration.layers import Place, base, laid
+from bot.rules.configuration.layers import ConfigFile, base, laid
 from bot.rules.configuration.parse import EXTENDS, Parsed, parse
 from bot.rules.configuration.tree import MOST_CHARACTERS
-from bot.service.ports import GitHub, Gone, Target
+from bot.service.ports.github import GitHub, Gone, Target
 
 __all__ = ["Loaded", "Problem", "load", "problem_key"]
 
 _MOST_DEEP = 3
 _SHARED = ".github"
-# Asked for generously: a file that is somewhat too long is answered with the reason instead of being taken for none.
+# Asked for generously: a file that is somewhat too long is answered with the reason instead of
+# being taken for none.
 _MOST_BYTES = 8 * MOST_CHARACTERS
 
 Kind = Literal["repository", "extended", "organisation"]
 
 
 def load(github: GitHub, target: Target) -> Loaded:
-    """The configuration in force. What is wrong with the files comes back as problems; GitHub's errors propagate, but files
-    and repositories beside the target's own that are not there, or not for us to see, are absent.
+    """The configuration in force. What is wrong with the files comes back as problems; GitHub's
+    errors propagate, but files and repositories beside the target's own that are not there, or
+    not for us to see, are absent.
     """
     gathering = _Gathering(github, target)
-    own = gathering.follow(Place(target.repository), "repository")
+    own = gathering.follow(ConfigFile(target.repository), "repository")
     if own is None or own.problems:
-        shared = Place(f"{gathering.owner}/{_SHARED}")
-        if shared.same != Place(target.repository).same:
+        shared = ConfigFile(f"{gathering.owner}/{_SHARED}")
+        if shared.same != ConfigFile(target.repository).same:
             gathering.follow(shared, "organisation")
     config, origins = laid(gathering.files)
     if own is not None and own.off:
         config = config.model_copy(update={"enabled": False})
-        origins = origins | {"enabled": Origin(kind="repository", file=str(Place(target.repository)))}
+        origins = origins | {
+            "enabled": Origin(kind="repository", file=str(ConfigFile(target.repository)))
+        }
     source = tuple(origin.file for origin, _ in gathering.files)
     return Loaded(config=config, source=source, problems=tuple(gathering.problems), origins=origins)
 
 
 def problem_key(problems: Iterable[Problem]) -> str:
-    """A short hash of what is wrong, "" when nothing is: whoever answered once under it need not answer again."""
+    """A short hash of what is wrong, "" when nothing is: whoever answered once under it need not
+    answer again.
+    """
     told = sorted(problem.model_dump_json() for problem in problems)
     return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] if told else ""
 
@@ -66,7 +73,7 @@ class _Gathering:
     def owner(self) -> str:
         return self.target.repository.partition("/")[0]
 
-    def follow(self, start: Place, kind: Kind) -> Parsed | None:
+    def follow(self, start: ConfigFile, kind: Kind) -> Parsed | None:
         """Take a file and what it builds on; returns that first file, None when there is none."""
         first = parsed = self._take(start, kind)
         place, seen = start, {start.same}
@@ -75,34 +82,41 @@ class _Gathering:
             if isinstance(under, str):
                 self._refuse(place, line, under)
             elif under.same in seen:
-                self._refuse(place, line, "builds on itself in a circle.")
+                self._refuse(place, line, "extends itself in a circle.")
             elif len(seen) > _MOST_DEEP:
-                self._refuse(place, line, f"is the {_MOST_DEEP + 1}th step; a file may build on {_MOST_DEEP} others at most.")
+                self._refuse(
+                    place,
+                    line,
+                    f"is the {_MOST_DEEP + 1}th file in a row; at most {_MOST_DEEP} may follow.",
+                )
             else:
                 parsed = self._take(under, "extended")
                 if parsed is None:
-                    self._refuse(place, line, "names a file that is not there, or that Reprise may not see.")
+                    self._refuse(
+                        place, line, "names a file that does not exist or that Reprise cannot read."
+                    )
                 seen.add(under.same)
                 place = under
                 continue
             break
         return first
 
-    def _refuse(self, place: Place, line: int, reason: str) -> None:
+    def _refuse(self, place: ConfigFile, line: int, reason: str) -> None:
         self.problems.append(Problem(file=str(place), line=line, key=EXTENDS, reason=reason))
 
-    def _take(self, place: Place, kind: Kind) -> Parsed | None:
+    def _take(self, place: ConfigFile, kind: Kind) -> Parsed | None:
         text = self._text(place)
         if text is None:
             return None
-        # Whoever reads the answer to a repository may have no right to read other repositories of its owner.
+        # Whoever reads the answer to a repository may have no right to read other repositories of
+        # its owner.
         parsed = parse(text, str(place), quote=kind == "repository")
         self.problems += parsed.problems
         if not parsed.problems:
             self.files.append((Origin(kind=kind, file=str(place)), parsed.values))
         return parsed
 
-    def _text(self, place: Place) -> str | None:
+    def _text(self, place: ConfigFile) -> str | None:
         own = place.repository == self.target.repository
         where = Target(installation=self.target.installation, repository=place.repository)
         try:

@@ -1,4 +1,4 @@
-"""Writes to GitHub so that doing it twice is doing it once: the sticky comment, replies, reactions and labels."""
+"""Idempotent writes to GitHub: the sticky comment, replies, reactions and labels."""
 
 from __future__ import annotations
 
@@ -6,65 +6,75 @@ import hashlib
 
 from bot.models.run import NewRun, Run
 from bot.render import labels, sticky
-from bot.service.office import Office
-from bot.service.ports import Gone, OurComment, Reaction, Target
+from bot.service.app_context import AppContext
+from bot.service.ports.github import Gone, Reaction, Target
+from bot.service.ports.store import OurComment
 
 STICKY = "run"
 
 
 def target(request: NewRun) -> Target:
-    """Where the run's issue is."""
+    """The repository of the run's issue."""
     return Target(installation=request.installation, repository=request.repository.full_name)
 
 
-def upsert(office: Office, where: Target, number: int, key: str, body: str, *, revive: bool = True) -> None:
-    """Write or replace the comment of ours with this key. The stored id is tried first, then the marker in comments of our
-    own: a comment whose answer was lost is found again. With `revive` False one that somebody deleted stays deleted.
+def upsert(
+    context: AppContext, where: Target, number: int, key: str, body: str, *, revive: bool = True
+) -> None:
+    """Create or replace our comment with this key. The stored id is tried first, then the marker
+    in our own comments: that finds a comment whose response was lost. Unless `revive`, a comment
+    that somebody deleted stays deleted.
     """
     digest = hashlib.sha256(body.encode()).hexdigest()
-    known = office.store.comment(where.repository, number, key)
+    known = context.store.comment(where.repository, number, key)
     if known is not None:
         if known.digest == digest:
             return
         try:
-            office.github.update_comment(where, known.comment, body)
+            context.github.update_comment(where, known.comment, body)
         except Gone:
             if not revive:
                 return
-            office.store.forget_comment(where.repository, number, key)
+            context.store.forget_comment(where.repository, number, key)
         else:
-            office.store.put_comment(known.model_copy(update={"digest": digest}))
+            context.store.put_comment(known.model_copy(update={"digest": digest}))
             return
-    found = office.github.find_comment(where, number, sticky.marker(key))
+    found = context.github.find_comment(where, number, sticky.marker(key))
     if found is not None:
-        office.github.update_comment(where, found, body)
-    comment = found if found is not None else office.github.create_comment(where, number, body)
-    office.store.put_comment(OurComment(repository=where.repository, number=number, key=key, comment=comment, digest=digest))
+        context.github.update_comment(where, found, body)
+    comment = found if found is not None else context.github.create_comment(where, number, body)
+    context.store.put_comment(
+        OurComment(
+            repository=where.repository, number=number, key=key, comment=comment, digest=digest
+        )
+    )
 
 
-def reply(office: Office, where: Target, number: int, key: str, text: str) -> None:
-    """A short comment of its own; `text` is without its marker."""
-    upsert(office, where, number, key, f"{sticky.marker(key)}\n{text}")
+def reply(context: AppContext, where: Target, number: int, key: str, text: str) -> None:
+    """Post a separate comment; `text` comes without its marker."""
+    upsert(context, where, number, key, f"{sticky.marker(key)}\n{text}")
 
 
-def react(office: Office, request: NewRun, reaction: Reaction) -> None:
-    """React to whatever asked for the run."""
-    office.github.react(target(request), request.number, request.comment, reaction)
+def react(context: AppContext, request: NewRun, reaction: Reaction) -> None:
+    """React to the comment or issue that requested the run."""
+    context.github.react(target(request), request.number, request.comment, reaction)
 
 
-def show(office: Office, run: Run, body: str, *, revive: bool = True) -> None:
-    """Put a body into the issue's sticky comment."""
-    upsert(office, target(run.request), run.request.number, STICKY, body, revive=revive)
+def show(context: AppContext, run: Run, body: str, *, revive: bool = True) -> None:
+    """Replace the body of the issue's sticky comment."""
+    upsert(context, target(run.request), run.request.number, STICKY, body, revive=revive)
 
 
-def label(office: Office, run: Run, kind: str) -> None:
-    """Put the verdict's label on the issue, and take our others off."""
+def label(context: AppContext, run: Run, kind: str) -> None:
+    """Put the verdict's label on the issue and remove our others."""
     chosen = labels.label_of(kind)
     if chosen is None or run.request.job.issue.number is None:
         return
     others = tuple(name for name in labels.OURS if name != chosen.name)
     where = target(run.request)
-    office.github.labels(where, run.request.number, chosen.name, others, chosen.colour, chosen.description)
+    context.github.labels(
+        where, run.request.number, chosen.name, others, chosen.colour, chosen.description
+    )
 
 
 def plan_key(run: Run) -> str:
@@ -72,8 +82,8 @@ def plan_key(run: Run) -> str:
     return f"plan:{run.request.plan[:12]}"
 
 
-def close_plan(office: Office, run: Run, text: str) -> None:
-    """Bring the comment of a plan up to date, where there is one: nothing waits there any longer."""
+def close_plan(context: AppContext, run: Run, text: str) -> None:
+    """Replace the comment of a plan that no longer waits, if there is one."""
     where, number, key = target(run.request), run.request.number, plan_key(run)
-    if office.store.comment(where.repository, number, key) is not None:
-        upsert(office, where, number, key, f"{sticky.marker(key)}\n{text}", revive=False)
+    if context.store.comment(where.repository, number, key) is not None:
+        upsert(context, where, number, key, f"{sticky.marker(key)}\n{text}", revive=False)

@@ -1,38 +1,49 @@
-"""A proof that is asked for by name goes on from a run of the same report that was reproduced: that is not done again."""
+"""A proof requested by name starts from an earlier reproduced run of the same report."""
 
 from __future__ import annotations
 
 from bot.models.job import Job
 from bot.models.report import Report
 from bot.models.run import Run, RunState
-from bot.service.ports import Store
+from bot.service.ports.store import RunHistory
 
-_BESIDE = {"package", "proof_minutes", "without"}
-"""Options that say what follows a verdict, not how it is come by."""
+_FOLLOWS = {"package", "proof_minutes", "without"}
+"""Options about what follows a verdict, not about how it is reached."""
 
 
-def earlier(store: Store, run: Run, me: str) -> Report | None:
-    """The report to go on from: of the newest run before this one with the same report, unchanged, and the same options. The
-    attempts that it begins with, their programs and logs become this run's.
+def earlier(store: RunHistory, run: Run, owner: str) -> Report | None:
+    """The report of the newest earlier run with the same, unchanged issue and the same options.
+    Its attempts, programs and logs are copied to this run. None when there is none.
     """
     if run.request.proof is None:
         return None
-    where, number = run.request.repository.full_name, run.request.number
-    done = store.runs(repository=where, number=number, states=(RunState.FINISHED,))
-    same = (each for each in done if each.created_at < run.created_at and _alike(each.request.job, run.request.job))
-    newest = next((each for each in same if each.verdict == "reproduced"), None)
+    newest = _newest_reproduced(store, run)
     report = store.report(newest.id) if newest is not None else None
     if newest is None or report is None:
         return None
     if report.reconstruction is not None and "model" in run.request.job.options.without:
         return None  # an approval is for the programs that were shown, none of which is a model's
-    scripts = [store.script(newest.id, row.number) for row in report.attempts]
-    for row, script in zip(report.attempts, scripts, strict=True):
-        if script is None or not store.note_attempt(run.id, me, row, script, store.log(newest.id, row.number)):
+    scripts = [store.script(newest.id, attempt.number) for attempt in report.attempts]
+    for attempt, script in zip(report.attempts, scripts, strict=True):
+        log = store.log(newest.id, attempt.number)
+        if script is None or not store.note_attempt(run.id, owner, attempt, script, log):
             return None
-    return report
+    notes = tuple(note for note in report.notes if note.text != report.interrupted)
+    return report.model_copy(update={"notes": notes, "interrupted": ""})
 
 
-def _alike(one: Job, other: Job) -> bool:
-    same = (one.issue.title, one.issue.body) == (other.issue.title, other.issue.body)
-    return same and one.options.model_dump(exclude=_BESIDE) == other.options.model_dump(exclude=_BESIDE)
+def _newest_reproduced(store: RunHistory, run: Run) -> Run | None:
+    where, number = run.request.repository.full_name, run.request.number
+    finished = store.runs(repository=where, number=number, states=(RunState.FINISHED,))
+    same = (
+        other
+        for other in finished
+        if other.created_at < run.created_at and _same(other.request.job, run.request.job)
+    )
+    return next((other for other in same if other.verdict == "reproduced"), None)
+
+
+def _same(one: Job, other: Job) -> bool:
+    issue = (one.issue.title, one.issue.body) == (other.issue.title, other.issue.body)
+    options = one.options.model_dump(exclude=_FOLLOWS)
+    return issue and options == other.options.model_dump(exclude=_FOLLOWS)

@@ -1,4 +1,6 @@
-"""The program in bubblewrap: the guard stays outside and holds a descriptor of the run's work directory."""
+"""The program in bubblewrap: the guard stays outside and holds a descriptor of the run's work
+directory.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,12 @@ import time
 from sandbox.guard import host, spawn, tree
 from sandbox.guard.place import Failed
 
-# The shell tells an exit code of 139 from a segmentation fault, which bubblewrap reports alike: it names a signal on its own
-# standard error (the guard's, handed in as descriptor 3), where nothing else is written before "=".
+# The shell tells an exit code of 139 from a segmentation fault, which bubblewrap reports alike: it
+# names a signal on its own standard error (the guard's, handed in as descriptor 3), where nothing
+# else is written before "=".
 SHELL = (
-    'exec 4>&2 2>&3 3>&-; command -v -- "$1" >/dev/null || { echo "$1: not found=start" >&2; exit 127; }; '
+    'exec 4>&2 2>&3 3>&-; command -v -- "$1" >/dev/null || { echo "$1: not found=start" >&2; exit '
+    "127; }; "
     '( exec "$@" 2>&4 4>&- ); s=$?; exec 4>&-; echo "=$s" >&2'
 )
 INFO, BLOCK, SECCOMP, FIRST_DATA = 10, 11, 12, 13
@@ -80,7 +84,9 @@ class Bubble(host.Host):
             time.sleep(0.001)
 
     def _open_work(self, path: str) -> int:
-        """The run's work directory, or -1 while bubblewrap has not mounted it yet (a host may have one of the same name)."""
+        """The run's work directory, or -1 while bubblewrap has not mounted it yet (a host may
+        have one of the same name).
+        """
         try:
             folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except OSError:
@@ -98,12 +104,16 @@ class Bubble(host.Host):
     def outcome(self, status: int) -> tuple[int | None, int | None]:
         """Exit code and signal as the shell inside saw them."""
         text = b""
-        while select.select([self.status], [], [], 1.0)[0] and (part := os.read(self.status, 65536)):
+        while select.select([self.status], [], [], 1.0)[0] and (
+            part := os.read(self.status, 65536)
+        ):
             text = (text + part)[-65536:]
         said, equals, number = text.decode(errors="replace").rpartition("=")
         if number.strip() == "start":
             raise Failed(f"the program cannot be started: {said}")
-        if not equals or not number.strip().isdigit():  # the shell itself was killed; bubblewrap's code stands for its signal
+        if (
+            not equals or not number.strip().isdigit()
+        ):  # the shell itself was killed; bubblewrap's code stands for its signal
             code = super().outcome(status)[0]
             return (None, code - 128) if code is not None and code > 128 else (None, tree.KILL)
         code = int(number)

@@ -1,4 +1,6 @@
-"""A control group of our own for one run, on cgroup v1 or v2, where this process may make one; otherwise nothing."""
+"""A control group of our own for one run, on cgroup v1 or v2, where this process may make one;
+otherwise nothing.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ class Group:
     def oom_kills(self) -> int:
         """How many processes of the run the kernel killed for memory."""
         base = self.dirs[0]
-        return _events(f"{base}/memory.events", "oom_kill") or _events(f"{base}/memory.oom_control", "oom_kill")
+        return _events(f"{base}/memory.events", "oom_kill") or _events(
+            f"{base}/memory.oom_control", "oom_kill"
+        )
 
     def remove(self, budget_s: float = 2.0) -> None:
         """Remove it once its processes are gone."""
@@ -89,9 +93,14 @@ class Group:
 
 
 def abandoned(older_s: float = 60.0) -> list[str]:
-    """Names of runs whose groups are empty and not new: their guards were killed before they could clean up."""
+    """Names of runs whose groups are empty and not new: their guards were killed before they
+    could clean up.
+    """
     found = set()
-    for base in (f"{ROOT}/{NAME}", *(f"{ROOT}/{part}/{NAME}" for part in ("memory", "pids", "cpu"))):
+    for base in (
+        f"{ROOT}/{NAME}",
+        *(f"{ROOT}/{part}/{NAME}" for part in ("memory", "pids", "cpu")),
+    ):
         for name in os.listdir(base) if os.path.isdir(base) else ():  # noqa: PTH112, PTH208
             path = f"{base}/{name}"
             try:

@@ -1,4 +1,6 @@
-"""The program in a container whose first process is the guard: out of its reach, and its end is the end of all."""
+"""The program in a container whose first process is the guard: out of its reach, and its end is
+the end of all.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from sandbox.guard import place, spawn, tree
 GROUPS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 
 
-class Container(place.Place):
+class Container(place.RunLocation):
     """Inside a container of the Docker daemon."""
 
     def prepare_folder(self) -> None:
@@ -36,7 +38,8 @@ class Container(place.Place):
 
     def pids(self) -> list[int]:
         """Every process here but the guard."""
-        return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]  # noqa: PTH208
+        pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+        return [pid for pid in pids if pid != os.getpid()]
 
     def oom_kills(self) -> int:
         """What the container's own control group counted."""

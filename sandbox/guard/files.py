@@ -1,4 +1,6 @@
-"""Files in and artifacts out, by directory descriptors, so that no link the program plants leads anywhere else."""
+"""Files in and artifacts out, by directory descriptors, so that no link the program plants leads
+anywhere else.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def pattern(glob: str) -> re.Pattern[str]:
 
 
 def walk(root: int, prefix: str = "", depth: int = 0) -> Iterator[tuple[int, str, str]]:
-    """Everything below `root` but directories: the directory's descriptor, the name in it, the path. Bounded in depth."""
+    """Everything below `root` but directories: the directory's descriptor, the name in it, the
+    path. Bounded in depth.
+    """
     with os.scandir(root) as entries:
         some = itertools.islice(entries, MAX_ENTRIES)
         found = sorted((one.name, one.is_dir(follow_symlinks=False)) for one in some)
@@ -71,7 +75,9 @@ def walk(root: int, prefix: str = "", depth: int = 0) -> Iterator[tuple[int, str
 
 
 def collect(root: int, patterns: list[re.Pattern[str]], budget: int) -> Iterator[tuple[str, bytes]]:
-    """Regular files below `root` that match, at most `budget` bytes together; what does not fit is left out."""
+    """Regular files below `root` that match, at most `budget` bytes together; what does not fit
+    is left out.
+    """
     given = 0
     for where, name, path in itertools.islice(walk(root), MAX_ENTRIES):
         if any(known.match(path) for known in patterns):
@@ -88,7 +94,9 @@ def _regular(where: int, name: str, budget: int) -> bytes | None:
     try:
         if not stat.S_ISREG(os.lstat(name, dir_fd=where).st_mode):
             return None
-        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=where)
+        handle = os.open(
+            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=where
+        )
     except OSError:
         return None
     try:

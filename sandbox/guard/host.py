@@ -1,4 +1,6 @@
-"""The program on this host: a scratch directory, and where the guard may, a user and a control group of its own."""
+"""The program on this host: a scratch directory, and where the guard may, a user and a control
+group of its own.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import time
 from sandbox.guard import cgroup, files, place, spawn
 
 
-class Host(place.Place):
+class Host(place.RunLocation):
     """A plain child of this machine."""
 
     def __init__(self, job: place.Job) -> None:
@@ -23,7 +25,9 @@ class Host(place.Place):
         given = self.job.get("user")
         if given:
             return int(given[0]), int(given[1])
-        own = 1_879_048_192 + os.getpid()  # a number no account has: runs of the same moment cannot touch each other
+        own = (
+            1_879_048_192 + os.getpid()
+        )  # a number no account has: runs of the same moment cannot touch each other
         return own, own
 
     def prepare_folder(self) -> None:
@@ -37,7 +41,9 @@ class Host(place.Place):
         if self.user:
             os.chown(base, *self.user)
         self.base = os.open(base, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(self.base, fcntl.LOCK_EX)  # held for life: a sweep takes what is no longer locked
+        fcntl.flock(
+            self.base, fcntl.LOCK_EX
+        )  # held for life: a sweep takes what is no longer locked
         self.folder = os.open(f"{base}/work", os.O_RDONLY | os.O_DIRECTORY)
         self.fill()
 
@@ -102,7 +108,9 @@ def remove(path: str) -> None:
     if os.geteuid() != 0:
         commands.insert(0, ["chmod", "-R", "u+rwX", "--", path])
     for argv in commands:
-        pid = os.posix_spawnp(argv[0], argv, {"PATH": "/usr/bin:/bin"}, file_actions=[(os.POSIX_SPAWN_CLOSE, 2)])
+        pid = os.posix_spawnp(
+            argv[0], argv, {"PATH": "/usr/bin:/bin"}, file_actions=[(os.POSIX_SPAWN_CLOSE, 2)]
+        )
         os.waitpid(pid, 0)
 
 

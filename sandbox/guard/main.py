@@ -1,4 +1,6 @@
-"""The guard's one loop: pass output on, hold the limits, kill everything when the run is over or the caller is gone."""
+"""The guard's one loop: pass output on, hold the limits, kill everything when the run is over or
+the caller is gone.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,7 @@ BUSY_SHARE = 0.02
 class Watch:
     """One run under way."""
 
-    def __init__(self, where: place.Place, caller: int) -> None:
+    def __init__(self, where: place.RunLocation, caller: int) -> None:
         self.place, self.caller = where, caller
         self.limits = where.limits
         self.ending = ""
@@ -46,7 +48,9 @@ class Watch:
         self.seconds = time.monotonic() - self.place.began
 
     def start(self) -> None:
-        """Start the program on two pipes; what the sandbox's own start says on them belongs to its failure."""
+        """Start the program on two pipes; what the sandbox's own start says on them belongs to
+        its failure.
+        """
         ends = []
         for name in ("stdout", "stderr"):
             reader, writer = os.pipe()
@@ -58,7 +62,11 @@ class Watch:
         except place.Failed as error:
             os.set_blocking(reader, False)
             self.place.kill()
-            said = os.read(reader, 4000).decode(errors="replace").strip() if select.select([reader], [], [], 0)[0] else ""
+            said = (
+                os.read(reader, 4000).decode(errors="replace").strip()
+                if select.select([reader], [], [], 0)[0]
+                else ""
+            )
             raise place.Failed(f"{error}: {said}" if said else str(error)) from error
         finally:
             for writer in ends:
@@ -92,7 +100,10 @@ class Watch:
             self.ending = "abandoned"
         elif now - self.place.began > self.limits["wall_s"]:
             self.ending = "timed_out"
-        elif self.place.watches_memory() and tree.used_mb(pids, self.limits["memory_mb"]) > self.limits["memory_mb"]:
+        elif (
+            self.place.watches_memory()
+            and tree.used_mb(pids, self.limits["memory_mb"]) > self.limits["memory_mb"]
+        ):
             self.ending = "oom"
         elif self.is_idle(now):
             self.ending = "idle"
@@ -113,7 +124,9 @@ class Watch:
         return bool(now - self.mark >= bound)
 
     def finish(self) -> None:
-        """End whatever is left, read the rest of the output and the artifacts, and say how it went."""
+        """End whatever is left, read the rest of the output and the artifacts, and say how it
+        went.
+        """
         if not self.place.kill():
             raise place.Failed("some processes of the run could not be killed")
         end = time.monotonic() + 5
@@ -128,7 +141,11 @@ class Watch:
         outcome = self.outcome()
         patterns = [files.pattern(glob) for glob in self.place.job["artifacts"]]
         with spawn.As(self.place.user):
-            for path, data in files.collect(self.place.folder, patterns, self.limits["file_mb"] * tree.MIB) if patterns else ():
+            for path, data in (
+                files.collect(self.place.folder, patterns, self.limits["file_mb"] * tree.MIB)
+                if patterns
+                else ()
+            ):
                 name = path.encode(errors="surrogateescape")
                 wire.send(OUT, wire.ARTIFACT, struct.pack(">H", len(name)) + name + data)
         outcome["dropped"] = {stream.name: stream.finish() for stream in self.streams}
@@ -156,10 +173,16 @@ class Watch:
 
 
 def as_json(value: object) -> str:
-    """JSON of numbers, truth values, None and dictionaries of these, without the module that would cost each run its import."""
+    """JSON of numbers, truth values, None and dictionaries of these, without the module that
+    would cost each run its import.
+    """
     if isinstance(value, dict):
         return "{" + ",".join(f'"{key}":{as_json(inner)}' for key, inner in value.items()) + "}"
-    return {True: "true", False: "false", None: "null"}[value] if value is None or isinstance(value, bool) else repr(value)
+    return (
+        {True: "true", False: "false", None: "null"}[value]
+        if value is None or isinstance(value, bool)
+        else repr(value)
+    )
 
 
 def read_job() -> place.Job:
@@ -171,7 +194,7 @@ def read_job() -> place.Job:
     return job
 
 
-def main(kind: type[place.Place]) -> None:
+def main(kind: type[place.RunLocation]) -> None:
     """Guard one run."""
     where = None
     try:

@@ -18,8 +18,10 @@ class Failed(Exception):
     """The sandbox could not do its work."""
 
 
-class Place:
-    """A place for one run. Parts that only one kind needs are in its own file, and only that file travels with the guard."""
+class RunLocation:
+    """A place for one run. Parts that only one kind needs are in its own file, and only that
+    file travels with the guard.
+    """
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -59,12 +61,18 @@ class Place:
         return False
 
     def over_scratch(self) -> bool:
-        """Whether the program filled more of the disk than it may; a sized tmpfs sees to it by itself."""
+        """Whether the program filled more of the disk than it may; a sized tmpfs sees to it by
+        itself.
+        """
         return False
 
     def outcome(self, status: int) -> tuple[int | None, int | None]:
         """Exit code and signal from the wait status of the main child."""
-        return (None, os.WTERMSIG(status)) if os.WIFSIGNALED(status) else (os.WEXITSTATUS(status), None)
+        return (
+            (None, os.WTERMSIG(status))
+            if os.WIFSIGNALED(status)
+            else (os.WEXITSTATUS(status), None)
+        )
 
     def kill(self) -> bool:
         """End every process of the run."""
@@ -76,6 +84,8 @@ class Place:
 
 def yield_memory() -> None:
     """In the child: be what the kernel kills first."""
-    spawn.prctl(spawn.DUMPABLE, 1)  # the guard is not, and what it forks may not write its own score
+    spawn.prctl(
+        spawn.DUMPABLE, 1
+    )  # the guard is not, and what it forks may not write its own score
     with open("/proc/self/oom_score_adj", "w", encoding="ascii") as handle:  # noqa: PTH123
         handle.write("1000")

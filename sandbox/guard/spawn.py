@@ -1,8 +1,11 @@
-"""Starts one child with its limits set, its privileges gone and only the descriptors meant for it."""
+"""Starts one child with its limits set, its privileges gone and only the descriptors meant for
+it.
+"""
 
 from __future__ import annotations
 
-import _signal as signal  # type: ignore[import-not-found]  # the public module builds enumerations for ten milliseconds at each start
+# The public module builds enumerations for ten milliseconds at each start.
+import _signal as signal  # type: ignore[import-not-found]
 import ctypes
 import fcntl
 import os
@@ -17,7 +20,14 @@ if TYPE_CHECKING:
 PDEATHSIG, DUMPABLE, SUBREAPER, NO_NEW_PRIVS = 1, 4, 36, 38
 MIB = 1024 * 1024
 OPEN_FILES = 8192
-IGNORED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+IGNORED = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+)
 USUAL = (*IGNORED, signal.SIGPIPE, signal.SIGXFSZ)
 
 
@@ -55,7 +65,11 @@ class As:
 
 def limit(file_mb: int, processes: int | None) -> None:
     """Set the resource limits of this process and all it will start."""
-    bounds = [(resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, file_mb * MIB), (resource.RLIMIT_NOFILE, OPEN_FILES)]
+    bounds = [
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, file_mb * MIB),
+        (resource.RLIMIT_NOFILE, OPEN_FILES),
+    ]
     if processes is not None:
         bounds.append((resource.RLIMIT_NPROC, processes))
     for which, value in bounds:
@@ -65,7 +79,9 @@ def limit(file_mb: int, processes: int | None) -> None:
 
 
 def threads_of(uid: int) -> int:
-    """How many threads this user has on this machine: RLIMIT_NPROC counts them all, not those of one run."""
+    """How many threads this user has on this machine: RLIMIT_NPROC counts them all, not those of
+    one run.
+    """
     total = 0
     for name in os.listdir("/proc"):  # noqa: PTH208
         try:
@@ -95,8 +111,15 @@ def wire_descriptors(wanted: Mapping[int, int]) -> None:
         os.closerange(low + 1, high)
 
 
-def start(argv: list[str], env: Mapping[str, str], descriptors: Mapping[int, int], prepare: Callable[[], None]) -> int:
-    """Fork, run `prepare` in the child, and replace it by the program; an OSError of either is raised here."""
+def start(
+    argv: list[str],
+    env: Mapping[str, str],
+    descriptors: Mapping[int, int],
+    prepare: Callable[[], None],
+) -> int:
+    """Fork, run `prepare` in the child, and replace it by the program; an OSError of either is
+    raised here.
+    """
     report, trouble = os.pipe()
     parent = os.getpid()
     pid = os.fork()

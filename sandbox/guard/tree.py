@@ -21,7 +21,9 @@ def _read(path: str) -> str:
 
 
 def _fields(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat after the program's name, which may itself hold spaces and brackets."""
+    """The fields of /proc/PID/stat after the program's name, which may itself hold spaces and
+    brackets.
+    """
     return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
 
 
@@ -42,7 +44,11 @@ def descendants(root: int) -> list[int]:
     found: list[int] = []
     level = [root]
     while level:
-        level = [child for pid in level for child in (_children(pid) if whole is None else whole.get(pid, []))]
+        level = [
+            child
+            for pid in level
+            for child in (_children(pid) if whole is None else whole.get(pid, []))
+        ]
         found += level
     return found
 
@@ -69,7 +75,9 @@ def cpu_seconds(pids: list[int]) -> float:
 
 
 def resident_mb(pids: list[int]) -> float:
-    """Resident memory, pages shared between the processes counted each time: an upper bound, cheap."""
+    """Resident memory, pages shared between the processes counted each time: an upper bound,
+    cheap.
+    """
     total = 0
     for pid in pids:
         fields = _read(f"/proc/{pid}/statm").split()
@@ -78,9 +86,11 @@ def resident_mb(pids: list[int]) -> float:
 
 
 def proportional_mb(pids: list[int]) -> float:
-    """Resident memory with shared pages counted once, so that forked workers do not look like a leak; slower.
+    """Resident memory with shared pages counted once, so that forked workers do not look like a
+    leak; slower.
 
-    Each count waits for the process's memory lock, under a fork bomb for seconds: a crowd is counted by its private pages.
+    Each count waits for the process's memory lock, under a fork bomb for seconds: a crowd is
+    counted by its private pages.
     """
     total = 0.0
     for pid in pids:
@@ -96,11 +106,16 @@ def _private_mb(pid: int) -> float:
 
 
 def used_mb(pids: list[int], limit_mb: float) -> float:
-    """Memory in use; the exact, slower count is only taken when the cheap one is over the limit, of a crowd by samples."""
+    """Memory in use; the exact, slower count is only taken when the cheap one is over the limit,
+    of a crowd by samples.
+    """
     cheap = resident_mb(pids)
     if cheap <= limit_mb or len(pids) <= CROWD:
         return cheap if cheap <= limit_mb else proportional_mb(pids)
-    return max(resident_mb([pid]) for pid in pids) + proportional_mb(pids[:: len(pids) // SAMPLES]) * len(pids) / SAMPLES
+    return (
+        max(resident_mb([pid]) for pid in pids)
+        + proportional_mb(pids[:: len(pids) // SAMPLES]) * len(pids) / SAMPLES
+    )
 
 
 def kill(pid: int, number: int = KILL) -> None:
@@ -112,7 +127,9 @@ def kill(pid: int, number: int = KILL) -> None:
 
 
 def kill_tree(root: int, budget_s: float = 10.0) -> bool:
-    """Stop, then kill everything below `root`, again and again until nothing is left; true when it worked."""
+    """Stop, then kill everything below `root`, again and again until nothing is left; true when
+    it worked.
+    """
     end = time.monotonic() + budget_s
     while time.monotonic() < end:
         below = [pid for pid in descendants(root) if _fields(pid)[:1] not in ([], ["Z"], ["X"])]

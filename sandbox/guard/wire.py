@@ -1,4 +1,6 @@
-"""How the guard and its caller talk: a header line and file contents in, length-prefixed frames out."""
+"""How the guard and its caller talk: a header line and file contents in, length-prefixed frames
+out.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ import struct
 HEAD = struct.Struct(">cI")
 LIVE_BUDGET = 262_144
 
-# Frame kinds. Output beyond the kept head travels as LIVE (shown, not kept) within a budget; its last part comes as TAIL.
+# Frame kinds. Output beyond the kept head travels as LIVE (shown, not kept) within a budget; its
+# last part comes as TAIL.
 STARTED, RESULT, FAILED, ARTIFACT = b"S", b"R", b"F", b"A"
 KEPT = {"stdout": b"O", "stderr": b"E"}
 LIVE = {"stdout": b"o", "stderr": b"e"}
@@ -40,7 +43,9 @@ def send(fd: int, kind: bytes, payload: bytes = b"") -> None:
 
 
 class Capped:
-    """One output stream of the program: sends the head as it comes, keeps the tail, counts the rest."""
+    """One output stream of the program: sends the head as it comes, keeps the tail, counts the
+    rest.
+    """
 
     def __init__(self, name: str, out: int, limit: int) -> None:
         self.name, self.out = name, out

@@ -1,4 +1,5 @@
-"""Finds where names can be imported from: `python names.py NAME[,NAME...] MODULE[,MODULE...]` prints {name: module} as JSON.
+"""Finds where names can be imported from: `python names.py NAME[,NAME...] MODULE[,MODULE...]`
+prints {name: module} as JSON.
 
 Runs inside the sandbox on the built environment. A module that does not import is passed over.
 """

@@ -1,9 +1,10 @@
-"""Runs first in every Python of a sandboxed run: seeds the generators and writes down how the program ended.
+"""Runs first in every Python of a sandboxed run: seeds the generators and writes down how the
+program ended.
 
-Copied into the sandbox and put on PYTHONPATH; imports nothing but the standard library and nothing of ours. It never raises,
-draws no random numbers, and changes nothing that the program can see beyond the seeds. `REPRISE_TRACE` names the folder for
-`trace-<pid>.json`, `REPRISE_SEED` the seed, `REPRISE_STACKS_AFTER` the seconds after which all stacks are printed (for
-hangs).
+Copied into the sandbox and put on PYTHONPATH; imports nothing but the standard library and nothing
+of ours. It never raises, draws no random numbers, and changes nothing that the program can see
+beyond the seeds. `REPRISE_TRACE` names the folder for `trace-<pid>.json`, `REPRISE_SEED` the seed,
+`REPRISE_STACKS_AFTER` the seconds after which all stacks are printed (for hangs).
 """
 
 import os
@@ -27,7 +28,12 @@ def _frames(tb):
     if len(found) > _MAX_FRAMES:
         found = found[: _MAX_FRAMES // 2] + found[-_MAX_FRAMES // 2 :]
     return [
-        {"path": path, "line": line, "function": name, "code": linecache.getline(path, line).strip()[:500]}
+        {
+            "path": path,
+            "line": line,
+            "function": name,
+            "code": linecache.getline(path, line).strip()[:500],
+        }
         for path, line, name in found
     ]
 
@@ -62,7 +68,11 @@ def _write(error, where):
     import json
 
     try:
-        row = {"pid": os.getpid(), "main": os.environ.get("REPRISE_MAIN") == str(os.getpid()), "where": where}
+        row = {
+            "pid": os.getpid(),
+            "main": os.environ.get("REPRISE_MAIN") == str(os.getpid()),
+            "where": where,
+        }
         row["error"] = _describe(error)
         path = os.path.join(_FOLDER, "trace-%d-%s.json" % (os.getpid(), where))
         with open(path + ".part", "w", encoding="utf-8", errors="replace") as out:
@@ -91,7 +101,8 @@ def _install_hooks():
         before_thread(args)
 
     def at_exit():
-        # A library may have put its own hook in the place of ours; Python keeps the exception that ended the program.
+        # A library may have put its own hook in the place of ours; Python keeps the exception that
+        # ended the program.
         error = getattr(sys, "last_value", None)
         if isinstance(error, BaseException) and not _WRITTEN:
             _write(error, "main")
@@ -119,7 +130,9 @@ _SEEDERS = {"numpy": _seed_numpy, "torch": _seed_torch, "tensorflow": _seed_tens
 
 
 class _SeedOnImport:
-    """Seeds a library once it has been imported, by wrapping the loader that the other finders give."""
+    """Seeds a library once it has been imported, by wrapping the loader that the other finders
+    give.
+    """
 
     def find_spec(self, name, path=None, target=None):
         if name not in _SEEDERS:
@@ -153,7 +166,9 @@ def _arm():
     global _FOLDER
     os.environ.setdefault("REPRISE_MAIN", str(os.getpid()))
     if _FOLDER:
-        _FOLDER = os.environ["REPRISE_TRACE"] = os.path.abspath(_FOLDER)  # the program may change directory or start others
+        _FOLDER = os.environ["REPRISE_TRACE"] = os.path.abspath(
+            _FOLDER
+        )  # the program may change directory or start others
         _install_hooks()
     if _SEED is not None:
         import random

@@ -1,4 +1,6 @@
-"""One sandbox of each kind, and programs written twice: as Python for the real ones, as steps for the fake."""
+"""One sandbox of each kind, and programs written twice: as Python for the real ones, as steps
+for the fake.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +22,34 @@ from sandbox.fake import FakeSandbox, Step
 from sandbox.port import Limits, Mount, OnOutput, RunResult, RunSpec, Sandbox
 from sandbox.process import ProcessSandbox
 
-REAL = (pytest.param("docker", marks=pytest.mark.docker), pytest.param("bwrap", marks=pytest.mark.bwrap), "process")
-KINDS: dict[str, Callable[[], Sandbox]] = {"docker": DockerSandbox, "bwrap": BwrapSandbox, "process": ProcessSandbox}
+REAL = (
+    pytest.param("docker", marks=pytest.mark.docker),
+    pytest.param("bwrap", marks=pytest.mark.bwrap),
+    "process",
+)
+KINDS: dict[str, Callable[[], Sandbox]] = {
+    "docker": DockerSandbox,
+    "bwrap": BwrapSandbox,
+    "process": ProcessSandbox,
+}
 SKIPPED = shutil.ignore_patterns(
-    "site-packages", "test", "tests", "idlelib", "ensurepip", "tkinter", "__pycache__", "config-*", "*.a"
+    "site-packages",
+    "test",
+    "tests",
+    "idlelib",
+    "ensurepip",
+    "tkinter",
+    "__pycache__",
+    "config-*",
+    "*.a",
 )
 
 
 @pytest.fixture(scope="session")
 def interpreter() -> Iterator[Path]:
-    """A small copy of the interpreter we run on, where every user may read it: an environment as the sandboxes see one."""
+    """A small copy of the interpreter we run on, where every user may read it: an environment as
+    the sandboxes see one.
+    """
     home = Path(tempfile.mkdtemp(prefix="reprise-python-"))
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     base = Path(sys.base_prefix)
@@ -59,7 +79,13 @@ class Bench:
         mounts = (Mount(self.home), *fields.pop("mounts", ()))  # type: ignore[misc]
         files = {"program.py": source.encode(), **fields.pop("files", {})}  # type: ignore[dict-item]
         env = {"LD_LIBRARY_PATH": str(self.home / "lib"), **fields.pop("env", {})}  # type: ignore[dict-item]
-        return RunSpec((str(self.home / "bin" / "python"), "program.py"), files=files, env=env, mounts=mounts, **fields)  # type: ignore[arg-type]
+        return RunSpec(
+            (str(self.home / "bin" / "python"), "program.py"),
+            files=files,
+            env=env,
+            mounts=mounts,
+            **fields,
+        )  # type: ignore[arg-type]
 
     def run(
         self,
@@ -72,7 +98,9 @@ class Bench:
     ) -> RunResult:
         """Run it, in ten seconds and 512 MiB unless told otherwise."""
         fields.setdefault("limits", Limits(wall_s=20, memory_mb=512, scratch_mb=64, file_mb=32))
-        return self.sandbox.run(self.spec(source, steps, **fields), cancel=cancel, on_output=on_output)
+        return self.sandbox.run(
+            self.spec(source, steps, **fields), cancel=cancel, on_output=on_output
+        )
 
 
 def bench_of(kind: str, home: Path) -> Bench:

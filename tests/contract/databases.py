@@ -1,4 +1,6 @@
-"""Databases for the store's tests: SQLite files, a PostgreSQL of our own, and two stores over one of them."""
+"""Databases for the store's tests: SQLite files, a PostgreSQL of our own, and two stores over
+one of them.
+"""
 
 from __future__ import annotations
 
@@ -15,23 +17,29 @@ from uuid import uuid4
 
 import psycopg
 
-from bot.adapters.store import SqlStore
-from bot.service.ports import Store
-from bot.testing import FrozenClock, MemoryStore
+from bot.adapters.store import MEMORY, SqlStore
+from bot.service.ports.store import AppStore
+from tests.support.fakes import FrozenClock
 
 NOW = 1_800_000_000.0
 
 
 @dataclass
 class PostgresServer:
-    """A private cluster that listens on a socket in its own folder only. The server refuses root: it runs as postgres then."""
+    """A private cluster that listens on a socket in its own folder only. The server refuses
+    root: it runs as postgres then.
+    """
 
     folder: Path
 
     def call(self, program: str, *argv: str) -> None:
         """Run one of its programs."""
         known = max(Path("/usr/lib/postgresql").glob(f"*/bin/{program}"), default=program)
-        who: dict[str, Any] = {"user": "postgres", "group": "postgres", "extra_groups": ()} if os.geteuid() == 0 else {}
+        who: dict[str, Any] = (
+            {"user": "postgres", "group": "postgres", "extra_groups": ()}
+            if os.geteuid() == 0
+            else {}
+        )
         with (self.folder / "log").open("ab") as log:
             streams = {"stdout": log, "stderr": log, "stdin": subprocess.DEVNULL}
             command = (str(known), "--pgdata", str(self.folder / "data"), *argv)
@@ -39,7 +47,13 @@ class PostgresServer:
 
     def start(self) -> None:
         """Begin to listen."""
-        options = f"-c listen_addresses='' -c unix_socket_directories={self.folder} -c fsync=off -c max_connections=200"
+        settings = (
+            "listen_addresses=''",
+            f"unix_socket_directories={self.folder}",
+            "fsync=off",
+            "max_connections=200",
+        )
+        options = " ".join(f"-c {setting}" for setting in settings)
         self.call("pg_ctl", "--wait", "--options", options, "start")
 
     def stop(self) -> None:
@@ -49,7 +63,9 @@ class PostgresServer:
     def fresh(self) -> str:
         """The address of a new database."""
         name = f"t{uuid4().hex[:12]}"
-        with psycopg.connect(f"host={self.folder} user=postgres dbname=postgres", autocommit=True) as connection:
+        with psycopg.connect(
+            f"host={self.folder} user=postgres dbname=postgres", autocommit=True
+        ) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         return f"postgresql+psycopg://postgres@/{name}?host={self.folder}"
 
@@ -73,34 +89,39 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @dataclass
 class Bench:
-    """A store, the clock it goes by, and others over the same data (as further processes would have them)."""
+    """A store, the clock it goes by, and others over the same data (as further processes would
+    have them).
+    """
 
-    store: Store
+    store: AppStore
     clock: FrozenClock
-    url: str = ""
-    others: list[Store] = field(default_factory=list)
+    url: str = MEMORY
+    others: list[AppStore] = field(default_factory=list)
 
-    def another(self) -> Store:
+    def another(self) -> AppStore:
         """One more store over the same data."""
-        if not self.url:
+        if self.url == MEMORY:
             return self.store
         self.others.append(SqlStore(self.url, clock=self.clock))
         return self.others[-1]
 
-    def limited(self, per_minute: int, per_hour: int) -> Store:
+    def limited(self, per_minute: int, per_hour: int) -> AppStore:
         """A store without gaps between writes, with caps of its own."""
-        if not self.url:
-            return MemoryStore(self.clock, 0, 0, per_minute, per_hour)
-        limits = {"write_gap_s": 0, "notify_gap_s": 0, "writes_per_minute": per_minute, "writes_per_hour": per_hour}
+        limits = {
+            "write_gap_s": 0,
+            "notify_gap_s": 0,
+            "writes_per_minute": per_minute,
+            "writes_per_hour": per_hour,
+        }
         self.others.append(SqlStore(self.url, clock=self.clock, **limits))
         return self.others[-1]
 
 
 @contextmanager
 def bench_on(url: str) -> Iterator[Bench]:
-    """A bench over a database, or over memory when there is no address."""
+    """A bench over a database."""
     clock = FrozenClock(NOW)
-    bench = Bench(SqlStore(url, clock=clock) if url else MemoryStore(clock), clock, url)
+    bench = Bench(SqlStore(url, clock=clock), clock, url)
     try:
         yield bench
     finally:

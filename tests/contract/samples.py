@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.models.delivery import Delivery, Repository
-from bot.models.dialogue import Answer, Exchange, Message, Question, Usage
+from bot.models.dialogue import Exchange, Message, ModelAnswer, Question, Usage
 from bot.models.issue import Issue
 from bot.models.job import Job
 from bot.models.report import Report
@@ -18,14 +18,29 @@ WHEN = datetime(2027, 1, 15, 8, tzinfo=UTC)
 
 def delivery(guid: str = "g1", **fields: object) -> Delivery:
     issue = Issue(title="NaN", body="loss is nan", repository="acme/pool", number=7)
-    given = {"event": "issues", "action": "opened", "trigger": "opened", "installation": 1, "issue": issue}
+    given = {
+        "event": "issues",
+        "action": "opened",
+        "trigger": "opened",
+        "installation": 1,
+        "issue": issue,
+    }
     return Delivery.model_validate({"guid": guid, **given, "received_at": WHEN, **fields})
 
 
-def new_run(delivery: str = "g1", number: int = 7, *, name: str = "acme/pool", **fields: object) -> NewRun:
+def new_run(
+    delivery: str = "g1", number: int = 7, *, name: str = "acme/pool", **fields: object
+) -> NewRun:
     issue = Issue(title="NaN", body="loss is nan", repository=name, number=number)
-    given = {"repository": Repository(id=1, full_name=name), "number": number, "job": Job(issue=issue), "installation": 1}
-    return NewRun.model_validate({"delivery": delivery, "requester": "mona", "trigger": "opened", **given, **fields})
+    given = {
+        "repository": Repository(id=1, full_name=name),
+        "number": number,
+        "job": Job(issue=issue),
+        "installation": 1,
+    }
+    return NewRun.model_validate(
+        {"delivery": delivery, "requester": "mona", "trigger": "opened", **given, **fields}
+    )
 
 
 def attempt(number: int = 1, reason: str = "met") -> Attempt:
@@ -36,7 +51,7 @@ def attempt(number: int = 1, reason: str = "met") -> Attempt:
         origin="block 1",
         environment="e1",
         execution=Execution(exit_code=1, seconds=float("nan")),
-        judgement=Judgement(match=Match.MET, reason=reason),
+        judgement=Judgement(match=Match.MATCHED, reason=reason),
     )
 
 
@@ -47,13 +62,22 @@ def report(*, stopped: bool = False) -> Report:
     issue = Issue(title="NaN", body="loss is nan")
     if stopped:
         return Report(issue=issue, verdict=Cancelled(reason="stopped by mona"))
-    met = Reproduced(runs=5, failures=5, interval=(0.48, 1.0), reason="met", determinism="deterministic")
+    met = Reproduced(
+        runs=5, failures=5, interval=(0.48, 1.0), reason="met", determinism="deterministic"
+    )
     return Report(issue=issue, verdict=met, seconds={"total": float("inf")})
 
 
 def exchange(number: int, said: str) -> Exchange:
     """What a model was asked, with an answer."""
     question = Question(
-        role="reader", prompt="read@v1#0", messages=(Message(role="user", content=said),), answer_schema={"a": 1}
+        role="reader",
+        prompt="read@v1#0",
+        messages=(Message(role="user", content=said),),
+        answer_schema={"a": 1},
     )
-    return Exchange(number=number, question=question, answer=Answer(data={"n": [1.5]}, text="{}", usage=Usage(usd=0.25)))
+    return Exchange(
+        number=number,
+        question=question,
+        answer=ModelAnswer(data={"n": [1.5]}, text="{}", usage=Usage(usd=0.25)),
+    )

@@ -1,4 +1,6 @@
-"""A process of its own over a shared store: `python -m tests.contract.store_process race|stream URL NAME`."""
+"""A process of its own over a shared store: `python -m tests.contract.store_process race|stream
+URL NAME`.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,14 @@ def wait_for_the_start() -> None:
 def race(url: str, name: str) -> None:
     """Want everything that the others want; tell what was got."""
     wait_for_the_start()
-    store = SqlStore(url, write_gap_s=GAP_S, notify_gap_s=NOTIFY_GAP_S)  # all at once, over an empty database
+    store = SqlStore(
+        url, write_gap_s=GAP_S, notify_gap_s=NOTIFY_GAP_S
+    )  # all at once, over an empty database
     wait_for_the_start()  # and nobody is ahead because it made the tables
     for n in range(SHARED):
-        for word, guid in zip(store.claim([delivery(f"d{n}"), delivery(f"e{n}")]), (f"d{n}", f"e{n}"), strict=True):
+        for word, guid in zip(
+            store.claim([delivery(f"d{n}"), delivery(f"e{n}")]), (f"d{n}", f"e{n}"), strict=True
+        ):
             if word == "new":
                 say("claimed", guid)
         if store.take_delivery(f"d{n}", name, 60) is not None:
@@ -63,8 +69,7 @@ def stream(url: str, name: str) -> None:
     while True:
         guids = [f"{name}-{batch}-{n}" for n in range(1 + batch % 5)]
         made = [delivery(guid) for guid in guids]
-        if store.claim_now(made) is None:  # a single one is kept at once, while no other process writes
-            store.claim(made)
+        store.claim(made)
         say(*guids)
         batch += 1
 

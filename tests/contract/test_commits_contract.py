@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.clone import Git
-from bot.adapters.lineage import GitCommits
+from bot.adapters.git.clone import Git
+from bot.adapters.git.git_log import GitCommits
 from bot.errors import UserError
 from bot.models.bisect import Commit, Provided
 from bot.models.environment import RepoSource
 from bot.ports import Commits
-from bot.testing import FakeCommits
 from sandbox.cache import Cache
+from tests.support.fakes import FakeCommits
 
 World = tuple[Commits, RepoSource, list[str]]
 COUNT = 6
@@ -24,9 +24,18 @@ COUNT = 6
 
 def _git(where: Path, day: str, *argv: str) -> str:
     env = {"PATH": os.environ["PATH"], "HOME": str(where), "GIT_CONFIG_NOSYSTEM": "1"}
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false")
+    identity = (
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.invalid",
+        "-c",
+        "commit.gpgsign=false",
+    )
     dated = {**env, "GIT_AUTHOR_DATE": day, "GIT_COMMITTER_DATE": day}
-    done = subprocess.run(["git", *identity, *argv], cwd=where, env=dated, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *identity, *argv], cwd=where, env=dated, check=True, capture_output=True, text=True
+    )
     return done.stdout.strip()
 
 
@@ -37,22 +46,34 @@ def _real(tmp_path: Path) -> World:
     ids = []
     for at in range(COUNT):
         (where / "src" / "lib").mkdir(parents=True, exist_ok=True)
-        (where / "src" / "lib" / "__init__.py").write_text(f"raise SystemExit({at})\n", encoding="utf-8")
+        (where / "src" / "lib" / "__init__.py").write_text(
+            f"raise SystemExit({at})\n", encoding="utf-8"
+        )
         (where / "setup.cfg").write_text("[metadata]\nname = My.Lib\n", encoding="utf-8")
         _git(where, "", "add", "-A")
         _git(where, f"2024-01-{at + 1:02d}T00:00:00Z", "commit", "-q", "-m", f"change {at}")
         ids.append(_git(where, "", "rev-parse", "HEAD"))
     _git(where, "", "tag", "v1.0", ids[1])
     _git(where, "", "tag", "v1.1", ids[4])
-    return GitCommits(Git(Cache(tmp_path / "cache"), dict(os.environ))), RepoSource(url="", path=str(where)), ids
+    return (
+        GitCommits(Git(Cache(tmp_path / "cache"), dict(os.environ))),
+        RepoSource(url="", path=str(where)),
+        ids,
+    )
 
 
 def _fake(_: Path) -> World:
     days = [datetime(2024, 1, at + 1, tzinfo=UTC) for at in range(COUNT)]
-    rows = tuple(Commit(id=f"{at:x}" * 40, subject=f"change {at}", date=day) for at, day in enumerate(days))
+    rows = tuple(
+        Commit(id=f"{at:x}" * 40, subject=f"change {at}", date=day) for at, day in enumerate(days)
+    )
     tags = {"1.0": rows[1].id, "1.1": rows[4].id, "v1.0": rows[1].id, "v1.1": rows[4].id}
     holds = Provided(name="my-lib", on_path=("lib",), built=("lib",))
-    return FakeCommits(rows, tags, holds), RepoSource(url="", path="/clone"), [each.id for each in rows]
+    return (
+        FakeCommits(rows, tags, holds),
+        RepoSource(url="", path="/clone"),
+        [each.id for each in rows],
+    )
 
 
 @pytest.fixture(params=[_real, _fake], ids=["git", "fake"])
@@ -86,23 +107,35 @@ def test_a_commit_by_its_id_a_part_of_it_a_tag_or_none(world: World) -> None:
 
 
 def test_the_head_is_that_of_the_clone_whatever_its_branch_is_called(tmp_path: Path) -> None:
-    """For a bisection and for a checkout alike; what another checkout asked for before is not taken for it."""
+    """For a bisection and for a checkout alike; what another checkout asked for before is not
+    taken for it.
+    """
     commits, source, ids = _real(tmp_path)
     git = Git(Cache(tmp_path / "cache"), dict(os.environ))
     _git(Path(source.path), "", "branch", "master", ids[0])
-    for ref, wanted in (("HEAD", ids[5]), ("HEAD~3", ids[2]), ("main~3", ids[2]), ("main^", ids[4]), ("v1.1~1", ids[3])):
+    for ref, wanted in (
+        ("HEAD", ids[5]),
+        ("HEAD~3", ids[2]),
+        ("main~3", ids[2]),
+        ("main^", ids[4]),
+        ("v1.1~1", ids[3]),
+    ):
         assert commits.commit(source, ref).id == wanted
         assert git.checkout(source.model_copy(update={"ref": ref}), None).commit == wanted
         (store,) = (tmp_path / "cache" / "repos").iterdir()
         _git(store, "", "update-ref", "refs/heads/asked", ids[0])
 
 
-@pytest.mark.parametrize("ref", ["--upload-pack=id", "-x", "^main", "~3", "v1.0..v1.1", "main;id", "main~9", "HEAD:src"])
+@pytest.mark.parametrize(
+    "ref", ["--upload-pack=id", "-x", "^main", "~3", "v1.0..v1.1", "main;id", "main~9", "HEAD:src"]
+)
 def test_what_is_no_commit_is_refused(ref: str, tmp_path: Path) -> None:
     commits, source, _ = _real(tmp_path)
     for ask in (
         lambda: commits.commit(source, ref),
-        lambda: Git(Cache(tmp_path / "cache"), dict(os.environ)).checkout(source.model_copy(update={"ref": ref}), None),
+        lambda: Git(Cache(tmp_path / "cache"), dict(os.environ)).checkout(
+            source.model_copy(update={"ref": ref}), None
+        ),
     ):
         with pytest.raises(UserError):
             ask()
@@ -117,7 +150,9 @@ def test_what_lies_between_two_releases_newest_first(world: World) -> None:
 
 def test_what_a_commit_provides(world: World) -> None:
     commits, source, ids = world
-    assert commits.provides(source, ids[3]) == Provided(name="my-lib", on_path=("lib",), built=("lib",))
+    assert commits.provides(source, ids[3]) == Provided(
+        name="my-lib", on_path=("lib",), built=("lib",)
+    )
 
 
 def test_a_name_that_is_not_ascii_is_read_as_it_is(tmp_path: Path) -> None:
@@ -133,4 +168,11 @@ def test_a_name_that_is_not_ascii_is_read_as_it_is(tmp_path: Path) -> None:
 def test_the_tags_around_a_commit(world: World) -> None:
     commits, source, ids = world
     around = [tuple(tag.removeprefix("v") for tag in commits.tags(source, each)) for each in ids]
-    assert around == [("1.0", ""), ("1.0", ""), ("1.1", "1.0"), ("1.1", "1.0"), ("1.1", "1.0"), ("", "1.1")]
+    assert around == [
+        ("1.0", ""),
+        ("1.0", ""),
+        ("1.1", "1.0"),
+        ("1.1", "1.0"),
+        ("1.1", "1.0"),
+        ("", "1.1"),
+    ]

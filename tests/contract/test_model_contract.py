@@ -1,4 +1,6 @@
-"""Every model keeps the same promises: scripted, replayed from a tape, recorded, and behind an endpoint."""
+"""Every model keeps the same promises: scripted, replayed from a cassette, recorded, and behind an
+endpoint.
+"""
 
 from __future__ import annotations
 
@@ -11,34 +13,47 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.exchanges import Lines
+from bot.adapters.model.cassette import Cassette, Recording
 from bot.adapters.model.chat import ChatModel
 from bot.adapters.model.counting import Price
 from bot.adapters.model.endpoint import Endpoint
-from bot.adapters.model.tape import Recording, Tape
+from bot.adapters.run_folder.exchanges import ExchangeFile
 from bot.errors import ModelUnavailable, Stopped
 from bot.models.dialogue import Message, Question
 from bot.ports import Model
-from bot.testing import FakeEndpoint, ScriptedModel
-from bot.testing.endpoint import error, says
+from tests.support.endpoint import error, says
+from tests.support.fakes import FakeEndpoint, ScriptedModel
 
-SCHEMA: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}},
+    "required": ["n"],
+}
 Made = Callable[..., Model]
 
 
 def question(text: str) -> Question:
     asked = (Message(role="system", content="Count."), Message(role="user", content=text))
-    return Question(role="reader", prompt="read@v1#0123456789ab", messages=asked, answer_schema=SCHEMA, most_tokens=100)
+    return Question(
+        role="reader",
+        prompt="read@v1#0123456789ab",
+        messages=asked,
+        answer_schema=SCHEMA,
+        most_tokens=100,
+    )
 
 
 ONE, TWO = question("one"), question("two")
 
 
 def scripted(answers: tuple[dict[str, Any] | None, ...]) -> ScriptedModel:
-    return ScriptedModel([ModelUnavailable("nobody is there") if each is None else each for each in answers], usd=0.001)
+    return ScriptedModel(
+        [ModelUnavailable("nobody is there") if each is None else each for each in answers],
+        usd=0.001,
+    )
 
 
-@pytest.fixture(params=["scripted", "tape", "recording", "endpoint"])
+@pytest.fixture(params=["scripted", "cassette", "recording", "endpoint"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Made]:
     """Makes a model that will answer the given questions in order; None stands for no answer."""
     opened = ExitStack()
@@ -48,11 +63,16 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Made]:
         if request.param == "scripted":
             return scripted(answers)
         if request.param == "endpoint":
-            acts = [error(404, "nobody is there") if each is None else says(json.dumps(each)) for each in answers]
+            acts = [
+                error(404, "nobody is there") if each is None else says(json.dumps(each))
+                for each in answers
+            ]
             endpoint = opened.enter_context(FakeEndpoint(acts or [error(404, "nobody is there")]))
-            asked = Endpoint(endpoint.url, backoff_s=0.01)
-            return ChatModel(asked, {"reader": ("m",)}, timeout_s=10, prices={"m": Price(input=1, output=1)})
-        recording = Recording(scripted(answers), Lines(tmp_path / "exchanges.jsonl"))
+            served = Endpoint(endpoint.url, backoff_s=0.01)
+            return ChatModel(
+                served, {"reader": ("m",)}, timeout_s=10, prices={"m": Price(input=1, output=1)}
+            )
+        recording = Recording(scripted(answers), ExchangeFile(tmp_path / "exchanges.jsonl"))
         if request.param == "recording":
             return recording
         for asked_for, answer in exchanges:
@@ -60,15 +80,15 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Made]:
                 recording.ask(asked_for)
             except ModelUnavailable:
                 assert answer is None
-        return Tape(tmp_path / "exchanges.jsonl") if exchanges else empty(tmp_path)
+        return Cassette(tmp_path / "exchanges.jsonl") if exchanges else empty(tmp_path)
 
     with opened:
         yield make
 
 
-def empty(folder: Path) -> Tape:
+def empty(folder: Path) -> Cassette:
     (folder / "exchanges.jsonl").touch()
-    return Tape(folder / "exchanges.jsonl")
+    return Cassette(folder / "exchanges.jsonl")
 
 
 def test_an_answer_is_data_with_its_words_its_model_and_what_it_used(made: Made) -> None:
@@ -87,7 +107,9 @@ def test_what_was_used_is_within_the_bound_that_was_given(made: Made) -> None:
     model = made((ONE, {"n": 1}))
     bound = model.bound(ONE)
     used = model.ask(ONE).usage
-    if not used.estimated and used.input_tokens == 100:  # what the endpoint of the test counts is made up
+    if (
+        not used.estimated and used.input_tokens == 100
+    ):  # what the endpoint of the test counts is made up
         used = used.model_copy(update={"input_tokens": 1})
     assert used.calls <= bound.calls
     assert used.input_tokens <= bound.input_tokens

@@ -1,4 +1,6 @@
-"""Every recorder keeps the same promises: what one process kept of a job, the next one of the same job goes on from."""
+"""Every recorder keeps the same promises: what one process kept of a job, the next one of the
+same job goes on from.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.folder import Folder
-from bot.adapters.model.tape import Recording
+from bot.adapters.model.cassette import Recording
+from bot.adapters.run_folder.folder import Folder
 from bot.errors import Stopped
 from bot.models.issue import Issue
 from bot.models.job import Job
 from bot.ports import Recorder
 from bot.service.recording import StoreRecorder
-from bot.testing import FrozenClock, MemoryRecorder, MemoryStore, ScriptedModel
 from sandbox.port import RunResult
 from tests.contract.samples import SCRIPT, attempt, exchange, new_run
+from tests.support.fakes import FrozenClock, MemoryRecorder, MemoryStore, ScriptedModel
 
 Process = Callable[[], Recorder]
 JOB = Job(issue=Issue(title="NaN", body="loss is nan"))
@@ -24,7 +26,9 @@ JOB = Job(issue=Issue(title="NaN", body="loss is nan"))
 
 @pytest.fixture(params=["memory", "folder", "store"])
 def process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Process]:
-    """Makes the recorder of one process after the other; each one is killed where the next one begins."""
+    """Makes the recorder of one process after the other; each one is killed where the next one
+    begins.
+    """
     folders: list[Folder] = []
     memory: list[MemoryRecorder] = []
     clock = FrozenClock()
@@ -46,7 +50,10 @@ def process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Process]
 
     def remembered() -> Recorder:
         last = memory[-1] if memory else MemoryRecorder()
-        earlier = {**{each.number: each for each in last.earlier}, **{each.number: each for each in last.attempts}}
+        earlier = {
+            **{each.number: each for each in last.earlier},
+            **{each.number: each for each in last.attempts},
+        }
         programs, told = {**last.programs, **last.scripts}, (*last.told, *last.asked)
         memory.append(MemoryRecorder(earlier=tuple(earlier.values()), programs=programs, told=told))
         return memory[-1]

@@ -1,11 +1,13 @@
-"""A build from source sees nothing of this host but what lies in the cache, where a container's daemon finds it too."""
+"""A build from source sees nothing of this host but what lies in the cache, where a container's
+daemon finds it too.
+"""
 
 import shutil
 from pathlib import Path
 from threading import Thread
 
 from sandbox import build
-from sandbox.build import Source, wheel
+from sandbox.build import BuildSource, wheel
 from sandbox.fake import FakeSandbox, Save
 from sandbox.indexes import Indexes
 from sandbox.interpreters import Snapshot
@@ -24,7 +26,13 @@ def test_what_a_build_needs_is_mounted_from_the_cache(tmp_path):
         return [Save("out/alpha-1.0-py3-none-any.whl", b"zip")]
 
     python.root.mkdir(parents=True)
-    made = wheel(Source(b""), python, FakeSandbox(program), Indexes(certificate=str(certificate)), cache / "wheels")
+    made = wheel(
+        BuildSource(b""),
+        python,
+        FakeSandbox(program),
+        Indexes(certificate=str(certificate)),
+        cache / "wheels",
+    )
     assert made.read_bytes() == b"zip"
     (spec,) = seen
     assert [mount.source for mount in spec.mounts if not mount.source.is_relative_to(cache)] == []
@@ -33,7 +41,9 @@ def test_what_a_build_needs_is_mounted_from_the_cache(tmp_path):
 
 
 def test_two_builders_at_once_do_not_write_to_one_file(tmp_path, monkeypatch):
-    """The second one copies the same file, and is done with it, while the first one is in the middle."""
+    """The second one copies the same file, and is done with it, while the first one is in the
+    middle.
+    """
     source, tools, copy = tmp_path / "tool", tmp_path / "tools", shutil.copyfile
     source.write_bytes(b"first half, second half")
     others = []

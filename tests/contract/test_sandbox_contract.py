@@ -28,9 +28,7 @@ def test_reports_a_signal_and_no_exit_code(bench):
 
 @pytest.mark.parametrize("number", [signal.SIGABRT, signal.SIGINT, signal.SIGPIPE, signal.SIGKILL])
 def test_names_the_signal(bench, number):
-    source = (
-        f"import os, signal; signal.signal({int(number)}, 0) if {int(number)} != 9 else 0; os.kill(os.getpid(), {int(number)})"
-    )
+    source = f"import os, signal; signal.signal({int(number)}, 0) if {int(number)} != 9 else 0; os.kill(os.getpid(), {int(number)})"
     done = bench.run(source, [Die(number)])
     assert (done.exit_code, done.signal, done.oom) == (None, number, False)
 
@@ -83,16 +81,24 @@ sys.stdout.write('half'); sys.stdout.flush(); time.sleep(0.1); print(' line'); p
         Say(b"half"),
         Say(b" line\nno end"),
     ]
-    bench.run(source, steps, on_output=lambda stream, line: told.append((time.monotonic(), stream, line)))
+    bench.run(
+        source, steps, on_output=lambda stream, line: told.append((time.monotonic(), stream, line))
+    )
     end = time.monotonic()
-    assert [line for _, stream, line in told if stream == "stdout"] == ["first", "half line", "no end"]
+    assert [line for _, stream, line in told if stream == "stdout"] == [
+        "first",
+        "half line",
+        "no end",
+    ]
     assert [line for _, stream, line in told if stream == "stderr"] == ["10%", "20%"]
     assert end - told[0][0] > 0.5
 
 
 def test_ends_at_the_wall_and_keeps_what_was_printed(bench):
     source = "print('before', flush=True)\nwhile True: pass"
-    done = bench.run(source, [Say(b"before\n"), Wait(60, busy=True)], limits=Limits(wall_s=1.0, **SMALL))
+    done = bench.run(
+        source, [Say(b"before\n"), Wait(60, busy=True)], limits=Limits(wall_s=1.0, **SMALL)
+    )
     assert (done.timed_out, done.idle, done.oom, done.cancelled) == (True, False, False, False)
     assert (done.exit_code, done.signal, done.stdout) == (None, None, "before\n")
     assert 1.0 <= done.seconds < 3.0
@@ -124,7 +130,9 @@ for _ in range(8): time.sleep(0.3); print('.', flush=True)
 
 def test_tells_memory_from_a_kill(bench):
     source = "data = []\nwhile True: data.append(bytearray(16 << 20))"
-    done = bench.run(source, [Take(1 << 20)], limits=Limits(wall_s=20, memory_mb=256, scratch_mb=64, file_mb=32))
+    done = bench.run(
+        source, [Take(1 << 20)], limits=Limits(wall_s=20, memory_mb=256, scratch_mb=64, file_mb=32)
+    )
     if done.exit_code is not None:  # a Python that was refused memory would say so itself
         raise AssertionError(done.stderr)
     assert (done.oom, done.signal, done.timed_out) == (True, signal.SIGKILL, False)
@@ -140,8 +148,14 @@ def test_is_cancelled_soon(bench):
         cancel.set()
 
     threading.Timer(1.2, press).start()
-    done = bench.run("print('x', flush=True); import time; time.sleep(60)", [Say(b"x\n"), Wait(60)], cancel=cancel)
-    assert time.monotonic() - set_at[0] < 2.5  # a second on a quiet machine, and in Docker the container's removal
+    done = bench.run(
+        "print('x', flush=True); import time; time.sleep(60)",
+        [Say(b"x\n"), Wait(60)],
+        cancel=cancel,
+    )
+    assert (
+        time.monotonic() - set_at[0] < 2.5
+    )  # a second on a quiet machine, and in Docker the container's removal
     assert (done.cancelled, done.exit_code, done.signal, done.stdout) == (True, None, None, "x\n")
 
 
@@ -152,15 +166,26 @@ os.makedirs('out/deep'); open('out/a.json', 'wb').write(b'{}'); open('out/deep/b
 """
     steps = [Save("out/a.json", b"{}"), Save("out/deep/b.json", b"[]"), Save("c.txt", b"no")]
     assert bench.run(source, steps, artifacts=("out/*.json",)).artifacts == {"out/a.json": b"{}"}
-    assert bench.run(source, steps, artifacts=("**/*.json",)).artifacts == {"out/a.json": b"{}", "out/deep/b.json": b"[]"}
+    assert bench.run(source, steps, artifacts=("**/*.json",)).artifacts == {
+        "out/a.json": b"{}",
+        "out/deep/b.json": b"[]",
+    }
     assert bench.run(source, steps).artifacts == {}
 
 
 def test_artifacts_over_the_size_limit_are_left_out(bench):
     source = "[open(name, 'wb').write(bytes(3 << 19)) for name in ('a.bin', 'b.bin')]; open('c.bin', 'wb').write(b'small')"
     steps = [Save("a.bin", bytes(3 << 19)), Save("b.bin", bytes(3 << 19)), Save("c.bin", b"small")]
-    done = bench.run(source, steps, artifacts=("*.bin",), limits=Limits(wall_s=20, memory_mb=512, scratch_mb=64, file_mb=2))
-    assert {name: len(data) for name, data in done.artifacts.items()} == {"a.bin": 3 << 19, "c.bin": 5}
+    done = bench.run(
+        source,
+        steps,
+        artifacts=("*.bin",),
+        limits=Limits(wall_s=20, memory_mb=512, scratch_mb=64, file_mb=2),
+    )
+    assert {name: len(data) for name, data in done.artifacts.items()} == {
+        "a.bin": 3 << 19,
+        "c.bin": 5,
+    }
 
 
 def test_artifacts_survive_a_failure(bench):

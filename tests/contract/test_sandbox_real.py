@@ -1,4 +1,6 @@
-"""What only a sandbox that runs something can be asked: its inside, its files, its processes, its own failures."""
+"""What only a sandbox that runs something can be asked: its inside, its files, its processes,
+its own failures.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,13 @@ def test_files_directory_and_environment(real, host_secret):
 def test_the_inside_is_the_same_with_walls(walled):
     spec = walled.spec(INSIDE)
     done = walled.sandbox.run(
-        RunSpec((*spec.argv, "names"), files=spec.files, env=spec.env, mounts=spec.mounts, limits=Limits(wall_s=20))
+        RunSpec(
+            (*spec.argv, "names"),
+            files=spec.files,
+            env=spec.env,
+            mounts=spec.mounts,
+            limits=Limits(wall_s=20),
+        )
     )
     assert done.exit_code == 0, done.stderr
     seen = json.loads(done.stdout)
@@ -170,7 +178,10 @@ def test_shared_memory_has_room_for_loader_workers(real):
 def test_a_gpu_is_given_or_refused_with_a_reason(walled):
     has_gpu = any(Path("/dev").glob("nvidia[0-9]*"))
     if has_gpu:
-        assert walled.run("import os; print(os.path.exists('/dev/nvidiactl'))", device="gpu").stdout == "True\n"
+        assert (
+            walled.run("import os; print(os.path.exists('/dev/nvidiactl'))", device="gpu").stdout
+            == "True\n"
+        )
     else:
         with pytest.raises(SandboxError, match="NVIDIA"):
             walled.run("pass", device="gpu")

@@ -1,4 +1,6 @@
-"""What is left when things go wrong from outside: dead owners, killed guards, killed containers; and what the base image is called."""
+"""What is left when things go wrong from outside: dead owners, killed guards, killed containers;
+and what the base image is called.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import docker as hull
-from sandbox import hosted, owner, seccomp
+from sandbox import local_guard, process_identity, seccomp
 from sandbox.cache import Cache
 from sandbox.guard import tree
 from sandbox.inbox import Inbox
@@ -24,7 +26,9 @@ from sandbox.process import ProcessSandbox
 from sandbox.select import choose
 
 BASE = Path(__file__).parents[2] / "deploy" / "base"
-SLEEPER = RunSpec(("/bin/sh", "-c", "echo up; sleep 60 & sleep 60"), limits=Limits(wall_s=90, scratch_mb=16))
+SLEEPER = RunSpec(
+    ("/bin/sh", "-c", "echo up; sleep 60 & sleep 60"), limits=Limits(wall_s=90, scratch_mb=16)
+)
 
 
 def test_the_image_is_named_by_its_content():
@@ -33,30 +37,38 @@ def test_the_image_is_named_by_its_content():
 
 
 def test_an_owner_is_alive_until_its_process_is_not():
-    assert owner.alive(owner.me()) is True
-    boot, space, _, began = owner.me().split("/")
+    assert process_identity.alive(process_identity.me()) is True
+    boot, space, _, began = process_identity.me().split("/")
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    its = f"{boot}/{space}/{child.pid}/{owner.started(child.pid)}"
-    assert owner.alive(its) is True
+    its = f"{boot}/{space}/{child.pid}/{process_identity.started(child.pid)}"
+    assert process_identity.alive(its) is True
     child.communicate(b"\n")
-    assert owner.alive(its) is False
-    assert owner.alive(f"{boot}/{space}/{os.getpid()}/{int(began) + 1}") is False  # the number was given to another process
-    assert owner.alive(f"{boot}/1/2/3") is None
-    assert owner.alive("nonsense") is None
+    assert process_identity.alive(its) is False
+    assert (
+        process_identity.alive(f"{boot}/{space}/{os.getpid()}/{int(began) + 1}") is False
+    )  # the number was given to another process
+    assert process_identity.alive(f"{boot}/1/2/3") is None
+    assert process_identity.alive("nonsense") is None
 
 
 @pytest.mark.docker
 def test_a_sweep_takes_what_the_dead_left_and_nothing_else():
     sandbox = hull.DockerSandbox()
     client = sandbox.client()
-    boot, space, *_ = owner.me().split("/")
+    boot, space, *_ = process_identity.me().split("/")
 
     def make(whose: str) -> str:
         return client.api.create_container(
-            hull.BASE_IMAGE, ["true"], labels={hull.OWNER: whose, hull.DEADLINE: str(int(time.time()) + 600)}
+            hull.BASE_IMAGE,
+            ["true"],
+            labels={hull.OWNER: whose, hull.DEADLINE: str(int(time.time()) + 600)},
         )["Id"]
 
-    dead, living, foreign = make(f"{boot}/{space}/4194999/1"), make(owner.me()), make(f"{boot}/1/2/3")
+    dead, living, foreign = (
+        make(f"{boot}/{space}/4194999/1"),
+        make(process_identity.me()),
+        make(f"{boot}/1/2/3"),
+    )
     try:
         assert sandbox.sweep() >= 1
         left = {one["Id"] for one in client.api.containers(all=True)}
@@ -72,12 +84,21 @@ def test_a_container_killed_from_outside_is_no_result():
     sandbox = hull.DockerSandbox()
 
     def shoot(_: str, __: str) -> None:
-        found = sandbox.client().api.containers(filters={"label": f"{hull.OWNER}={owner.me()}"})
-        threading.Thread(target=lambda: [sandbox.client().api.kill(one["Id"]) for one in found]).start()
+        found = sandbox.client().api.containers(
+            filters={"label": f"{hull.OWNER}={process_identity.me()}"}
+        )
+        threading.Thread(
+            target=lambda: [sandbox.client().api.kill(one["Id"]) for one in found]
+        ).start()
 
     with pytest.raises(SandboxError, match="without a result"):
         sandbox.run(SLEEPER, on_output=shoot)
-    assert sandbox.client().api.containers(all=True, filters={"label": f"{hull.OWNER}={owner.me()}"}) == []
+    assert (
+        sandbox.client().api.containers(
+            all=True, filters={"label": f"{hull.OWNER}={process_identity.me()}"}
+        )
+        == []
+    )
 
 
 @pytest.mark.docker
@@ -121,7 +142,8 @@ def test_a_killed_guard_takes_the_run_with_it(scratch):
     assert [pid for pid in Path("/proc").glob("[0-9]*") if _mentions(pid, str(scratch))] == []
 
 
-# Each process starts the next one and ends: what is listed is gone when it is looked at, and what is there is not listed.
+# Each process starts the next one and ends: what is listed is gone when it is looked at, and what
+# is there is not listed.
 CHAINS = "f() { sleep 0.02; f & }; f & f & f & echo up; sleep 60"
 
 
@@ -129,13 +151,15 @@ def test_processes_that_start_the_next_and_end_are_all_ended():
     for turn in range(6):
         token = f"{os.getpid():08x}{turn:08x}"
         program = subprocess.Popen(
-            ["/bin/sh", "-c", CHAINS], env={"PATH": "/usr/bin:/bin", "REPRISE_RUN": token}, stdout=subprocess.PIPE
+            ["/bin/sh", "-c", CHAINS],
+            env={"PATH": "/usr/bin:/bin", "REPRISE_RUN": token},
+            stdout=subprocess.PIPE,
         )
         assert program.stdout.read(3) == b"up\n"
-        hosted.end_run(token)
+        local_guard.end_run(token)
         time.sleep(0.1)  # what slipped through has gone on by now
         left = [pid for pid in Path("/proc").glob("[0-9]*") if _mentions(pid, token)]
-        hosted.end_run(token)
+        local_guard.end_run(token)
         program.communicate()
         assert left == []
 
@@ -148,7 +172,7 @@ def _mentions(process: Path, text: str) -> bool:
 
 
 def test_a_sweep_takes_an_unlocked_scratch_directory(scratch):
-    folder = hosted.scratch("0123456789abcdef")
+    folder = local_guard.scratch("0123456789abcdef")
     folder.mkdir()
     (folder / "work").mkdir()
     assert ProcessSandbox().sweep() >= 1
@@ -170,7 +194,10 @@ def test_a_sweep_of_the_cache_takes_the_inbox_of_the_dead_and_no_other(tmp_path)
     mine = Inbox(tmp_path)
     mine.put("0.json", b"{}")
     child = subprocess.Popen(
-        [sys.executable, "-c", INBOX, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", INBOX, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     with child:
         assert child.stdout is not None
@@ -180,7 +207,9 @@ def test_a_sweep_of_the_cache_takes_the_inbox_of_the_dead_and_no_other(tmp_path)
         child.kill()
     assert Cache(tmp_path).sweep() == 1
     assert not its.exists()
-    assert [each.name for each in (tmp_path / "locks").iterdir()] == [f"{mine.path.name}.lock"], "nor is its lock left"
+    assert [each.name for each in (tmp_path / "locks").iterdir()] == [f"{mine.path.name}.lock"], (
+        "nor is its lock left"
+    )
     assert (mine.path / "0.json").read_bytes() == b"{}"
     mine.close()
     assert not mine.path.exists()
@@ -215,7 +244,7 @@ def test_a_process_is_taken_when_asked():
 @pytest.mark.docker
 def test_the_overhead_command_prints_its_figures():
     done = subprocess.run(
-        [sys.executable, "-m", "sandbox.overhead", "--runs", "1", "--json"],
+        [sys.executable, "-m", "benchmarks.sandbox", "--runs", "1", "--json"],
         capture_output=True,
         text=True,
         check=True,

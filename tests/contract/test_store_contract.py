@@ -10,9 +10,11 @@ from threading import Barrier, Thread
 
 import pytest
 
+from bot.adapters.store import MEMORY
 from bot.models.run import RunState
-from bot.service import keep
-from bot.service.ports import Beat, ClaimsNow, OurComment, Store, Task, Usage
+from bot.service import db_text
+from bot.service.ports.store import Beat, OurComment, QuotaUsage
+from bot.service.ports.tasks import Task
 from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
 from tests.contract.samples import SCRIPT, attempt, delivery, exchange, new_run, report
 
@@ -30,7 +32,7 @@ def bench(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Bench]:
     if request.param == "postgres":
         url = request.getfixturevalue("server").fresh()
     else:
-        url = f"sqlite:///{tmp_path}/reprise.db" if request.param == "sqlite" else ""
+        url = f"sqlite:///{tmp_path}/reprise.db" if request.param == "sqlite" else MEMORY
     with bench_on(url) as made:
         yield made
 
@@ -39,13 +41,17 @@ def since(seconds: float) -> datetime:
     return datetime.fromtimestamp(NOW + seconds, UTC)
 
 
-# --- deliveries --------------------------------------------------------------------------------------------------------------
+# --- deliveries ----------------------------------------------------------------------------------
 
 
 def test_a_delivery_is_new_once_and_known_until_it_fails(bench: Bench) -> None:
     store, other = bench.store, bench.another()
     assert store.claim([]) == ()
-    assert store.claim([delivery("a"), delivery("b"), delivery("a", sender="second")]) == ("new", "new", "known")
+    assert store.claim([delivery("a"), delivery("b"), delivery("a", sender="second")]) == (
+        "new",
+        "new",
+        "known",
+    )
     assert other.claim([delivery("b"), delivery("c")]) == ("known", "new")
     taken = other.take_delivery("a", "w1", 10)
     assert taken == delivery("a")
@@ -60,29 +66,27 @@ def test_a_delivery_is_new_once_and_known_until_it_fails(bench: Bench) -> None:
     assert store.take_delivery("a", "w3", 10) is None
 
 
-def now(store: Store, *guids: str) -> tuple[str, ...]:
-    """Claims made at once, where the store knows how; by way of a transaction elsewhere."""
-    made = [delivery(guid) for guid in guids]
-    claims = store.claim_now(made) if isinstance(store, ClaimsNow) else None
-    return claims if claims is not None else store.claim(made)
-
-
-def test_claims_at_once_and_in_transactions_know_of_each_other(bench: Bench) -> None:
+def test_claims_of_two_processes_know_of_each_other(bench: Bench) -> None:
     store, other = bench.store, bench.another()
-    assert now(store, "a") == ("new",)
+    assert store.claim([delivery("a")]) == ("new",)
     assert store.claim([delivery("a"), delivery("b")]) == ("known", "new")
-    assert now(other, "b") == now(store, "a") == ("known",)
-    assert now(other, "c") == ("new",)
+    assert other.claim([delivery("b")]) == store.claim([delivery("a")]) == ("known",)
+    assert other.claim([delivery("c")]) == ("new",)
     assert store.claim([delivery("c")]) == ("known",)
-    assert [other.take_delivery(guid, "w", 10) for guid in "abc"] == [delivery(guid) for guid in "abc"]
-    assert now(store, "a") == ("known",)
+    assert [other.take_delivery(guid, "w", 10) for guid in "abc"] == [
+        delivery(guid) for guid in "abc"
+    ]
+    assert store.claim([delivery("a")]) == ("known",)
     assert store.finish_delivery("a", "w", "GitHub said no")
     assert store.finish_delivery("b", "w", "GitHub said no")
-    assert (now(store, "a"), store.claim([delivery("b")])) == (("again",), ("again",))
-    assert now(other, "a") == ("known",)
+    assert (store.claim([delivery("a")]), store.claim([delivery("b")])) == (("again",), ("again",))
+    assert other.claim([delivery("a")]) == ("known",)
     assert store.seen("abc") == {"a", "b", "c"}
-    assert (store.take_delivery("a", "w2", 10), store.take_delivery("b", "w2", 10)) == (delivery("a"), delivery("b"))
-    assert now(store, "two", "at a time") == ("new", "new")
+    assert (store.take_delivery("a", "w2", 10), store.take_delivery("b", "w2", 10)) == (
+        delivery("a"),
+        delivery("b"),
+    )
+    assert store.claim([delivery("two"), delivery("at a time")]) == ("new", "new")
 
 
 def test_a_delivery_has_one_holder_whose_lease_can_run_out(bench: Bench) -> None:
@@ -120,13 +124,19 @@ def test_a_deferred_delivery_waits_its_time_under_a_new_turn(bench: Bench) -> No
     assert store.defer_delivery("unknown", "w1", 5) == 0
 
 
-# --- runs --------------------------------------------------------------------------------------------------------------------
+# --- runs ----------------------------------------------------------------------------------------
 
 
 def test_a_run_is_asked_for_once(bench: Bench) -> None:
     run, new = bench.store.add_run(new_run())
     assert new
-    assert (run.request, run.state, run.turn, run.takes, run.started_at) == (new_run(), RunState.QUEUED, 0, 0, None)
+    assert (run.request, run.state, run.turn, run.takes, run.started_at) == (
+        new_run(),
+        RunState.QUEUED,
+        0,
+        0,
+        None,
+    )
     assert run.created_at == since(0)
     assert len(run.id) == 32
     assert bench.another().add_run(new_run(requester="someone else")) == (run, False)
@@ -250,7 +260,11 @@ def test_attempts_are_kept_once_a_number(bench: Bench) -> None:
     assert [each.judgement.reason for each in store.attempts(run)] == ["met"] * 3
     assert str(store.attempts(run)[0].execution.seconds) == "nan"
     assert (store.log(run, 2), store.log(run, 9), store.log("no such run", 1)) == ("log 2", "", "")
-    assert (store.script(run, 2), store.script(run, 9), store.script("no such run", 1)) == (SCRIPT, None, None)
+    assert (store.script(run, 2), store.script(run, 9), store.script("no such run", 1)) == (
+        SCRIPT,
+        None,
+        None,
+    )
     assert not store.forget_attempts(run, "w2", 0)
     assert store.forget_attempts(run, "w1", 1)
     assert [each.number for each in store.attempts(run)] == [1]
@@ -318,7 +332,7 @@ def test_cancelling_asks_every_live_run_that_fits(bench: Bench) -> None:
     assert store.cancel("GitHub", installation=9) == ()
 
 
-# --- overdue -----------------------------------------------------------------------------------------------------------------
+# --- overdue -------------------------------------------------------------------------------------
 
 
 def test_what_the_dead_left_is_offered_again_once(bench: Bench) -> None:
@@ -386,7 +400,12 @@ def test_deliveries_are_offered_again_in_the_order_in_which_they_came(bench: Ben
     assert [task.id for task in bench.another().overdue(1)] == came
     assert store.overdue(0) == ()
     bench.clock.advance(0.001)
-    assert [(task.id, task.turn) for task in store.overdue(0)] == [("c", 1), ("a", 0), ("d", 0), ("b", 0)]
+    assert [(task.id, task.turn) for task in store.overdue(0)] == [
+        ("c", 1),
+        ("a", 0),
+        ("d", 0),
+        ("b", 0),
+    ]
 
 
 def test_without_patience_all_that_can_be_taken_is_found(bench: Bench) -> None:
@@ -401,7 +420,11 @@ def test_without_patience_all_that_can_be_taken_is_found(bench: Bench) -> None:
     store.take_run(runs[1], "w1", 10)
     bench.clock.advance(0.01)
     found = store.overdue(0)
-    assert [(task.kind, task.id) for task in found] == [("delivery", "g1"), ("run", runs[0]), ("run", runs[2])]
+    assert [(task.kind, task.id) for task in found] == [
+        ("delivery", "g1"),
+        ("run", runs[0]),
+        ("run", runs[2]),
+    ]
 
 
 def test_a_run_deferred_past_now_is_not_overdue(bench: Bench) -> None:
@@ -417,7 +440,7 @@ def test_a_run_deferred_past_now_is_not_overdue(bench: Bench) -> None:
     assert store.overdue(1) == (Task(kind="run", id=run, turn=2),)
 
 
-# --- comments, pacing, figures -----------------------------------------------------------------------------------------------
+# --- comments, pacing, figures -------------------------------------------------------------------
 
 
 def test_comments_are_remembered_by_key(bench: Bench) -> None:
@@ -429,13 +452,14 @@ def test_comments_are_remembered_by_key(bench: Bench) -> None:
     store.put_comment(reply)
     store.put_comment(OurComment(repository="acme/pool", number=8, key="run", comment=6))
     assert bench.another().comment("acme/pool", 7, "run") == sticky
-    assert store.comments("acme/pool", 7) == (reply, sticky)
+    assert store.comment("acme/pool", 7, "reply:1") == reply
     newer = sticky.model_copy(update={"digest": "e", "comment": 3})
     store.put_comment(newer)
-    assert store.comments("acme/pool", 7) == (newer, reply)
+    assert store.comment("acme/pool", 7, "run") == newer
     store.forget_comment("acme/pool", 7, "run")
     store.forget_comment("acme/pool", 7, "run")
-    assert store.comments("acme/pool", 7) == (reply,)
+    assert store.comment("acme/pool", 7, "run") is None
+    assert store.comment("acme/pool", 7, "reply:1") == reply
 
 
 def test_writes_keep_their_distance(bench: Bench) -> None:
@@ -495,11 +519,13 @@ def test_usage_counts_what_began_or_waits(bench: Bench) -> None:
     store.note_cost(today, usd=0.25)
     store.note_cost("no such run", usd=100.0)
     store.add_run(new_run("e", 5, name="acme/other", state=RunState.WAITING))
-    assert store.usage(since(0)) == Usage(runs=5, seconds=130, usd=9.5)
-    assert store.usage(since(500)) == Usage(runs=3, seconds=30, usd=0.5)
-    assert store.usage(since(500), repository="acme/pool") == Usage(runs=2, seconds=30, usd=0.5)
-    assert store.usage(since(500), requester="hubot") == Usage(runs=1, seconds=30, usd=0.5)
-    assert store.usage(since(500), repository="acme/other", requester="hubot") == Usage()
+    assert store.usage(since(0)) == QuotaUsage(runs=5, seconds=130, usd=9.5)
+    assert store.usage(since(500)) == QuotaUsage(runs=3, seconds=30, usd=0.5)
+    assert store.usage(since(500), repository="acme/pool") == QuotaUsage(
+        runs=2, seconds=30, usd=0.5
+    )
+    assert store.usage(since(500), requester="hubot") == QuotaUsage(runs=1, seconds=30, usd=0.5)
+    assert store.usage(since(500), repository="acme/other", requester="hubot") == QuotaUsage()
 
 
 def test_switches_are_thrown_and_taken_back(bench: Bench) -> None:
@@ -543,11 +569,11 @@ def test_figures_and_forgetting(bench: Bench) -> None:
     assert (store.attempts(done), store.report(done), store.log(done, 1)) == ((), None, "")
     assert store.run(live) is not None
     assert store.seen(["a", "b", "c"]) == {"c"}
-    assert store.usage(since(0)) == Usage(runs=1)
+    assert store.usage(since(0)) == QuotaUsage(runs=1)
     assert store.reserve_write(1, notifies=True) == 0
 
 
-# --- text nobody should send -------------------------------------------------------------------------------------------------
+# --- text nobody should send ---------------------------------------------------------------------
 
 
 def test_hostile_text_is_kept_without_harm(bench: Bench) -> None:
@@ -566,22 +592,24 @@ def test_hostile_text_is_kept_without_harm(bench: Bench) -> None:
     assert store.finish_run(run, "w", bad)
     seen = store.run(run)
     assert seen is not None
-    assert len(seen.progress) <= keep.MOST_LINE
+    assert len(seen.progress) <= db_text.MOST_LINE
     seen.model_dump_json().encode()
 
 
 def test_a_long_log_keeps_both_ends(bench: Bench) -> None:
     run = bench.store.add_run(new_run())[0].id
     bench.store.take_run(run, "w", 10)
-    bench.store.note_attempt(run, "w", attempt(), SCRIPT, "first\n" + "x" * 2 * keep.MOST_LOG + "\nlast")
+    bench.store.note_attempt(
+        run, "w", attempt(), SCRIPT, "first\n" + "x" * 2 * db_text.MOST_LOG + "\nlast"
+    )
     log = bench.store.log(run, 1)
-    assert len(log) < keep.MOST_LOG + 100
+    assert len(log) < db_text.MOST_LOG + 100
     assert log.startswith("first\n")
     assert log.endswith("\nlast")
     assert "characters left out" in log
 
 
-# --- threads -----------------------------------------------------------------------------------------------------------------
+# --- threads -------------------------------------------------------------------------------------
 
 
 def test_threads_that_want_the_same_get_it_once(bench: Bench) -> None:
@@ -601,5 +629,7 @@ def test_threads_that_want_the_same_get_it_once(bench: Bench) -> None:
     for thread in threads:
         thread.join()
     assert sorted(won) == sorted(
-        [("claim", n) for n in range(10)] + [("take", n) for n in range(10)] + [("issue", 0), ("write", 0)]
+        [("claim", n) for n in range(10)]
+        + [("take", n) for n in range(10)]
+        + [("issue", 0), ("write", 0)]
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, text
 
 import bot.adapters.store.database as database_module
-from bot.adapters.store import SqlStore, at_once, migrate, tables
+from bot.adapters.store import SqlStore, migrate, tables
 from bot.errors import TransientError, UserError
 from tests.contract.databases import postgres_server
 from tests.contract.samples import delivery
@@ -24,7 +23,9 @@ from tests.contract.samples import delivery
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+)
 def url(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if request.param == "postgres":
         with postgres_server() as server:
@@ -55,7 +56,9 @@ def test_a_database_of_a_newer_version_is_left_alone(url: str) -> None:
         SqlStore(url)
     assert "Upgrade Reprise" in refused.value.fix
     with engine.begin() as connection:
-        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+        assert (
+            connection.execute(text("SELECT version_num FROM alembic_version")).scalar() == "9999"
+        )
         connection.execute(text(f"UPDATE alembic_version SET version_num = '{tables.REVISION}'"))
     engine.dispose()
 
@@ -115,68 +118,6 @@ def test_a_locked_file_is_tried_again(tmp_path: Path, monkeypatch: pytest.Monkey
     store.close()
 
 
-def test_a_claim_at_once_leaves_the_same_row_as_a_transaction(tmp_path: Path) -> None:
-    odd = delivery("odd \0 \ud800", sender="NUL \0, a half \ud800 and ünïcode")
-    rows = []
-    for name in ("transaction", "at once"):
-        store = SqlStore(f"sqlite:///{tmp_path}/{name}.db", clock=lambda: 1_800_000_000.25)
-        for word in ("new", "again"):
-            assert (store.claim([odd]) if name == "transaction" else store.claim_now([odd])) == (word,)
-            taken = store.take_delivery(odd.guid, "w", 10)
-            assert taken is not None
-            store.finish_delivery(odd.guid, "w", "no")
-            assert (store.claim([odd]) if name == "transaction" else store.claim_now([odd])) == ("again",)
-            assert store.take_delivery(odd.guid, "w", 10) == taken
-            store.finish_delivery(odd.guid, "w", "no")
-        assert (store.claim([odd]) if name == "transaction" else store.claim_now([odd])) == ("again",)
-        with store._db.reading() as connection:
-            rows.append([tuple(row) for row in connection.exec_driver_sql("SELECT * FROM deliveries")])
-        store.close()
-    assert rows[0] == rows[1]
-    assert len(rows[0]) == 1
-
-
-def test_a_claim_at_once_waits_for_nobody(tmp_path: Path) -> None:
-    path = tmp_path / "reprise.db"
-    store = SqlStore(f"sqlite:///{path}")
-    assert store.claim_now([delivery("a")]) == ("new",)
-    other = sqlite3.connect(path, isolation_level=None)
-    other.execute("BEGIN IMMEDIATE")
-    begun = time.monotonic()
-    assert store.claim_now([delivery("b")]) is None, "another process writes"
-    other.execute("ROLLBACK")
-    with store._db.writing():
-        assert store.claim_now([delivery("b")]) is None, "another thread writes"
-    assert time.monotonic() - begun < 4  # one that waits for a lock waits five seconds and more
-    assert store.seen(["b"]) == frozenset()
-    assert store.claim_now([delivery("b")]) == ("new",)
-    assert store.claim_now([delivery("b")]) == ("known",)
-    assert store.claim_now([delivery("c"), delivery("d")]) is None, "several are for a transaction"
-    other.execute("ALTER TABLE deliveries RENAME TO elsewhere")
-    assert store.claim_now([delivery("e")]) is None, "what is wrong is for the transaction to say"
-    other.execute("ALTER TABLE elsewhere RENAME TO deliveries")
-    assert store.claim_now([delivery("e")]) == ("new",)
-    other.close()
-    store.close()
-
-
-def test_the_log_of_claims_at_once_is_durable_and_does_not_grow(tmp_path: Path) -> None:
-    path = tmp_path / "reprise.db"
-    store = SqlStore(f"sqlite:///{path}")
-    asked = [store.claim_now([delivery("first")])]
-    assert store._db.at_once is not None
-    connection = store._db.at_once._opened()
-    pragmas = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
-    assert [connection.execute(f"PRAGMA {name}").fetchone()[0] for name in pragmas] == ["wal", 2, 1, 0]
-    sizes = []
-    for number in range(4 * at_once._EVERY):
-        asked.append(store.claim_now([delivery(f"g{number}")]) or store.claim([delivery(f"g{number}")]))
-        sizes.append((tmp_path / "reprise.db-wal").stat().st_size)
-    store.close()
-    assert set(asked) == {("new",)}
-    assert sizes[-1] < 2.5 * sizes[at_once._EVERY]
-
-
 def test_files_that_are_no_database(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("this is a letter, not a database " * 100)
     with pytest.raises(UserError, match="unusable"):
@@ -185,11 +126,17 @@ def test_files_that_are_no_database(tmp_path: Path) -> None:
         SqlStore(f"sqlite:///{tmp_path}/no/such/folder/reprise.db")
 
 
-def test_a_commit_on_sqlite_survives_a_power_cut_and_strangers_cannot_read_it(tmp_path: Path) -> None:
+def test_a_commit_on_sqlite_survives_a_power_cut_and_strangers_cannot_read_it(
+    tmp_path: Path,
+) -> None:
     store = SqlStore(f"sqlite:///{tmp_path}/reprise.db")
     with store._db.writing() as connection:
         asked = ("journal_mode", "synchronous", "foreign_keys")
-        assert [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in asked] == ["wal", 2, 1]
+        assert [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in asked] == [
+            "wal",
+            2,
+            1,
+        ]
     assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
     store.close()
 
@@ -201,4 +148,6 @@ def test_a_store_that_needs_no_migration_loads_no_alembic(tmp_path: Path) -> Non
         "print([name for name in ('alembic', 'mako', 'psycopg') if name in sys.modules])"
     )
     argv = (sys.executable, "-c", code, f"sqlite:///{tmp_path}/reprise.db")
-    assert subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True).stdout == "[]\n"
+    assert (
+        subprocess.run(argv, cwd=ROOT, check=True, capture_output=True, text=True).stdout == "[]\n"
+    )

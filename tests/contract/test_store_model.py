@@ -1,26 +1,24 @@
-"""SQLite and memory, led through the same random lives, say the same at every step."""
+"""SQLite and PostgreSQL, taken through the same random operations, give the same answers."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
-from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from bot.adapters.store import SqlStore, migrate
+from bot.adapters.store import MEMORY, SqlStore
 from bot.models.attempt import Script
 from bot.models.run import Run, RunState
-from bot.service.ports import OurComment, Store, Task
-from bot.testing import FrozenClock, MemoryStore
-from tests.contract.databases import NOW
+from bot.service.ports.store import AppStore, OurComment
+from bot.service.ports.tasks import Task
+from tests.contract.databases import NOW, PostgresServer, postgres_server
 from tests.contract.samples import attempt, delivery, exchange, new_run, report
+from tests.support.fakes import FrozenClock
 
 GUIDS = st.sampled_from(["a", "b", "c"])
 OWNERS = st.sampled_from(["w1", "w1", "w1", "w2"])
@@ -31,43 +29,43 @@ PLANS = st.sampled_from(["p" * 64, "p" * 10 + "q" * 54, "r" * 64])
 ERRORS = st.sampled_from(["", "went wrong"])
 
 
-@cache
-def empty() -> bytes:
-    """A database file with its tables, made once."""
-    folder = Path(tempfile.mkdtemp())
-    migrate(f"sqlite:///{folder}/empty.db")
-    content = (folder / "empty.db").read_bytes()
-    shutil.rmtree(folder)
-    return content
-
-
 class Lives(RuleBasedStateMachine):
-    """Two stores, one clock. Ids of runs differ: they are compared by the order in which the runs were added."""
+    """Two stores, one clock. Ids of runs differ: they are compared by the order in which the
+    runs were added.
+    """
+
+    server: PostgresServer
 
     @initialize()
     def begin(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="reprise-model-"))
-        (self.folder / "x.db").write_bytes(empty())
         self.clock = FrozenClock(NOW)
-        self.stores: tuple[Store, Store] = (
-            MemoryStore(self.clock, per_minute=4, per_hour=6),
-            SqlStore(f"sqlite:///{self.folder}/x.db", clock=self.clock, writes_per_minute=4, writes_per_hour=6),
+        limits = {"writes_per_minute": 4, "writes_per_hour": 6}
+        self.stores: tuple[SqlStore, SqlStore] = (
+            SqlStore(MEMORY, clock=self.clock, **limits),
+            SqlStore(self.server.fresh(), clock=self.clock, **limits),
         )
         self.ids: tuple[list[str], list[str]] = ([], [])
         self.both(lambda store, _: store.claim([delivery("a"), delivery("b")]))
         for guid, number in (("x", 1), ("y", 2), ("z", 1)):
-            self.both(lambda store, _, guid=guid, number=number: store.add_run(new_run(guid, number)))
+            self.both(
+                lambda store, _, guid=guid, number=number: store.add_run(new_run(guid, number))
+            )
 
     def teardown(self) -> None:
-        self.stores[1].close()
-        shutil.rmtree(self.folder)
+        for store in self.stores:
+            store.close()
 
-    def both(self, ask: Callable[[Store, Callable[[int], str]], Any]) -> Any:
+    def both(self, ask: Callable[[AppStore, Callable[[int], str]], Any]) -> Any:
         """Ask both the same; their answers are equal, ids aside."""
         answers = []
         for store, ids in zip(self.stores, self.ids, strict=True):
             answer = ask(store, lambda number, ids=ids: ids[number % len(ids)] if ids else "none")
-            if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[0], Run) and answer[0].id not in ids:
+            if (
+                isinstance(answer, tuple)
+                and len(answer) == 2
+                and isinstance(answer[0], Run)
+                and answer[0].id not in ids
+            ):
                 ids.append(answer[0].id)
             answers.append(self.plain(answer, ids))
         assert answers[0] == answers[1]
@@ -75,7 +73,11 @@ class Lives(RuleBasedStateMachine):
 
     def plain(self, answer: Any, ids: list[str]) -> Any:
         if isinstance(answer, Run | Task):
-            return answer.model_copy(update={"id": ids.index(answer.id)}) if answer.id in ids else answer
+            return (
+                answer.model_copy(update={"id": ids.index(answer.id)})
+                if answer.id in ids
+                else answer
+            )
         if isinstance(answer, tuple):
             return tuple(self.plain(each, ids) for each in answer)
         return answer
@@ -88,7 +90,13 @@ class Lives(RuleBasedStateMachine):
     def take_delivery(self, guid: str, owner: str, lease: float) -> None:
         self.both(lambda store, _: store.take_delivery(guid, owner, lease))
 
-    @rule(guid=GUIDS, owner=OWNERS, lease=SECONDS, error=ERRORS, what=st.sampled_from(["renew", "finish", "defer"]))
+    @rule(
+        guid=GUIDS,
+        owner=OWNERS,
+        lease=SECONDS,
+        error=ERRORS,
+        what=st.sampled_from(["renew", "finish", "defer"]),
+    )
     def hold_delivery(self, guid: str, owner: str, lease: float, error: str, what: str) -> None:
         if what == "renew":
             self.both(lambda store, _: store.renew_delivery(guid, owner, lease))
@@ -97,10 +105,16 @@ class Lives(RuleBasedStateMachine):
         else:
             self.both(lambda store, _: store.defer_delivery(guid, owner, lease))
 
-    @rule(guid=GUIDS, ordinal=st.sampled_from([0, 1]), number=NUMBERS, plan=PLANS, waits=st.booleans())
+    @rule(
+        guid=GUIDS, ordinal=st.sampled_from([0, 1]), number=NUMBERS, plan=PLANS, waits=st.booleans()
+    )
     def add_run(self, guid: str, ordinal: int, number: int, plan: str, waits: bool) -> None:
         state = RunState.WAITING if waits else RunState.QUEUED
-        self.both(lambda store, _: store.add_run(new_run(guid, number, ordinal=ordinal, plan=plan, state=state)))
+        self.both(
+            lambda store, _: store.add_run(
+                new_run(guid, number, ordinal=ordinal, plan=plan, state=state)
+            )
+        )
 
     @rule(run=RUNS, owner=OWNERS, lease=SECONDS)
     def take_run(self, run: int, owner: str, lease: float) -> None:
@@ -110,7 +124,13 @@ class Lives(RuleBasedStateMachine):
     def beat(self, run: int, owner: str, lease: float, stage: str) -> None:
         self.both(lambda store, id_: store.beat(id_(run), owner, lease, stage, stage, 2.0))
 
-    @rule(run=RUNS, lease=SECONDS, passes=SECONDS, after=SECONDS, what=st.sampled_from(["tell", "end", "later", "report"]))
+    @rule(
+        run=RUNS,
+        lease=SECONDS,
+        passes=SECONDS,
+        after=SECONDS,
+        what=st.sampled_from(["tell", "end", "later", "report"]),
+    )
     def work(self, run: int, lease: float, passes: float, after: float, what: str) -> None:
         """A worker takes a run, time passes, and it goes on as if nobody else had come."""
         self.both(lambda store, id_: store.take_run(id_(run), "w3", lease))
@@ -125,7 +145,12 @@ class Lives(RuleBasedStateMachine):
             self.both(lambda store, id_: store.put_report(id_(run), "w3", report()))
         self.both(lambda store, id_: store.run(id_(run)))
 
-    @rule(run=RUNS, owner=OWNERS, takes=st.booleans(), numbers=st.lists(st.integers(1, 3), min_size=1, max_size=3))
+    @rule(
+        run=RUNS,
+        owner=OWNERS,
+        takes=st.booleans(),
+        numbers=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    )
     def attempts(self, run: int, owner: str, takes: bool, numbers: list[int]) -> None:
         if takes:  # without a lease nothing is kept, and to hold one by chance is rare
             self.both(lambda store, id_: store.take_run(id_(run), owner, 60.0))
@@ -173,13 +198,21 @@ class Lives(RuleBasedStateMachine):
 
     @rule(number=st.none() | NUMBERS, run=st.none() | RUNS)
     def cancel(self, number: int | None, run: int | None) -> None:
-        self.both(lambda store, id_: store.cancel("mona", number=number, run=None if run is None else id_(run)))
+        self.both(
+            lambda store, id_: store.cancel(
+                "mona", number=number, run=None if run is None else id_(run)
+            )
+        )
 
     @rule(unheard=SECONDS)
     def overdue(self, unheard: float) -> None:
-        self.both(lambda store, _: tuple(sorted(store.overdue(unheard), key=lambda task: self.place(store, task))))
+        self.both(
+            lambda store, _: tuple(
+                sorted(store.overdue(unheard), key=lambda task: self.place(store, task))
+            )
+        )
 
-    def place(self, store: Store, task: Task) -> tuple[str, str]:
+    def place(self, store: AppStore, task: Task) -> tuple[str, str]:
         ids = self.ids[self.stores.index(store)]
         return task.kind, str(ids.index(task.id)) if task.id in ids else task.id
 
@@ -196,7 +229,7 @@ class Lives(RuleBasedStateMachine):
         else:
             ours = OurComment(repository="acme/pool", number=number, key="run", comment=comment)
             self.both(lambda store, _: store.put_comment(ours))
-        self.both(lambda store, _: store.comments("acme/pool", number))
+        self.both(lambda store, _: store.comment("acme/pool", number, "run"))
 
     @rule(run=RUNS, back=SECONDS)
     def figures(self, run: int, back: float) -> None:
@@ -219,7 +252,16 @@ class Lives(RuleBasedStateMachine):
         self.clock.advance(seconds)
 
 
-TestLives = Lives.TestCase
-TestLives.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
-)
+@pytest.mark.postgres
+def test_sqlite_and_postgres_give_the_same_answers() -> None:
+    with postgres_server() as Lives.server:
+        run_state_machine_as_test(
+            Lives,
+            settings=settings(
+                max_examples=60,
+                stateful_step_count=40,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+                derandomize=True,
+            ),
+        )

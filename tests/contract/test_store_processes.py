@@ -1,4 +1,6 @@
-"""Several processes over one database: what only one may have is had once, and what was acknowledged outlives a kill."""
+"""Several processes over one database: what only one may have is had once, and what was
+acknowledged outlives a kill.
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,12 @@ ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 4
 
 
-@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
-def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str]]:
+@pytest.fixture(
+    scope="module", params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)]
+)
+def database(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[], str]]:
     """Makes the address of an empty database."""
     if request.param == "postgres":
         with postgres_server() as server:
@@ -41,7 +47,9 @@ def url(database: Callable[[], str]) -> str:
 
 def start(what: str, url: str, name: str) -> subprocess.Popen[str]:
     argv = (sys.executable, "-m", "tests.contract.store_process", what, url, name)
-    return subprocess.Popen(argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        argv, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
 
 
 def together(what: str, url: str, starts: int = 1) -> list[list[tuple[str, ...]]]:
@@ -61,7 +69,9 @@ def together(what: str, url: str, starts: int = 1) -> list[list[tuple[str, ...]]
 
 
 def test_processes_that_want_the_same_get_it_once(database: Callable[[], str]) -> None:
-    """Until it was a race, in which more than one got something: on a busy machine one may have it all before the others run."""
+    """Until it was a race, in which more than one got something: on a busy machine one may have
+    it all before the others run.
+    """
     assert any(raced(database()) for _ in range(5))
 
 
@@ -70,7 +80,9 @@ def raced(url: str) -> bool:
     got = Counter(line for each in said for line in each)
     wrote = {line: got.pop(line) for line in list(got) if line[0] == "wrote"}
     every = range(SHARED)
-    wanted = {("claimed", f"{kind}{n}") for kind in "de" for n in every} | {("took", f"d{n}") for n in every}
+    wanted = {("claimed", f"{kind}{n}") for kind in "de" for n in every} | {
+        ("took", f"d{n}") for n in every
+    }
     wanted |= {("added", str(n)) for n in every} | {("leased", str(issue)) for issue in range(3)}
     assert got == Counter(wanted)
 
@@ -96,7 +108,9 @@ def test_processes_never_offer_the_same_twice(url: str) -> None:
     again = store.overdue(1000)
     store.close()
     assert set(found.values()) == {1}
-    assert {line[1] for line in found} | {f"{task.id}/{task.turn}" for task in again} == {f"{guid}/1" for guid in guids}
+    assert {line[1] for line in found} | {f"{task.id}/{task.turn}" for task in again} == {
+        f"{guid}/1" for guid in guids
+    }
 
 
 def test_what_was_acknowledged_outlives_a_kill(url: str) -> None:
@@ -114,7 +128,11 @@ def test_what_was_acknowledged_outlives_a_kill(url: str) -> None:
             acknowledged += [guid for line in lines if line.endswith("\n") for guid in line.split()]
     store = SqlStore(url)
     assert len(acknowledged) > 100
-    seen = {guid for start_ in range(0, len(acknowledged), 500) for guid in store.seen(acknowledged[start_ : start_ + 500])}
+    seen = {
+        guid
+        for start_ in range(0, len(acknowledged), 500)
+        for guid in store.seen(acknowledged[start_ : start_ + 500])
+    }
     assert seen == set(acknowledged)
     assert all(store.take_delivery(guid, "w", 60) == delivery(guid) for guid in acknowledged[-20:])
     store.close()

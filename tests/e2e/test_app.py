@@ -1,5 +1,5 @@
-"""The App whole and real: Redis, a database, Docker, git over HTTP; GitHub alone is a stand-in that GitHub's own description
-judges.
+"""The App whole and real: Redis, a database, Docker, git over HTTP; GitHub alone is a stand-in
+that GitHub's own description judges.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.bench.deliveries import _BODY as MEAN
-from bot.bench.supervised import Supervised, free_port, reachable, redis
+from benchmarks.deliveries import _BODY as MEAN
+from benchmarks.supervised import Supervised, free_port, reachable, redis
 from bot.settings import host
-from bot.testing.server import GitHubServer
 from tests.contract.databases import postgres_server
+from tests.support.stand_in import GitHubServer
 
 NODE = Path(__file__).resolve().parents[1] / "node" / "node_modules" / "@octokit" / "openapi"
 REPOSITORY = "acme/widgets"
@@ -48,7 +48,9 @@ class Whole:
     hub: GitHubServer
     logs: Path
 
-    def issue(self, body: str = MEAN.format(number=0), title: str = "mean fails on an empty list", **more) -> int:
+    def issue(
+        self, body: str = MEAN.format(number=0), title: str = "mean fails on an empty list", **more
+    ) -> int:
         return self.hub.state.issue(more.pop("repository", REPOSITORY), title, body, **more).number
 
     def opened(self, number: int, repository: str = REPOSITORY, guid: str | None = None):
@@ -69,13 +71,20 @@ class Whole:
         began = time.monotonic()
         while not seen():
             if time.monotonic() - began > within_s:
-                logs = "\n".join(f"--- {path.name}\n{path.read_text()[-3000:]}" for path in self.logs.glob("*.log"))
+                logs = "\n".join(
+                    f"--- {path.name}\n{path.read_text()[-3000:]}"
+                    for path in self.logs.glob("*.log")
+                )
                 pytest.fail(f"{what} did not happen within {within_s:g} s\n{logs}")
             time.sleep(0.05)
         return time.monotonic() - began
 
-    def verdict(self, number: int, words: str, repository: str = REPOSITORY, within_s: float = 90.0) -> str:
-        self.until(lambda: any(words in body for body in self.ours(number, repository)), words, within_s)
+    def verdict(
+        self, number: int, words: str, repository: str = REPOSITORY, within_s: float = 90.0
+    ) -> str:
+        self.until(
+            lambda: any(words in body for body in self.ours(number, repository)), words, within_s
+        )
         return next(body for body in self.ours(number, repository) if words in body)
 
 
@@ -84,7 +93,12 @@ def reactions(thing) -> set[str]:
 
 
 def containers(label: str = "reprise.owner") -> set[str]:
-    done = subprocess.run(["docker", "ps", "--quiet", "--filter", f"label={label}"], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ["docker", "ps", "--quiet", "--filter", f"label={label}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return set(done.stdout.split())
 
 
@@ -96,11 +110,15 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     script = str(Path(sys.executable).with_name("reprise"))
     openapi = NODE / "generated" / "api.github.com.json"
     with ExitStack() as stack:
-        hub = stack.enter_context(GitHubServer(webhook=f"http://127.0.0.1:{web}/webhook", openapi=openapi))
+        hub = stack.enter_context(
+            GitHubServer(webhook=f"http://127.0.0.1:{web}/webhook", openapi=openapi)
+        )
         database = stack.enter_context(postgres_server()).fresh()
         hub.state.repository(REPOSITORY)
         hub.state.collaborator(REPOSITORY, "max", "write")
-        kept = {name: text for name, text in host().items() if not name.startswith(("REPRISE_", "COV_"))}
+        kept = {
+            name: text for name, text in host().items() if not name.startswith(("REPRISE_", "COV_"))
+        }
         env = {
             **kept,
             **hub.settings(),
@@ -110,8 +128,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
             "REPRISE_APP_FILE": str(logs / "app.env"),
             "REPRISE_SANDBOX": "docker",
         }
-        stack.enter_context(Supervised({"redis": redis(queue, logs, shutil.which("redis-server"))}, env, logs))
-        programs = {"web": [script, "serve", "--port", str(web)], "worker": [script, "worker", "--slots", "2"]}
+        stack.enter_context(
+            Supervised({"redis": redis(queue, logs, shutil.which("redis-server"))}, env, logs)
+        )
+        programs = {
+            "web": [script, "serve", "--port", str(web)],
+            "worker": [script, "worker", "--slots", "2"],
+        }
         stack.enter_context(Supervised(programs, env, logs))
         assert reachable(web, 60)
         yield Whole(hub, logs)
@@ -150,7 +173,9 @@ def test_what_the_app_writes_is_told_to_it_and_leads_to_nothing(whole):
 
     def told():
         rows = [each for each in whole.hub.state.deliveries if each.event == "issue_comment"]
-        return [each for each in rows if each.payload["comment"]["id"] == comment and each.status_code]
+        return [
+            each for each in rows if each.payload["comment"]["id"] == comment and each.status_code
+        ]
 
     whole.until(told, "GitHub telling of the App's comment")
     assert all("wrote it itself" in each.answer for each in told())
@@ -174,7 +199,9 @@ def test_a_writer_may_choose_an_outsider_waits_for_approval(whole):
 
 def test_commands_in_code_and_quotes_are_no_commands(whole):
     number = whole.issue()
-    body = "> /reproduce\n\n```\n/reproduce\n```\n\n<!--\n/reproduce\n-->\n\nuse `/reproduce` please"
+    body = (
+        "> /reproduce\n\n```\n/reproduce\n```\n\n<!--\n/reproduce\n-->\n\nuse `/reproduce` please"
+    )
     event = whole.hub.events.issue_comment(REPOSITORY, number, "max", body)
     assert "no command" in whole.hub.deliver(event).answer
     unknown = whole.says(number, "max", "/reproduce pyton=3.10")
@@ -223,7 +250,9 @@ def test_a_verdict_is_followed_by_its_control_the_releases_and_a_smaller_program
     name, day = "acme/typing_extensions", datetime(2023, 5, 24, tzinfo=UTC)
     whole.hub.state.repository(name)
     whole.hub.state.collaborator(name, "max", "write")
-    number = whole.issue(PARAMETERS, "Protocol generic over a ParamSpec", repository=name, created_at=day)
+    number = whole.issue(
+        PARAMETERS, "Protocol generic over a ParamSpec", repository=name, created_at=day
+    )
     whole.opened(number, name)
     body = whole.verdict(number, "**Reproduced", name, 300)
     assert "control (typing-extensions 4.5.0" in body
@@ -233,7 +262,11 @@ def test_a_verdict_is_followed_by_its_control_the_releases_and_a_smaller_program
     assert "print" not in shown, "the smaller program is the one in sight"
     whole.says(number, "max", "/reproduce bisect package=typing_extensions", name)
     asked = "as `/reproduce bisect` with `package=typing-extensions`"
-    whole.until(lambda: any(asked in text and "**Reproduced" in text for text in whole.ours(number, name)), asked, 300)
+    whole.until(
+        lambda: any(asked in text and "**Reproduced" in text for text in whole.ours(number, name)),
+        asked,
+        300,
+    )
     (body,) = whole.ours(number, name)
     assert "introduced in 4.6.0 (2023-05-23), fixed in 4.6.1 (2023-05-24)" in body
     assert "control (typing-extensions 4.5.0" in body, "what was proven before is still shown"
@@ -249,7 +282,7 @@ def test_cancel_in_the_middle_of_a_proof_keeps_the_verdict(whole):
     took = whole.until(lambda: not mine & containers(), "the end of the container", 10)
     assert took < 5.0
     body = whole.verdict(number, "**Reproduced", within_s=20)
-    assert "stopped by max: the verdict stands" in body
+    assert "stopped by max: the verdict is final" in body
     whole.until(lambda: "+1" in reactions(stopped), "the reaction")
 
 
@@ -273,10 +306,13 @@ def test_a_private_repository_is_cloned_with_a_token_of_its_own(whole):
     number = whole.issue(body, "spin fails", repository=name)
     whole.opened(number, name)
     report = whole.verdict(number, "**Reproduced**", name, 180)
-    tokens = [token for token in whole.hub.state.tokens.values() if token.permissions.get("contents")]
+    tokens = [
+        token for token in whole.hub.state.tokens.values() if token.permissions.get("contents")
+    ]
     assert tokens
     assert all(
-        token.permissions == {"contents": "read", "metadata": "read"} or set(token.permissions) == {"contents"}
+        token.permissions == {"contents": "read", "metadata": "read"}
+        or set(token.permissions) == {"contents"}
         for token in tokens
     )
     written = report + "".join(path.read_text() for path in whole.logs.glob("*.log"))
@@ -309,7 +345,9 @@ statistics.StatisticsError: mean requires at least one data point
 def test_one_process_on_sqlite_is_killed_in_the_middle_and_goes_on_where_it_was(tmp_path):
     web = free_port()
     with GitHubServer(webhook=f"http://127.0.0.1:{web}/webhook") as hub:
-        kept = {name: text for name, text in host().items() if not name.startswith(("REPRISE_", "COV_"))}
+        kept = {
+            name: text for name, text in host().items() if not name.startswith(("REPRISE_", "COV_"))
+        }
         env = {
             **kept,
             **hub.settings(),
@@ -320,10 +358,16 @@ def test_one_process_on_sqlite_is_killed_in_the_middle_and_goes_on_where_it_was(
             "REPRISE_LEASE_S": "3",
         }
         script = str(Path(sys.executable).with_name("reprise"))
-        with Supervised({"app": [script, "serve", "--embedded", "--port", str(web)]}, env, tmp_path) as app:
+        with Supervised(
+            {"app": [script, "serve", "--embedded", "--port", str(web)]}, env, tmp_path
+        ) as app:
             assert reachable(web, 60)
             one = Whole(hub, tmp_path)
-            hub.commit(REPOSITORY, {".github/reprise.yml": "defaults:\n  proofs: []\n"}, datetime(2026, 1, 1, tzinfo=UTC))
+            hub.commit(
+                REPOSITORY,
+                {".github/reprise.yml": "defaults:\n  proofs: []\n"},
+                datetime(2026, 1, 1, tzinfo=UTC),
+            )
             number = one.issue(SLOW, repository=REPOSITORY)
             one.opened(number)
             one.until(lambda: attempts(tmp_path / "reprise.db"), "the first attempt")
@@ -332,7 +376,9 @@ def test_one_process_on_sqlite_is_killed_in_the_middle_and_goes_on_where_it_was(
             body = one.verdict(number, "**Reproduced**", within_s=120)
     assert app.starts["app"] == 2
     assert done >= 1
-    assert attempts(tmp_path / "reprise.db") == 3, "those that were made before the kill were not made again"
+    assert attempts(tmp_path / "reprise.db") == 3, (
+        "those that were made before the kill were not made again"
+    )
     assert "2 of 2 runs" in body
     assert len(one.ours(number)) == 1
 

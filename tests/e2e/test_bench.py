@@ -1,4 +1,6 @@
-"""`reprise bench issues` from a folder of cases to figures, on the real pipeline with a sandbox that answers from a script."""
+"""`python -m benchmarks issues` from a folder of cases to figures, on the real pipeline with a
+sandbox that answers from a script.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +11,10 @@ from threading import Event
 
 import pytest
 
-from bot.adapters.folder import Folder
-from bot.adapters.saved import from_text
-from bot.bench.runner import Case, find_cases, run_cases
-from bot.bench.summary import Row
+from benchmarks.runner import Case, find_cases, run_cases
+from benchmarks.summary import Row
+from bot.adapters.issues.issue_files import from_text
+from bot.adapters.run_folder.folder import Folder
 from bot.errors import TransientError, UserError
 from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.models.job import Job
@@ -20,10 +22,10 @@ from bot.models.report import Report
 from bot.models.verdict import AnyVerdict, Cancelled, NotABug, Reproduced
 from bot.ports import Listener, Progress
 from bot.render.report_json import report_text
-from bot.testing import ListListener
 from sandbox.port import RunResult
+from tests.support.fakes import ListListener
 
-MET = Judgement(match=Match.MET, reason="it failed as reported")
+MET = Judgement(match=Match.MATCHED, reason="it failed as reported")
 SAID = "Traceback (most recent call last):\nKeyError: 'lr'\n"
 
 
@@ -32,13 +34,22 @@ def bench(folder: Path, **keys: dict[str, object]) -> Path:
     for part in ("cases", "keys"):
         (folder / part).mkdir(parents=True)
     for name, key in keys.items():
-        issue = {"title": f"{name} fails", "body": "it does", "number": 1, "repository": {"full_name": "a/b"}}
+        issue = {
+            "title": f"{name} fails",
+            "body": "it does",
+            "number": 1,
+            "repository": {"full_name": "a/b"},
+        }
         (folder / "cases" / f"{name}.json").write_text(json.dumps(issue))
-        (folder / "keys" / f"{name}.json").write_text(json.dumps({"id": name, "kind": "crash", **key}))
+        (folder / "keys" / f"{name}.json").write_text(
+            json.dumps({"id": name, "kind": "crash", **key})
+        )
     return folder
 
 
-def reproducer(printed: dict[str, str | Exception], calls: list[str]) -> Callable[[Case, Path, Listener], dict[str, float]]:
+def reproducer(
+    printed: dict[str, str | Exception], calls: list[str]
+) -> Callable[[Case, Path, Listener], dict[str, float]]:
     """Reproduces by printing; a case that prints nothing is no bug."""
 
     def reproduce(case: Case, run: Path, listener: Listener) -> dict[str, float]:
@@ -51,7 +62,9 @@ def reproducer(printed: dict[str, str | Exception], calls: list[str]) -> Callabl
                 raise said
             folder.begin(Job(issue=from_text(case.path.read_text(), case.path.name)))
             report = _report(case, folder, said)
-            folder.finish(report, json_text=report_text(report), markdown="", state=report.model_dump_json())
+            folder.finish(
+                report, json_text=report_text(report), markdown="", state=report.model_dump_json()
+            )
         finally:
             folder.close()
         return {"overhead": 1.25}
@@ -69,7 +82,9 @@ def _report(case: Case, folder: Folder, said: str) -> Report:
         script = Script(files={"repro.py": "x"})
         log = folder.log(1, script, RunResult(exit_code=1, stderr=said))
         execution = Execution(exit_code=1, seconds=0.5, log=log)
-        verdict = Reproduced(runs=1, failures=1, interval=(0.1, 1.0), reason="met", determinism="deterministic")
+        verdict = Reproduced(
+            runs=1, failures=1, interval=(0.1, 1.0), reason="met", determinism="deterministic"
+        )
         attempts = (
             Attempt(
                 number=1,
@@ -84,7 +99,13 @@ def _report(case: Case, folder: Folder, said: str) -> Report:
     return Report(issue=issue, verdict=verdict, attempts=attempts, seconds={"total": 2.0})
 
 
-def run(folder: Path, out: Path, printed: dict[str, str | Exception], calls: list[str], fresh: bool = False) -> dict[str, Row]:
+def run(
+    folder: Path,
+    out: Path,
+    printed: dict[str, str | Exception],
+    calls: list[str],
+    fresh: bool = False,
+) -> dict[str, Row]:
     heard = ListListener()
     rows = run_cases(
         find_cases(folder),
@@ -101,7 +122,10 @@ def run(folder: Path, out: Path, printed: dict[str, str | Exception], calls: lis
 def test_cases_are_run_scored_kept_and_not_run_again(tmp_path: Path) -> None:
     folder = bench(
         tmp_path / "bench",
-        hit={"right_verdicts": ["reproduced"], "expected": {"exception_type": "KeyError", "message_regex": "'lr'"}},
+        hit={
+            "right_verdicts": ["reproduced"],
+            "expected": {"exception_type": "KeyError", "message_regex": "'lr'"},
+        },
         slide={"right_verdicts": ["reproduced"], "expected": {"exception_type": "ValueError"}},
         question={"right_verdicts": ["not_a_bug"]},
         offline={"right_verdicts": ["reproduced"]},
@@ -138,19 +162,40 @@ def test_cases_are_run_scored_kept_and_not_run_again(tmp_path: Path) -> None:
 
 
 def test_a_set_flag_starts_nothing_more(tmp_path: Path) -> None:
-    folder, calls, cancel = bench(tmp_path / "b", one={"right_verdicts": ["reproduced"]}), list[str](), Event()
+    folder, calls, cancel = (
+        bench(tmp_path / "b", one={"right_verdicts": ["reproduced"]}),
+        list[str](),
+        Event(),
+    )
     cancel.set()
     work = reproducer({"one": SAID}, calls)
     assert (
-        list(run_cases(find_cases(folder), tmp_path, work, jobs=1, fresh=False, cancel=cancel, hear=lambda _: ListListener()))
+        list(
+            run_cases(
+                find_cases(folder),
+                tmp_path,
+                work,
+                jobs=1,
+                fresh=False,
+                cancel=cancel,
+                hear=lambda _: ListListener(),
+            )
+        )
         == []
     )
     assert calls == []
 
 
 def test_cases_are_picked_by_the_beginning_of_their_id(tmp_path: Path) -> None:
-    folder = bench(tmp_path, **{name: {"right_verdicts": ["reproduced"]} for name in ("AFB-1", "AFB-2", "TRAP-x")})
-    assert [case.id for case in find_cases(folder, ["AFB", "TRAP-x"])] == ["AFB-1", "AFB-2", "TRAP-x"]
+    folder = bench(
+        tmp_path,
+        **{name: {"right_verdicts": ["reproduced"]} for name in ("AFB-1", "AFB-2", "TRAP-x")},
+    )
+    assert [case.id for case in find_cases(folder, ["AFB", "TRAP-x"])] == [
+        "AFB-1",
+        "AFB-2",
+        "TRAP-x",
+    ]
     with pytest.raises(UserError, match="No case begins with ZZZ"):
         find_cases(folder, ["ZZZ"])
     with pytest.raises(UserError, match="holds no cases"):

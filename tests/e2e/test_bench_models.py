@@ -1,4 +1,6 @@
-"""`reprise bench` with a model behind a real endpoint: recorded, replayed, and parts left out, from the command line."""
+"""`python -m benchmarks` with a model behind a real endpoint: recorded, replayed, and parts left out,
+from the command line.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +13,33 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.exchanges import recorded
-from bot.testing.endpoint import Act, FakeEndpoint, says
+from bot.adapters.run_folder.exchanges import recorded
+from tests.support.endpoint import Act, FakeEndpoint, says
 
 ROOT = Path(__file__).parents[2]
 CASSETTES = ROOT / "tests" / "cassettes"
 CASE = "humanize-rounding"
-COMMAND = [sys.executable, "-c", "from bot.cli import main; main()"]
+COMMAND = [sys.executable, "-m", "benchmarks"]
 
 
 def reprise(folder: Path, *argv: str, **more: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPRISE_MODEL", "OPENAI_", "COV_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("REPRISE_MODEL", "OPENAI_", "COV_"))
+    }
     return subprocess.run(
-        [*COMMAND, "bench", *argv],
+        [*COMMAND, *argv],
         capture_output=True, text=True, cwd=folder, timeout=300, check=False, env={**kept, "PYTHONPATH": str(ROOT), **more},
     )  # fmt: skip
 
 
 def endpoint() -> FakeEndpoint:
     """Answers each stage as the cassette does."""
-    known = {each.question.messages[0].content: each.answer for each in recorded(CASSETTES / f"{CASE}.jsonl")}
+    known = {
+        each.question.messages[0].content: each.answer
+        for each in recorded(CASSETTES / f"{CASE}.jsonl")
+    }
 
     def answer(body: dict[str, Any]) -> Act:
         found = known[body["messages"][0]["content"]]
@@ -51,14 +60,30 @@ def test_a_bench_is_recorded_with_a_model_and_repeated_without(tmp_path: Path) -
         assert said.returncode == 0, said.stderr
         assert len(model.asked) == 3
     (row,) = json.loads(said.stdout)["cases"]
-    assert (row["verdict"], row["right"], row["author"], row["calls"]) == ("reproduced", True, "model", 3)
+    assert (row["verdict"], row["right"], row["author"], row["calls"]) == (
+        "reproduced",
+        True,
+        "model",
+        3,
+    )
     assert row["tokens"] == 3_300
     assert row["usd"] == pytest.approx(0.006)
     assert [path.name for path in (tmp_path / "kept").iterdir()] == [f"{CASE}.jsonl"]
     assert {each.question.prompt.partition("@")[0] for each in recorded(tmp_path / "kept" / f"{CASE}.jsonl")} == {
         "refine", "plan", "act",
     }  # fmt: skip
-    again = reprise(tmp_path, "issues", str(CASSETTES), "--only", CASE, "--replay", "kept", "--out", "two", "--json")
+    again = reprise(
+        tmp_path,
+        "issues",
+        str(CASSETTES),
+        "--only",
+        CASE,
+        "--replay",
+        "kept",
+        "--out",
+        "two",
+        "--json",
+    )
     assert again.returncode == 0, again.stderr
     (repeated,) = json.loads(again.stdout)["cases"]
     alike = ("verdict", "right", "author", "calls", "tokens", "usd", "runs", "missed")
@@ -87,7 +112,12 @@ def test_parts_are_left_out_and_what_is_not_recorded_is_said(tmp_path: Path) -> 
     )  # fmt: skip
     assert said.returncode == 0, said.stderr
     whole, model, plan, contrast = json.loads(said.stdout)
-    assert (whole["part"], whole["right"], whole["calls"], whole["not_recorded"]) == ("(nothing)", 1, 3, [])
+    assert (whole["part"], whole["right"], whole["calls"], whole["not_recorded"]) == (
+        "(nothing)",
+        1,
+        3,
+        [],
+    )
     assert (model["right"], model["undecided"], model["wrong"], model["calls"]) == (0, 1, 0, 0)
     assert (plan["right"], plan["undecided"], plan["not_recorded"]) == (0, 0, [CASE])
     assert (contrast["right"], contrast["runs"]) == (1, whole["runs"] - 1)
@@ -95,9 +125,12 @@ def test_parts_are_left_out_and_what_is_not_recorded_is_said(tmp_path: Path) -> 
 
 def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
     for argv, words in (
-        (("issues", str(CASSETTES), "--record", "a", "--replay", str(CASSETTES)), "exclude each other"),
+        (
+            ("issues", str(CASSETTES), "--record", "a", "--replay", str(CASSETTES)),
+            "exclude each other",
+        ),
         (("issues", str(CASSETTES), "--replay", "nowhere"), "no folder of cassettes"),
-        (("issues", str(CASSETTES), "--without", "luck"), "--without luck is no part of a run"),
+        (("issues", str(CASSETTES), "--without", "luck"), "--without luck is not a part of a run"),
         (("ablation", str(CASSETTES), "--replay", str(tmp_path)), "holds no cassette"),
     ):
         said = reprise(tmp_path, *argv)

@@ -1,4 +1,6 @@
-"""The command line as its users meet it: the real program, its exit codes, its two streams and its mistakes."""
+"""The command line as its users meet it: the real program, its exit codes, its two streams and
+its mistakes.
+"""
 
 import json
 import os
@@ -18,9 +20,9 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from bot import schema
-from bot.cli import app
+from bot.cli.app import app
 
-COMMAND = [sys.executable, "-c", "from bot.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from bot.cli.app import main; main()"]
 ROOT = str(Path(__file__).parents[2])
 TOKEN = "t0ken-of-the-test-0123456789"
 FEATURE = "# Support bfloat16\n\nFeature request: it would be great if pooling could support bfloat16. Would it be possible to add it?\n"
@@ -46,13 +48,25 @@ Here = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def environment(**more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPRISE_", "COV_"))}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("REPRISE_", "COV_"))
+    }
     cache = os.environ.get("REPRISE_CACHE_DIR")
     own = {"REPRISE_CACHE_DIR": cache} if cache else {}
-    return {**kept, **own, "PYTHONPATH": ROOT, "REPRISE_GITHUB_API_URL": "http://127.0.0.1:9", **more}
+    return {
+        **kept,
+        **own,
+        "PYTHONPATH": ROOT,
+        "REPRISE_GITHUB_API_URL": "http://127.0.0.1:9",
+        **more,
+    }
 
 
-def reprise(tmp_path: Path, *argv: str, stdin: str | None = None, **more: str) -> subprocess.CompletedProcess[str]:
+def reprise(
+    tmp_path: Path, *argv: str, stdin: str | None = None, **more: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [*COMMAND, *argv],
         capture_output=True,
@@ -72,7 +86,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Here:
         monkeypatch.delenv(name)
 
     def call(*argv: str, **more: str) -> subprocess.CompletedProcess[str]:
-        done = CliRunner().invoke(app, argv, env={"REPRISE_GITHUB_API_URL": "http://127.0.0.1:9", **more})
+        done = CliRunner().invoke(
+            app, argv, env={"REPRISE_GITHUB_API_URL": "http://127.0.0.1:9", **more}
+        )
         return subprocess.CompletedProcess(argv, done.exit_code, done.stdout, done.stderr)
 
     return call
@@ -99,7 +115,11 @@ def test_schema_prints_the_schema_alone(tmp_path: Path) -> None:
 
 def test_a_reader_that_leaves_is_no_defect(tmp_path: Path) -> None:
     with subprocess.Popen(
-        [*COMMAND, "schema"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env=environment()
+        [*COMMAND, "schema"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=tmp_path,
+        env=environment(),
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -108,7 +128,9 @@ def test_a_reader_that_leaves_is_no_defect(tmp_path: Path) -> None:
 
 
 def test_a_verdict_other_than_reproduced_exits_3_and_json_stands_alone(tmp_path: Path) -> None:
-    done = reprise(tmp_path, "reproduce", "-", "--sandbox", "process", "--json", "--out", "run", stdin=FEATURE)
+    done = reprise(
+        tmp_path, "reproduce", "-", "--sandbox", "process", "--json", "--out", "run", stdin=FEATURE
+    )
     assert done.returncode == 3
     data = json.loads(done.stdout)
     Draft202012Validator(json.loads(schema.text())).validate(data)
@@ -129,14 +151,26 @@ def test_the_human_view_names_the_folder_and_holds_no_escapes(tmp_path: Path) ->
     assert "\x1b" not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)])
-def test_colour_on_a_terminal_only_when_wanted(tmp_path: Path, variables: dict[str, str], coloured: bool) -> None:
+@pytest.mark.parametrize(
+    ("variables", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_colour_on_a_terminal_only_when_wanted(
+    tmp_path: Path, variables: dict[str, str], coloured: bool
+) -> None:
     (tmp_path / "a.md").write_text(FEATURE)
     main, other = pty.openpty()
-    env = {name: value for name, value in environment().items() if name not in {"NO_COLOR", "FORCE_COLOR"}}
+    env = {
+        name: value
+        for name, value in environment().items()
+        if name not in {"NO_COLOR", "FORCE_COLOR"}
+    }
     argv = [*COMMAND, "reproduce", "a.md", "--sandbox", "process"]
     with subprocess.Popen(
-        argv, stdout=other, stderr=subprocess.DEVNULL, cwd=tmp_path, env={**env, "TERM": "xterm", **variables}
+        argv,
+        stdout=other,
+        stderr=subprocess.DEVNULL,
+        cwd=tmp_path,
+        env={**env, "TERM": "xterm", **variables},
     ) as process:
         os.close(other)
         seen = b""
@@ -161,16 +195,16 @@ SOURCES = [
     (["broken.json"], "broken.json is not valid JSON (line 1"),
     (["empty.md"], "empty.md is empty."),
     (["acme/pool#1"], "127.0.0.1 cannot be reached"),
-    (["https://gitlab.example/a/b/issues/1"], "is not the GitHub that Reprise is set to"),
-    (["a.md", "--python", "2.7"], "--python 2.7 is not a version of Python 3."),
+    (["https://gitlab.example/a/b/issues/1"], "is not the GitHub host that Reprise uses"),
+    (["a.md", "--python", "2.7"], "--python 2.7 is not a Python 3 version."),
     (["a.md", "--python", "3.99"], "Python 3.99 is not on this machine"),
     (["a.md", "--with", "torch=1"], "--with torch=1 is not a requirement."),
-    (["a.md", "--with", "x @ https://evil.example/x.whl"], "holds an address."),
-    (["a.md", "--with", "x; python_version>'3'"], "holds a condition."),
-    (["a.md", "--repo", "nowhere"], "--repo nowhere is neither a folder nor an address."),
-    (["a.md", "--repo", "ext::sh -c id"], "is neither a folder nor an address."),
-    (["a.md", "--ref=--upload-pack=id"], "is not a branch, a tag or a commit."),
-    (["a.md", "--ref", "main"], "no clone was given."),
+    (["a.md", "--with", "x @ https://evil.example/x.whl"], "contains a URL."),
+    (["a.md", "--with", "x; python_version>'3'"], "contains an environment marker."),
+    (["a.md", "--repo", "nowhere"], "--repo nowhere is neither a folder nor a URL."),
+    (["a.md", "--repo", "ext::sh -c id"], "is neither a folder nor a URL."),
+    (["a.md", "--ref=--upload-pack=id"], "is not a branch, tag or commit."),
+    (["a.md", "--ref", "main"], "needs a clone."),
 ]
 
 
@@ -188,7 +222,7 @@ def test_an_out_that_cannot_be_used(tmp_path: Path, here: Here) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine.txt").write_text("mine")
     for out, words in (
-        ("a.md/run", "cannot be used as a folder"),
+        ("a.md/run", "as a folder"),
         ("/proc/no", "/proc/no"),
         ("full", "already holds other files"),
     ):
@@ -202,7 +236,7 @@ def test_an_out_that_cannot_be_used(tmp_path: Path, here: Here) -> None:
 def test_settings_that_are_wrong(tmp_path: Path, here: Here) -> None:
     (tmp_path / "a.md").write_text(FEATURE)
     done = here("reproduce", "a.md", REPRISE_GITHUB_API_URL="ftp://x")
-    mistake(done, "REPRISE_GITHUB_API_URL is not usable")
+    mistake(done, "REPRISE_GITHUB_API_URL is invalid")
 
 
 class Answer(BaseHTTPRequestHandler):
@@ -242,7 +276,7 @@ def github() -> Iterator[tuple[type[Answer], str]]:
         (403, {"x-ratelimit-remaining": "0"}, "GitHub's rate limit is used up."),
         (401, {}, "GitHub refuses the token."),
         (302, {"Location": "http://127.0.0.1:1/x"}, "has moved to another host."),
-        (500, {}, "an error of its own (500)"),
+        (500, {}, "failed with status 500"),
     ],
 )
 def test_what_github_refuses(
@@ -250,13 +284,20 @@ def test_what_github_refuses(
 ) -> None:
     handler, url = github
     handler.status, handler.headers_out = status, headers
-    mistake(here("reproduce", "acme/pool#1", REPRISE_GITHUB_API_URL=url, REPRISE_GITHUB_TOKEN=TOKEN), words)
-    assert handler.seen == [f"Bearer {TOKEN}"]
+    mistake(
+        here("reproduce", "acme/pool#1", REPRISE_GITHUB_API_URL=url, REPRISE_GITHUB_TOKEN=TOKEN),
+        words,
+    )
+    assert handler.seen == [f"token {TOKEN}"]
 
 
-def test_an_issue_of_an_api_and_its_token_nowhere(tmp_path: Path, here: Here, github: tuple[type[Answer], str]) -> None:
+def test_an_issue_of_an_api_and_its_token_nowhere(
+    tmp_path: Path, here: Here, github: tuple[type[Answer], str]
+) -> None:
     handler, url = github
-    handler.body = json.dumps({"title": "Support x", "body": FEATURE + TOKEN, "number": 1, "labels": []}).encode()
+    handler.body = json.dumps(
+        {"title": "Support x", "body": FEATURE + TOKEN, "number": 1, "labels": []}
+    ).encode()
     argv = ("reproduce", "acme/pool#1", "--sandbox", "process", "--json", "--out", "run")
     done = here(*argv, REPRISE_GITHUB_API_URL=url, REPRISE_GITHUB_TOKEN=TOKEN)
     assert json.loads(done.stdout)["issue"]["repository"] == "acme/pool"
@@ -280,7 +321,9 @@ def started(tmp_path: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_with_a_report_of_what_was_done(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_signal_ends_with_a_report_of_what_was_done(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     process = started(tmp_path)
     children, asked = below(process.pid), time.monotonic()
     assert children
@@ -288,9 +331,11 @@ def test_a_signal_ends_with_a_report_of_what_was_done(tmp_path: Path, number: si
     out, err = process.communicate(timeout=60)
     assert time.monotonic() - asked < 15
     assert process.returncode == 3
-    assert "Stopping: a report of what was done follows." in err
+    assert "Stopping; the report so far follows." in err
     assert out.startswith("Cancelled")
-    assert json.loads((tmp_path / "run" / "report.json").read_text())["verdict"]["kind"] == "cancelled"
+    assert (
+        json.loads((tmp_path / "run" / "report.json").read_text())["verdict"]["kind"] == "cancelled"
+    )
     assert gone(children)
 
 
@@ -311,7 +356,9 @@ def below(pid: int) -> set[int]:
     parents: dict[int, int] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            parents[int(entry.name)] = int(
+                (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            )
         except OSError:
             continue
     found = {pid}
@@ -351,7 +398,14 @@ def test_the_bundled_example_is_reproduced(tmp_path: Path) -> None:
     )
     assert verdict["failures"] == verdict["runs"] >= 2
     names = {path.name for path in (tmp_path / "run").iterdir()}
-    assert names >= {"report.json", "report.md", "repro.py", "environment.lock", "logs", "attempts.jsonl"}
+    assert names >= {
+        "report.json",
+        "report.md",
+        "repro.py",
+        "environment.lock",
+        "logs",
+        "attempts.jsonl",
+    }
     assert data["bisect"]["first_fixed"]["at"] == "3.4.0"
     assert data["script"]["lines"] <= 8
     assert "confirm: run 2 of at most 40" in done.stderr

@@ -1,4 +1,6 @@
-"""`reprise control`, `bisect` and `minimize` on the folder of a real run: what they find, what they leave, their mistakes."""
+"""`reprise control`, `bisect` and `minimize` on the folder of a real run: what they find, what
+they leave, their mistakes.
+"""
 
 import json
 import os
@@ -85,7 +87,11 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = reprise(place, "reproduce", "example", *BOX, *left_out, "--out", "run")
     assert done.returncode == 0, done.stderr
     found = report(place / "run")
-    assert (found["verdict"]["control"]["type"], found.get("bisection"), found.get("reduced")) == ("none", None, None)
+    assert (found["verdict"]["control"]["type"], found.get("bisection"), found.get("reduced")) == (
+        "none",
+        None,
+        None,
+    )
     return place / "run"
 
 
@@ -100,7 +106,11 @@ def test_each_proof_is_added_to_the_run(run: Path, tmp_path: Path) -> None:
     done = reprise(tmp_path, "control", "run", *BOX)
     assert done.returncode == 0, done.stderr
     control = report(run)["verdict"]["control"]
-    assert (control["type"], control["failures"], control["paired_failures"]) == ("fixed-version", 0, control["runs"])
+    assert (control["type"], control["failures"], control["paired_failures"]) == (
+        "fixed-version",
+        0,
+        control["runs"],
+    )
     assert control["p"] <= 0.05
     assert done.stdout.startswith("Bug confirmed: p = .004")
     assert "Next: reprise bisect run " in done.stdout
@@ -108,14 +118,20 @@ def test_each_proof_is_added_to_the_run(run: Path, tmp_path: Path) -> None:
     done = reprise(tmp_path, "bisect", "run", *BOX)
     assert done.returncode == 0, done.stderr
     found = report(run)
-    assert (found["bisect"]["first_fixed"]["at"], found["bisect"]["last_bad"]["at"]) == ("3.4.0", "3.3.0")
+    assert (found["bisect"]["first_fixed"]["at"], found["bisect"]["last_bad"]["at"]) == (
+        "3.4.0",
+        "3.3.0",
+    )
     assert found["verdict"]["control"] == control, "what was found before stays"
     assert "fixed in 3.4.0" in done.stdout
     assert "│" in done.stdout
     assert "Bug confirmed" not in done.stdout, "of the bisection alone"
     assert found["attempts"][: len(before["attempts"])] == before["attempts"]
 
-    wrong(reprise(tmp_path, "bisect", "run", *BOX, "--package", "no-such-thing"), "no-such-thing is not installed")
+    wrong(
+        reprise(tmp_path, "bisect", "run", *BOX, "--package", "no-such-thing"),
+        "no-such-thing is not installed",
+    )
 
     done = reprise(tmp_path, "minimize", "run", *BOX, "--json")
     assert done.returncode == 0, done.stderr
@@ -142,8 +158,12 @@ def test_a_program_of_ones_own_is_made_smaller_beside_a_run(run: Path, tmp_path:
     for line in program.strip().splitlines():
         assert f"    {line}".rstrip() in done.stdout.splitlines(), "the program is on the screen"
     own = report(tmp_path / "small")
-    assert not {each["script"] for each in own["attempts"]} & {each["script"] for each in kept["attempts"]}
-    assert all((tmp_path / "small" / each["execution"]["log"]).is_file() for each in own["attempts"])
+    assert not {each["script"] for each in own["attempts"]} & {
+        each["script"] for each in kept["attempts"]
+    }
+    assert all(
+        (tmp_path / "small" / each["execution"]["log"]).is_file() for each in own["attempts"]
+    )
 
     again = reprise(tmp_path, "minimize", "long.py", "--signature", "run", *BOX, "--out", "small")
     assert again.returncode == 0, again.stderr
@@ -157,7 +177,10 @@ def test_a_program_of_ones_own_is_made_smaller_beside_a_run(run: Path, tmp_path:
 
     (tmp_path / "fine.py").write_text("import opt_einsum\nprint(opt_einsum.__version__)\n")
     for out in ([], ["--out", "none"]):
-        wrong(reprise(tmp_path, "minimize", "fine.py", "--signature", "run", *BOX, *out), "does not fail as that run did")
+        wrong(
+            reprise(tmp_path, "minimize", "fine.py", "--signature", "run", *BOX, *out),
+            "does not fail as that run did",
+        )
     assert not (tmp_path / "none").exists()
     assert not (tmp_path / "reprise-runs").exists()
 
@@ -169,13 +192,17 @@ def test_a_copy_elsewhere_is_a_run_of_its_own(run: Path, tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["minimized"]["lines_after"] < kept["script"]["lines"]
-    assert all((tmp_path / "copy" / each["execution"]["log"]).is_file() for each in found["attempts"])
+    assert all(
+        (tmp_path / "copy" / each["execution"]["log"]).is_file() for each in found["attempts"]
+    )
     assert report(run) == kept
 
 
 @pytest.mark.index
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_stop_says_what_it_had_and_how_to_go_on(run: Path, tmp_path: Path, number: signal.Signals) -> None:
+def test_a_stop_says_what_it_had_and_how_to_go_on(
+    run: Path, tmp_path: Path, number: signal.Signals
+) -> None:
     argv = [*COMMAND, "bisect", "run", *BOX]
     process = subprocess.Popen(
         argv, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -188,7 +215,7 @@ def test_a_stop_says_what_it_had_and_how_to_go_on(run: Path, tmp_path: Path, num
     assert process.returncode == 3
     assert said.startswith("Bisection: stopped on request.")
     assert "could not be tested" not in said
-    assert "Next: reprise bisect run --sandbox process goes on from there." in said.splitlines()
+    assert "Next: reprise bisect run --sandbox process resumes it." in said.splitlines()
     assert report(run)["verdict"]["kind"] == "reproduced"
     assert reprise(tmp_path, "bisect", "run", *BOX).returncode == 0
 
@@ -196,10 +223,24 @@ def test_a_stop_says_what_it_had_and_how_to_go_on(run: Path, tmp_path: Path, num
 @pytest.mark.index
 def test_time_that_is_up_is_no_success_either(run: Path, tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text("import time\n\ntime.sleep(3)\n" + LONG)
-    done = reprise(tmp_path, "minimize", "slow.py", "--signature", "run", *BOX, "--minutes", "0.1", "--out", "small")
+    done = reprise(
+        tmp_path,
+        "minimize",
+        "slow.py",
+        "--signature",
+        "run",
+        *BOX,
+        "--minutes",
+        "0.1",
+        "--out",
+        "small",
+    )
     assert done.returncode == 3, done.stderr
-    assert done.stdout.startswith("Smaller program: the time for it was up.")
-    assert "Next: reprise minimize small --minutes 0.2 --sandbox process goes on from there." in done.stdout.splitlines()
+    assert done.stdout.startswith("Smaller program: the time limit was reached.")
+    assert (
+        "Next: reprise minimize small --minutes 0.2 --sandbox process resumes it."
+        in done.stdout.splitlines()
+    )
     assert report(tmp_path / "small")["minimized"]["ended"] == "time"
 
 
@@ -212,7 +253,12 @@ def test_killed_at_any_moment_it_goes_on_from_what_was_confirmed(run: Path, tmp_
     chance = random.Random(5)
     for _ in range(4):
         process = subprocess.Popen(
-            argv, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+            argv,
+            cwd=tmp_path,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         until = time.monotonic() + chance.uniform(1.5, 4)
         while process.poll() is None and time.monotonic() < until:
@@ -225,36 +271,61 @@ def test_killed_at_any_moment_it_goes_on_from_what_was_confirmed(run: Path, tmp_
         whole = [line for line in now if line.endswith("\n")]
         assert whole[: min(len(lines), 2)] == lines[:2], "what was confirmed is not done again"
         lines = whole
-    done = subprocess.run(argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=180)
+    done = subprocess.run(
+        argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=180
+    )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["script"]["lines"] <= 20
 
 
 @pytest.mark.index
 def test_a_killed_run_goes_on_in_its_folder(tmp_path: Path) -> None:
-    argv = [*COMMAND, "reproduce", "example", *BOX, "--without", "minimize", "--out", "run", "--json"]
-    process = subprocess.Popen(argv, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    argv = [
+        *COMMAND,
+        "reproduce",
+        "example",
+        *BOX,
+        "--without",
+        "minimize",
+        "--out",
+        "run",
+        "--json",
+    ]
+    process = subprocess.Popen(
+        argv, cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
     attempts, until = tmp_path / "run" / "attempts.jsonl", time.monotonic() + 120
-    while not (attempts.exists() and len(attempts.read_text().splitlines()) > 4) and time.monotonic() < until:
+    while (
+        not (attempts.exists() and len(attempts.read_text().splitlines()) > 4)
+        and time.monotonic() < until
+    ):
         assert process.poll() is None
         time.sleep(0.02)
     process.kill()
     process.wait()
     kept = [line for line in attempts.read_text().splitlines(keepends=True) if line.endswith("\n")]
     assert len(kept) > 4
-    done = subprocess.run(argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=180)
+    done = subprocess.run(
+        argv, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=180
+    )
     assert done.returncode == 0, done.stderr
-    assert attempts.read_text().splitlines(keepends=True)[: len(kept)] == kept, "no run is made twice"
+    assert attempts.read_text().splitlines(keepends=True)[: len(kept)] == kept, (
+        "no run is made twice"
+    )
     assert json.loads(done.stdout)["bisect"]["first_fixed"]["at"] == "3.4.0"
 
 
 def cloned(tmp_path: Path) -> list[str]:
-    """A clone of seven commits that breaks in the fifth, a tag after that, and a run of a report on its last one."""
+    """A clone of seven commits that breaks in the fifth, a tag after that, and a run of a report
+    on its last one.
+    """
     clone, ids = tmp_path / "clone", []
     (clone / "tiny").mkdir(parents=True)
     for number in range(7):
         body = "return 1 / (2 - factor)" if number >= 4 else "return factor"
-        (clone / "tiny" / "__init__.py").write_text(f"def scale(factor):\n    {body}\n\nCHANGE = {number}\n")
+        (clone / "tiny" / "__init__.py").write_text(
+            f"def scale(factor):\n    {body}\n\nCHANGE = {number}\n"
+        )
         ids.append(committed(clone, f"change {number}"))
     subprocess.run(("git", "tag", "v1.2", ids[5]), cwd=clone, check=True)
     (tmp_path / "tiny.md").write_text(TINY)
@@ -272,8 +343,16 @@ def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     found = told["bisect"]
-    assert (found["over"], found["first_bad"]["at"], found["first_bad"]["subject"]) == ("commits", ids[4], "change 4")
-    assert (found["last_good"]["at"], found["package"], found["first_bad"]["first_in"]) == (ids[3], "tiny", "v1.2")
+    assert (found["over"], found["first_bad"]["at"], found["first_bad"]["subject"]) == (
+        "commits",
+        ids[4],
+        "change 4",
+    )
+    assert (found["last_good"]["at"], found["package"], found["first_bad"]["first_in"]) == (
+        ids[3],
+        "tiny",
+        "v1.2",
+    )
     control = told["verdict"]["control"]
     assert (control["type"], control["what"]) == ("last-good-version", f"tiny at {ids[3][:12]}")
     assert control["p"] <= 0.05
@@ -291,19 +370,41 @@ def test_commits_that_do_not_do_as_is_said_of_them(tmp_path: Path) -> None:
     short = [each[:12] for each in ids]
 
     def asked(good: str, bad: str) -> tuple[int, str, Any]:
-        done = reprise(tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", good, "--bad", bad, "--json")
+        done = reprise(
+            tmp_path,
+            "bisect",
+            "run",
+            *BOX,
+            "--repo",
+            "clone",
+            "--good",
+            good,
+            "--bad",
+            bad,
+            "--json",
+        )
         return done.returncode, done.stderr.splitlines()[-1], json.loads(done.stdout)["bisect"]
 
     code, said, found = asked("HEAD", ids[0])
     assert (code, found["first_bad"], found["first_fixed"]) == (3, None, None)
     meant = f"did you mean --good {ids[0]} --bad HEAD? HEAD ({short[6]}) fails (2 of 2) and {short[0]} passes (0 of "
     assert said.startswith(f"No commit could be named: {meant}")
-    done = reprise(tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", "HEAD", "--bad", ids[0])
+    done = reprise(
+        tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", "HEAD", "--bad", ids[0]
+    )
     assert (done.stdout + done.stderr).count("did you mean") == 1
     assert f"Next: reprise bisect run --repo clone --good {ids[0]} --bad HEAD " in done.stdout
-    wrong(reprise(tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", "HEAD", "--bad", ids[6]), "the same commit")
+    wrong(
+        reprise(
+            tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", "HEAD", "--bad", ids[6]
+        ),
+        "the same commit",
+    )
     code, said, _ = asked("v1.2", "HEAD")
-    assert (code, said) == (3, f"No commit could be named: v1.2 ({short[5]}), said to be good, fails (2 of 2).")
+    assert (code, said) == (
+        3,
+        f"No commit could be named: v1.2 ({short[5]}), said to be good, fails (2 of 2).",
+    )
     code, said, found = asked("HEAD~6", "HEAD~4")
     assert (code, found["ends"] in said) == (3, True)
     assert f"HEAD~4 ({short[2]}), said to be bad, passes (0 of " in said
@@ -313,25 +414,38 @@ def test_commits_that_do_not_do_as_is_said_of_them(tmp_path: Path) -> None:
     for number in range(3):
         (other / "small" / "__init__.py").write_text(f"CHANGE = {number}\n")
         committed(other, f"change {number}")
-    done = reprise(tmp_path, "bisect", "run", *BOX, "--repo", "other", "--good", "HEAD~2", "--bad", "HEAD")
-    wrong(done, "the clone provides small, which the failing program does not use. Give a clone of what it imports: tiny.")
+    done = reprise(
+        tmp_path, "bisect", "run", *BOX, "--repo", "other", "--good", "HEAD~2", "--bad", "HEAD"
+    )
+    wrong(
+        done,
+        "the clone provides small, which the failing program does not use. Give a clone of what it imports: tiny.",
+    )
 
 
 def committed(clone: Path, subject: str) -> str:
     who = ("-c", "user.name=a", "-c", "user.email=a@b.example")
     for argv in (("init", "-q"), ("add", "-A"), (*who, "commit", "-qm", subject)):
         subprocess.run(("git", *argv), cwd=clone, check=True, capture_output=True)
-    return subprocess.run(("git", "rev-parse", "HEAD"), cwd=clone, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ("git", "rev-parse", "HEAD"), cwd=clone, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 MISTAKES = [
     (["control", "nowhere"], "nowhere is not the folder of a finished run."),
     (["bisect", "nowhere", "--good", "a"], "Give --repo, --good and --bad together."),
-    (["bisect", "nowhere", "--repo", ".", "--good", "a", "--bad", "b", "--package", "x"], "cannot be bisected at once."),
-    (["bisect", "nowhere", "--repo", ".", "--good", "--output=x", "--bad", "b"], "is not a branch, a tag or a commit."),
-    (["minimize", "a.py"], "Name the folder of a run with --signature"),
-    (["minimize", "no.py", "--signature", "run"], "no.py is no program."),
-    (["minimize", "empty", "--signature", "run"], "empty is no program."),
+    (
+        ["bisect", "nowhere", "--repo", ".", "--good", "a", "--bad", "b", "--package", "x"],
+        "cannot be bisected in one command.",
+    ),
+    (
+        ["bisect", "nowhere", "--repo", ".", "--good", "--output=x", "--bad", "b"],
+        "is not a branch, tag or commit.",
+    ),
+    (["minimize", "a.py"], "Name a run folder with --signature"),
+    (["minimize", "no.py", "--signature", "run"], "no.py is not a program."),
+    (["minimize", "empty", "--signature", "run"], "empty is not a program."),
     (["minimize", "latin.py", "--signature", "run"], "latin.py is not UTF-8 text."),
     (["minimize", "a.py", "--signature", "empty"], "empty is not the folder of a finished run."),
 ]
@@ -347,6 +461,6 @@ def test_mistakes_are_one_sentence(tmp_path: Path, here: Here, argv: list[str], 
 
 
 def test_help_stays_quick() -> None:
-    code = "import sys; import bot.cli; print([m for m in sys.modules if m.split('.')[0] in {'rich', 'sqlalchemy', 'docker'} or m.startswith('bot.pipeline')])"
+    code = "import sys; import bot.cli.app; print([m for m in sys.modules if m.split('.')[0] in {'rich', 'sqlalchemy', 'docker'} or m.startswith('bot.pipeline')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -1,4 +1,6 @@
-"""`reprise serve` and `reprise worker` as a host starts them: real processes, from the first start without credentials on."""
+"""`reprise serve` and `reprise worker` as a host starts them: real processes, from the first
+start without credentials on.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ import yaml
 
 from bot.adapters.store import SqlStore
 from bot.models.delivery import Delivery
-from bot.testing.server import GitHubServer
 from tests.contract.databases import postgres_server
+from tests.support.stand_in import GitHubServer
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-c", "from handlers.cli import main; main()"]
@@ -35,9 +37,19 @@ class Process:
     command = COMMAND
 
     def __init__(self, folder: Path, *argv: str, **more: str) -> None:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("REPRISE_", "COV_"))}
-        env = kept | {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", "REPRISE_SANDBOX": "process"} | more
-        self.process = subprocess.Popen([*self.command, *argv], cwd=folder, env=env, stderr=subprocess.PIPE, text=True)
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("REPRISE_", "COV_"))
+        }
+        env = (
+            kept
+            | {"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", "REPRISE_SANDBOX": "process"}
+            | more
+        )
+        self.process = subprocess.Popen(
+            [*self.command, *argv], cwd=folder, env=env, stderr=subprocess.PIPE, text=True
+        )
         self._lines: list[str] = []
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -124,7 +136,9 @@ class Caller:
             except httpx.ConnectError as error:
                 self.told.append(type(error).__name__)
             except httpx.HTTPError:
-                pass  # a connection that was open when the server changed; GitHub's deliveries are asked for again
+                # a connection that was open when the server changed; GitHub's deliveries are asked
+                # for again
+                pass
             self._stop.wait(0.05)
 
     def end(self) -> list[int | str]:
@@ -136,7 +150,12 @@ class Caller:
 def register(url: str, key: str) -> httpx.Response:
     """What a person does in a browser."""
     assert httpx.get(f"{url}/setup", params={"key": key}).status_code == 200
-    fields = {"key": key, "name": "Reprise-e2e", "hook": f"{url}/webhook", "organisation": "octo-org"}
+    fields = {
+        "key": key,
+        "name": "Reprise-e2e",
+        "hook": f"{url}/webhook",
+        "organisation": "octo-org",
+    }
     review = httpx.post(f"{url}/setup", data=fields)
     form = _Form()
     form.feed(review.text)
@@ -144,7 +163,9 @@ def register(url: str, key: str) -> httpx.Response:
     return httpx.get(consent.headers["location"])
 
 
-def test_a_first_start_registers_the_app_and_goes_on_serving(start: Start, hub: GitHubServer, tmp_path: Path) -> None:
+def test_a_first_start_registers_the_app_and_goes_on_serving(
+    start: Start, hub: GitHubServer, tmp_path: Path
+) -> None:
     first = start("serve", "--embedded", "--port", "0", **lives_at(hub))
     found = first.waits(r"open (http://localhost:\d+)/setup\?key=(\S+)")
     url, key = found[1].replace("localhost", "127.0.0.1"), found[2]
@@ -157,7 +178,9 @@ def test_a_first_start_registers_the_app_and_goes_on_serving(start: Start, hub: 
     while 401 not in caller.told and time.monotonic() < until:
         time.sleep(0.05)
     told = caller.end()
-    assert set(told) == {503, 401}, "GitHub is asked to come back, then unsigned deliveries are refused; nobody is turned away"
+    assert set(told) == {503, 401}, (
+        "GitHub is asked to come back, then unsigned deliveries are refused; nobody is turned away"
+    )
     assert told == sorted(told, reverse=True)
     assert httpx.get(f"{url}/setup", params={"key": key}).status_code == 404
     assert hub.deliver("ping", {"zen": "Keep it logically awesome.", "hook_id": 1}).status == "OK"
@@ -168,21 +191,32 @@ def test_a_first_start_registers_the_app_and_goes_on_serving(start: Start, hub: 
     assert again.ended(signal.SIGINT) == 0
     for secret in (hub.state.app.secret, hub.state.app.key.splitlines()[1]):
         assert secret not in first.said + again.said
-    assert {path.name for path in tmp_path.glob("reprise-app*")} == {"reprise-app.env", "reprise-app.private-key.pem"}
+    assert {path.name for path in tmp_path.glob("reprise-app*")} == {
+        "reprise-app.env",
+        "reprise-app.private-key.pem",
+    }
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"REPRISE_APP_ID": "7"}, "REPRISE_PRIVATE_KEY_FILE and REPRISE_WEBHOOK_SECRET are not set"),
-        ({"REPRISE_WEBHOOK_SECRET": "of-the-test"}, "REPRISE_APP_ID and REPRISE_PRIVATE_KEY_FILE are not set"),
+        (
+            {"REPRISE_APP_ID": "7"},
+            "Missing: REPRISE_PRIVATE_KEY_FILE, REPRISE_WEBHOOK_SECRET.",
+        ),
+        (
+            {"REPRISE_WEBHOOK_SECRET": "of-the-test"},
+            "Missing: REPRISE_APP_ID, REPRISE_PRIVATE_KEY_FILE.",
+        ),
         ({"REPRISE_GITHUB_URL": "https://ghes.example.com"}, "REPRISE_GITHUB_API_URL"),
         ({"REPRISE_APP_FILE": "absent/app.env"}, "REPRISE_APP_FILE"),
         ({"REPRISE_BIND": "192.0.2.1"}, "Nothing can listen on 192.0.2.1"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_cannot_be_served_is_refused_in_a_sentence(start: Start, given: dict[str, str], said: str) -> None:
+def test_what_cannot_be_served_is_refused_in_a_sentence(
+    start: Start, given: dict[str, str], said: str
+) -> None:
     program = start("serve", "--embedded", "--port", "0", **given)
     assert program.ended(None) == 2
     assert said in program.said
@@ -190,7 +224,9 @@ def test_what_cannot_be_served_is_refused_in_a_sentence(start: Start, given: dic
     assert "of-the-test" not in program.said
 
 
-def test_a_worker_waits_for_the_app_and_leaves_when_it_is_told_to(start: Start, tmp_path: Path) -> None:
+def test_a_worker_waits_for_the_app_and_leaves_when_it_is_told_to(
+    start: Start, tmp_path: Path
+) -> None:
     worker = start("worker")
     worker.waits("waiting for .*reprise-app.env")
     assert worker.ended() == 0
@@ -210,10 +246,18 @@ class Open(Process):
 
 
 def test_the_web_process_carries_nothing_of_the_engine(tmp_path: Path) -> None:
-    """The command itself, registered, on tables that are there: what keeps a delivery and shows a page, and no more."""
+    """The command itself, registered, on tables that are there: what keeps a delivery and shows
+    a page, and no more.
+    """
     SqlStore(f"sqlite:///{tmp_path}/reprise.db").close()
-    key = "\n".join(f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END")).replace("\n", "\nMA==\n")
-    app = {"REPRISE_APP_ID": "1", "REPRISE_PRIVATE_KEY": key, "REPRISE_WEBHOOK_SECRET": "of-the-test"}
+    key = "\n".join(f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END")).replace(
+        "\n", "\nMA==\n"
+    )
+    app = {
+        "REPRISE_APP_ID": "1",
+        "REPRISE_PRIVATE_KEY": key,
+        "REPRISE_WEBHOOK_SECRET": "of-the-test",
+    }
     app |= {"REPRISE_DATABASE_URL": f"sqlite:///{tmp_path}/reprise.db"}
     web = Open(tmp_path, "serve", "--port", "0", **app)
     try:
@@ -226,7 +270,13 @@ def test_the_web_process_carries_nothing_of_the_engine(tmp_path: Path) -> None:
         code = web.ended()
     assert code == 0
     loaded = set(re.findall(r"loaded (.*)", web.said)[0].split())
-    assert {"handlers.app", "handlers.pages", "bot.adapters.store", "bot.adapters.queues.redis", "uvloop"} <= loaded
+    assert {
+        "handlers.app",
+        "handlers.pages",
+        "bot.adapters.store",
+        "bot.adapters.queue.redis",
+        "uvloop",
+    } <= loaded
     heavy = (
         "docker",
         "githubkit",
@@ -237,23 +287,46 @@ def test_the_web_process_carries_nothing_of_the_engine(tmp_path: Path) -> None:
         "alembic",
         "bot.pipeline",
         "bot.bootstrap",
-        "bot.worker",
+        "bot.service.worker",
     )
-    heavy += ("bot.adapters.builder", "bot.adapters.hub", "bot.adapters.model", "bot.bench.runner", "handlers.bench.webhook")
+    heavy += (
+        "bot.adapters.packages.builder",
+        "bot.adapters.github",
+        "bot.adapters.model",
+        "benchmarks.runner",
+        "benchmarks.webhook.measure",
+    )
     heavy += ("sandbox.docker", "sandbox.select", "bot.rules.intake")
-    assert {name for name in loaded if name.startswith(tuple(f"{each}." for each in heavy)) or name in heavy} == set()
-    assert int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1024 < 90
+    assert {
+        name
+        for name in loaded
+        if name.startswith(tuple(f"{each}." for each in heavy)) or name in heavy
+    } == set()
+    assert int(re.findall(r"VmRSS:\s+(\d+) kB", status)[0]) / 1024 < 150
 
 
-def test_what_a_killed_process_left_waiting_is_looked_at_at_once_and_in_order(start: Start, tmp_path: Path) -> None:
+def test_what_a_killed_process_left_waiting_is_looked_at_at_once_and_in_order(
+    start: Start, tmp_path: Path
+) -> None:
     database = f"sqlite:///{tmp_path}/reprise.db"
-    key = "\n".join(f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END")).replace("\n", "\nMA==\n")
-    app = {"REPRISE_APP_ID": "1", "REPRISE_PRIVATE_KEY": key, "REPRISE_WEBHOOK_SECRET": "of-the-test"}
+    key = "\n".join(f"-----{word} RSA PRIVATE KEY-----" for word in ("BEGIN", "END")).replace(
+        "\n", "\nMA==\n"
+    )
+    app = {
+        "REPRISE_APP_ID": "1",
+        "REPRISE_PRIVATE_KEY": key,
+        "REPRISE_WEBHOOK_SECRET": "of-the-test",
+    }
     began, guids = datetime.now(UTC), [f"g{number * 7 % 12}" for number in range(12)]
     with closing(SqlStore(database)) as store:
         for number, guid in enumerate(guids):
             when = began + timedelta(milliseconds=number)
-            gone = {"event": "installation", "action": "deleted", "trigger": "uninstalled", "installation": 1}
+            gone = {
+                "event": "installation",
+                "action": "deleted",
+                "trigger": "uninstalled",
+                "installation": 1,
+            }
             store.claim([Delivery.model_validate({"guid": guid, "received_at": when, **gone})])
             store.take_delivery(guid, "killed", 60)
             store.defer_delivery(guid, "killed", 0)
@@ -272,10 +345,18 @@ def test_what_a_killed_process_left_waiting_is_looked_at_at_once_and_in_order(st
 def test_a_stranger_sees_no_form(start: Start, hub: GitHubServer) -> None:
     program = start("serve", "--embedded", "--port", "0", **lives_at(hub))
     url = program.waits(r"open (http://\S+)/setup")[1]
-    answers = [httpx.get(f"{url}{path}") for path in ("/", "/setup", "/setup?key=guess", "/setup/callback?code=a&state=b")]
+    answers = [
+        httpx.get(f"{url}{path}")
+        for path in ("/", "/setup", "/setup?key=guess", "/setup/callback?code=a&state=b")
+    ]
     assert [each.status_code for each in answers] == [404, 403, 403, 403]
     with suppress(httpx.HTTPError):
-        assert httpx.post(f"{url}/setup", data={"key": "guess", "name": "x", "hook": "https://x.example"}).status_code == 403
+        assert (
+            httpx.post(
+                f"{url}/setup", data={"key": "guess", "name": "x", "hook": "https://x.example"}
+            ).status_code
+            == 403
+        )
     assert program.ended() == 0
 
 
@@ -286,16 +367,25 @@ def _free_port() -> int:
 
 @pytest.fixture
 def services(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """What compose.yaml's Redis and PostgreSQL are to the App, as the files of secrets that deploy/secrets.sh would make."""
+    """What compose.yaml's Redis and PostgreSQL are to the App, as the files of secrets that
+    deploy/secrets.sh would make.
+    """
     port, password = _free_port(), "pa55word-of-redis"
-    (tmp_path / "redis.conf").write_text(f"port {port}\nbind 127.0.0.1\nrequirepass {password}\nsave ''\nappendonly no\n")
-    redis = subprocess.Popen(["redis-server", str(tmp_path / "redis.conf")], stdout=subprocess.DEVNULL)
+    (tmp_path / "redis.conf").write_text(
+        f"port {port}\nbind 127.0.0.1\nrequirepass {password}\nsave ''\nappendonly no\n"
+    )
+    redis = subprocess.Popen(
+        ["redis-server", str(tmp_path / "redis.conf")], stdout=subprocess.DEVNULL
+    )
     folder = tmp_path / "secrets"
     folder.mkdir()
     (folder / "reprise_redis_url").write_text(f"redis://default:{password}@127.0.0.1:{port}/0")
     with postgres_server() as cluster:
         (folder / "reprise_database_url").write_text(cluster.fresh())
-        yield {"REPRISE_SECRETS_DIR": str(folder), "REPRISE_APP_FILE": str(tmp_path / "state" / "reprise-app.env")}
+        yield {
+            "REPRISE_SECRETS_DIR": str(folder),
+            "REPRISE_APP_FILE": str(tmp_path / "state" / "reprise-app.env"),
+        }
     redis.kill()
     redis.wait()
 
@@ -305,14 +395,21 @@ def services(tmp_path: Path) -> Iterator[dict[str, str]]:
 def test_the_processes_of_the_compose_file_work_together(
     start: Start, hub: GitHubServer, services: dict[str, str], tmp_path: Path
 ) -> None:
-    """Web and worker with the commands and settings of compose.yaml, on a real Redis and PostgreSQL."""
+    """Web and worker with the commands and settings of compose.yaml, on a real Redis and
+    PostgreSQL.
+    """
     (tmp_path / "state").mkdir()
     compose = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]
     words = {
-        name: [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in compose[name]["command"]] for name in ("web", "worker-cpu")
+        name: [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in compose[name]["command"]]
+        for name in ("web", "worker-cpu")
     }
     port = str(_free_port())
-    settings = services | lives_at(hub) | {"REPRISE_PORT": port, "REPRISE_PUBLIC_URL": f"http://localhost:{port}"}
+    settings = (
+        services
+        | lives_at(hub)
+        | {"REPRISE_PORT": port, "REPRISE_PUBLIC_URL": f"http://localhost:{port}"}
+    )
     worker = start(*words["worker-cpu"], **settings)
     web = start(*words["web"], **settings)
     found = web.waits(r"open (http://localhost:\d+)/setup\?key=(\S+)")
@@ -323,7 +420,9 @@ def test_the_processes_of_the_compose_file_work_together(
     hub.state.repository("octo-org/nets")
     hub.state.collaborator("octo-org/nets", "ann", "write")
     issue = hub.state.issue("octo-org/nets", "Loss is NaN", "It fails", "ann")
-    told = hub.deliver(hub.events.issue_comment("octo-org/nets", issue.number, "ann", "/reproduce help"))
+    told = hub.deliver(
+        hub.events.issue_comment("octo-org/nets", issue.number, "ann", "/reproduce help")
+    )
     assert told.status_code == 202
     until = time.monotonic() + 60
     while not hub.state.ours("octo-org/nets", issue.number) and time.monotonic() < until:

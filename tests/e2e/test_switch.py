@@ -15,12 +15,21 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def switch(tmp_path: Path):
     """The command over a database of its own."""
-    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "REPRISE_DATABASE_URL": f"sqlite:///{tmp_path / 'reprise.db'}"}
-    return lambda *argv: subprocess.run([*COMMAND, *argv], capture_output=True, text=True, cwd=tmp_path, env=env, check=False)
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(ROOT),
+        "REPRISE_DATABASE_URL": f"sqlite:///{tmp_path / 'reprise.db'}",
+    }
+    return lambda *argv: subprocess.run(
+        [*COMMAND, *argv], capture_output=True, text=True, cwd=tmp_path, env=env, check=False
+    )
 
 
 def test_a_repository_is_switched_off_and_on_again(switch):
-    assert switch("acme/lib", "--reason", "The lab is closed.").stdout == "acme/lib: off (The lab is closed.)\n"
+    assert (
+        switch("acme/lib", "--reason", "The lab is closed.").stdout
+        == "acme/lib: off (The lab is closed.)\n"
+    )
     assert switch().stdout == "acme/lib: off (The lab is closed.)\n"
     assert switch("acme/lib", "--back").stdout == "Nothing is switched off.\n"
 

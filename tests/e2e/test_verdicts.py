@@ -10,8 +10,8 @@ from bot.models.issue import Issue
 from bot.models.job import PROOFS, Job, Options
 from bot.pipeline import run
 from bot.ports import Ports
-from bot.testing import FakeBuilder, ListListener, MemoryRecorder
 from sandbox.process import ProcessSandbox
+from tests.support.fakes import FakeBuilder, ListListener, MemoryRecorder
 
 
 @pytest.fixture
@@ -36,7 +36,13 @@ def _decide(home, program, shown, title="It fails", **options):
         listener=ListListener(),
         cancel=Event(),
     )
-    return run(Job(issue=Issue(title=title, body=body), options=Options(timeout_s=30, without=PROOFS, **options)), ports)
+    return run(
+        Job(
+            issue=Issue(title=title, body=body),
+            options=Options(timeout_s=30, without=PROOFS, **options),
+        ),
+        ports,
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +66,9 @@ def test_verdicts(decide, program, shown, kind):
 
 
 def test_a_flaky_failure_says_how_often(decide):
-    verdict = decide("import os\nassert os.urandom(1)[0] > 127, 'low byte'", "AssertionError: low byte").verdict
+    verdict = decide(
+        "import os\nassert os.urandom(1)[0] > 127, 'low byte'", "AssertionError: low byte"
+    ).verdict
     assert verdict.kind == "reproduced"
     assert 0 < verdict.failures < verdict.runs or verdict.runs == verdict.failures
     low, high = verdict.interval
@@ -68,7 +76,9 @@ def test_a_flaky_failure_says_how_often(decide):
 
 
 def test_a_failure_that_hangs_on_the_seed_says_so(decide):
-    verdict = decide("import random\nassert random.random() > 0.5, 'small draw'", "AssertionError: small draw").verdict
+    verdict = decide(
+        "import random\nassert random.random() > 0.5, 'small draw'", "AssertionError: small draw"
+    ).verdict
     assert verdict.kind == "reproduced"
     assert verdict.determinism == "seed-dependent"
 

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bot.models.bug import BugReport, ReportKind
 from bot.models.command import Command
 from bot.models.delivery import Repository
-from bot.models.draft import Draft
 from bot.models.environment import RepoSource
 from bot.models.job import Job, Options, Proof
 from bot.models.report import Report
 from bot.models.run import NewRun, Run, RunState
+from bot.models.run_plan import RunPlan
 from bot.render import plan, replies, sticky
 from bot.rules import verbs
 
@@ -22,13 +23,26 @@ REPORTS = {
     for path in sorted((HERE / "reports").glob("*.json"))
 }
 PAGE = "https://reprise.example.com/runs/5f1c0a7e9b3d4c2886aa01d7e4f0b9c3"
-OPTIONS = Options(python="3.11", pins=("torch==2.1.0",), device="gpu", max_runs=20, seed=3, ref="v0.3.1", timeout_s=300)
+OPTIONS = Options(
+    python="3.11",
+    pins=("torch==2.1.0",),
+    device="gpu",
+    max_runs=20,
+    seed=3,
+    ref="v0.3.1",
+    timeout_s=300,
+)
 
 
 USUAL = Options()
 
 
-def run(report: Report = REPORTS["reproduced"], options: Options = USUAL, proof: Proof | None = None, **values: object) -> Run:
+def run(
+    report: Report = REPORTS["reproduced"],
+    options: Options = USUAL,
+    proof: Proof | None = None,
+    **values: object,
+) -> Run:
     """A run of a report, as a store would have it."""
     asked = NewRun(
         delivery="72d3162e-cc78-11e3-81ab-4c9367dc0958",
@@ -42,19 +56,33 @@ def run(report: Report = REPORTS["reproduced"], options: Options = USUAL, proof:
         proof=proof,
     )
     began = datetime(2024, 5, 2, 9, 30, tzinfo=UTC)
-    whole = {"id": PAGE[-32:], "request": asked, "state": RunState.RUNNING, "created_at": began, "started_at": began}
+    whole = {
+        "id": PAGE[-32:],
+        "request": asked,
+        "state": RunState.RUNNING,
+        "created_at": began,
+        "started_at": began,
+    }
     return Run.model_validate(whole | values)
 
 
-def draft(report: Report = REPORTS["reproduced"], **values: object) -> Draft:
+def draft(report: Report = REPORTS["reproduced"], **values: object) -> RunPlan:
     """The plan of a report."""
-    held = {"bug": report.bug, "signature": report.signature, "script": report.script, "spec": report.spec}
-    return Draft.model_validate(held | values)
+    held = {
+        "bug": report.bug or BugReport(kind=ReportKind.BUG),
+        "signature": report.signature,
+        "script": report.script,
+        "spec": report.spec,
+    }
+    return RunPlan.model_validate(held | values)
 
 
 def stages() -> Iterator[tuple[str, str]]:
     """Every piece, with a name for its file."""
-    yield "queued", sticky.working(run(state=RunState.QUEUED), ahead=2, page=PAGE, elapsed_s=0, attempts=0)
+    yield (
+        "queued",
+        sticky.working(run(state=RunState.QUEUED), ahead=2, page=PAGE, elapsed_s=0, attempts=0),
+    )
     for stage, text, seconds in (
         ("environment", "environment: torch==2.1.0 on Python 3.11", 40.0),
         ("search", "search: trying block 1 (1 of 2)", 130.0),
@@ -63,7 +91,12 @@ def stages() -> Iterator[tuple[str, str]]:
         ("minimize", "minimize: 32 \u2192 9 lines (41 of at most 4000 programs tried)", 1_500.0),
     ):
         now = run(options=OPTIONS, stage=stage, progress=text)
-        yield f"working-{stage}", sticky.working(now, ahead=0, page=PAGE, elapsed_s=seconds, attempts=int(seconds > 60) * 3)
+        yield (
+            f"working-{stage}",
+            sticky.working(
+                now, ahead=0, page=PAGE, elapsed_s=seconds, attempts=int(seconds > 60) * 3
+            ),
+        )
     stopping = run(stage="search", progress="search: run 1", cancelled_by="hubot")
     yield "stopping", sticky.working(stopping, ahead=0, page="", elapsed_s=20, attempts=1)
     yield "failed", sticky.failed(run(error="ValueError: /srv/internal"), PAGE)
@@ -75,15 +108,20 @@ def stages() -> Iterator[tuple[str, str]]:
     assert spec is not None
     script = REPORTS["reproduced"].script
     assert script is not None
-    several = draft(others=(script,), spec=spec.model_copy(update={"repo": cloned, "device": "gpu"}))
+    several = draft(
+        others=(script,), spec=spec.model_copy(update={"repo": cloned, "device": "gpu"})
+    )
     yield "plan-several", plan.waiting(several, run(options=OPTIONS), page="")
     alone = Options(proof_minutes=30, package="pool", without=("control", "minimize", "model"))
     yield "plan-bisect", plan.waiting(draft(), run(options=alone, proof="bisect"), page=PAGE)
     yield "help", replies.help_text(verbs.help_rows())
     told = "There is no command `bisekt`; the closest is `bisect`."
     yield "problems", replies.problems(Command(text="/reproduce bisekt", verb="", problems=(told,)))
-    yield "refused", replies.refused("Running this takes write permission on the repository.")
-    yield "quota", replies.quota("You have had your 10 runs for today in this repository (`quota.person`).")
+    yield "refused", replies.refused("You need write permission on this repository to run this.")
+    yield (
+        "quota",
+        replies.quota("You have reached your limit of 10 runs a day (`quota.person`)."),
+    )
     yield "unavailable", replies.unavailable("repair")
     yield "nothing_to_cancel", replies.nothing_to_cancel()
     yield "no_such_plan", replies.no_such_plan("0123456789ab")

@@ -13,8 +13,12 @@ from tests.golden.stages import stages  # noqa: E402
 
 for path in sorted((HERE / "reports").glob("*.json")):
     report = Report.model_validate_json(path.read_text(encoding="utf-8"))
-    (HERE / "comment" / f"{path.stem}.md").write_text(comment(report, run="acme-pool-41"), encoding="utf-8")
-    (HERE / "terminal" / f"{path.stem}.txt").write_text(terminal(report, run="reprise-runs/acme-pool-41"), encoding="utf-8")
+    (HERE / "comment" / f"{path.stem}.md").write_text(
+        comment(report, run="acme-pool-41"), encoding="utf-8"
+    )
+    (HERE / "terminal" / f"{path.stem}.txt").write_text(
+        terminal(report, run="reprise-runs/acme-pool-41"), encoding="utf-8"
+    )
 
 for name, text in stages():
     (HERE / "stages" / f"{name}.md").write_text(text, encoding="utf-8")

@@ -1,4 +1,6 @@
-"""Control and bisection under SIGKILL: the same command once more goes on from what was kept, to the same end."""
+"""Control and bisection under SIGKILL: the same command once more goes on from what was kept, to
+the same end.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from bot.bench.wheels import Wheels, failing
+from benchmarks.wheels import Wheels, failing
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 ERROR = "ValueError: the batch of 32 rows does not fit the 17 labels"
@@ -33,12 +35,16 @@ def fit():
         raise ValueError("the batch of 32 rows does not fit the 17 labels")
     return 0.5
 """
-REPORT = "# fit fails\n\nRepository: acme/wobble\nDate: 2025-01-01\n\n" + failing("wobble", "1.7", 8, ERROR)
+REPORT = "# fit fails\n\nRepository: acme/wobble\nDate: 2025-01-01\n\n" + failing(
+    "wobble", "1.7", 8, ERROR
+)
 
 
 @dataclass
 class World:
-    """The command line on an index of its own. Every run that comes to the failing line leaves a line in `log`."""
+    """The command line on an index of its own. Every run that comes to the failing line leaves a
+    line in `log`.
+    """
 
     root: Path
     log: Path
@@ -56,7 +62,9 @@ class World:
         }
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
         with (self.root / f"{out}.err").open("ab") as errors:
-            return subprocess.Popen([*map(str, command), *map(str, options)], env=own, stderr=errors, **quiet)
+            return subprocess.Popen(
+                [*map(str, command), *map(str, options)], env=own, stderr=errors, **quiet
+            )
 
     def finish(self, out: str) -> dict[str, Any]:
         assert self.start(out).wait(timeout=180) == 0, (self.root / f"{out}.err").read_text()
@@ -83,14 +91,20 @@ class World:
 def _telling(row: dict[str, Any]) -> tuple[object, ...]:
     """An attempt without its time."""
     ran = row["execution"]
-    what = row["number"], row["purpose"], row["change"], row["environment"], row["judgement"]["match"]
+    what = (
+        row["number"],
+        row["purpose"],
+        row["change"],
+        row["environment"],
+        row["judgement"]["match"],
+    )
     return *what, ran["seed"], ran["exit_code"]
 
 
 @contextmanager
 def world(every: int, without: str) -> Iterator[World]:
-    """Twelve releases, of which 1.4 to 1.9 fail under each `every`th seed. Not below pytest's own folder, which others who
-    start pytest close to the sandbox's user.
+    """Twelve releases, of which 1.4 to 1.9 fail under each `every`th seed. Not below pytest's
+    own folder, which others who start pytest close to the sandbox's user.
     """
     with tempfile.TemporaryDirectory(prefix="reprise-bisect-kill-") as folder:
         root = Path(folder)
@@ -100,14 +114,18 @@ def world(every: int, without: str) -> Iterator[World]:
         log.chmod(0o666)
         wheels = Wheels(root)
         for at in range(12):
-            source = MODULE.format(log=str(log), version=f"1.{at}", broken=4 <= at < 10, every=every)
+            source = MODULE.format(
+                log=str(log), version=f"1.{at}", broken=4 <= at < 10, every=every
+            )
             wheels.add("wobble", f"1.{at}", DAY + timedelta(days=7 * at), source)
         (root / "report.md").write_text(REPORT)
         yield World(root, log, without)
 
 
 def killed_again_and_again(at: World, whole: dict[str, Any], chance: random.Random) -> int:
-    """Two runs that are killed at three random moments each, held against the whole one; how many kills came in the middle."""
+    """Two runs that are killed at three random moments each, held against the whole one; how
+    many kills came in the middle.
+    """
     expected, ran, middle = at.attempts("whole"), at.ran(), 0
     for turn in range(2):
         out, kills = f"killed-{turn}", 0

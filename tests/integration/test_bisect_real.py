@@ -1,4 +1,6 @@
-"""Control and bisection on the real thing: a known regression of a small package, and commits of a repository."""
+"""Control and bisection on the real thing: a known regression of a small package, and commits of
+a repository.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +13,29 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.builder import UvBuilder
-from bot.adapters.clone import Git
-from bot.adapters.lineage import GitCommits
+from bot.adapters.git.clone import Git
+from bot.adapters.git.git_log import GitCommits
+from bot.adapters.packages.builder import UvBuilder
 from bot.errors import UserError
 from bot.models.attempt import Script
 from bot.models.bisect import Provided
-from bot.models.environment import EnvironmentSpec, RepoSource, Requirement, Rung
+from bot.models.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
+from bot.models.report import Report
 from bot.models.verdict import Reproduced
-from bot.pipeline import intake
-from bot.pipeline import signature as signatures
-from bot.pipeline.bisection import bisect_commits, bisect_releases
-from bot.pipeline.control import control
-from bot.pipeline.desk import Desk
+from bot.pipeline.execution.runner import Runner, Session
+from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
+from bot.pipeline.proof.control import control
+from bot.pipeline.proof.outcome import Failing
+from bot.pipeline.reading import intake
+from bot.pipeline.reading import signature as signatures
 from bot.ports import Ports
-from bot.render import proof
-from bot.testing import ListListener, MemoryRecorder
+from bot.render.phrases.bisection import bisection_line
+from bot.render.phrases.control import control_line
 from sandbox.cache import Cache
 from sandbox.process import ProcessSandbox
+from tests.support.fakes import ListListener, MemoryRecorder
 
 HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
 PROGRAM = """from typing_extensions import ParamSpec, Protocol
@@ -47,9 +52,18 @@ print("defined")
 ERROR = "TypeError: Parameters to Protocol[...] must all be type variables. Parameter 1 is ~P"
 
 
-def desk(body: str, cache: Path, title: str = "Protocol generic over a ParamSpec", **options: object) -> Desk:
-    """A desk with the report read and its signature frozen, on this machine's builder, sandbox and git."""
-    issue = Issue(title=title, body=body, repository="python/typing_extensions", created_at=datetime(2023, 5, 24, tzinfo=UTC))
+def prepared(
+    body: str, cache: Path, title: str = "Protocol generic over a ParamSpec", **options: object
+) -> Runner:
+    """A runner with the report read and its signature frozen, on this machine's builder, sandbox
+    and git.
+    """
+    issue = Issue(
+        title=title,
+        body=body,
+        repository="python/typing_extensions",
+        created_at=datetime(2023, 5, 24, tzinfo=UTC),
+    )
     environ = {**os.environ, "GIT_CONFIG_NOSYSTEM": "1"}
     ports = Ports(
         sandbox=ProcessSandbox(),
@@ -60,7 +74,19 @@ def desk(body: str, cache: Path, title: str = "Protocol generic over a ParamSpec
         commits=GitCommits(Git(Cache(cache), environ)),
     )
     bug = intake.read(issue)
-    return Desk(Job(issue=issue, options=Options(**options)), ports, bug=bug, signature=signatures.freeze(bug))
+    signature = signatures.freeze(bug)
+    assert signature is not None
+    return Session.begin(Job(issue=issue, options=Options(**options)), ports).judging(
+        bug, signature
+    )
+
+
+def failing(at: Runner, script: Script, spec: EnvironmentSpec) -> Failing:
+    verdict = Reproduced(
+        runs=2, failures=2, interval=(0.158, 1.0), reason="", determinism="deterministic"
+    )
+    known = Report(issue=at.job.issue, verdict=verdict)
+    return Failing(script, spec, at.build(spec), known)
 
 
 @pytest.fixture
@@ -72,28 +98,40 @@ def cache(tmp_path: Path) -> Path:
 
 
 @pytest.mark.index
-def test_a_known_regression_is_followed_to_the_releases_that_brought_and_mended_it(cache: Path) -> None:
+def test_a_known_regression_is_followed_to_the_releases_that_brought_and_mended_it(
+    cache: Path,
+) -> None:
     body = f"With typing_extensions 4.6.0:\n\n```python\n{PROGRAM}```\n\n```\n{ERROR}\n```\n\nIt works in typing_extensions 4.5.0.\n"
-    at = desk(body, cache)
-    assert at.bug is not None
+    at = prepared(body, cache)
     script = Script(files={"repro.py": PROGRAM})
-    wanted = Requirement(name="typing-extensions", specifier="==4.6.0", rung=Rung.ISSUE, reason="reported")
-    spec = EnvironmentSpec(python=HOST, requirements=(wanted,), exclude_newer=at.job.issue.created_at)
+    wanted = Requirement(
+        name="typing-extensions", specifier="==4.6.0", rung=PinSource.ISSUE, reason="reported"
+    )
+    spec = EnvironmentSpec(
+        python=HOST, requirements=(wanted,), exclude_newer=at.job.issue.created_at
+    )
     built = at.build(spec)
     assert [at.run(script, built, seed, "confirm").match for seed in (1, 2)] == ["met", "met"]
-    controlled = control(at, script, spec, built, at.bug)
+    controlled = control(failing(at, script, spec), at)
     assert controlled.control.type == "last-good-version", controlled.notes
-    assert [(each.text, each.holds) for each in controlled.claims] == [("typing-extensions 4.5.0 works", True)]
-    found = bisect_releases(at, script, spec, built, "typing-extensions", at.bug)
+    assert [(each.text, each.holds) for each in controlled.claims] == [
+        ("typing-extensions 4.5.0 works", True)
+    ]
+    found = bisect_releases(failing(at, script, spec), at, "typing-extensions")
     assert found is not None
-    assert proof.bisection_line(found) == "introduced in 4.6.0 (2023-05-23), fixed in 4.6.1 (2023-05-24)"
+    assert bisection_line(found) == "introduced in 4.6.0 (2023-05-23), fixed in 4.6.1 (2023-05-24)"
     assert found.last_good is not None
     assert found.last_good.at == "4.5.0"
     assert found.changelog.startswith("https://")
     verdict = Reproduced(
-        runs=2, failures=2, interval=(0.158, 1.0), reason="", determinism="deterministic", control=controlled.control
+        runs=2,
+        failures=2,
+        interval=(0.158, 1.0),
+        reason="",
+        determinism="deterministic",
+        control=controlled.control,
     )
-    assert proof.control_line(verdict) == (
+    assert control_line(verdict) == (
         "5 of 5 failed; control (typing-extensions 4.5.0, last-good-version) 0 of 5, p = .004"
     )
 
@@ -101,7 +139,14 @@ def test_a_known_regression_is_followed_to_the_releases_that_brought_and_mended_
 def git(where: Path, *argv: str, day: str = "2024-01-10T00:00:00Z") -> str:
     """One git command with a name, a day and no configuration."""
     env = {"PATH": os.environ["PATH"], "HOME": str(where), "GIT_CONFIG_NOSYSTEM": "1"}
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false")
+    identity = (
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.invalid",
+        "-c",
+        "commit.gpgsign=false",
+    )
     done = subprocess.run(
         ["git", *identity, *argv],
         cwd=where,
@@ -115,13 +160,19 @@ def git(where: Path, *argv: str, day: str = "2024-01-10T00:00:00Z") -> str:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> tuple[Path, list[str]]:
-    """Twelve commits of one module, tagged every third, that breaks in the eighth, and a branch that is merged."""
+    """Twelve commits of one module, tagged every third, that breaks in the eighth, and a branch
+    that is merged.
+    """
     where = tmp_path / "net"
     where.mkdir()
     git(where, "init", "-q", "-b", "main")
     ids = []
     for number in range(12):
-        fit = "raise ValueError('fourteen by sixteen is no size of a batch')" if number >= 8 else f"return {number}"
+        fit = (
+            "raise ValueError('fourteen by sixteen is no size of a batch')"
+            if number >= 8
+            else f"return {number}"
+        )
         (where / "net.py").write_text(f"def fit():\n    {fit}\n", encoding="utf-8")
         git(where, "add", ".")
         if number == 5:
@@ -131,7 +182,15 @@ def repository(tmp_path: Path) -> tuple[Path, list[str]]:
             git(where, "commit", "-qm", "side work")
             git(where, "checkout", "-q", "main")
             git(where, "merge", "-q", "--no-ff", "-m", "merge side", "side")
-        git(where, "commit", "-q", "--allow-empty", "-am", f"change {number}", day=f"2024-01-{number + 1:02d}T00:00:00Z")
+        git(
+            where,
+            "commit",
+            "-q",
+            "--allow-empty",
+            "-am",
+            f"change {number}",
+            day=f"2024-01-{number + 1:02d}T00:00:00Z",
+        )
         ids.append(git(where, "rev-parse", "HEAD"))
         if number % 3 == 0:
             git(where, "tag", f"v0.{number}")
@@ -140,9 +199,16 @@ def repository(tmp_path: Path) -> tuple[Path, list[str]]:
 
 def test_the_history_of_a_clone(repository: tuple[Path, list[str]], tmp_path: Path) -> None:
     where, ids = repository
-    source, commits = RepoSource(url="", path=str(where)), GitCommits(Git(Cache(tmp_path / "cache"), dict(os.environ)))
+    source, commits = (
+        RepoSource(url="", path=str(where)),
+        GitCommits(Git(Cache(tmp_path / "cache"), dict(os.environ))),
+    )
     line = commits.line(source, "v0.3", "main")
-    assert [each.subject for each in line] == ["change 4", "merge side", *(f"change {each}" for each in range(5, 12))]
+    assert [each.subject for each in line] == [
+        "change 4",
+        "merge side",
+        *(f"change {each}" for each in range(5, 12)),
+    ]
     assert (line[-1].id, line[0].date) == (ids[-1], datetime(2024, 1, 5, tzinfo=UTC))
     assert commits.line(source, "main", "v0.3") == ()
     assert commits.commit(source, "").id == ids[-1]
@@ -156,27 +222,37 @@ def test_the_history_of_a_clone(repository: tuple[Path, list[str]], tmp_path: Pa
     git(where, "tag", "nightly", ids[11])
     git(where, "tag", "nightly-too", ids[4])
     again = GitCommits(Git(Cache(tmp_path / "cache"), dict(os.environ)))
-    assert again.tags(source, ids[4]) == ("v0.6", "v0.3"), "a release, not what is tagged every night"
+    assert again.tags(source, ids[4]) == ("v0.6", "v0.3"), (
+        "a release, not what is tagged every night"
+    )
     assert again.tags(source, ids[10]) == ("nightly", "v0.9"), "for want of a release"
     assert again.provides(source, ids[4]) == Provided(on_path=("net",))
 
 
-@pytest.mark.parametrize("ref", ["--output=/tmp/x", "-x", "a..b", "main; id", "no-such-branch", "HEAD:net.py"])
-def test_a_name_that_is_no_commit(repository: tuple[Path, list[str]], tmp_path: Path, ref: str) -> None:
+@pytest.mark.parametrize(
+    "ref", ["--output=/tmp/x", "-x", "a..b", "main; id", "no-such-branch", "HEAD:net.py"]
+)
+def test_a_name_that_is_no_commit(
+    repository: tuple[Path, list[str]], tmp_path: Path, ref: str
+) -> None:
     commits = GitCommits(Git(Cache(tmp_path / "cache"), dict(os.environ)))
     with pytest.raises(UserError):
         commits.commit(RepoSource(url="", path=str(repository[0])), ref)
 
 
 @pytest.mark.index
-def test_the_commit_that_broke_a_module_is_named(repository: tuple[Path, list[str]], cache: Path) -> None:
+def test_the_commit_that_broke_a_module_is_named(
+    repository: tuple[Path, list[str]], cache: Path
+) -> None:
     where, ids = repository
     program = "import net\n\nnet.fit()\n"
     error = "ValueError: fourteen by sixteen is no size of a batch"
-    at = desk(f"It fails:\n\n```python\n{program}```\n\n```\n{error}\n```\n", cache, "fit fails")
+    at = prepared(
+        f"It fails:\n\n```python\n{program}```\n\n```\n{error}\n```\n", cache, "fit fails"
+    )
     script, source = Script(files={"repro.py": program}), RepoSource(url="", path=str(where))
     spec = EnvironmentSpec(python=HOST, repo=source)
-    found = bisect_commits(at, script, spec, at.build(spec), source, "v0.0", "main")
+    found = bisect_commits(failing(at, script, spec), at, source, "v0.0", "main")
     assert found.first_bad is not None, found
     assert (found.first_bad.subject, found.first_bad.at) == ("change 8", ids[8])
     assert found.last_good is not None

@@ -1,4 +1,6 @@
-"""The builder against a package index made of files: dates, neighbours, clones, builds from source, the cache and its locks."""
+"""The builder against a package index made of files: dates, neighbours, clones, builds from
+source, the cache and its locks.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,17 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.builder import UvBuilder
-from bot.adapters.clone import Git
+from bot.adapters.git.clone import Git
+from bot.adapters.packages.builder import UvBuilder
 from bot.errors import BuildError, IndexUnreachable, Stopped, UserError
-from bot.models.environment import Claimed, Environment, EnvironmentSpec, RepoSource, Requirement, Rung
+from bot.models.environment import (
+    Claimed,
+    Environment,
+    EnvironmentSpec,
+    PinSource,
+    RepoSource,
+    Requirement,
+)
 from sandbox import interpreters
 from sandbox.cache import Cache
 from sandbox.port import RunSpec
@@ -39,15 +48,27 @@ class Index:
         self.root = root
         self.links: dict[str, list[str]] = {}
 
-    def wheel(self, name: str, version: str, day: str, requires: tuple[str, ...] = (), tag: str = "py3-none-any") -> None:
+    def wheel(
+        self,
+        name: str,
+        version: str,
+        day: str,
+        requires: tuple[str, ...] = (),
+        tag: str = "py3-none-any",
+    ) -> None:
         plain = name.replace("-", "_")
         info = f"{plain}-{version}.dist-info"
-        meta = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(f"Requires-Dist: {r}\n" for r in requires)
+        meta = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n" + "".join(
+            f"Requires-Dist: {r}\n" for r in requires
+        )
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as pack:
             pack.writestr(f"{plain}/__init__.py", f"version = {version!r}\n")
             pack.writestr(f"{info}/METADATA", meta)
-            pack.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n")
+            pack.writestr(
+                f"{info}/WHEEL",
+                f"Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: {tag}\n",
+            )
             pack.writestr(f"{info}/RECORD", "")
         self._add(name, f"{plain}-{version}-{tag}.whl", buffer.getvalue(), day)
 
@@ -102,13 +123,24 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Index, Path]:
     for folder in (root, *root.parents[:2]):
         folder.chmod(0o755)
     index = Index(root)
-    for version, day in (("1.0.0", "2024-01-01"), ("1.0.1", "2024-02-01"), ("1.1.0", "2024-05-01"), ("2.0.0", "2025-01-01")):
+    for version, day in (
+        ("1.0.0", "2024-01-01"),
+        ("1.0.1", "2024-02-01"),
+        ("1.1.0", "2024-05-01"),
+        ("2.0.0", "2025-01-01"),
+    ):
         index.wheel("alpha", version, day, requires=("beta",))
     index.wheel("beta", "0.1", "2024-01-01")
     index.wheel("beta", "0.2", "2024-04-01")
     index.wheel("needs-new", "1.0", "2024-01-01", requires=("newer>=2",))
     index.wheel("newer", "2.0", "2025-01-01")
-    index.wheel("tied", "1.0", "2024-01-01", requires=("newer>=99",), tag=f"cp{HOST.replace('.', '')}-none-any")
+    index.wheel(
+        "tied",
+        "1.0",
+        "2024-01-01",
+        requires=("newer>=99",),
+        tag=f"cp{HOST.replace('.', '')}-none-any",
+    )
     index.wheel("elsewhere", "1.0", "2024-01-01", tag="cp399-none-any")
     index.source("gamma", "3.1", "2024-01-01")
     index.wheel("setuptools", "80.0", "2025-01-01")
@@ -122,16 +154,29 @@ def builder(places: tuple[Index, Path]) -> UvBuilder:
 
 def fresh_builder(places: tuple[Index, Path], **environ: str) -> UvBuilder:
     index, cache = places
-    own = {"PIP_INDEX_URL": (index.root / "simple").as_uri(), "PIP_CONFIG_FILE": "/dev/null", "HOME": str(index.root)}
-    return UvBuilder(cache, ProcessSandbox(), environ={"PATH": os.environ["PATH"], **own, **environ}, torch_index=False)
+    own = {
+        "PIP_INDEX_URL": (index.root / "simple").as_uri(),
+        "PIP_CONFIG_FILE": "/dev/null",
+        "HOME": str(index.root),
+    }
+    return UvBuilder(
+        cache,
+        ProcessSandbox(),
+        environ={"PATH": os.environ["PATH"], **own, **environ},
+        torch_index=False,
+    )
 
 
-def wanted(name: str, specifier: str = "", rung: Rung = Rung.IMPORT) -> Requirement:
+def wanted(name: str, specifier: str = "", rung: PinSource = PinSource.IMPORT) -> Requirement:
     return Requirement(name=name, specifier=specifier, rung=rung, reason="test")
 
 
-def spec(*requirements: Requirement, at: datetime | None = SPRING, **more: object) -> EnvironmentSpec:
-    return EnvironmentSpec.model_validate({"python": HOST, "requirements": requirements, "exclude_newer": at, **more})
+def spec(
+    *requirements: Requirement, at: datetime | None = SPRING, **more: object
+) -> EnvironmentSpec:
+    return EnvironmentSpec.model_validate(
+        {"python": HOST, "requirements": requirements, "exclude_newer": at, **more}
+    )
 
 
 def says(environment: Environment, code: str) -> str:
@@ -145,16 +190,20 @@ def says(environment: Environment, code: str) -> str:
 def test_the_date_decides_and_a_claim_beats_it(builder: UvBuilder) -> None:
     dated = builder.build(spec(wanted("alpha")))
     assert (dated.version("alpha"), dated.version("beta")) == ("1.0.1", "0.1")
-    assert {each.name: each.rung for each in dated.packages}["alpha"] is Rung.DATE
-    assert {each.name: each.rung for each in dated.packages}["beta"] is Rung.DEPENDENCY
-    claimed = builder.build(spec(wanted("alpha", "==2.0.0", Rung.ISSUE)))
+    assert {each.name: each.rung for each in dated.packages}["alpha"] is PinSource.DATE
+    assert {each.name: each.rung for each in dated.packages}["beta"] is PinSource.DEPENDENCY
+    claimed = builder.build(spec(wanted("alpha", "==2.0.0", PinSource.ISSUE)))
     assert (claimed.version("alpha"), claimed.version("beta")) == ("2.0.0", "0.1")
     assert "alpha" in claimed.undated
-    assert "alpha" not in builder.build(spec(wanted("alpha", "==1.0.0", Rung.ISSUE))).undated, "pinned, and of before the day"
+    assert (
+        "alpha" not in builder.build(spec(wanted("alpha", "==1.0.0", PinSource.ISSUE))).undated
+    ), "pinned, and of before the day"
     assert says(dated, "import alpha, beta; print(alpha.version, beta.version)") == "1.0.1 0.1"
 
 
-def test_the_second_time_it_is_warm_and_fast(places: tuple[Index, Path], builder: UvBuilder) -> None:
+def test_the_second_time_it_is_warm_and_fast(
+    places: tuple[Index, Path], builder: UvBuilder
+) -> None:
     first = builder.build(spec(wanted("beta")))
     again = fresh_builder(places).build(spec(wanted("beta")))
     assert again.warm
@@ -164,22 +213,32 @@ def test_the_second_time_it_is_warm_and_fast(places: tuple[Index, Path], builder
 
 def test_a_release_that_is_gone_gives_way_to_its_neighbour(builder: UvBuilder) -> None:
     claims = (Claimed(name="alpha", claimed="1.0.2", resolved=""),)
-    built = builder.build(spec(wanted("alpha", "==1.0.2", Rung.ISSUE), claims=claims))
+    built = builder.build(spec(wanted("alpha", "==1.0.2", PinSource.ISSUE), claims=claims))
     alpha = next(each for each in built.packages if each.name == "alpha")
-    assert (alpha.version, alpha.rung) == ("1.0.1", Rung.NEIGHBOUR)
+    assert (alpha.version, alpha.rung) == ("1.0.1", PinSource.NEIGHBOUR)
     assert (built.claims[0].claimed, built.claims[0].resolved) == ("1.0.2", "1.0.1")
     assert built.steps[0].error
     assert not built.steps[-1].error
 
 
 def test_bounds_go_before_requirements(builder: UvBuilder) -> None:
-    bound = Requirement(name="beta", specifier="==9.9", rung=Rung.ISSUE, reason="claimed")
+    bound = Requirement(name="beta", specifier="==9.9", rung=PinSource.ISSUE, reason="claimed")
     built = builder.build(
-        spec(wanted("alpha"), constraints=(bound,), claims=(Claimed(name="beta", claimed="9.9", resolved=""),))
+        spec(
+            wanted("alpha"),
+            constraints=(bound,),
+            claims=(Claimed(name="beta", claimed="9.9", resolved=""),),
+        )
     )
     assert built.version("beta") == "0.1"
-    assert "left to the resolver" in built.claims[0].note
-    kept = builder.build(spec(wanted("alpha"), at=SUMMER, constraints=(bound.model_copy(update={"specifier": "==0.1"}),)))
+    assert "the resolver chose the version" in built.claims[0].note
+    kept = builder.build(
+        spec(
+            wanted("alpha"),
+            at=SUMMER,
+            constraints=(bound.model_copy(update={"specifier": "==0.1"}),),
+        )
+    )
     assert (kept.version("alpha"), kept.version("beta")) == ("1.1.0", "0.1")
 
 
@@ -188,33 +247,41 @@ def test_a_guessed_name_that_no_index_has_is_left_out(builder: UvBuilder) -> Non
     assert built.version("beta") == "0.1"
     assert any("no-such-thing" in each.name for each in built.claims)
     with pytest.raises(BuildError, match="no-such-thing") as failure:
-        builder.build(spec(wanted("no-such-thing", "==1", Rung.OPTION)))
+        builder.build(spec(wanted("no-such-thing", "==1", PinSource.OPTION)))
     assert failure.value.steps
 
 
 @pytest.mark.pythons
 def test_the_cause_is_that_of_the_python_that_was_asked_for(places: tuple[Index, Path]) -> None:
     own = {name: os.environ[name] for name in ("HOME", "PYENV_ROOT") if name in os.environ}
-    assert len(interpreters.discover({"PATH": os.environ["PATH"], **own})) > 1, "there is no second Python here"
+    assert len(interpreters.discover({"PATH": os.environ["PATH"], **own})) > 1, (
+        "there is no second Python here"
+    )
     with pytest.raises(BuildError, match="depend on newer>=99") as failure:
-        fresh_builder(places, **own).build(spec(wanted("tied", "==1.0", Rung.OPTION)))
+        fresh_builder(places, **own).build(spec(wanted("tied", "==1.0", PinSource.OPTION)))
     assert "newer" not in failure.value.steps[-1].error, "the last Python had a reason of its own"
 
 
 def test_a_dependency_newer_than_the_report_is_let_in(builder: UvBuilder) -> None:
     built = builder.build(spec(wanted("needs-new")))
     assert built.version("newer") == "2.0"
-    assert built.undated == ("newer", "setuptools"), "not what the date admits; the index has no older build tool"
+    assert built.undated == ("newer", "setuptools"), (
+        "not what the date admits; the index has no older build tool"
+    )
     assert any(each.name == "newer" for each in built.claims)
 
 
-def test_what_comes_as_source_is_built_in_the_sandbox_without_secrets(places: tuple[Index, Path]) -> None:
+def test_what_comes_as_source_is_built_in_the_sandbox_without_secrets(
+    places: tuple[Index, Path],
+) -> None:
     built = fresh_builder(places, REPRISE_TEST_SECRET="s3cret").build(spec(wanted("gamma")))
     assert built.version("gamma") == "3.1"
     assert says(built, "import gamma; print(gamma.secret)") == "None"
 
 
-def test_without_a_sandbox_nothing_is_built_from_source(places: tuple[Index, Path], tmp_path: Path) -> None:
+def test_without_a_sandbox_nothing_is_built_from_source(
+    places: tuple[Index, Path], tmp_path: Path
+) -> None:
     builder = fresh_builder(places)
     builder.sandbox, builder.cache = None, tmp_path
     with pytest.raises(BuildError) as failure:
@@ -224,7 +291,7 @@ def test_without_a_sandbox_nothing_is_built_from_source(places: tuple[Index, Pat
 
 def test_wheels_for_another_python_only_end_in_a_reason(builder: UvBuilder) -> None:
     with pytest.raises(BuildError, match="elsewhere"):
-        builder.build(spec(wanted("elsewhere", "==1.0", Rung.OPTION)))
+        builder.build(spec(wanted("elsewhere", "==1.0", PinSource.OPTION)))
 
 
 def test_no_answer_from_the_index_is_not_the_reports_fault(places: tuple[Index, Path]) -> None:
@@ -241,12 +308,14 @@ def test_builders_at_once_make_one_environment(places: tuple[Index, Path]) -> No
     assert says(built[0], "import alpha; print(alpha.version)") == "1.1.0"
 
 
-def test_an_unfinished_environment_is_built_again_and_swept(places: tuple[Index, Path], builder: UvBuilder) -> None:
-    built = builder.build(spec(wanted("alpha", "==1.0.0", Rung.ISSUE)))
+def test_an_unfinished_environment_is_built_again_and_swept(
+    places: tuple[Index, Path], builder: UvBuilder
+) -> None:
+    built = builder.build(spec(wanted("alpha", "==1.0.0", PinSource.ISSUE)))
     root = places[1] / "envs" / built.id
     (root / ".complete").unlink()
     shutil.rmtree(root / "lib")
-    again = builder.build(spec(wanted("alpha", "==1.0.0", Rung.ISSUE)))
+    again = builder.build(spec(wanted("alpha", "==1.0.0", PinSource.ISSUE)))
     assert not again.warm
     assert says(again, "import alpha; print(alpha.version)") == "1.0.0"
     (places[1] / "envs" / "half").mkdir()
@@ -255,7 +324,9 @@ def test_an_unfinished_environment_is_built_again_and_swept(places: tuple[Index,
     assert root.exists()
 
 
-def test_the_cache_is_readable_by_others_and_byte_code_is_there(places: tuple[Index, Path], builder: UvBuilder) -> None:
+def test_the_cache_is_readable_by_others_and_byte_code_is_there(
+    places: tuple[Index, Path], builder: UvBuilder
+) -> None:
     built = builder.build(spec(wanted("beta")))
     package = Path(built.interpreter).parent.parent / f"lib/python{HOST}/site-packages/beta"
     assert list((package / "__pycache__").glob("*.pyc"))
@@ -267,12 +338,14 @@ def test_a_request_to_stop_stops(builder: UvBuilder) -> None:
     stop = threading.Event()
     stop.set()
     with pytest.raises(Stopped):
-        builder.build(spec(wanted("alpha", "==1.1.0", Rung.ISSUE)), cancel=stop)
+        builder.build(spec(wanted("alpha", "==1.1.0", PinSource.ISSUE)), cancel=stop)
 
 
 def test_a_helper_dies_with_whoever_started_it() -> None:
     code = "from sandbox import child; print('up', flush=True); child.run(['/bin/sleep', '313.7'], env={})"
-    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2])
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
+    )
     assert parent.stdout is not None
     parent.stdout.readline()
     until(lambda: len(sleepers()) == 1)
@@ -309,7 +382,14 @@ def git(where: Path, *argv: str, day: str = "2024-01-10T00:00:00Z") -> str:
         "GIT_COMMITTER_DATE": day,
         "GIT_CONFIG_NOSYSTEM": "1",
     }
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false")
+    identity = (
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@example.invalid",
+        "-c",
+        "commit.gpgsign=false",
+    )
     return subprocess.run(
         ["git", *identity, *argv], cwd=where, env=env, check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -328,7 +408,9 @@ def repository(tmp_path: Path) -> Path:
     git(where, "add", ".")
     git(where, "commit", "-qm", "one")
     git(where, "tag", "v1.0")
-    (where / "pyproject.toml").write_text(project("delta", "1.1")["pyproject.toml"], encoding="utf-8")
+    (where / "pyproject.toml").write_text(
+        project("delta", "1.1")["pyproject.toml"], encoding="utf-8"
+    )
     (where / "back.py").write_text(project("delta", "1.1")["back.py"], encoding="utf-8")
     git(where, "commit", "-qam", "two", day="2024-05-10T00:00:00Z")
     hook = where / ".git/hooks/post-checkout"
@@ -338,25 +420,38 @@ def repository(tmp_path: Path) -> Path:
     return where
 
 
-def test_a_clone_is_built_at_the_newest_commit_of_that_day(builder: UvBuilder, repository: Path) -> None:
+def test_a_clone_is_built_at_the_newest_commit_of_that_day(
+    builder: UvBuilder, repository: Path
+) -> None:
     asked = spec(wanted("delta"), wanted("beta"), repo=RepoSource(url="", path=str(repository)))
     built = builder.build(asked)
     assert built.commit == git(repository, "rev-parse", "v1.0")
-    assert {each.name: (each.version, each.rung) for each in built.packages}["delta"] == ("1.0", Rung.REPOSITORY)
+    assert {each.name: (each.version, each.rung) for each in built.packages}["delta"] == (
+        "1.0",
+        PinSource.REPOSITORY,
+    )
     assert built.cloned == "delta"
     assert says(built, "import delta, beta; print(delta.secret)") == "None"
-    later = builder.build(spec(wanted("delta"), at=SUMMER, repo=RepoSource(url="", path=str(repository))))
+    later = builder.build(
+        spec(wanted("delta"), at=SUMMER, repo=RepoSource(url="", path=str(repository)))
+    )
     assert later.version("delta") == "1.1"
-    tagged = builder.build(spec(wanted("delta"), at=SUMMER, repo=RepoSource(url="", path=str(repository), ref="v1.0")))
+    tagged = builder.build(
+        spec(wanted("delta"), at=SUMMER, repo=RepoSource(url="", path=str(repository), ref="v1.0"))
+    )
     assert tagged.version("delta") == "1.0"
 
 
-def test_a_clone_that_is_no_package_goes_on_the_path_with_its_requirements(builder: UvBuilder, tmp_path: Path) -> None:
+def test_a_clone_that_is_no_package_goes_on_the_path_with_its_requirements(
+    builder: UvBuilder, tmp_path: Path
+) -> None:
     where = tmp_path / "research"
     where.mkdir()
     git(where, "init", "-q", "-b", "main")
     (where / "net.py").write_text("import beta\nanswer = 42\n", encoding="utf-8")
-    (where / "requirements.txt").write_text("beta  # needed\n--extra-index-url x\n-e .\n", encoding="utf-8")
+    (where / "requirements.txt").write_text(
+        "beta  # needed\n--extra-index-url x\n-e .\n", encoding="utf-8"
+    )
     git(where, "add", ".")
     git(where, "commit", "-qm", "one")
     built = builder.build(spec(repo=RepoSource(url="", path=str(where))))
@@ -366,19 +461,30 @@ def test_a_clone_that_is_no_package_goes_on_the_path_with_its_requirements(build
 
 
 def test_a_checkout_runs_and_follows_nothing(repository: Path, tmp_path: Path) -> None:
-    checkout = Git(Cache(tmp_path / "cache"), dict(os.environ)).checkout(RepoSource(url="", path=str(repository)), None)
+    checkout = Git(Cache(tmp_path / "cache"), dict(os.environ)).checkout(
+        RepoSource(url="", path=str(repository)), None
+    )
     assert not (tmp_path / "ran").exists()
     assert not (checkout.tree / "outside").is_symlink()
     assert "root:" not in (checkout.tree / "outside").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("ref", ["--upload-pack=touch x", "-x", "a..b", "main; id", "no-such-branch", "HEAD~9"])
-def test_a_reference_cannot_be_an_option_or_missing(repository: Path, tmp_path: Path, ref: str) -> None:
+@pytest.mark.parametrize(
+    "ref", ["--upload-pack=touch x", "-x", "a..b", "main; id", "no-such-branch", "HEAD~9"]
+)
+def test_a_reference_cannot_be_an_option_or_missing(
+    repository: Path, tmp_path: Path, ref: str
+) -> None:
     with pytest.raises(UserError):
-        Git(Cache(tmp_path / "cache"), dict(os.environ)).checkout(RepoSource(url="", path=str(repository), ref=ref), None)
+        Git(Cache(tmp_path / "cache"), dict(os.environ)).checkout(
+            RepoSource(url="", path=str(repository), ref=ref), None
+        )
 
 
-@pytest.mark.parametrize("url", ["ext::sh -c id", "--upload-pack=id", "file:///etc", "ssh://host/x", "https://host/$(id)"])
+@pytest.mark.parametrize(
+    "url",
+    ["ext::sh -c id", "--upload-pack=id", "file:///etc", "ssh://host/x", "https://host/$(id)"],
+)
 def test_only_https_addresses_are_cloned(tmp_path: Path, url: str) -> None:
     with pytest.raises(UserError):
         Git(Cache(tmp_path / "cache"), dict(os.environ)).checkout(RepoSource(url=url), None)

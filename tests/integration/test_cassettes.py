@@ -1,4 +1,6 @@
-"""Recorded answers of a model, replayed through the whole pipeline: a real index, real environments, a real sandbox."""
+"""Recorded answers of a model, replayed through the whole pipeline: a real index, real
+environments, a real sandbox.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +10,23 @@ from threading import Event
 
 import pytest
 
+from benchmarks.scoring import load_key, score
 from bot import bootstrap
-from bot.adapters.exchanges import recorded
-from bot.adapters.folder import Folder
-from bot.adapters.model.tape import Tape
-from bot.adapters.saved import from_text
-from bot.bench.scoring import load_key, score
-from bot.models.dialogue import Answer, Question
+from bot.adapters.issues.issue_files import from_text
+from bot.adapters.model.cassette import Cassette
+from bot.adapters.run_folder.exchanges import recorded
+from bot.adapters.run_folder.folder import Folder
+from bot.models.dialogue import ModelAnswer, Question
 from bot.models.job import Job, Options
 from bot.settings import Settings
-from bot.testing import ListListener
 from prompts import load
 from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.select import choose
+from tests.support.fakes import ListListener
 
 CASSETTES = Path(__file__).parent.parent / "cassettes"
 NAMES = sorted(path.stem for path in CASSETTES.glob("*.jsonl"))
-AGAIN = "record again: reprise bench issues tests/cassettes --only {} --fresh --model MODEL --record tests/cassettes"
+AGAIN = "record again: python -m benchmarks issues tests/cassettes --only {} --fresh --model MODEL --record tests/cassettes"
 
 
 @pytest.fixture(scope="module")
@@ -50,28 +52,46 @@ def test_there_are_cassettes_and_each_has_its_issue_and_its_key() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_was_recorded_with_the_live_prompts(name: str) -> None:
     used = {each.question.prompt for each in recorded(CASSETTES / f"{name}.jsonl")}
-    stale = sorted(f"{each} (live: {live})" for each in used if (live := load(each.partition("@")[0]).id) != each)
-    assert not stale, f"{name} was recorded with other prompts: {', '.join(stale)}; {AGAIN.format(name)}"
+    stale = sorted(
+        f"{each} (live: {live})"
+        for each in used
+        if (live := load(each.partition("@")[0]).id) != each
+    )
+    assert not stale, (
+        f"{name} was recorded with other prompts: {', '.join(stale)}; {AGAIN.format(name)}"
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_place_of_the_machine_it_was_recorded_on_stands_in_it(name: str) -> None:
     text = (CASSETTES / f"{name}.jsonl").read_text(encoding="utf-8")
-    assert not [word for word in ("/home/", "/root/", "/work/", "/Users/", "127.0.0.1") if word in text]
+    assert not [
+        word for word in ("/home/", "/root/", "/work/", "/Users/", "127.0.0.1") if word in text
+    ]
 
 
 @pytest.mark.index
 @pytest.mark.parametrize("name", NAMES)
 def test_a_replay_comes_to_the_verdict(name: str, sandbox: Sandbox, tmp_path: Path) -> None:
-    tape, folder = Tape(CASSETTES / f"{name}.jsonl"), Folder(tmp_path / "run")
+    cassette, folder = Cassette(CASSETTES / f"{name}.jsonl"), Folder(tmp_path / "run")
     try:
-        bootstrap.reproduce(job(name), Settings(), folder, listener=ListListener(), cancel=Event(), sandbox=sandbox, model=tape)
+        bootstrap.reproduce(
+            job(name),
+            Settings(),
+            folder,
+            listener=ListListener(),
+            cancel=Event(),
+            sandbox=sandbox,
+            model=cassette,
+        )
     finally:
         folder.close()
     report = json.loads((tmp_path / "run" / "report.json").read_bytes())
     why = "; ".join([report["verdict"]["reason"], *report["notes"]])
-    assert not tape.missed(), f"{name} asked what is not recorded ({', '.join(tape.missed())}): {why}; {AGAIN.format(name)}"
-    left = ", ".join(f"{each.number} {each.question.prompt}" for each in tape.unused())
+    assert not cassette.missed(), (
+        f"{name} asked what is not recorded ({', '.join(cassette.missed())}): {why}; {AGAIN.format(name)}"
+    )
+    left = ", ".join(f"{each.number} {each.question.prompt}" for each in cassette.unused())
     assert not left, f"{name} holds exchanges that nobody asked for: {left}; {AGAIN.format(name)}"
     judged = score(tmp_path / "run", load_key(CASSETTES, name))
     assert judged.right, f"{report['verdict']['kind']}: {judged.reason or why}"
@@ -84,17 +104,23 @@ def test_a_replay_comes_to_the_verdict(name: str, sandbox: Sandbox, tmp_path: Pa
 def test_a_killed_run_asks_for_nothing_that_it_was_told(sandbox: Sandbox, tmp_path: Path) -> None:
     name, told = "humanize-rounding", 2
 
-    class Dies(Tape):
-        def ask(self, question: Question, *, cancel: Event | None = None) -> Answer:
+    class Dies(Cassette):
+        def ask(self, question: Question, *, cancel: Event | None = None) -> ModelAnswer:
             if len(self.unused()) == len(recorded(CASSETTES / f"{name}.jsonl")) - told:
                 raise SystemExit  # nobody catches it, as nobody hears of a kill
             return super().ask(question, cancel=cancel)
 
-    def once(tape: Tape) -> None:
+    def once(cassette: Cassette) -> None:
         folder = Folder(tmp_path / "run")
         try:
             bootstrap.reproduce(
-                job(name), Settings(), folder, listener=ListListener(), cancel=Event(), sandbox=sandbox, model=tape
+                job(name),
+                Settings(),
+                folder,
+                listener=ListListener(),
+                cancel=Event(),
+                sandbox=sandbox,
+                model=cassette,
             )
         finally:
             folder.close()
@@ -102,9 +128,9 @@ def test_a_killed_run_asks_for_nothing_that_it_was_told(sandbox: Sandbox, tmp_pa
     with pytest.raises(SystemExit):
         once(Dies(CASSETTES / f"{name}.jsonl"))
     assert len(recorded(tmp_path / "run" / "exchanges.jsonl")) == told
-    tape = Tape(CASSETTES / f"{name}.jsonl")
-    once(tape)
-    assert [each.number for each in tape.unused()] == list(range(1, told + 1))
+    cassette = Cassette(CASSETTES / f"{name}.jsonl")
+    once(cassette)
+    assert [each.number for each in cassette.unused()] == list(range(1, told + 1))
     report = json.loads((tmp_path / "run" / "report.json").read_bytes())
     assert report["cost"]["calls"] == len(recorded(CASSETTES / f"{name}.jsonl"))
     assert score(tmp_path / "run", load_key(CASSETTES, name)).right

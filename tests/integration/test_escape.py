@@ -1,4 +1,6 @@
-"""What hostile code tries from inside. Targets are listeners of our own on this host's loopback; bombs stay within small limits."""
+"""What hostile code tries from inside. Targets are listeners of our own on this host's loopback;
+bombs stay within small limits.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def said(done):
 
 
 def test_the_host_loopback_is_out_of_reach(walled, listener):
-    socket.create_connection(("127.0.0.1", listener), 2).close()  # the target does answer, from here
+    socket.create_connection(
+        ("127.0.0.1", listener), 2
+    ).close()  # the target does answer, from here
     source = f"""
 import json, socket
 def reach(*to):
@@ -125,7 +129,9 @@ try:
 except (OSError, AssertionError) as e: why = errno.errorcode.get(getattr(e, 'errno', 0), 'short')
 print(json.dumps([written >> 20, why]))
 """
-    written, why = said(walled.run(source, limits=Limits(wall_s=30, memory_mb=1024, scratch_mb=48, file_mb=32)))
+    written, why = said(
+        walled.run(source, limits=Limits(wall_s=30, memory_mb=1024, scratch_mb=48, file_mb=32))
+    )
     assert written <= 264
     assert why in ("ENOSPC", "short")
 
@@ -213,7 +219,9 @@ print(json.dumps({
     assert set(found["caps"][:2]) == {"0" * 16}
     assert (found["nnp"], found["seccomp"]) == ("1", "2")
     assert [found[name] for name in ("root", "chroot", "mknod")] == ["failed"] * 3
-    assert [found[name] for name in ("mount", "unshare_user", "unshare_mount", "clone_user", "setuid")] == [True] * 5
+    assert [
+        found[name] for name in ("mount", "unshare_user", "unshare_mount", "clone_user", "setuid")
+    ] == [True] * 5
 
 
 def test_the_kernel_and_the_root_are_read_only(walled, interpreter):
@@ -263,7 +271,11 @@ for _ in range(400): os.mkdir('d'); os.chdir('d')
 open('deep.bin', 'w').write('x')
 """
     began = time.monotonic()
-    done = real.run(source, artifacts=("**/*.bin",), limits=Limits(wall_s=30, memory_mb=512, scratch_mb=64, file_mb=17))
+    done = real.run(
+        source,
+        artifacts=("**/*.bin",),
+        limits=Limits(wall_s=30, memory_mb=512, scratch_mb=64, file_mb=17),
+    )
     assert done.exit_code == 0, done.stderr
     assert sum(map(len, done.artifacts.values())) <= 17 << 20
     assert 500 < len(done.artifacts) <= 1001
@@ -278,7 +290,11 @@ def test_a_flood_of_output_is_capped_not_stored(real):
         nonlocal heard
         heard += len(line)
 
-    done = real.run(source, on_output=listen, limits=Limits(wall_s=60, memory_mb=256, scratch_mb=48, output_bytes=100_000))
+    done = real.run(
+        source,
+        on_output=listen,
+        limits=Limits(wall_s=60, memory_mb=256, scratch_mb=48, output_bytes=100_000),
+    )
     assert done.exit_code == 0, done
     assert done.stdout_truncated
     assert len(done.stdout) < 101_000

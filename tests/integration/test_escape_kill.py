@@ -41,11 +41,22 @@ def scratch() -> Iterator[Path]:
 @pytest.mark.parametrize("delay", [None, 0.0, 0.05, 0.15, 0.3])
 def test_a_killed_runner_leaves_nothing(real, interpreter, scratch, delay):
     """SIGKILL at the moment the program runs (None), or so long after the sandbox was called."""
-    name = {"docker": "DockerSandbox", "bwrap": "BwrapSandbox", "process": "ProcessSandbox"}[real.kind]
+    name = {"docker": "DockerSandbox", "bwrap": "BwrapSandbox", "process": "ProcessSandbox"}[
+        real.kind
+    ]
     mark = f"reprise-victim-{time.time_ns()}"
-    text = RUNNER.format(root=str(Path(__file__).parents[2]), kind=real.kind, name=name, home=str(interpreter), mark=mark)
+    text = RUNNER.format(
+        root=str(Path(__file__).parents[2]),
+        kind=real.kind,
+        name=name,
+        home=str(interpreter),
+        mark=mark,
+    )
     runner = subprocess.Popen(
-        [sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}
+        [sys.executable, "-c", text],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(scratch)},
     )
     assert runner.stdout is not None
     assert runner.stdout.readline() == "go\n"
@@ -71,14 +82,28 @@ def test_a_killed_runner_leaves_nothing(real, interpreter, scratch, delay):
 
 
 def left_in(scratch: Path) -> list[Path]:
-    """What is left but the few bytes with which Python's tempfile tries a folder, should the kill fall between its two calls."""
+    """What is left but the few bytes with which Python's tempfile tries a folder, should the
+    kill fall between its two calls.
+    """
     probe = {b"blat", b""}
-    return [path for path in scratch.iterdir() if not (path.is_file() and len(path.name) == 8 and path.read_bytes() in probe)]
+    return [
+        path
+        for path in scratch.iterdir()
+        if not (path.is_file() and len(path.name) == 8 and path.read_bytes() in probe)
+    ]
 
 
 def owned_containers(pid: int) -> list[str]:
     """Containers labelled as this process's."""
-    query = ["docker", "ps", "-a", "--filter", "label=reprise.owner", "--format", '{{.Label "reprise.owner"}}']
+    query = [
+        "docker",
+        "ps",
+        "-a",
+        "--filter",
+        "label=reprise.owner",
+        "--format",
+        '{{.Label "reprise.owner"}}',
+    ]
     listed = subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()
     return [line for line in listed if line.split("/")[2] == str(pid)]
 

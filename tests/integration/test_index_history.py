@@ -1,4 +1,6 @@
-"""What an index tells of releases beyond their files: days, withdrawals, and where the changes are written down."""
+"""What an index tells of releases beyond their files: days, withdrawals, and where the changes
+are written down.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.builder import UvBuilder
+from bot.adapters.packages.builder import UvBuilder
 from bot.models.bisect import Release
 
 NOTES = {"Changelog": "https://alpha.example/changes", "Homepage": "https://alpha.example"}
@@ -29,7 +31,10 @@ def simple(name: str, *rows: tuple[str, str, bool]) -> dict[str, object]:
 
 PAGES = {
     "/simple/alpha/": simple(
-        "alpha", ("1.0", "2024-01-01", False), ("1.1rc1", "2024-02-01", False), ("1.1", "2024-03-01", True)
+        "alpha",
+        ("1.0", "2024-01-01", False),
+        ("1.1rc1", "2024-02-01", False),
+        ("1.1", "2024-03-01", True),
     ),
     "/simple/beta/": simple("beta", ("1.0", "2024-01-01", False)),
     "/pypi/alpha/json": {"info": {"project_urls": NOTES, "home_page": None}},
@@ -40,7 +45,13 @@ PAGES = {
 class _Index(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """A page as JSON, the metadata of a wheel, or nothing."""
-        page = json.dumps(PAGES[self.path]) if self.path in PAGES else METADATA if self.path.endswith(".metadata") else ""
+        page = (
+            json.dumps(PAGES[self.path])
+            if self.path in PAGES
+            else METADATA
+            if self.path.endswith(".metadata")
+            else ""
+        )
         self.send_response(200 if page else 404)
         self.send_header("Content-Type", "application/vnd.pypi.simple.v1+json")
         self.end_headers()
@@ -61,7 +72,10 @@ def address() -> Iterator[str]:
 
 
 def builder(cache: Path, address: str) -> UvBuilder:
-    return UvBuilder(cache, environ={"PATH": "/usr/bin", "PIP_INDEX_URL": address, "PIP_CONFIG_FILE": "/dev/null"})
+    return UvBuilder(
+        cache,
+        environ={"PATH": "/usr/bin", "PIP_INDEX_URL": address, "PIP_CONFIG_FILE": "/dev/null"},
+    )
 
 
 def test_every_release_with_its_day(address: str, tmp_path: Path) -> None:
@@ -74,8 +88,12 @@ def test_every_release_with_its_day(address: str, tmp_path: Path) -> None:
     assert builder(tmp_path, address).history("unknown") == ()
 
 
-def test_the_changes_from_the_page_of_the_project_or_the_metadata_of_a_wheel(address: str, tmp_path: Path) -> None:
-    found = [builder(tmp_path, address).changelog(name) for name in ("alpha", "beta", "gamma", "unknown")]
+def test_the_changes_from_the_page_of_the_project_or_the_metadata_of_a_wheel(
+    address: str, tmp_path: Path
+) -> None:
+    found = [
+        builder(tmp_path, address).changelog(name) for name in ("alpha", "beta", "gamma", "unknown")
+    ]
     assert found == ["https://alpha.example/changes", "https://beta.example/news", "", ""]
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.bench import killing
-from bot.bench.containers import containers_of
+from benchmarks import killing
+from benchmarks.containers import containers_of
 from sandbox.docker import DockerSandbox
 from sandbox.port import Limits, RunSpec
 
@@ -20,7 +20,9 @@ def test_a_left_child_is_seen_even_when_its_parent_is_gone() -> None:
     """The finder of leaks finds one: a grandchild whose parent has ended."""
     script = "import subprocess; print(subprocess.Popen(['sleep', '30'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).pid, flush=True)"
     with killing.adopted_orphans():
-        parent = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        parent = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, check=True
+        )
         orphan = int(parent.stdout)
         try:
             assert killing.descendants(os.getpid())[orphan] == "sleep 30"
@@ -31,7 +33,8 @@ def test_a_left_child_is_seen_even_when_its_parent_is_gone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wrong"), [('{"verdict": {"kind": "reproduced"}}', False), ('{"verdict": {"ki', True), ("{}", True)]
+    ("text", "wrong"),
+    [('{"verdict": {"kind": "reproduced"}}', False), ('{"verdict": {"ki', True), ("{}", True)],
 )
 def test_a_torn_report_is_told_from_a_whole_one(tmp_path: Path, text: str, wrong: bool) -> None:
     report = tmp_path / "report.json"
@@ -51,7 +54,11 @@ def test_a_torn_report_is_told_from_a_whole_one(tmp_path: Path, text: str, wrong
 )
 def test_kills_leave_nothing_and_the_next_run_succeeds(sandbox: str) -> None:
     started = time.monotonic()
-    kills = list(killing.kill_runs(sandbox, 3, containers_of(sandbox), seed=int(started), without="control,bisect,minimize"))
+    kills = list(
+        killing.kill_runs(
+            sandbox, 3, containers_of(sandbox), seed=int(started), without="control,bisect,minimize"
+        )
+    )
     assert [kill for kill in kills if not kill.clean] == []
     assert len(kills) == 3
 
@@ -65,5 +72,7 @@ def test_only_the_containers_of_the_asked_process_are_listed() -> None:
     def look(_stream: str, _line: str) -> None:
         seen.append((ours(os.getpid()), ours(1)))
 
-    DockerSandbox().run(RunSpec(("/bin/sh", "-c", "echo here; sleep 1"), limits=Limits(wall_s=30)), on_output=look)
+    DockerSandbox().run(
+        RunSpec(("/bin/sh", "-c", "echo here; sleep 1"), limits=Limits(wall_s=30)), on_output=look
+    )
     assert [(len(mine), others) for mine, others in seen] == [(1, ())]

@@ -1,4 +1,6 @@
-"""A minimisation that is killed at any moment goes on from what was confirmed, and ends as it would have."""
+"""A minimisation that is killed at any moment goes on from what was confirmed, and ends as it
+would have.
+"""
 
 import json
 import random
@@ -12,46 +14,64 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.folder import Folder
+from bot.adapters.run_folder.folder import Folder
 from bot.models.attempt import Script
 from bot.models.environment import Environment
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
 from bot.models.reduced import Reduced
 from bot.models.signature import CrashSignature
-from bot.pipeline.desk import Desk
-from bot.pipeline.minimise import confirmed_reference, minimise
-from bot.pipeline.trials import Trials
+from bot.pipeline.execution.runner import Runner, Session
+from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
+from bot.pipeline.reading import intake
 from bot.ports import Ports
 from bot.rules.reduce.edits import size
-from bot.testing import FakeBuilder, ListListener
 from sandbox.cache import Cache
 from sandbox.process import ProcessSandbox
+from tests.support.fakes import FakeBuilder, ListListener
 
 HERE = Environment(id="here", python="3.11", interpreter="/usr/bin/python3")
 JOB = Job(issue=Issue(title="t", body="b"), options=Options(timeout_s=30))
 INDEX = CrashSignature(exception="IndexError", message="list index out of range")
-SOURCE = "import time\n\ntime.sleep(0.1)\n\n\nclass Table:\n    def __init__(self, rows):\n        self.rows = rows\n\n" + "\n".join(
-    f"    def step_{at}(self):\n        rows = self.rows\n        for row in rows:\n            self.last = row\n        return rows\n"
-    for at in range(8)
-) + '''
+SOURCE = (
+    (
+        "import time\n\n"
+        "time.sleep(0.1)\n\n\n"
+        "class Table:\n"
+        "    def __init__(self, rows):\n"
+        "        self.rows = rows\n\n"
+    )
+    + "\n".join(
+        (
+            f"    def step_{at}(self):\n"
+            f"        rows = self.rows\n"
+            f"        for row in rows:\n"
+            f"            self.last = row\n"
+            f"        return rows\n"
+        )
+        for at in range(8)
+    )
+    + """
     def column(self, number):
         return [row[number + 3] for row in self.rows]
 
 
 table = Table([[i * j for j in range(4)] for i in range(5)])
-''' + "\n".join(f"table.step_{at}()" for at in range(8)) + "\nprint(table.column(0))\nprint(table.column(1))\n"  # fmt: skip
+"""
+    + "\n".join(f"table.step_{at}()" for at in range(8))
+    + ("\nprint(table.column(0))\nprint(table.column(1))\n")
+)
 SCRIPT = Script(files={"repro.py": SOURCE})
 
 
-def work(folder: Path, cache: Path) -> tuple[Desk, Reduced]:
+def work(folder: Path, cache: Path) -> tuple[Runner, Reduced]:
     """One process's part: begin or go on."""
     with closing(Folder(folder)) as recorder:
         recorder.begin(JOB)
         return _worked(recorder, cache)
 
 
-def _worked(recorder: Folder, cache: Path) -> tuple[Desk, Reduced]:
+def _worked(recorder: Folder, cache: Path) -> tuple[Runner, Reduced]:
     ports = Ports(
         sandbox=ProcessSandbox(),
         builder=FakeBuilder(),
@@ -60,24 +80,33 @@ def _worked(recorder: Folder, cache: Path) -> tuple[Desk, Reduced]:
         listener=ListListener(),
         cache=cache,
     )
-    desk = Desk(JOB, ports)
-    desk.signature = INDEX
+    runner = Session.begin(JOB, ports).judging(intake.read(JOB.issue), INDEX)
     for seed in (1, 2):
-        desk.run(SCRIPT, HERE, seed, "confirm")
-    found = confirmed_reference(desk, SCRIPT, HERE)
+        runner.run(SCRIPT, HERE, seed, "confirm")
+    found = confirmed_identity(runner, SCRIPT, HERE)
     assert found is not None
     held, seeds = found
-    done = minimise(desk, SCRIPT, HERE, held, seeds=seeds, max_tests=1500)
-    judged = desk.run(done.script, HERE, 9, "repeat")
-    assert Trials(desk, HERE, held).holds(judged, done.script)
-    return desk, done
+    done = minimise(runner, SCRIPT, HERE, held, seeds=seeds, max_tests=1500)
+    judged = runner.run(done.script, HERE, 9, "repeat")
+    assert oracle_of(runner, HERE, held).test.shows(judged, done.script)
+    return runner, done
 
 
 def seen(folder: Path) -> list[tuple[int, str]]:
-    """The lines of the programs that were run so far to minimise, in order, with what came of them."""
-    lines = [json.loads(line) for line in (folder / "attempts.jsonl").read_bytes().split(b"\n")[:-1]]
-    rows = [(row["script"][:12], row["judgement"]["match"]) for row in lines if row["purpose"] == "minimize"]
-    texts = [((folder / "scripts" / digest / "repro.py").read_text(), match) for digest, match in rows]
+    """The lines of the programs that were run so far to minimise, in order, with what came of
+    them.
+    """
+    lines = [
+        json.loads(line) for line in (folder / "attempts.jsonl").read_bytes().split(b"\n")[:-1]
+    ]
+    rows = [
+        (row["script"][:12], row["judgement"]["match"])
+        for row in lines
+        if row["purpose"] == "minimize"
+    ]
+    texts = [
+        ((folder / "scripts" / digest / "repro.py").read_text(), match) for digest, match in rows
+    ]
     return [(size({"repro.py": text})[0], match) for text, match in texts]
 
 
@@ -94,8 +123,15 @@ def test_killed_at_random_moments_it_goes_on_from_what_was_confirmed(tmp_path, c
     _, whole = work(tmp_path / "whole", cache)
     took = time.monotonic() - begun
     for _ in range(5):
-        before = [lines for lines, match in (seen(folder) if folder.exists() else []) if match == "met"]
+        before = [
+            lines
+            for lines, match in (seen(folder) if (folder / "attempts.jsonl").exists() else [])
+            if match == "met"
+        ]
         child = subprocess.Popen([sys.executable, __file__, str(folder), str(cache)])
+        begun = time.monotonic()
+        while not (folder / "attempts.jsonl").exists() and time.monotonic() < begun + 60:
+            time.sleep(0.05)  # a busy machine takes longer to start Python than to minimise
         time.sleep(chosen.uniform(0.3, 1.0) * took)
         child.kill()
         child.wait()
@@ -105,8 +141,8 @@ def test_killed_at_random_moments_it_goes_on_from_what_was_confirmed(tmp_path, c
             assert seen(folder)[0][0] <= before[-1]
             gone_on += 1
     before = [lines for lines, match in seen(folder) if match == "met"]
-    desk, done = work(folder, cache)
-    tried = next(row for row in desk.attempts if row.purpose == "minimize")
+    runner, done = work(folder, cache)
+    tried = next(row for row in runner.attempts if row.purpose == "minimize")
     assert gone_on
     assert seen(folder)[0] == (before[-1], "met")
     assert tried.script != SCRIPT.digest

@@ -1,4 +1,6 @@
-"""A worker as in `deploy/compose.yaml`: its temporary folder is its own, and of its files the daemon sees the cache only."""
+"""A worker as in `deploy/compose.yaml`: its temporary folder is its own, and of its files the
+daemon sees the cache only.
+"""
 
 import json
 import os
@@ -16,11 +18,12 @@ from bot.models.environment import Environment
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
 from bot.models.signature import CrashSignature
-from bot.pipeline.desk import Desk
-from bot.pipeline.minimise import confirmed_reference, minimise
+from bot.pipeline.execution.runner import Session
+from bot.pipeline.proof.minimise import confirmed_identity, minimise
+from bot.pipeline.reading import intake
 from bot.settings import load
-from bot.testing import ListListener, MemoryRecorder
 from sandbox.docker import GUARD_PYTHON, DockerSandbox
+from tests.support.fakes import ListListener, MemoryRecorder
 
 SOURCE = "import math\n\nrows = [1, 2]\nprint(math.pi)\nprint(rows[4])\n"
 IN_ITS_OWN_MOUNTS = 'mount -t tmpfs none "$TMPDIR" && exec "$@"'
@@ -29,22 +32,33 @@ IN_ITS_OWN_MOUNTS = 'mount -t tmpfs none "$TMPDIR" && exec "$@"'
 def work() -> None:
     """The worker's part: say how the trials were run, and what became of the program."""
     options, settings = Options(timeout_s=20, sandbox="docker"), load()
-    world = bootstrap.ports(options, settings, recorder=MemoryRecorder(), listener=ListListener(), sandbox=DockerSandbox())
-    desk = Desk(Job(issue=Issue(title="t", body="b"), options=options), world)
-    desk.signature = CrashSignature(exception="IndexError", message="list index out of range")
+    world = bootstrap.ports(
+        options,
+        settings,
+        recorder=MemoryRecorder(),
+        listener=ListListener(),
+        sandbox=DockerSandbox(),
+    )
+    job = Job(issue=Issue(title="t", body="b"), options=options)
+    runner = Session.begin(job, world).judging(
+        intake.read(job.issue),
+        CrashSignature(exception="IndexError", message="list index out of range"),
+    )
     here = Environment(id="here", python="3", interpreter=GUARD_PYTHON)
     script = Script(files={"repro.py": SOURCE})
-    desk.run(script, here, 1, "confirm")
-    found = confirmed_reference(desk, script, here)
+    runner.run(script, here, 1, "confirm")
+    found = confirmed_identity(runner, script, here)
     assert found is not None
-    done = minimise(desk, script, here, found[0], seeds=found[1], max_tests=20)
+    done = minimise(runner, script, here, found[0], seeds=found[1], max_tests=20)
     left = [path.name for path in settings.cache_dir.glob("scratch/*")]
     sys.stdout.write(json.dumps([done.mode, done.lines_before, done.lines_after, left]))
 
 
 @pytest.fixture
 def places():
-    """A folder that the daemon sees, with a cache and a place for the worker's own temporary folder."""
+    """A folder that the daemon sees, with a cache and a place for the worker's own temporary
+    folder.
+    """
     folder = Path(tempfile.mkdtemp(prefix="reprise-worker-"))
     (folder / "tmp").mkdir()
     yield folder
@@ -54,7 +68,17 @@ def places():
 @pytest.mark.docker
 def test_programs_are_tried_together_where_the_daemon_does_not_see_the_temporary_folder(places):
     env = {**os.environ, "TMPDIR": str(places / "tmp"), "REPRISE_CACHE_DIR": str(places / "cache")}
-    argv = ["unshare", "--map-root-user", "--mount", "sh", "-c", IN_ITS_OWN_MOUNTS, "sh", sys.executable, __file__]
+    argv = [
+        "unshare",
+        "--map-root-user",
+        "--mount",
+        "sh",
+        "-c",
+        IN_ITS_OWN_MOUNTS,
+        "sh",
+        sys.executable,
+        __file__,
+    ]
     done = subprocess.run(argv, env=env, capture_output=True, text=True, timeout=120, check=True)
     mode, before, after, left = json.loads(done.stdout)
     assert (mode, before, left) == ("fork", 4, [])

@@ -16,14 +16,28 @@ PROBE = Path(sandbox.__file__).parent / "probe"
 def run(tmp_path):
     def start(source, seed=None, **env):
         (tmp_path / "repro.py").write_text(source)
-        variables = {"PYTHONPATH": str(PROBE), "REPRISE_TRACE": ".reprise", "PYTHONDONTWRITEBYTECODE": "1", **env}
+        variables = {
+            "PYTHONPATH": str(PROBE),
+            "REPRISE_TRACE": ".reprise",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **env,
+        }
         if seed is not None:
             variables["REPRISE_SEED"] = str(seed)
         (tmp_path / ".reprise").mkdir(exist_ok=True)
         done = subprocess.run(
-            [sys.executable, "repro.py"], cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60, check=False
+            [sys.executable, "repro.py"],
+            cwd=tmp_path,
+            env=variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
-        traces = [json.loads(path.read_text()) for path in sorted((tmp_path / ".reprise").glob("trace-*.json"))]
+        traces = [
+            json.loads(path.read_text())
+            for path in sorted((tmp_path / ".reprise").glob("trace-*.json"))
+        ]
         return done, traces
 
     return start
@@ -45,10 +59,12 @@ def test_an_escaped_exception_is_written_down_with_its_frames_and_cause(run):
 
 
 def test_a_library_that_replaces_the_hook_does_not_hide_the_exception(run):
-    _, traces = run("import sys\nsys.excepthook = lambda *a: print('pretty')\ndef f(): 1 / 0\nf()\n")
-    assert [(trace["error"]["exception"], trace["error"]["frames"][-1]["function"]) for trace in traces] == [
-        ("ZeroDivisionError", "f")
-    ]
+    _, traces = run(
+        "import sys\nsys.excepthook = lambda *a: print('pretty')\ndef f(): 1 / 0\nf()\n"
+    )
+    assert [
+        (trace["error"]["exception"], trace["error"]["frames"][-1]["function"]) for trace in traces
+    ] == [("ZeroDivisionError", "f")]
 
 
 def test_a_program_that_changes_directory_is_still_traced(run):
@@ -76,7 +92,9 @@ def test_the_seed_decides_and_nothing_else(run):
 
 
 def test_a_library_is_seeded_when_it_is_imported(run, tmp_path):
-    (tmp_path / "numpy.py").write_text("class random:\n    @staticmethod\n    def seed(n): print('seeded', n)\n")
+    (tmp_path / "numpy.py").write_text(
+        "class random:\n    @staticmethod\n    def seed(n): print('seeded', n)\n"
+    )
     assert run("import numpy\nprint('on')\n", seed=5)[0].stdout == "seeded 5\non\n"
 
 
@@ -93,76 +111,11 @@ def test_a_message_that_cannot_be_printed_is_no_trouble(run):
 
 
 def test_names_are_found_in_modules(tmp_path):
-    asked = [sys.executable, str(PROBE / "names.py"), "Path,nothing,dumps", "no_such_module,pathlib,json"]
+    asked = [
+        sys.executable,
+        str(PROBE / "names.py"),
+        "Path,nothing,dumps",
+        "no_such_module,pathlib,json",
+    ]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout) == {"Path": "pathlib", "dumps": "json"}
-
-
-# --- what a program reaches ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def reached(tmp_path):
-    (tmp_path / "lib.py").write_text("class Core:\n    def fit(self, n):\n        return [each for each in range(n)]\n")
-
-    def start(source):
-        (tmp_path / "repro.py").write_text(source)
-        argv = [sys.executable, str(PROBE / "reached.py"), "repro.py", "reached.json"]
-        done = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-        found = json.loads((tmp_path / "reached.json").read_text())
-        lines = {int(line): times for line, times in found["lines"].items()}
-        return done, found | {
-            "lines": lines,
-            "called": [(line, Path(path).name, *more) for line, path, *more in found["called"]],
-        }
-
-    return start
-
-
-def test_a_program_runs_as_the_main_one_and_what_it_reaches_is_written_down(reached):
-    source = (
-        "import sys\nfrom lib import Core\ndef unused():\n    Core().fit(1)\n"
-        "if __name__ == '__main__':\n    print(Core().fit(3), sys.argv)\n"
-    )
-    done, found = reached(source)
-    assert (done.returncode, done.stdout) == (0, "[0, 1, 2] ['repro.py']\n")
-    assert 4 not in found["lines"]
-    assert 6 in found["lines"]
-    assert [row for row in found["called"] if row[1] == "lib.py" and row[0] != 2] == [(6, "lib.py", "Core.fit", 1)]
-
-
-@pytest.mark.parametrize(("last", "code"), [("raise ValueError('no')", 1), ("import sys; sys.exit(3)", 3)])
-def test_it_is_written_down_too_when_the_program_does_not_come_to_its_end(reached, last, code):
-    done, found = reached(f"import os\nos.chdir('/')\n{last}\nprint(1)\n")
-    assert done.returncode == code
-    assert (3 in found["lines"], 4 in found["lines"]) == (True, False)
-
-
-@pytest.mark.parametrize(
-    ("last", "line", "times"),
-    [
-        ("for n in range(50):\n    f(n)", 4, 50),
-        ("for n in range(50): f(n)", 3, 50),
-        ("n = 0\nwhile n < 9:\n    n += f(n) is not None", 5, 9),
-        ("a = [f(n) for n in range(50)]", 3, 50),
-        ("a = [\n    f(n)\n    for n in range(50)\n]", 4, 50),
-        ("a = f(\n    3\n)", 3, 1),
-        ("a = list(map(f, range(50)))", 3, 1),
-    ],
-)
-def test_how_often_a_line_ran_and_a_function_was_entered_is_counted(reached, last, line, times):
-    _, found = reached(f"from lib import Core\nf = Core().fit\n{last}\n")
-    assert found["lines"][line] == times
-    assert sum(row[3] for row in found["called"] if row[2] == "Core.fit") == (50 if "50" in last else times)
-
-
-def test_an_exception_that_is_held_back_and_what_is_empty_are_written_down(reached):
-    source = (
-        "from contextlib import suppress\nx, y, n = [], [1], 0\n"
-        "with suppress(ValueError):\n    int('a')\n"
-        "for each in x:\n    n\nprint(y)\n"
-    )
-    done, found = reached(source)
-    assert done.returncode == 0
-    assert found["raised"] == [4]
-    assert found["empty"] == [[5, "x"]]

@@ -1,4 +1,6 @@
-"""The setup page over real HTTP, beside a GitHub that trades codes for credentials: the whole flow, and everyone it turns away."""
+"""The setup page over real HTTP, beside a GitHub that trades codes for credentials: the whole
+flow, and everyone it turns away.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,11 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx
 import pytest
 
-from bot.adapters.registration import Kept
+from bot.adapters.github.registration import Kept
 from bot.settings import Settings, load
 from handlers.server import address, bound, make
-from handlers.setup import MOST_STATES, STATE_S, Setup, reachable
+from handlers.setup import MAX_STATES, STATE_S, Setup
+from handlers.setup_pages import reachable
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nTU9DSw==\n-----END RSA PRIVATE KEY-----\n"
 SECRET = "b7f3c0ffee5ec2e7of-the-app"
@@ -130,7 +133,10 @@ def site(tmp_path: Path, hub: Hub) -> Iterator[Site]:
     with bound("127.0.0.1", 0) as sock:
         url = address(sock)
         settings = Settings(
-            github_url=hub.url, github_api_url=f"{hub.url}/api/v3", app_file=tmp_path / "reprise-app.env", public_url=url
+            github_url=hub.url,
+            github_api_url=f"{hub.url}/api/v3",
+            app_file=tmp_path / "reprise-app.env",
+            public_url=url,
         )
         setup = Setup(settings, done.append, now=lambda: clock[0])
         server = make(setup.app)
@@ -169,7 +175,9 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_the_whole_flow_for_ones_own_account(site: Site, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_flow_for_ones_own_account(
+    site: Site, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert site.get("/setup", key=site.setup.key).status_code == 200
     back = site.consent()
     assert hub.posted == ["/settings/apps/new"]
@@ -187,7 +195,11 @@ def test_the_whole_flow_for_ones_own_account(site: Site, hub: Hub, monkeypatch: 
     monkeypatch.setenv("REPRISE_APP_FILE", str(file))
     settings = load()
     assert settings.webhook_secret is not None
-    assert (settings.app_id, settings.app_slug, settings.webhook_secret.get_secret_value()) == (4711, "reprise-t1", SECRET)
+    assert (settings.app_id, settings.app_slug, settings.webhook_secret.get_secret_value()) == (
+        4711,
+        "reprise-t1",
+        SECRET,
+    )
     assert (settings.key, settings.registered) == (PEM, True)
     until = time.monotonic() + 5
     while not site.done and time.monotonic() < until:
@@ -197,18 +209,16 @@ def test_the_whole_flow_for_ones_own_account(site: Site, hub: Hub, monkeypatch: 
 
 
 def test_the_manifest_asks_for_no_more_than_is_needed(site: Site) -> None:
-    plain, more = (json.loads(sent(site.form(**extra))[1]) for extra in ({}, {"pull_requests": "on"}))
-    assert plain["default_permissions"] == {"metadata": "read", "contents": "read", "issues": "write"}
+    plain = json.loads(sent(site.form())[1])
+    assert plain["default_permissions"] == {
+        "metadata": "read",
+        "contents": "read",
+        "issues": "write",
+    }
     assert plain["default_events"] == ["issues", "issue_comment", "repository"]
     assert plain["public"] is False
     assert plain["hook_attributes"] == {"url": "https://r.example.com/webhook", "active": True}
     assert plain["redirect_url"] == f"{site.url}/setup/callback"
-    assert more["default_permissions"] == {
-        "metadata": "read",
-        "contents": "write",
-        "issues": "write",
-        "pull_requests": "write",
-    }
 
 
 def test_an_organisation_has_its_own_address(site: Site, hub: Hub) -> None:
@@ -223,8 +233,12 @@ def test_no_other_address_of_github_can_be_posted_to(site: Site, organisation: s
     assert "no organisation" in page.text
 
 
-@pytest.mark.parametrize("wrong", [{"name": ""}, {"hook": "javascript:alert(1)"}, {"hook": "no address"}, {"hook": ""}])
-def test_a_mistake_in_the_form_is_said_and_the_rest_is_kept(site: Site, wrong: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "wrong", [{"name": ""}, {"hook": "javascript:alert(1)"}, {"hook": "no address"}, {"hook": ""}]
+)
+def test_a_mistake_in_the_form_is_said_and_the_rest_is_kept(
+    site: Site, wrong: dict[str, str]
+) -> None:
     page = site.form(organisation="kept-org", **wrong)
     assert page.status_code == 400
     assert 'role="alert"' in page.text
@@ -237,12 +251,17 @@ def test_without_the_key_nothing_is_shown_and_nothing_is_made(site: Site, key: s
         assert answer.status_code == 403
         assert "manifest" not in answer.text
         assert site.setup.key not in answer.text
-    assert site.setup._states == {}
+    assert len(site.setup.states) == 0
 
 
 def test_a_form_of_another_kind_is_not_read(site: Site) -> None:
     body = urlencode({"key": site.setup.key, "name": "x", "hook": "https://r.example.com"})
-    assert httpx.post(f"{site.url}/setup", content=body, headers={"Content-Type": "text/plain"}).status_code == 403
+    assert (
+        httpx.post(
+            f"{site.url}/setup", content=body, headers={"Content-Type": "text/plain"}
+        ).status_code
+        == 403
+    )
     assert site.form(name="x" * 20_000).status_code == 403
 
 
@@ -265,16 +284,18 @@ def test_a_state_grows_old(site: Site, hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("state", [{}, {"state": ""}, {"state": "invented"}, {"state": "ключ"}])
-def test_a_state_that_was_not_made_here_is_refused(site: Site, hub: Hub, state: dict[str, str]) -> None:
+def test_a_state_that_was_not_made_here_is_refused(
+    site: Site, hub: Hub, state: dict[str, str]
+) -> None:
     site.consent()
     assert site.get("/setup/callback", code="c0de0", **state).status_code == 403
     assert hub.asked == []
 
 
 def test_many_forms_do_not_pile_up(site: Site) -> None:
-    for _ in range(MOST_STATES + 5):
-        site.setup._new_state()
-    assert len(site.setup._states) == MOST_STATES
+    for _ in range(MAX_STATES + 5):
+        site.setup.states.new()
+    assert len(site.setup.states) == MAX_STATES
 
 
 @pytest.mark.parametrize(
@@ -283,13 +304,26 @@ def test_many_forms_do_not_pile_up(site: Site) -> None:
         ((404, b"{}"), "does not know this code"),
         ((302, b""), "answered 302"),
         ((201, b"not json"), "answered without"),
-        ((201, json.dumps({"id": 1, "slug": "a", "pem": PEM, "webhook_secret": None}).encode()), "webhook_secret"),
-        ((201, json.dumps({"id": 1, "slug": "../x", "pem": PEM, "webhook_secret": SECRET}).encode()), "slug"),
+        (
+            (201, json.dumps({"id": 1, "slug": "a", "pem": PEM, "webhook_secret": None}).encode()),
+            "webhook_secret",
+        ),
+        (
+            (
+                201,
+                json.dumps(
+                    {"id": 1, "slug": "../x", "pem": PEM, "webhook_secret": SECRET}
+                ).encode(),
+            ),
+            "slug",
+        ),
         ((201, b" " * 300_000), "too long"),
     ],
     ids=lambda value: value if isinstance(value, str) else str(value[0]),
 )
-def test_what_github_may_answer_instead(site: Site, hub: Hub, answer: tuple[int, bytes], said: str) -> None:
+def test_what_github_may_answer_instead(
+    site: Site, hub: Hub, answer: tuple[int, bytes], said: str
+) -> None:
     back = site.consent()
     hub.answer = answer
     page = httpx.get(back)
@@ -301,15 +335,17 @@ def test_what_github_may_answer_instead(site: Site, hub: Hub, answer: tuple[int,
 
 @pytest.mark.parametrize("code", ["", "a/../../user", "x?y=1", "a" * 300])
 def test_a_code_is_never_part_of_another_address(site: Site, hub: Hub, code: str) -> None:
-    state = site.setup._new_state()
+    state = site.setup.states.new()
     assert site.get("/setup/callback", code=code, state=state).status_code == 502
     assert hub.asked == []
 
 
 def test_a_github_that_does_not_answer(site: Site, hub: Hub) -> None:
-    gone = Settings(github_url=hub.url, github_api_url="http://127.0.0.1:9/api", app_file=site.settings.app_file)
+    gone = Settings(
+        github_url=hub.url, github_api_url="http://127.0.0.1:9/api", app_file=site.settings.app_file
+    )
     site.setup._settings = gone
-    page = site.get("/setup/callback", code="c0de", state=site.setup._new_state())
+    page = site.get("/setup/callback", code="c0de", state=site.setup.states.new())
     assert page.status_code == 502
     assert "does not answer" in page.text
     assert "c0de" not in page.text
@@ -326,7 +362,12 @@ def test_files_that_stand_there_are_moved_aside_and_named(site: Site) -> None:
 
 
 def test_every_page_is_closed_to_scripts_frames_and_caches(site: Site, hub: Hub) -> None:
-    for page in (site.get("/"), site.get("/setup", key=site.setup.key), site.form(), site.get("/setup/callback")):
+    for page in (
+        site.get("/"),
+        site.get("/setup", key=site.setup.key),
+        site.form(),
+        site.get("/setup/callback"),
+    ):
         policy = page.headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert f"form-action 'self' {hub.url};" in policy
@@ -361,7 +402,9 @@ def test_until_there_is_an_app_github_is_asked_to_come_back(site: Site) -> None:
         ("https://reprise.example.com/webhook", "https://github.com", True),
     ],
 )
-def test_an_address_that_github_cannot_reach_is_known(where: str, github: str, expected: bool) -> None:
+def test_an_address_that_github_cannot_reach_is_known(
+    where: str, github: str, expected: bool
+) -> None:
     assert reachable(where, github) is expected
 
 

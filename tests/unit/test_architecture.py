@@ -13,18 +13,37 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[2]
-TOP = {"bot", "handlers", "sandbox", "prompts", "tests", "deploy", "pyproject.toml", "README.md", "CHANGELOG.md"}
-TOP |= {"LICENSE", "Makefile", "uv.lock", "CONTRIBUTING.md", "SECURITY.md"}
+TOP = {
+    "bot",
+    "handlers",
+    "sandbox",
+    "prompts",
+    "tests",
+    "deploy",
+    "pyproject.toml",
+    "README.md",
+    "CHANGELOG.md",
+}
+TOP |= {"benchmarks", "docs", "LICENSE", "Makefile", "uv.lock", "CONTRIBUTING.md", "SECURITY.md"}
 MADE = {"build", "dist", "coverage.xml", "reprise-runs"}
-OURS = sorted(path for room in ("bot", "handlers", "sandbox", "prompts") for path in (ROOT / room).rglob("*.py"))
+OURS = sorted(
+    path
+    for room in ("bot", "handlers", "sandbox", "prompts")
+    for path in (ROOT / room).rglob("*.py")
+)
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 PROBE = ROOT / "sandbox" / "probe"
 
-# The boundary of the command line and that of a worker, a proof beside a verdict that stands without it, and a forked child that
-# must not run on as a second parent.
-BROAD = {"bot/cli.py", "bot/exits.py", "bot/worker.py", "sandbox/guard/spawn.py", "bot/service/app.py"}
-BROAD |= {"bot/pipeline/proofs.py"}
-ENVIRONMENT_READERS = {"bot/settings.py"}
+# The boundary of the command line and that of a worker, a proof beside a verdict that stands
+# without it, and a forked child that must not run on as a second parent.
+BROAD = {
+    "bot/cli/error_boundary.py",
+    "bot/service/worker.py",
+    "sandbox/guard/spawn.py",
+    "bot/service/app.py",
+}
+BROAD |= {"bot/pipeline/proof/proofs.py"}
+ENVIRONMENT_READERS = {"bot/settings/__init__.py"}
 
 
 def name(path: Path) -> str:
@@ -39,7 +58,9 @@ def reads_the_environment(tree: ast.Module, path: str) -> bool:
     if path in ENVIRONMENT_READERS:
         return False
     reads = {"environ", "getenv", "environb"}
-    asked = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in reads)
+    asked = (
+        node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in reads
+    )
     return any(isinstance(node.value, ast.Name) and node.value.id == "os" for node in asked)
 
 
@@ -50,8 +71,12 @@ def catches_everything(tree: ast.Module, path: str) -> bool:
     for node in ast.walk(tree):
         if isinstance(node, ast.ExceptHandler):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
-            reraises = any(isinstance(each, ast.Raise) and each.exc is None for each in ast.walk(node))
-            if not reraises and any(each is None or (isinstance(each, ast.Name) and each.id in broad) for each in caught):
+            reraises = any(
+                isinstance(each, ast.Raise) and each.exc is None for each in ast.walk(node)
+            )
+            if not reraises and any(
+                each is None or (isinstance(each, ast.Name) and each.id in broad) for each in caught
+            ):
                 return True
     return False
 
@@ -74,21 +99,35 @@ def passes_a_shell(tree: ast.Module, path: str) -> bool:
 
 
 def knows_the_keys(tree: ast.Module, path: str) -> bool:
-    words = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return path != "bot/bench/scoring.py" and not words.isdisjoint({"keys", "right_verdicts", "message_regex"})
+    words = {
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    return path != "benchmarks/scoring.py" and not words.isdisjoint(
+        {"keys", "right_verdicts", "message_regex"}
+    )
 
 
 RULES: dict[Callable[[ast.Module, str], bool], tuple[str, str]] = {
     undocumented: ("bot/x.py", "import os"),
     reads_the_environment: ("bot/x.py", "'''X.'''\nimport os\nos.environ['HOME']"),
-    catches_everything: ("bot/x.py", "'''X.'''\ntry:\n    pass\nexcept (ValueError, Exception):\n    pass"),
-    passes_a_shell: ("sandbox/x.py", "'''X.'''\nimport subprocess\nsubprocess.run('ls', shell=True)"),
+    catches_everything: (
+        "bot/x.py",
+        "'''X.'''\ntry:\n    pass\nexcept (ValueError, Exception):\n    pass",
+    ),
+    passes_a_shell: (
+        "sandbox/x.py",
+        "'''X.'''\nimport subprocess\nsubprocess.run('ls', shell=True)",
+    ),
     knows_the_keys: ("bot/pipeline/x.py", "'''X.'''\nfrom pathlib import Path\nPath('keys')"),
 }
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-def test_a_house_rule_holds_in_every_file_and_can_be_broken(rule: Callable[[ast.Module, str], bool]) -> None:
+def test_a_house_rule_holds_in_every_file_and_can_be_broken(
+    rule: Callable[[ast.Module, str], bool],
+) -> None:
     path, bad = RULES[rule]
     assert rule(ast.parse(bad), path)
     files = [file for file in OURS if not file.is_relative_to(PROBE)]
@@ -102,7 +141,11 @@ def test_the_probe_imports_nothing_of_ours() -> None:
 
 
 def test_the_top_level_is_fixed() -> None:
-    seen = {path.name for path in ROOT.iterdir() if not path.name.startswith(".") and not path.name.endswith(".egg-info")}
+    seen = {
+        path.name
+        for path in ROOT.iterdir()
+        if not path.name.startswith(".") and not path.name.endswith(".egg-info")
+    }
     assert seen - MADE - TOP == set()
     assert {"README.md", "LICENSE", "bot", "sandbox", "tests"} <= seen
 
@@ -118,15 +161,37 @@ def test_no_file_names_a_machine() -> None:
     assert places.search("find-links = /opt/wheels")
     kept = [ROOT / "Makefile", ROOT / "pyproject.toml", ROOT / "README.md", *OURS, *TESTS]
     allowed = {name(Path(__file__))}
-    assert [name(path) for path in kept if name(path) not in allowed and places.search(path.read_text())] == []
+    assert [
+        name(path) for path in kept if name(path) not in allowed and places.search(path.read_text())
+    ] == []
 
 
 def test_the_lock_names_public_hosts_only_and_every_dependency() -> None:
     lock = (ROOT / "uv.lock").read_text()
-    assert set(re.findall(r"(?:https?|file)://[^/\"]*", lock)) == {"https://pypi.org", "https://files.pythonhosted.org"}
+    assert set(re.findall(r"(?:https?|file)://[^/\"]*", lock)) == {
+        "https://pypi.org",
+        "https://files.pythonhosted.org",
+    }
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     wanted = {
         canonicalize_name(Requirement(line).name)
         for line in (*project["project"]["dependencies"], *project["dependency-groups"]["dev"])
     }
     assert wanted <= {package["name"] for package in tomllib.loads(lock)["package"]}
+
+
+def public_classes(files: dict[str, str]) -> dict[str, list[str]]:
+    """Where each public class is defined, by its name."""
+    found: dict[str, list[str]] = {}
+    for path, source in files.items():
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                found.setdefault(node.name, []).append(path)
+    return found
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    twice = public_classes({"a.py": "class Row: ...", "b.py": "class Row: ..."})
+    assert twice == {"Row": ["a.py", "b.py"]}
+    found = public_classes({name(file): file.read_text("utf-8") for file in OURS})
+    assert {key: places for key, places in found.items() if len(places) > 1} == {}

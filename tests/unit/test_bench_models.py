@@ -1,4 +1,6 @@
-"""What a model's part is worth, in figures: causes, cassettes, parts left out, and the lines under the table."""
+"""What a model's part is worth, in figures: causes, cassettes, parts left out, and the lines
+under the table.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +11,30 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from bot.bench.ablation import WHOLE, ablate, ablation_table, left
-from bot.bench.cassettes import Cassettes
-from bot.bench.causes import TOLD, cause
-from bot.bench.summary import Row, summarise
-from bot.bench.tables import issues_table
+from benchmarks.ablation import WHOLE, ablate, ablation_table, left
+from benchmarks.cassettes import Cassettes
+from benchmarks.causes import TOLD, cause
+from benchmarks.summary import Row, summarise
+from benchmarks.tables import issues_table
 from bot.errors import UserError
 from bot.models.job import PARTS, Options
 
-PLAN = {"claim": "it drops the bias", "hypothesis": "line 3", "changes": ["first"], "contexts": ["acme.nn.Layer: named"]}
+PLAN = {
+    "claim": "it drops the bias",
+    "hypothesis": "line 3",
+    "changes": ["first"],
+    "contexts": ["acme.nn.Layer: named"],
+}
 
 
 def report(kind: str = "inconclusive", **more: Any) -> dict[str, Any]:
-    return {"verdict": {"kind": kind}, "plan": PLAN, "signature": {"kind": "observation"}, "notes": [], **more}
+    return {
+        "verdict": {"kind": kind},
+        "plan": PLAN,
+        "signature": {"kind": "observation"},
+        "notes": [],
+        **more,
+    }
 
 
 @pytest.mark.parametrize(
@@ -36,12 +49,18 @@ def report(kind: str = "inconclusive", **more: Any) -> dict[str, Any]:
         (report(signature=None, plan=PLAN | {"hypothesis": "", "changes": []}), {}, "signature"),
         (report("budget_reached"), {}, "limits"),
         (report("setup_failed"), {}, "environment"),
-        (report(notes=["the environment for a written program could not be built: x"]), {}, "environment"),
+        (
+            report(notes=["the environment for a written program could not be built: x"]),
+            {},
+            "environment",
+        ),
         (report(plan=None), {}, "not asked"),
         (report(), {"missed": 1}, "not recorded"),
     ],
 )
-def test_a_wrong_verdict_has_a_cause(said: dict[str, Any], more: dict[str, Any], expected: str) -> None:
+def test_a_wrong_verdict_has_a_cause(
+    said: dict[str, Any], more: dict[str, Any], expected: str
+) -> None:
     found = cause(said, **{"right": False, "false": False, **more})
     assert found == expected
     assert found in TOLD
@@ -59,8 +78,8 @@ def test_exchanges_are_kept_whole_and_found_again(tmp_path: Path) -> None:
     Cassettes(record=kept).keep("a", run)
     assert [path.name for path in kept.iterdir()] == ["a.jsonl"]
     back = Cassettes(replay=kept)
-    assert back.tape("a") is not None
-    assert back.tape("b") is None
+    assert back.of("a") is not None
+    assert back.of("b") is None
     assert back.options("a", Options()).without == ()
     assert back.options("b", Options(without=("checks",))).without == ("model", "checks")
     assert back.options("b", Options(without=("model",))).without == ("model",)
@@ -70,7 +89,7 @@ def test_exchanges_are_kept_whole_and_found_again(tmp_path: Path) -> None:
 
 
 def test_without_a_replay_everyone_asks_who_is_set(tmp_path: Path) -> None:
-    assert Cassettes().tape("a") is None
+    assert Cassettes().of("a") is None
     assert Cassettes(record=tmp_path).options("a", Options()).without == ()
 
 
@@ -85,7 +104,15 @@ ROWS = (
     Row(id="a", verdict="reproduced", right=True, calls=4, runs=3, author="model"),
     Row(id="b", verdict="reproduced", right=None, calls=3, runs=3, author="model"),
     Row(id="c", verdict="needs_info", right=False, calls=9, runs=2, cause="program"),
-    Row(id="d", verdict="reproduced", right=False, calls=2, runs=2, cause="signature", author="model"),
+    Row(
+        id="d",
+        verdict="reproduced",
+        right=False,
+        calls=2,
+        runs=2,
+        cause="signature",
+        author="model",
+    ),
     Row(id="e", verdict="needs_info", right=False, calls=1, missed=1, cause="not recorded"),
 )
 
@@ -109,7 +136,10 @@ def test_every_part_is_left_out_once_each_in_a_place_of_its_own(tmp_path: Path) 
 
 
 def test_the_figures_of_a_model_stand_under_the_table() -> None:
-    priced = tuple(row.model_copy(update={"tokens": 1_000 * row.calls, "usd": 0.01 * row.calls}) for row in ROWS)
+    priced = tuple(
+        row.model_copy(update={"tokens": 1_000 * row.calls, "usd": 0.01 * row.calls})
+        for row in ROWS
+    )
     bench = summarise((*priced, Row(id="f", verdict="not_a_bug", right=True)))
     asked = bench.summary.model
     assert asked is not None
@@ -123,7 +153,10 @@ def test_the_figures_of_a_model_stand_under_the_table() -> None:
     text = captured.get()
     assert "4 calls, 4,000 tokens, 0.0400 USD, its program" in text
     assert "1 calls, 1,000 tokens, 0.0100 USD, not recorded further" in text
-    assert "models: asked in 5 cases, 19 calls (median 3), 19,000 tokens (median 3,000), 0.1900 USD (median 0.0300)" in text
+    assert (
+        "models: asked in 5 cases, 19 calls (median 3), 19,000 tokens (median 3,000), 0.1900 USD (median 0.0300)"
+        in text
+    )
     assert "wrong for signature (what was to count was missing or wrong): d" in text
     assert json.loads(bench.model_dump_json())["summary"]["model"]["calls"] == 19
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from bot.bench.proving import add_up, named, proven, told
-from bot.bench.scoring import Expected, Key
+from benchmarks.proving import add_up, named, proven, told
+from benchmarks.scoring import Expected, Key
 
 FOUND = {
     "over": "releases", "probes": [{}], "first_bad": {"at": "1.4.0"}, "last_good": {"at": "1.3.9"}, "last_bad": {"at": "1.5"},
@@ -26,7 +26,9 @@ FOUND = {
         ("", None),
     ],
 )
-def test_a_bisection_is_held_against_the_version_that_a_key_names(hint: str, right: bool | None) -> None:
+def test_a_bisection_is_held_against_the_version_that_a_key_names(
+    hint: str, right: bool | None
+) -> None:
     assert named(FOUND, hint) is right
 
 
@@ -40,7 +42,13 @@ def test_of_several_versions_the_one_with_the_packages_name_counts() -> None:
 def test_without_a_bisection_nothing_agrees() -> None:
     assert named({}, "upgrade to lib 1.6") is False
     assert named({}, "Not fixed in 1.6") is False
-    assert named(FOUND | {"first_fixed": {"at": "1.7"}, "fixed_among": ["1.6.0", "1.7"]}, "upgrade to lib 1.6.0") is True
+    assert (
+        named(
+            FOUND | {"first_fixed": {"at": "1.7"}, "fixed_among": ["1.6.0", "1.7"]},
+            "upgrade to lib 1.6.0",
+        )
+        is True
+    )
 
 
 def report(**more):
@@ -54,7 +62,11 @@ def report(**more):
             "execution": log,
         }
 
-    rows = [row(1, "long", "bad", "met", "confirm"), row(2, "short", "bad", "met"), row(3, "short", "good", "absent")]
+    rows = [
+        row(1, "long", "bad", "met", "confirm"),
+        row(2, "short", "bad", "met"),
+        row(3, "short", "good", "absent"),
+    ]
     return {
         "verdict": {"kind": "reproduced", "control": {"type": "fixed-version", "p": 0.004, "environment": "good"}},
         "bisect": FOUND, "minimized": {"lines_before": 40, "lines_after": 6, "original_sha256": "long"}, "script": {"sha256": "short", "lines": 7},
@@ -62,7 +74,12 @@ def report(**more):
     }  # fmt: skip
 
 
-KEY = Key(id="A", right_verdicts=("reproduced",), expected=Expected(message_regex="boom"), fix_hint="upgrade to 1.6.0")
+KEY = Key(
+    id="A",
+    right_verdicts=("reproduced",),
+    expected=Expected(message_regex="boom"),
+    fix_hint="upgrade to 1.6.0",
+)
 
 
 def kept(tmp_path, text):
@@ -74,9 +91,17 @@ def kept(tmp_path, text):
 
 def test_what_was_proved_is_read_off_the_folder(tmp_path):
     row = proven(kept(tmp_path, "ValueError: boom"), report(), KEY)
-    assert (row.control, row.p, row.introduced, row.fixed, row.named) == ("fixed-version", 0.004, "1.4.0", "1.6.0", True)
+    assert (row.control, row.p, row.introduced, row.fixed, row.named) == (
+        "fixed-version",
+        0.004,
+        "1.4.0",
+        "1.6.0",
+        True,
+    )
     assert (row.before, row.after, row.held, row.seconds) == (40, 6, True, 5.5)
-    assert told(row) == "fixed-version p 0.004; introduced 1.4.0, fixed 1.6.0 (as known); 40 → 6 lines"
+    assert (
+        told(row) == "fixed-version p 0.004; introduced 1.4.0, fixed 1.6.0 (as known); 40 → 6 lines"
+    )
 
 
 def test_a_smaller_program_that_prints_something_else_has_slipped(tmp_path):
@@ -94,13 +119,15 @@ def test_a_smaller_program_that_fails_in_the_control_has_slipped(tmp_path):
 
 def test_a_program_of_which_nothing_went_has_not_slipped(tmp_path):
     whole = {"lines_before": 7, "lines_after": 7, "original_sha256": "long"}
-    same = report(script={"sha256": "long", "lines": 7}, minimized=whole, attempts=report()["attempts"][:1])
+    same = report(
+        script={"sha256": "long", "lines": 7}, minimized=whole, attempts=report()["attempts"][:1]
+    )
     assert proven(kept(tmp_path, "boom"), same, KEY).held is None
 
 
-def test_a_surrogate_patch_is_no_environment_of_its_own(tmp_path):
+def test_a_contrast_is_no_environment_of_its_own(tmp_path):
     rows = report()["attempts"][:2]
-    control = {"type": "surrogate-patch", "p": 0.004, "environment": "bad"}
+    control = {"type": "report-contrast", "p": 0.004, "environment": "bad"}
     same = report(attempts=rows, verdict={"kind": "reproduced", "control": control})
     assert proven(kept(tmp_path, "boom"), same, KEY).held is True
 
@@ -110,7 +137,14 @@ def test_what_was_not_reproduced_has_no_proofs_and_the_rest_adds_up(tmp_path):
     assert add_up([]) is None
     rows = [("A", proven(kept(tmp_path, "boom"), report(), KEY))]
     sums = add_up(rows)
-    assert (sums.reproduced, sums.controlled, sums.confirmed, sums.named, sums.nameable, sums.lines_median) == (
+    assert (
+        sums.reproduced,
+        sums.controlled,
+        sums.confirmed,
+        sums.named,
+        sums.nameable,
+        sums.lines_median,
+    ) == (
         1,
         1,
         1,

@@ -10,7 +10,9 @@ from bot.rules.bisecting import Edge, bracket, following, regular
 
 
 def search(truth, hints=()):
-    """Run the search against what is true at 1, 2, … steps away; returns the edge and what was asked, in order."""
+    """Run the search against what is true at 1, 2, … steps away; returns the edge and what was
+    asked, in order.
+    """
     known = {}
     while not isinstance(step := following(len(truth), known, hints), Edge):
         assert 1 <= step <= len(truth)
@@ -25,10 +27,15 @@ def test_the_first_good_one_is_found_wherever_it_is(bad, good, hinted):
     assert edge.bad == bad
     assert edge.good == (bad + 1 if good else None)
     assert edge.between == ()
-    assert len(known) <= 2 * math.ceil(math.log2(bad + 2)) + 2 + (math.ceil(math.log2(bad + good + 1)) if hinted else 0)
+    assert len(known) <= 2 * math.ceil(math.log2(bad + 2)) + 2 + (
+        math.ceil(math.log2(bad + good + 1)) if hinted else 0
+    )
 
 
-@given(st.lists(st.sampled_from(["bad", "good", "skip", "lacks"]), max_size=60), st.sets(st.integers(1, 60), max_size=3))
+@given(
+    st.lists(st.sampled_from(["bad", "good", "skip", "lacks"]), max_size=60),
+    st.sets(st.integers(1, 60), max_size=3),
+)
 def test_any_history_ends_and_what_is_said_is_true_of_it(truth, hints):
     edge, known = search(truth, tuple(hints))
     assert edge.bad == 0 or truth[edge.bad - 1] == "bad"

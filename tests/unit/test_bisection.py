@@ -1,4 +1,6 @@
-"""Bisection over releases and commits, on fakes: what a program does at each version is known, and so is the answer."""
+"""Bisection over releases and commits, on fakes: what a program does at each version is known,
+and so is the answer.
+"""
 
 import itertools
 import random
@@ -11,16 +13,29 @@ from hypothesis import strategies as st
 from bot.errors import BuildError, IndexUnreachable, Stopped, TransientError, UserError
 from bot.models.attempt import Match
 from bot.models.bisect import Provided
-from bot.models.environment import Environment, Package, Requirement, Rung
-from bot.pipeline import claimed, twins
-from bot.pipeline.bisection import bisect_releases
-from bot.pipeline.control import control
-from bot.pipeline.twins import Refused
-from bot.render import proof
+from bot.models.environment import Environment, Package, PinSource, Requirement
+from bot.pipeline.proof import control_environments, version_claims
+from bot.pipeline.proof.control import control
+from bot.pipeline.proof.control_environments import Unavailable
+from bot.render.phrases import bisection as phrases
 from bot.rules.statistics import SequentialTest
-from bot.testing import FakeCommits
 from sandbox.port import SandboxError
-from tests.unit.versioned import BODY, DAY, DECOY, FAILS, OK, OTHER, World, broken, built, history, number, raised, released
+from tests.support.fakes import FakeCommits
+from tests.unit.versioned import (
+    BODY,
+    DAY,
+    DECOY,
+    FAILS,
+    OK,
+    OTHER,
+    World,
+    broken,
+    built,
+    history,
+    number,
+    raised,
+    released,
+)
 
 BESIDE = raised("AttributeError", "module 'dep' has no attribute 'float'")
 
@@ -31,17 +46,26 @@ def name(point):
 
 def test_both_boundaries_with_their_days_and_the_changelog():
     world = World(broken(17, 19), released(40), bad="1.18")
-    shown = (world.desk.spec, world.desk.environment, world.desk.script)
     found = world.releases()
-    assert (found.last_good.at, found.first_bad.at, found.last_bad.at, found.first_fixed.at) == ("1.16", "1.17", "1.19", "1.20")
+    assert (found.last_good.at, found.first_bad.at, found.last_bad.at, found.first_fixed.at) == (
+        "1.16",
+        "1.17",
+        "1.19",
+        "1.20",
+    )
     assert found.first_fixed.date == DAY + timedelta(days=140)
-    assert (found.introduced_among, found.fixed_among, found.skipped, found.stopped, found.regular) == ((), (), (), "", True)
+    assert (
+        found.introduced_among,
+        found.fixed_among,
+        found.skipped,
+        found.stopped,
+        found.regular,
+    ) == ((), (), (), "", True)
     assert found.changelog == "https://lib.example/changes"
     assert 0 < found.risk <= 0.05
     assert len(found.probes) < 14
-    assert {each.purpose for each in world.desk.attempts} == {"bisect"}
-    assert (world.desk.spec, world.desk.environment, world.desk.script) == shown, "what the report shows is not touched"
-    heard = [each.text for each in world.desk.ports.listener.heard if each.stage == "bisect"]
+    assert {each.purpose for each in world.runner.attempts} == {"bisect"}
+    heard = [each.text for each in world.runner.ports.listener.heard if each.stage == "bisect"]
     assert "bisect: 1.19: fails (2 of 2)" in heard
 
 
@@ -53,7 +77,9 @@ def test_wherever_it_came_and_went_and_whatever_cannot_be_tested(data):
     last = data.draw(st.integers(first, size - 1))
     bad = data.draw(st.integers(first, last))
     skips = data.draw(st.sets(st.integers(0, size - 1), max_size=3)) - {bad, 0, size - 1}
-    found = World(broken(first, last, dict.fromkeys(skips, OTHER)), released(size), bad=f"1.{bad}").releases()
+    found = World(
+        broken(first, last, dict.fromkeys(skips, OTHER)), released(size), bad=f"1.{bad}"
+    ).releases()
     assert found.regular
     if first and found.last_good is not None:
         good, worse = number(found.last_good.at), number(found.first_bad.at)
@@ -91,26 +117,41 @@ def test_what_cannot_be_installed_is_skipped_and_said():
 
 
 def test_releases_that_would_have_to_be_compiled_are_said_and_not_built():
-    rows = (each.model_copy(update={"wheels": "none" if number(each.version) < 4 else "linux"}) for each in released(20))
+    rows = (
+        each.model_copy(update={"wheels": "none" if number(each.version) < 4 else "linux"})
+        for each in released(20)
+    )
     world = World(broken(0, 30), tuple(rows), bad="1.9")
     found = world.releases()
     assert "left out, no wheel for Linux: 1.0, 1.1, 1.2, 1.3" in found.notes
     assert {each.at for each in found.probes} & {f"1.{at}" for at in range(4)} == set()
-    assert not {spec.requirements[0].specifier for spec in world.builder.built} & {f"==1.{at}" for at in range(4)}
-    assert proof.bisection_line(found).startswith("already in 1.4 (2024-01-29), the oldest release of those searched; ")
+    assert not {spec.requirements[0].specifier for spec in world.builder.built} & {
+        f"==1.{at}" for at in range(4)
+    }
+    assert phrases.bisection_line(found).startswith(
+        "already fails in 1.4 (2024-01-29), the oldest release of those searched; "
+    )
 
 
 def test_another_release_in_its_place_is_not_taken_for_it():
     def build(spec):
         given = built(spec)
         wanted = spec.requirements[0].specifier
-        return given if wanted != "==1.4" else built(spec.model_copy(update={"requirements": (requirement("1.5"),)}))
+        return (
+            given
+            if wanted != "==1.4"
+            else built(spec.model_copy(update={"requirements": (requirement("1.5"),)}))
+        )
 
     def requirement(version):
-        return Requirement(name="lib", specifier=f"=={version}", rung=Rung.NEIGHBOUR, reason="")
+        return Requirement(
+            name="lib", specifier=f"=={version}", rung=PinSource.NEIGHBOUR, reason=""
+        )
 
     found = World(broken(5, 30), released(20), bad="1.9", build=build).releases()
-    assert [(each.at, each.why) for each in found.skipped] == [("1.4", "1.5 would be installed in its place")]
+    assert [(each.at, each.why) for each in found.skipped] == [
+        ("1.4", "1.5 would be installed in its place")
+    ]
 
 
 @pytest.mark.parametrize(("module", "ways"), [("lib.core", 1), ("dep", 2)])
@@ -119,19 +160,23 @@ def test_a_release_that_lacks_what_the_program_uses_is_not_built_in_another_way(
     world = World(broken(2, 30, {2: other, 3: other}), released(20), bad="1.9")
     found = world.releases()
     assert {each.at for each in found.skipped} == {"1.2", "1.3"}
-    tried = {spec.model_dump_json() for spec in world.builder.built if spec.requirements[0].specifier == "==1.3"}
+    tried = {
+        spec.model_dump_json()
+        for spec in world.builder.built
+        if spec.requirements[0].specifier == "==1.3"
+    }
     assert len(tried) == ways
 
 
 def test_where_only_the_failing_release_can_be_had_it_is_left_at_that():
     def build(spec):
-        only = Requirement(name="lib", specifier="==1.9", rung=Rung.NEIGHBOUR, reason="")
+        only = Requirement(name="lib", specifier="==1.9", rung=PinSource.NEIGHBOUR, reason="")
         return built(spec.model_copy(update={"requirements": (only,)}))
 
     world = World(broken(5, 30), released(400), bad="1.9", build=build)
     found = world.releases()
     assert (found.first_bad, found.first_fixed) == (None, None)
-    assert found.stopped == "no other version of lib than 1.9 could be had"
+    assert found.stopped == "no version of lib but 1.9 is available"
     assert [each.outcome for each in found.probes].count("uninstallable") == 3
     assert len(world.builder.built) < 12, "with two ways for each, and two ahead"
 
@@ -139,23 +184,34 @@ def test_where_only_the_failing_release_can_be_had_it_is_left_at_that():
 def test_a_build_of_torch_that_is_not_to_be_had_is_not_looked_for_twice():
     def build(spec):
         return Environment(
-            id="e", python="3.11", interpreter="p", packages=(Package(name="torch", version="2.13.0", rung=Rung.DATE),)
+            id="e",
+            python="3.11",
+            interpreter="p",
+            packages=(Package(name="torch", version="2.13.0", rung=PinSource.DATE),),
         )
 
     world = World(broken(5, 30), released(20), bad="1.9", build=build)
     world.builder.built.clear()
-    wanted = Requirement(name="torch", specifier="==2.5.0", rung=Rung.OPTION, reason="")
-    ways = tuple(world.spec.model_copy(update={"requirements": (wanted,), "python": each}) for each in ("3.11", "3.12"))
-    assert twins.build(world.desk, ways, "torch", "2.5.0") == Refused("2.13.0 would be installed in its place", "2.13.0")
+    wanted = Requirement(name="torch", specifier="==2.5.0", rung=PinSource.OPTION, reason="")
+    ways = tuple(
+        world.spec.model_copy(update={"requirements": (wanted,), "python": each})
+        for each in ("3.11", "3.12")
+    )
+    assert control_environments.build(world.runner, ways, "torch", "2.5.0") == Unavailable(
+        "2.13.0 would be installed in its place", "2.13.0"
+    )
     assert len(world.builder.built) == 1
 
 
 def test_the_reason_of_a_skip_does_not_tell_where_things_are_installed():
     other = raised(
-        "ImportError", "cannot import name 'Schema' from 'dep' (/cache/envs/6138/lib/python3.11/site-packages/dep/main.py)"
+        "ImportError",
+        "cannot import name 'Schema' from 'dep' (/cache/envs/6138/lib/python3.11/site-packages/dep/main.py)",
     )
     found = World(broken(5, 30, {4: other}), released(20), bad="1.9").releases()
-    assert [each.why for each in found.skipped] == ["ImportError: cannot import name 'Schema' from 'dep' (dep/main.py)"]
+    assert [each.why for each in found.skipped] == [
+        "ImportError: cannot import name 'Schema' from 'dep' (dep/main.py)"
+    ]
 
 
 def test_the_rest_stays_where_it_resolves_else_moves_with_the_day_and_is_said():
@@ -166,7 +222,14 @@ def test_the_rest_stays_where_it_resolves_else_moves_with_the_day_and_is_said():
             raise BuildError("dep 2.0 does not go with it")
         dep = "2.0" if number(lib) >= 5 else "1.0"
         given = built(spec.model_copy(update={"constraints": ()}))
-        return given.model_copy(update={"packages": (*given.packages, Package(name="dep", version=dep, rung=Rung.DEPENDENCY))})
+        return given.model_copy(
+            update={
+                "packages": (
+                    *given.packages,
+                    Package(name="dep", version=dep, rung=PinSource.DEPENDENCY),
+                )
+            }
+        )
 
     world = World(broken(3, 30), released(8), bad="1.7", build=build)
     found = world.releases()
@@ -174,28 +237,42 @@ def test_the_rest_stays_where_it_resolves_else_moves_with_the_day_and_is_said():
     assert {each.at: each.moved for each in found.probes if each.moved} == {
         each.at: ("dep 2.0 → 1.0",) for each in found.probes if number(each.at) < 5
     }
-    free = [spec for spec in world.builder.built if not spec.constraints and number(spec.requirements[0].specifier[2:]) < 5]
+    free = [
+        spec
+        for spec in world.builder.built
+        if not spec.constraints and number(spec.requirements[0].specifier[2:]) < 5
+    ]
     assert all(spec.exclude_newer < DAY + timedelta(days=7 * 5 + 7) for spec in free)
 
 
 def test_what_the_report_has_beside_the_package_is_no_claim_on_another_day():
-    """Else the resolver's ladder builds the claimed package of that day from source, which takes minutes and mostly fails."""
+    """Else the resolver's ladder builds the claimed package of that day from source, which takes
+    minutes and mostly fails.
+    """
     world = World(broken(3, 30), released(8), bad="1.7")
-    beside = Requirement(name="numpy", specifier="==2.1", rung=Rung.ISSUE, reason="the report")
-    asked = Requirement(name="scipy", specifier="==1.14", rung=Rung.OPTION, reason="--with")
-    spec = world.desk.spec.model_copy(update={"requirements": (*world.desk.spec.requirements, beside, asked)})
-    _, free = twins.at_release(spec, world.desk.environment, "lib", world.builder.history("lib")[0])
+    beside = Requirement(name="numpy", specifier="==2.1", rung=PinSource.ISSUE, reason="the report")
+    asked = Requirement(name="scipy", specifier="==1.14", rung=PinSource.OPTION, reason="--with")
+    spec = world.spec.model_copy(update={"requirements": (*world.spec.requirements, beside, asked)})
+    _, free = control_environments.at_release(
+        spec, world.built, "lib", world.builder.history("lib")[0]
+    )
     assert [(each.name, each.specifier, each.rung) for each in free.requirements[1:]] == [
-        ("numpy", "", Rung.DEPENDENCY),
-        ("scipy", "==1.14", Rung.OPTION),
+        ("numpy", "", PinSource.DEPENDENCY),
+        ("scipy", "==1.14", PinSource.OPTION),
     ]
 
 
 def test_a_history_that_goes_back_and_forth_is_said_to():
-    found = World(lambda at: FAILS if number(at) in {0, 1, 10, 11} else OK, released(20), bad="1.11").releases()
-    assert (found.first_bad.at, found.regular) == ("1.10", True), "an older run of failures that no probe met is not known of"
+    found = World(
+        lambda at: FAILS if number(at) in {0, 1, 10, 11} else OK, released(20), bad="1.11"
+    ).releases()
+    assert (found.first_bad.at, found.regular) == ("1.10", True), (
+        "an older run of failures that no probe met is not known of"
+    )
     body = BODY + "\nIt works in lib 1.8. It works in lib 1.5.\n"
-    found = World(lambda at: FAILS if number(at) in {5, 10, 11} else OK, released(20), bad="1.11", body=body).releases()
+    found = World(
+        lambda at: FAILS if number(at) in {5, 10, 11} else OK, released(20), bad="1.11", body=body
+    ).releases()
     assert (found.first_bad.at, found.regular) == ("1.10", False)
 
 
@@ -203,9 +280,13 @@ def test_a_history_that_goes_back_and_forth_is_said_to():
 def test_what_the_report_says_of_a_version_is_held_against_the_probe(good):
     body = BODY + "\nIt works in lib 1.5.\n"
     world = World(broken(7 if good else 3, 30), released(20), bad="1.11", body=body)
-    assert [each.version for each in world.desk.bug.works_in] == ["1.5"]
+    assert [each.version for each in world.runner.bug.works_in] == ["1.5"]
     found = world.releases()
-    claim = next(each for each in claimed.claims(world.desk.bug, found) if each.text == "lib 1.5 works")
+    claim = next(
+        each
+        for each in version_claims.claims(world.runner.bug, found)
+        if each.text == "lib 1.5 works"
+    )
     assert claim.holds is good
     assert claim.evidence.startswith("1.5: 0 of" if good else "1.5: 2 of")
 
@@ -213,7 +294,7 @@ def test_what_the_report_says_of_a_version_is_held_against_the_probe(good):
 def test_a_version_said_to_fail_that_passes_is_told():
     world = World(broken(7, 30), released(20), bad="1.11", body=BODY + "\nlib version: 1.6\n")
     found = world.releases()
-    rows = {each.text: each.holds for each in claimed.claims(world.desk.bug, found)}
+    rows = {each.text: each.holds for each in version_claims.claims(world.runner.bug, found)}
     assert rows == {"lib 1.6 fails": False}
 
 
@@ -227,7 +308,12 @@ def test_a_failure_of_three_in_ten_ends_right_in_nine_of_ten(way):
             there = number(at) >= 13 if way == "introduced" else number(at) <= 13
             return FAILS if there and chance.random() < 0.3 else OK
 
-        world = World(program, released(40), bad="1.30" if way == "introduced" else "1.5", seed=1000 * repetition)
+        world = World(
+            program,
+            released(40),
+            bad="1.30" if way == "introduced" else "1.5",
+            seed=1000 * repetition,
+        )
         confirmed_by_chance(world)
         found = world.releases()
         point = found.first_bad if way == "introduced" else found.first_fixed
@@ -240,8 +326,10 @@ def confirmed_by_chance(world):
     runs = failures = 0
     while SequentialTest().decide(failures, runs) != "fails":
         runs += 1
-        judged = world.desk.run(world.script, world.built, world.desk.job.options.seed + runs, "confirm")
-        failures += judged.match is Match.MET
+        judged = world.runner.run(
+            world.script, world.built, world.runner.job.options.seed + runs, "confirm"
+        )
+        failures += judged.match is Match.MATCHED
 
 
 def test_a_failure_that_hangs_on_the_seed_is_looked_for_under_seeds_that_fail():
@@ -250,7 +338,7 @@ def test_a_failure_that_hangs_on_the_seed_is_looked_for_under_seeds_that_fail():
         FAILS if number(spec.env["LIB"]) >= 7 and int(spec.env["REPRISE_SEED"]) % 4 == 0 else OK
     )
     for seed in range(1, 13):
-        world.desk.run(world.script, world.built, seed, "confirm")
+        world.runner.run(world.script, world.built, seed, "confirm")
     assert world.releases().first_bad.at == "1.7"
 
 
@@ -273,13 +361,13 @@ def test_being_stopped_leaves_a_range():
 
 def test_the_time_is_kept():
     found = World(broken(21, 63), released(64), bad="1.63", step=1.0).releases(seconds=40)
-    assert found.stopped == "the time for it was up"
+    assert found.stopped == "the time limit was reached"
 
 
 def test_what_a_killed_process_had_kept_is_not_run_again():
     whole = World(broken(17, 19), released(40), bad="1.18")
     found = whole.releases()
-    kept = tuple(whole.desk.attempts[:9])
+    kept = tuple(whole.runner.attempts[:9])
     again = World(broken(17, 19), released(40), bad="1.18", earlier=kept)
     assert again.releases() == found
     assert len(again.sandbox.specs) == len(whole.sandbox.specs) - 9
@@ -288,7 +376,7 @@ def test_what_a_killed_process_had_kept_is_not_run_again():
 def test_a_package_that_is_not_there_cannot_be_bisected():
     world = World(broken(17, 19), released(40), bad="1.18")
     with pytest.raises(UserError, match="numpy is not installed"):
-        bisect_releases(world.desk, world.script, world.spec, world.built, "numpy")
+        world.releases("numpy")
 
 
 def at_commit(first, last=99):
@@ -298,7 +386,11 @@ def at_commit(first, last=99):
 def test_commits_are_bisected_between_two_ends():
     world = World(at_commit(23), commits=FakeCommits(history(50)))
     found = world.commits(f"{3:040x}", f"{48:040x}")
-    assert (found.over, found.first_bad.subject, found.last_good.subject) == ("commits", "change 23", "change 22")
+    assert (found.over, found.first_bad.subject, found.last_good.subject) == (
+        "commits",
+        "change 23",
+        "change 22",
+    )
     assert found.first_bad.date == DAY + timedelta(days=23)
     assert len(found.probes) <= 9
 
@@ -308,7 +400,7 @@ def test_a_commit_that_fails_now_and_then_is_not_taken_for_one_that_works():
     fails = lambda at: ("." in at or int(at, 16) >= 9) and next(turns) % 4 == 0  # noqa: E731
     world = World(lambda at: FAILS if fails(at) else OK, commits=FakeCommits(rows))
     for seed in range(1, 13):
-        world.desk.run(world.script, world.built, seed, "confirm")
+        world.runner.run(world.script, world.built, seed, "confirm")
     found = world.commits(rows[2].id, rows[29].id)
     assert (found.last_good.at, found.first_bad.at, found.stopped) == (rows[8].id, rows[9].id, "")
     assert found.rate < 0.3
@@ -333,9 +425,18 @@ TAGS = {"v1": f"{3:040x}", "v2": f"{30:040x}", "v3": f"{48:040x}"}
             at_commit(0, 31),
             "did you mean --good v3 --bad v1? v1 (000000000000) fails (2 of 2) and v3 (000000000000) passes (0 of 19 failed)",
         ),
-        (lambda at: OTHER, "v1 (000000000000), said to be good, could not be tested (AttributeError: module 'lib' has no"),
-        (lambda at: OTHER if int(at, 16) > 40 else OK, "v3 (000000000000), said to be bad, could not be tested (Attrib"),
-        (lambda at: OTHER if int(at, 16) < 48 else FAILS, "v1 (000000000000), said to be good, could not be tested (Attrib"),
+        (
+            lambda at: OTHER,
+            "v1 (000000000000), said to be good, could not be tested (AttributeError: module 'lib' has no",
+        ),
+        (
+            lambda at: OTHER if int(at, 16) > 40 else OK,
+            "v3 (000000000000), said to be bad, could not be tested (Attrib",
+        ),
+        (
+            lambda at: OTHER if int(at, 16) < 48 else FAILS,
+            "v1 (000000000000), said to be good, could not be tested (Attrib",
+        ),
     ],
 )
 def test_ends_that_are_not_as_said(program, said):
@@ -344,18 +445,23 @@ def test_ends_that_are_not_as_said(program, said):
     found = world.commits("v1", "v3")
     assert found.ends.startswith(said)
     assert (found.bounded, found.introduced_among, found.stopped) == (False, (), "")
-    assert proof.bisection_line(found) == found.ends
+    assert phrases.bisection_line(found) == found.ends
     assert found.swapped == said.startswith("did you mean")
 
 
 def test_two_names_of_one_commit_are_said_to_be_that():
-    world = World(at_commit(23), commits=FakeCommits(history(50), {"v1": f"{3:040x}", "v1.0": f"{3:040x}"}))
+    world = World(
+        at_commit(23), commits=FakeCommits(history(50), {"v1": f"{3:040x}", "v1.0": f"{3:040x}"})
+    )
     with pytest.raises(UserError, match=r"^v1 and v1\.0 are the same commit \(000000000000\)\.$"):
         world.commits("v1", "v1.0")
 
 
 def test_an_end_that_cannot_be_tested_does_not_hide_the_boundary():
-    world = World(lambda at: OTHER if int(at, 16) == 3 else at_commit(23)(at), commits=FakeCommits(history(50), TAGS))
+    world = World(
+        lambda at: OTHER if int(at, 16) == 3 else at_commit(23)(at),
+        commits=FakeCommits(history(50), TAGS),
+    )
     found = world.commits("v1", "v3")
     assert (found.first_bad.subject, found.ends) == ("change 23", "")
 
@@ -373,13 +479,16 @@ def test_the_commit_is_named_by_its_subject_and_its_tag(tags, first_in, after, a
     found = world.commits(f"{3:040x}", f"{48:040x}")
     assert (found.first_bad.first_in, found.first_bad.after) == (first_in, after)
     day = ", ".join(filter(None, ["2024-01-24", aside]))
-    assert proof.where_line(found) == f'lib: introduced in 000000000000 "change 23" ({day})'
+    assert phrases.where_line(found) == f'lib: introduced in 000000000000 "change 23" ({day})'
 
 
 @pytest.mark.parametrize(
     ("holds", "told"),
     [
-        (Provided(name="other", on_path=("other", "docs")), "the clone provides other, which the failing program does not use"),
+        (
+            Provided(name="other", on_path=("other", "docs")),
+            "the clone provides other, which the failing program does not use",
+        ),
         (Provided(on_path=("one", "two")), "the clone provides one, two, which"),
         (Provided(), "the clone provides no Python package, which"),
     ],
@@ -401,10 +510,17 @@ def test_a_clone_of_something_else_is_refused_before_anything_is_run(holds, told
     ],
 )
 def test_what_is_bisected_is_named_by_its_distribution(holds, name):
-    """By the module that the program imports, or by what is installed beside it; never by where the clone lies."""
+    """By the module that the program imports, or by what is installed beside it; never by where
+    the clone lies.
+    """
     world = World(at_commit(23), commits=FakeCommits(history(50), holds=holds))
     world.built = world.built.model_copy(
-        update={"packages": (*world.built.packages, Package(name="dep", version="1", rung=Rung.DEPENDENCY))}
+        update={
+            "packages": (
+                *world.built.packages,
+                Package(name="dep", version="1", rung=PinSource.DEPENDENCY),
+            )
+        }
     )
     found = world.commits(f"{3:040x}", f"{48:040x}")
     assert found.package == name
@@ -416,22 +532,30 @@ def test_the_package_that_is_bisected_has_not_moved_along():
 
     def versioned(spec):
         given = built(spec)
-        ours = given.packages[0].model_copy(update={"version": f"0.{spec.repo.commit[-2:] if spec.repo else 0}"})
-        dep = Package(name="dep", version="2" if spec.repo else "1", rung=Rung.DEPENDENCY)
+        ours = given.packages[0].model_copy(
+            update={"version": f"0.{spec.repo.commit[-2:] if spec.repo else 0}"}
+        )
+        dep = Package(name="dep", version="2" if spec.repo else "1", rung=PinSource.DEPENDENCY)
         return given.model_copy(update={"packages": (ours, dep)})
 
-    found = World(at_commit(23), commits=FakeCommits(history(50)), build=versioned).commits(f"{3:040x}", f"{48:040x}")
+    found = World(at_commit(23), commits=FakeCommits(history(50)), build=versioned).commits(
+        f"{3:040x}", f"{48:040x}"
+    )
     assert {probe.moved for probe in found.probes} == {("dep 1 → 2",)}
 
 
 def half_built(spec):
     given = built(spec)
     on_path = {**given.variables, "PYTHONPATH": "/tree:/tree/src"}
-    return given.model_copy(update={"commit": spec.repo.commit if spec.repo else "", "variables": on_path})
+    return given.model_copy(
+        update={"commit": spec.repo.commit if spec.repo else "", "variables": on_path}
+    )
 
 
 def test_a_commit_that_cannot_be_built_is_not_tested_on_the_installed_release():
-    """The modules lie where only a build finds them: on the path, the program would import what is installed."""
+    """The modules lie where only a build finds them: on the path, the program would import what
+    is installed.
+    """
     holds = Provided(name="lib", built=("lib",))
     world = World(lambda at: FAILS, commits=FakeCommits(history(50), holds=holds), build=half_built)
     found = world.commits(f"{3:040x}", f"{48:040x}")
@@ -447,7 +571,9 @@ def test_a_commit_that_cannot_be_built_is_not_tested_on_the_installed_release():
     ],
 )
 def test_a_commit_in_the_middle_is_not_tested_on_the_installed_release_either(there, why):
-    """It lies on the path at both ends. From 23 on it fails; where its modules are not found, as the installed one does."""
+    """It lies on the path at both ends. From 23 on it fails; where its modules are not found, as
+    the installed one does.
+    """
     elsewhere = range(10, 16)
 
     class Moved(FakeCommits):
@@ -464,7 +590,10 @@ def test_a_commit_in_the_middle_is_not_tested_on_the_installed_release_either(th
     assert {int(each.at, 16) for each in found.skipped} <= set(elsewhere)
 
 
-@pytest.mark.parametrize("error", [Stopped("stopped"), SandboxError("git did not finish"), TransientError("git could not")])
+@pytest.mark.parametrize(
+    "error",
+    [Stopped("stopped"), SandboxError("git did not finish"), TransientError("git could not")],
+)
 def test_a_boundary_stands_without_its_tags(error):
     class Untold(FakeCommits):
         def tags(self, source, commit):
@@ -472,13 +601,19 @@ def test_a_boundary_stands_without_its_tags(error):
 
     world = World(at_commit(23), commits=Untold(history(50), TAGS))
     found = world.commits("v1", "v3")
-    assert (found.first_bad.subject, found.first_bad.first_in, found.stopped) == ("change 23", "", "")
+    assert (found.first_bad.subject, found.first_bad.first_in, found.stopped) == (
+        "change 23",
+        "",
+        "",
+    )
 
 
 def test_the_commits_between_two_releases_are_named_where_a_clone_is_at_hand():
     rows = history(9)
     tags = {"1.2": rows[3].id, "1.3": rows[6].id}
-    world = World(broken(3, 30), released(8), bad="1.7", commits=FakeCommits(rows, tags), repo="/somewhere")
+    world = World(
+        broken(3, 30), released(8), bad="1.7", commits=FakeCommits(rows, tags), repo="/somewhere"
+    )
     found = world.releases()
     assert [each.subject for each in found.introduced_by] == ["change 6", "change 5", "change 4"]
     assert found.fixed_by == ()
@@ -490,20 +625,27 @@ def of_one_day(spec):
     lib = number(spec.requirements[0].specifier.removeprefix("=="))
     dep = "2.0" if kept or lib >= 9 else "1.0"
     given = built(spec.model_copy(update={"constraints": ()}))
-    packages = (*given.packages, Package(name="dep", version=dep, rung=Rung.DEPENDENCY))
+    packages = (*given.packages, Package(name="dep", version=dep, rung=PinSource.DEPENDENCY))
     variables = {**given.variables, "DEP": dep}
-    return given.model_copy(update={"packages": packages, "variables": variables, "id": f"{given.id} dep {dep}"})
+    return given.model_copy(
+        update={"packages": packages, "variables": variables, "id": f"{given.id} dep {dep}"}
+    )
 
 
 def test_what_breaks_beside_the_packages_of_today_is_tried_beside_those_of_its_day():
     world = World(broken(5, 30), released(20), bad="1.11", build=of_one_day)
     world.sandbox.program = lambda spec: (
-        BESIDE if spec.env["DEP"] == "2.0" and number(spec.env["LIB"]) < 9 else broken(5, 30)(spec.env["LIB"])
+        BESIDE
+        if spec.env["DEP"] == "2.0" and number(spec.env["LIB"]) < 9
+        else broken(5, 30)(spec.env["LIB"])
     )
     found = world.releases()
     assert (found.first_bad.at, found.skipped) == ("1.5", ())
-    assert {each.at for each in found.probes if each.moved} == {each.at for each in found.probes if number(each.at) < 9}
-    controlled = control(world.desk, world.script, world.spec, world.built, world.desk.bug, bisected=found)
+    assert {each.at for each in found.probes if each.moved} == {
+        each.at for each in found.probes if number(each.at) < 9
+    }
+    known = world.failing().report.model_copy(update={"bisection": found})
+    controlled = control(world.failing(known), world.runner)
     assert (controlled.control.what, controlled.control.moved) == ("lib 1.4", ("dep 2.0 → 1.0",))
 
 
@@ -511,12 +653,22 @@ def test_what_the_report_only_has_beside_the_package_is_of_the_day_too_unless_it
     world = World(broken(5, 30), released(20), bad="1.11")
     beside = [
         Requirement(name=name, specifier="==2.4", rung=rung, reason="")
-        for name, rung in (("dep", Rung.ISSUE), ("opt", Rung.OPTION))
+        for name, rung in (("dep", PinSource.ISSUE), ("opt", PinSource.OPTION))
     ]
     spec = world.spec.model_copy(update={"requirements": (*world.spec.requirements, *beside)})
-    near, day = twins.at_release(spec, world.desk.build(spec), "lib", released(20)[4])
-    assert [(each.name, each.specifier) for each in near.requirements] == [("lib", "==1.4"), ("dep", "==2.4"), ("opt", "==2.4")]
-    assert [(each.name, each.specifier) for each in day.requirements] == [("lib", "==1.4"), ("dep", ""), ("opt", "==2.4")]
+    near, day = control_environments.at_release(
+        spec, world.runner.build(spec), "lib", released(20)[4]
+    )
+    assert [(each.name, each.specifier) for each in near.requirements] == [
+        ("lib", "==1.4"),
+        ("dep", "==2.4"),
+        ("opt", "==2.4"),
+    ]
+    assert [(each.name, each.specifier) for each in day.requirements] == [
+        ("lib", "==1.4"),
+        ("dep", ""),
+        ("opt", "==2.4"),
+    ]
     assert day.exclude_newer < near.exclude_newer
 
 
@@ -524,51 +676,65 @@ def test_a_package_that_was_only_drawn_is_asked_for():
     def build(spec):
         given = built(spec)
         deps = given.version("dep") or "1.5"
-        package = Package(name="dep", version=deps, rung=Rung.DEPENDENCY)
+        package = Package(name="dep", version=deps, rung=PinSource.DEPENDENCY)
         rest = tuple(each for each in given.packages if each.name != "dep")
-        return given.model_copy(update={"packages": (*rest, package), "variables": {**given.variables, "LIB": deps}})
+        return given.model_copy(
+            update={"packages": (*rest, package), "variables": {**given.variables, "LIB": deps}}
+        )
 
     world = World(broken(3, 30), bad="1.0", build=build)
     world.builder.released = {"dep": released(8)}
-    found = bisect_releases(world.desk, world.script, world.spec, world.built, "dep")
+    found = world.releases("dep")
     assert (found.package, found.bad, found.first_bad.at) == ("dep", "1.5", "1.3")
 
 
 def test_the_runs_of_a_control_are_not_made_again():
     world = World(broken(17, 19), released(40), bad="1.18")
-    assert control(world.desk, world.script, world.spec, world.built, world.desk.bug).control.what == "lib 1.39"
-    before = len(world.desk.attempts)
+    assert control(world.failing(), world.runner).control.what == "lib 1.39"
+    before = len(world.runner.attempts)
     found = world.releases()
     newest = next(each for each in found.probes if each.at == "1.39")
     assert (newest.outcome, newest.runs) == ("passes", 5)
-    again = [each for each in world.desk.attempts[before:] if each.environment in {world.built.id, newest.environment}]
+    again = [
+        each
+        for each in world.runner.attempts[before:]
+        if each.environment in {world.built.id, newest.environment}
+    ]
     assert again == []
 
 
 def test_a_run_that_was_made_again_under_its_seed_counts_once():
     world = World(broken(17, 19), released(40), bad="1.18")
     for _ in range(2):
-        control(world.desk, world.script, world.spec, world.built, world.desk.bug)
-    newest = world.desk.attempts[-1].environment
-    assert sum(each.environment == newest for each in world.desk.attempts) == 10, "the same five seeds, twice"
+        control(world.failing(), world.runner)
+    newest = world.runner.attempts[-1].environment
+    assert sum(each.environment == newest for each in world.runner.attempts) == 10, (
+        "the same five seeds, twice"
+    )
     found = {each.at: each for each in world.releases().probes}
     assert (found["1.39"].runs, found["1.39"].outcome) == (5, "passes")
     assert (found["1.18"].runs, found["1.18"].failures) == (5, 5)
 
 
 def test_what_a_place_needs_beyond_its_control_is_run_under_other_seeds():
-    """The failure hangs on the seed, so that the bisection begins with other seeds than a control does."""
+    """The failure hangs on the seed, so that the bisection begins with other seeds than a
+    control does.
+    """
     world = World(broken(17, 19), released(40), bad="1.18")
     program = world.sandbox.program
-    world.sandbox.program = lambda spec: program(spec) if int(spec.env["REPRISE_SEED"]) % 3 == 0 else OK
+    world.sandbox.program = lambda spec: (
+        program(spec) if int(spec.env["REPRISE_SEED"]) % 3 == 0 else OK
+    )
     for seed in range(1, 13):
-        world.desk.run(world.script, world.built, seed, "confirm")
-    (newest,) = twins.at_release(world.spec, world.built, "lib", world.builder.history("lib")[-1])[:1]
-    there = world.desk.build(newest)
+        world.runner.run(world.script, world.built, seed, "confirm")
+    (newest,) = control_environments.at_release(
+        world.spec, world.built, "lib", world.builder.history("lib")[-1]
+    )[:1]
+    there = world.runner.build(newest)
     for seed in range(1, 6):
-        world.desk.run(world.script, there, seed, "control")
+        world.runner.run(world.script, there, seed, "control")
     probe = next(each for each in world.releases().probes if each.at == "1.39")
-    seeds = [each.execution.seed for each in world.desk.attempts if each.environment == there.id]
+    seeds = [each.execution.seed for each in world.runner.attempts if each.environment == there.id]
     assert probe.runs == len(seeds) == len(set(seeds)) > 5
 
 

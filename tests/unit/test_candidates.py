@@ -1,7 +1,8 @@
 """Which programs a report implies, seen from its text."""
 
 from bot.models.issue import Issue
-from bot.pipeline import candidates, intake, signature
+from bot.pipeline.reading import intake, signature
+from bot.pipeline.search import candidates
 from bot.rules.intake import shell
 
 ERROR = "\n```\nRuntimeError: expected 3 dims and received 2 of them\n```\n"
@@ -25,7 +26,10 @@ def test_imports_are_borrowed_from_the_block_that_works():
 
 
 def test_variables_of_the_command_are_set_in_the_script():
-    body = "```python\nfrom keras import ops\nops.tile(1, 2)\n```\n```console\n$ KERAS_BACKEND=torch python x.py\n```\n" + ERROR
+    body = (
+        "```python\nfrom keras import ops\nops.tile(1, 2)\n```\n```console\n$ KERAS_BACKEND=torch python x.py\n```\n"
+        + ERROR
+    )
     first = scripts(body)[0]
     assert first.source.splitlines()[:2] == ["import os", "os.environ['KERAS_BACKEND'] = 'torch'"]
     assert any("KERAS_BACKEND" in mend.what for mend in first.mends)
@@ -47,7 +51,9 @@ def test_a_transcript_that_nobody_fenced_is_a_program():
 
 
 def test_a_threefold_quotation_is_no_program():
-    bug = intake.read(Issue(title="It fails", body=">>> I think that this is fine\n>> no\n\n" + ERROR))
+    bug = intake.read(
+        Issue(title="It fails", body=">>> I think that this is fine\n>> no\n\n" + ERROR)
+    )
     assert not bug.programs
 
 

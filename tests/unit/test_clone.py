@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.clone import Git
+from bot.adapters.git.clone import Git
 from bot.models.environment import RepoSource
 from sandbox.cache import Cache
 
@@ -17,7 +17,9 @@ IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "co
 
 def git(where: Path, *argv: str) -> str:
     env = {"PATH": os.environ["PATH"], "HOME": str(where), "GIT_CONFIG_NOSYSTEM": "1"}
-    done = subprocess.run(["git", *IDENTITY, *argv], cwd=where, env=env, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", *IDENTITY, *argv], cwd=where, env=env, check=True, capture_output=True, text=True
+    )
     return done.stdout.strip()
 
 
@@ -36,7 +38,9 @@ def clone(tmp_path: Path) -> Path:
 def changed(clone: Path, ref: str = "", commit: str = "") -> bool:
     source = RepoSource(url="", path=str(clone), ref=ref, commit=commit)
     found = Git(Cache(clone.parent / "cache"), dict(os.environ)).checkout(source, None)
-    assert (found.tree / "a.py").read_text(encoding="utf-8") in {"one\n", "two\n"}, "what is built is the commit"
+    assert (found.tree / "a.py").read_text(encoding="utf-8") in {"one\n", "two\n"}, (
+        "what is built is the commit"
+    )
     return found.changed
 
 

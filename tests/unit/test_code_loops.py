@@ -48,6 +48,15 @@ def test_what_is_complete_comes_first() -> None:
 def test_further_forms() -> None:
     assert loops(ast.parse("t = pl.Trainer()\nt.fit(m)"))[0].idiom == "lightning"
     assert loops(
-        ast.parse("g = jax.grad(loss)\ndef up(p):\n    d = g(p)\n    return jax.tree_util.tree_map(lambda a, b: a - b, p, d)")
+        ast.parse(
+            "g = jax.grad(loss)\ndef up(p):\n    d = g(p)\n    return jax.tree_util.tree_map(lambda a, b: a - b, p, d)"
+        )
     )
-    assert loops(ast.parse("for x in d:\n    for p in ps: p.grad = None\n    l(x).backward()\n    o.step()"))[0].score == 1.0
+    assert (
+        loops(
+            ast.parse(
+                "for x in d:\n    for p in ps: p.grad = None\n    l(x).backward()\n    o.step()"
+            )
+        )[0].score
+        == 1.0
+    )

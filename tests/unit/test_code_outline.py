@@ -1,4 +1,4 @@
-"""Cutting sources into pieces, and words."""
+"""Cutting sources into segments, and words."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.rules.code import heads, indexing
-from bot.rules.code.outline import normal, outline, split
+from bot.rules.code import headers, indexing
+from bot.rules.code.outline import line_starts, normal, outline
 from bot.rules.code.words import index_words, query_words, stem
 
 SOURCE = textwrap.dedent('''
@@ -49,7 +49,7 @@ SOURCE = textwrap.dedent('''
 
 
 def held(text: str) -> list[tuple[str, str, int, int]]:
-    return [(piece.kind, piece.name, piece.start, piece.end) for piece in outline(split(text))]
+    return [(segment.kind, segment.name, segment.start, segment.end) for segment in outline(text)]
 
 
 def test_definitions_are_told_from_text_in_strings() -> None:
@@ -63,11 +63,11 @@ def test_definitions_are_told_from_text_in_strings() -> None:
 
 def covered(text: str) -> None:
     at = 0
-    for piece in outline(split(text)):
-        assert piece.start == at + 1
-        assert piece.end >= piece.start
-        at = piece.end
-    assert at == len(split(text))
+    for segment in outline(text):
+        assert segment.start == at + 1
+        assert segment.end >= segment.start
+        at = segment.end
+    assert at == len(line_starts(text)) - 1
 
 
 _LINES = st.sampled_from(
@@ -77,19 +77,21 @@ _LINES = st.sampled_from(
 
 
 @given(st.lists(_LINES, max_size=60))
-def test_every_line_of_any_text_belongs_to_exactly_one_piece(lines: list[str]) -> None:
+def test_every_line_of_any_text_belongs_to_exactly_one_segment(lines: list[str]) -> None:
     covered("\n".join(lines))
 
 
 @given(st.integers(1, 900), st.integers(0, 3))
 @settings(max_examples=30, deadline=None)
 def test_long_definitions_are_cut_at_statements(count: int, depth: int) -> None:
-    body = "\n".join(f"    x{n} = (\n        {n})" if depth else f"    x{n} = {n}" for n in range(count))
+    body = "\n".join(
+        f"    x{n} = (\n        {n})" if depth else f"    x{n} = {n}" for n in range(count)
+    )
     text = f"def f():\n{body}\n"
     covered(text)
-    for piece in outline(split(text)):
-        ast.parse(textwrap.dedent("\n".join(split(text)[piece.start - 1 : piece.end])))
-        assert piece.end - piece.start < 200
+    for segment in outline(text):
+        ast.parse(textwrap.dedent("\n".join(text.split("\n")[segment.start - 1 : segment.end])))
+        assert segment.end - segment.start < 200
 
 
 def definitions(tree: ast.Module) -> set[tuple[int, str]]:
@@ -100,7 +102,9 @@ def definitions(tree: ast.Module) -> set[tuple[int, str]]:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 name = f"{owner}.{child.name}" if owner else child.name
-                found.add((min([child.lineno, *(each.lineno for each in child.decorator_list)]), name))
+                found.add(
+                    (min([child.lineno, *(each.lineno for each in child.decorator_list)]), name)
+                )
                 if isinstance(child, ast.ClassDef):
                     todo.append((child, name))
             elif not isinstance(child, ast.expr):
@@ -108,12 +112,16 @@ def definitions(tree: ast.Module) -> set[tuple[int, str]]:
     return found
 
 
-def test_the_pieces_agree_with_the_parser_on_the_standard_library() -> None:
+def test_the_segments_agree_with_the_parser_on_the_standard_library() -> None:
     wanted = right = 0
     for path in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py"))[:90]:
         text = normal(path.read_text(encoding="utf-8"))
         known = definitions(ast.parse(text))
-        got = {(piece.start, piece.name) for piece in outline(split(text)) if piece.part == 0 and piece.kind != "module"}
+        got = {
+            (segment.start, segment.name)
+            for segment in outline(text)
+            if segment.part == 0 and segment.kind != "module"
+        }
         wanted += len(known | got)
         right += len(known & got)
     assert wanted > 2_000
@@ -139,16 +147,28 @@ def test_hostile_text_is_cut_all_the_same(text: str) -> None:
 
 def test_words_meet_across_spellings() -> None:
     words = index_words(["MultiheadAttention", "key_padding_mask"]).split()
-    assert {"multihead", "attention", "multiheadattention", "key_padding_mask", "pad", "mask"} <= set(words)
+    assert {
+        "multihead",
+        "attention",
+        "multiheadattention",
+        "key_padding_mask",
+        "pad",
+        "mask",
+    } <= set(words)
     assert set(query_words("the gradients were padded")) >= {"gradient", "pad"}
     assert query_words("why does the loss not work") == ("loss",)
     assert set(query_words("it does not work")) >= {"does", "work"}
-    assert [stem(word) for word in ("class", "stopped", "queries", "string")] == ["class", "stop", "query", "string"]
+    assert [stem(word) for word in ("class", "stopped", "queries", "string")] == [
+        "class",
+        "stop",
+        "query",
+        "string",
+    ]
 
 
 def test_a_head_is_the_signature_and_the_first_words() -> None:
     text = 'def f(\n    a: int,\n) -> int:\n    """\n    First.\n\n    More.\n    """\n    return a'
-    assert heads.head_lines(text) == 5
-    assert heads.head_lines("def f(): return 1") == 1
-    assert heads.head_lines("x = 1\ny = 2") == 2
-    assert heads.head_lines("class A:\n    size = 3\n    def f(self): pass") == 1
+    assert headers.head_lines(text) == 5
+    assert headers.head_lines("def f(): return 1") == 1
+    assert headers.head_lines("x = 1\ny = 2") == 2
+    assert headers.head_lines("class A:\n    size = 3\n    def f(self): pass") == 1

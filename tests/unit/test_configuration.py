@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 from typer.testing import CliRunner
 
-from bot import cli
+from bot.cli import app
 from bot.models.config import Config, Defaults, Triggers
 from bot.models.loaded import Loaded, Origin, Problem
 from bot.render import config as render
@@ -21,11 +21,11 @@ from bot.rules.configuration.layers import laid
 from bot.rules.configuration.parse import parse
 from bot.schema import configuration as published
 from bot.service.configuration import load, problem_key
-from bot.service.ports import Gone, Target, Throttled
-from bot.testing.github import FakeGitHub
+from bot.service.ports.github import Gone, Target, Throttled
 from tests.corpus.hostile.corpus import Hostile
 from tests.corpus.hostile.corpus import load as load_texts
 from tests.corpus.hostile.reader import alive
+from tests.support.github import FakeGitHub
 
 ROOT = Path(__file__).resolve().parents[2]
 PATH = ".github/reprise.yml"
@@ -62,7 +62,9 @@ def test_an_empty_file_opts_out_of_the_organisations() -> None:
 def test_the_organisations_file_counts_where_there_is_none() -> None:
     found = loaded(pool={}, github="labels: false")
     assert found.config == Config(labels=False)
-    assert found.origins == {"labels": Origin(kind="organisation", file="acme/.github:.github/reprise.yml")}
+    assert found.origins == {
+        "labels": Origin(kind="organisation", file="acme/.github:.github/reprise.yml")
+    }
 
 
 def test_the_organisations_own_repository_is_read_once() -> None:
@@ -75,14 +77,24 @@ def test_the_organisations_own_repository_is_read_once() -> None:
 def test_extended_values_are_merged_deeply_and_lists_replaced() -> None:
     found = loaded(
         pool="_extends: settings\ntriggers: {labels: [mine]}\ndefaults: {timeout: 20, python:}\n",
-        settings="_extends: acme/.github:base.yml\ntriggers: {opened: off, labels: [a, b]}\ndefaults: {runs: 7, python: '3.11'}\n",
-        github={"base.yml": "labels: false\ndefaults: {runs: 9, timeout: 99}\n", PATH: "enabled: false"},
+        settings="_extends: acme/.github:base.yml\ntriggers: {opened: off, labels: [a, b]}\n"
+        "defaults: {runs: 7, python: '3.11'}\n",
+        github={
+            "base.yml": "labels: false\ndefaults: {runs: 9, timeout: 99}\n",
+            PATH: "enabled: false",
+        },
     )
     assert found.problems == ()
     assert found.config == Config(
-        labels=False, triggers=Triggers(opened="off", labels=("mine",)), defaults=Defaults(timeout=20, runs=7, python=None)
+        labels=False,
+        triggers=Triggers(opened="off", labels=("mine",)),
+        defaults=Defaults(timeout=20, runs=7, python=None),
     )
-    assert found.source == ("acme/pool:.github/reprise.yml", "acme/settings:.github/reprise.yml", "acme/.github:base.yml")
+    assert found.source == (
+        "acme/pool:.github/reprise.yml",
+        "acme/settings:.github/reprise.yml",
+        "acme/.github:base.yml",
+    )
     kinds = {key: (origin.kind, origin.file) for key, origin in found.origins.items()}
     assert kinds["defaults.timeout"][0] == "repository"
     assert kinds["defaults.runs"] == ("extended", "acme/settings:.github/reprise.yml")
@@ -92,7 +104,9 @@ def test_extended_values_are_merged_deeply_and_lists_replaced() -> None:
 def test_an_invalid_file_gives_way_to_what_lies_below() -> None:
     found = loaded(pool="labels: false\nnonsense: 1\n", github="author_may_run: false")
     assert found.config == Config(author_may_run=False)
-    assert [(each.file, each.line) for each in found.problems] == [("acme/pool:.github/reprise.yml", 2)]
+    assert [(each.file, each.line) for each in found.problems] == [
+        ("acme/pool:.github/reprise.yml", 2)
+    ]
 
 
 def test_an_invalid_file_that_says_off_is_obeyed() -> None:
@@ -103,7 +117,10 @@ def test_an_invalid_file_that_says_off_is_obeyed() -> None:
 
 
 def test_an_invalid_base_is_left_out() -> None:
-    found = loaded(pool="_extends: settings\nlabels: false\n", settings="private_word: 1\nauthor_may_run: false\n")
+    found = loaded(
+        pool="_extends: settings\nlabels: false\n",
+        settings="private_word: 1\nauthor_may_run: false\n",
+    )
     assert found.config == Config(labels=False)
     assert found.problems[0].file == "acme/settings:.github/reprise.yml"
     assert "private_word" not in str(found.problems)
@@ -113,13 +130,15 @@ def test_an_invalid_base_is_left_out() -> None:
     ("extends", "reason"),
     [
         ("other/pool", "another owner"),
-        ("nowhere", "not there"),
+        ("nowhere", "does not exist"),
         ("pool", "circle"),
         ("ACME/Pool", "circle"),
         ("a b", "must name"),
     ],
 )
-def test_a_base_that_cannot_be_is_told_and_the_file_itself_applies(extends: str, reason: str) -> None:
+def test_a_base_that_cannot_be_is_told_and_the_file_itself_applies(
+    extends: str, reason: str
+) -> None:
     found = loaded(pool=f"labels: false\n_extends: {extends}\n")
     assert found.config == Config(labels=False)
     assert [(each.line, each.key) for each in found.problems] == [(2, "_extends")]
@@ -137,7 +156,7 @@ def test_the_fourth_step_is_one_too_many() -> None:
     assert loaded(**chain).config == Config(labels=False)
     longer = loaded(**(chain | {"c": "_extends: d\nlabels: false", "d": "enabled: false"}))
     assert longer.config == Config(labels=False)
-    assert "4th step" in longer.problems[0].reason
+    assert "4th file" in longer.problems[0].reason
 
 
 def test_errors_of_github_propagate_but_what_is_missing_beside_the_repository_is_absent() -> None:
@@ -179,7 +198,9 @@ VALID = st.fixed_dictionaries(
     {},
     optional={
         "labels": st.booleans(),
-        "triggers": st.fixed_dictionaries({}, optional={"opened": st.sampled_from(["off", "bugs"]), "labels": st.just(["x"])}),
+        "triggers": st.fixed_dictionaries(
+            {}, optional={"opened": st.sampled_from(["off", "bugs"]), "labels": st.just(["x"])}
+        ),
         "defaults": st.fixed_dictionaries(
             {}, optional={"runs": st.integers(2, 200), "python": st.sampled_from([None, "3.10"])}
         ),
@@ -191,14 +212,19 @@ VALID = st.fixed_dictionaries(
 @given(st.lists(VALID, max_size=4))
 def test_the_strongest_file_that_says_something_decides(held: list[dict[str, object]]) -> None:
     layers = [
-        (Origin(kind="extended", file=str(number)), parse(yaml.safe_dump(each), "f").values) for number, each in enumerate(held)
+        (Origin(kind="extended", file=str(number)), parse(yaml.safe_dump(each), "f").values)
+        for number, each in enumerate(held)
     ]
     config, origins = laid(layers)
     for section, key in [("triggers", "opened"), ("defaults", "runs"), ("defaults", "python")]:
         sayers = [number for number, each in enumerate(held) if key in each.get(section, {})]  # type: ignore[operator]
-        wanted = held[sayers[0]][section][key] if sayers else getattr(getattr(Config(), section), key)  # type: ignore[index]
+        wanted = (
+            held[sayers[0]][section][key] if sayers else getattr(getattr(Config(), section), key)
+        )  # type: ignore[index]
         assert getattr(getattr(config, section), key) == wanted
-        assert (origins[f"{section}.{key}"].file if sayers else None) == (str(sayers[0]) if sayers else None)
+        assert (origins[f"{section}.{key}"].file if sayers else None) == (
+            str(sayers[0]) if sayers else None
+        )
         assert (f"{section}.{key}" in origins) == bool(sayers)
 
 
@@ -206,8 +232,10 @@ def test_the_schema_and_the_example_are_those_the_model_implies() -> None:
     shipped = files("bot.schema").joinpath("config.schema.json").read_text(encoding="utf-8")
     assert shipped == published.generate(), "python -m bot.schema writes it anew"
     Draft202012Validator.check_schema(json.loads(shipped))
-    assert (ROOT / ".github" / "reprise.example.yml").read_text(encoding="utf-8") == published.example(), "python -m bot.schema"
-    printed = CliRunner().invoke(cli.app, ["schema", "--config"])
+    assert (ROOT / ".github" / "reprise.example.yml").read_text(
+        encoding="utf-8"
+    ) == published.example(), "python -m bot.schema"
+    printed = CliRunner().invoke(app.app, ["schema", "--config"])
     assert (printed.exit_code, printed.output) == (0, shipped)
 
 
@@ -226,7 +254,9 @@ def test_the_example_names_every_key_with_its_default_and_fits_the_schema() -> N
 
 
 def test_the_effective_configuration_says_where_each_value_came_from() -> None:
-    text = render.configuration(loaded(pool="_extends: settings\nlabels: false\n", settings="defaults: {runs: 7}\n"))
+    text = render.configuration(
+        loaded(pool="_extends: settings\nlabels: false\n", settings="defaults: {runs: 7}\n")
+    )
     assert "labels: false  # repository: acme/pool:.github/reprise.yml" in text
     assert "  runs: 7  # extended: acme/settings:.github/reprise.yml" in text
     assert "enabled: true  # default" in text
@@ -237,12 +267,20 @@ def test_the_effective_configuration_says_where_each_value_came_from() -> None:
 
 def test_problems_are_told_with_line_and_reason() -> None:
     text = render.configuration(loaded(pool="enabled: true\ntrigers: {}\n"))
-    assert "`acme/pool:.github/reprise.yml`, line 2: `trigers` is not known here. Did you mean `triggers`?" in text
+    assert (
+        "`acme/pool:.github/reprise.yml`, line 2: `trigers` is unknown. Did you mean `triggers`?"
+        in text
+    )
 
 
-@pytest.mark.parametrize("hostile", [each for each in load_texts("outgoing") if not each.fill], ids=lambda each: each.id)
+@pytest.mark.parametrize(
+    "hostile", [each for each in load_texts("outgoing") if not each.fill], ids=lambda each: each.id
+)
 def test_hostile_keys_and_labels_are_only_shown(hostile: Hostile) -> None:
-    for text in (json.dumps(hostile.text) + ": 1", "triggers: {labels: [" + json.dumps(hostile.text) + "]}"):
+    for text in (
+        json.dumps(hostile.text) + ": 1",
+        "triggers: {labels: [" + json.dumps(hostile.text) + "]}",
+    ):
         assert alive(render.configuration(loaded(pool=text))) == []
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.models.config import Config
-from bot.rules.configuration.layers import Place, base
+from bot.rules.configuration.layers import ConfigFile, base
 from bot.rules.configuration.parse import parse
 from bot.rules.configuration.tree import MOST_CHARACTERS
 
@@ -42,7 +42,11 @@ def test_a_whole_file_is_read() -> None:
     assert parse(FULL, FILE).extends_line == 2
     assert (found.enabled, found.author_may_run, found.outsiders) == (True, False, "ignore")
     assert found.triggers.labels == ("needs repro", "3.10")
-    assert (found.defaults.timeout, found.defaults.device, found.ignore_authors) == (30, "gpu", ("someone",))
+    assert (found.defaults.timeout, found.defaults.device, found.ignore_authors) == (
+        30,
+        "gpu",
+        ("someone",),
+    )
     assert found.quota == Config().quota
 
 
@@ -56,7 +60,18 @@ def test_words_mean_what_their_key_says() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "\n\n", "# nothing yet\n", "---\n", "~", "null\n", "{}", "\ufeff", "triggers:\nquota: ~\n"]
+    "text",
+    [
+        "",
+        "\n\n",
+        "# nothing yet\n",
+        "---\n",
+        "~",
+        "null\n",
+        "{}",
+        "\ufeff",
+        "triggers:\nquota: ~\n",
+    ],
 )
 def test_a_file_that_says_nothing_changes_nothing(text: str) -> None:
     parsed = parse(text, FILE)
@@ -83,15 +98,45 @@ WRONG = {
         "less than or equal to 60",
     ),
     "python that never was": ("defaults:\n  python: '3.1'\n", 2, "defaults.python", "should match"),
-    "unknown key": ("enabled: true\ntrigers:\n  opened: off\n", 2, "trigers", "Did you mean `triggers`"),
-    "unknown key in a section": ("defaults:\n  runs: 3\n  pyhton: '3.11'\n", 3, "defaults.pyhton", "Did you mean `python`"),
-    "unknown and unlike any": ("wxyz: 1\n", 1, "wxyz", "write one of `enabled`"),
-    "twice": ("labels: true\nenabled: true\nlabels: false\n", 3, "labels", "set twice, first on line 1"),
-    "twice in a section": ("quota:\n  person: 1\n  person: 2\n", 3, "quota.person", "first on line 2"),
+    "unknown key": (
+        "enabled: true\ntrigers:\n  opened: off\n",
+        2,
+        "trigers",
+        "Did you mean `triggers`",
+    ),
+    "unknown key in a section": (
+        "defaults:\n  runs: 3\n  pyhton: '3.11'\n",
+        3,
+        "defaults.pyhton",
+        "Did you mean `python`",
+    ),
+    "unknown and unlike any": ("wxyz: 1\n", 1, "wxyz", "use one of `enabled`"),
+    "twice": (
+        "labels: true\nenabled: true\nlabels: false\n",
+        3,
+        "labels",
+        "set twice, first on line 1",
+    ),
+    "twice in a section": (
+        "quota:\n  person: 1\n  person: 2\n",
+        3,
+        "quota.person",
+        "first on line 2",
+    ),
     "extends twice": ("_extends: a\n_extends: b\n", 2, "_extends", "set twice"),
-    "wrong choice": ("\ntriggers:\n  opened: always\n", 3, "triggers.opened", "should be 'off' or 'bugs'"),
+    "wrong choice": (
+        "\ntriggers:\n  opened: always\n",
+        3,
+        "triggers.opened",
+        "should be 'off' or 'bugs'",
+    ),
     "no number": ("defaults:\n  timeout: soon\n", 2, "defaults.timeout", "valid integer"),
-    "too large": ("defaults:\n  timeout: 999999\n", 2, "defaults.timeout", "less than or equal to 3600"),
+    "too large": (
+        "defaults:\n  timeout: 999999\n",
+        2,
+        "defaults.timeout",
+        "less than or equal to 3600",
+    ),
     "text for a section": ("triggers: off\n", 1, "triggers", "should be"),
     "list for a section": ("triggers: [off]\n", 1, "triggers", "should be"),
     "text for a list": ("triggers:\n  labels: bug\n", 2, "triggers.labels", "tuple"),
@@ -101,19 +146,19 @@ WRONG = {
     "not a mapping": ("- enabled: true\n", 1, "", "keys with values"),
     "plain text": ("hello world\n", 1, "", "keys with values"),
     "tab": ("triggers:\n\topened: off\n", 2, "", "tab"),
-    "indentation": ("enabled: true\n  labels: false\n", 2, "", "colon where none may be"),
-    "open quote": ("a: 'b\nc: d\n", 3, "", "no YAML"),
-    "open bracket": ("triggers: {opened: off\n", 2, "", "no YAML"),
+    "indentation": ("enabled: true\n  labels: false\n", 2, "", "unexpected colon"),
+    "open quote": ("a: 'b\nc: d\n", 3, "", "not valid YAML"),
+    "open bracket": ("triggers: {opened: off\n", 2, "", "not valid YAML"),
     "alias": ("ignore_authors: &a [x]\ntriggers:\n  labels: *a\n", 1, "", "anchor or alias"),
     "undefined alias": ("enabled: *a\n", 1, "", "anchor or alias"),
     "tag": ("enabled: !!python/object/apply:os.system ['true']\n", 1, "", "tag"),
     "second document": ("enabled: true\n---\nenabled: false\n", 2, "", "second document"),
-    "merge key": ("enabled: true\n<<: {labels: false}\n", 2, "<<", "not known here"),
-    "key that is no text": ("? [a, b]\n: c\n", 1, "", "not known here"),
+    "merge key": ("enabled: true\n<<: {labels: false}\n", 2, "<<", "unknown"),
+    "key that is no text": ("? [a, b]\n: c\n", 1, "", "unknown"),
     "control character": ("enabled: true\nlabels: \x07\n", 2, "", "character"),
     "NUL": ("enabled: true\0", 1, "", "character"),
     "too long": ("#" * (MOST_CHARACTERS + 1), 0, "", "longer than"),
-    "deep": ("a: " + "[" * 100 + "]" * 100, 1, "", "beyond reason"),
+    "deep": ("a: " + "[" * 100 + "]" * 100, 1, "", "too deeply"),
     "bomb": ("a: &a [x,x]\nb: &b [*a,*a]\nc: &c [*b,*b]\n", 1, "", "anchor or alias"),
 }
 
@@ -131,7 +176,11 @@ def test_a_mistake_is_named_with_its_line_and_nothing_applies(name: str) -> None
 
 def test_all_mistakes_are_told_in_order() -> None:
     parsed = parse("labels: maybe\nenabeld: true\ndefaults:\n  runs: 1\n", FILE)
-    assert [(each.line, each.key) for each in parsed.problems] == [(1, "labels"), (2, "enabeld"), (4, "defaults.runs")]
+    assert [(each.line, each.key) for each in parsed.problems] == [
+        (1, "labels"),
+        (2, "enabeld"),
+        (4, "defaults.runs"),
+    ]
 
 
 def test_off_is_heard_in_an_invalid_file_too() -> None:
@@ -149,12 +198,69 @@ def test_words_of_a_file_that_may_be_private_are_not_repeated() -> None:
     assert "hunter" not in str(parse(text, FILE).problems)
 
 
-KEYS = st.sampled_from(["enabled", "triggers", "opened", "labels", "defaults", "python", "quota", "_extends", "x", "<<", ""])
+KEYS = st.sampled_from(
+    [
+        "enabled",
+        "triggers",
+        "opened",
+        "labels",
+        "defaults",
+        "python",
+        "quota",
+        "_extends",
+        "x",
+        "<<",
+        "",
+    ]
+)
 PIECES = st.sampled_from(
-    [": ", ":", "\n", "\n  ", "\n- ", "- ", "{", "}", "[", "]", ",", "'", '"', "|", ">", "&a ", "*a", "!!str ", "!<", "? ", "#", "%", "---",
-     "...", "\t", "\r\n", "\x85", "\u2028", "true", "off", "3.10", "1e999", "0x", "~", "é", "\ud800", "\0", "\ufeff", "@", "`"]
-)  # fmt: skip
-TEXTS = st.one_of(st.text(max_size=200), st.lists(st.one_of(KEYS, PIECES, st.text(max_size=3)), max_size=30).map("".join))
+    [
+        ": ",
+        ":",
+        "\n",
+        "\n  ",
+        "\n- ",
+        "- ",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        "'",
+        '"',
+        "|",
+        ">",
+        "&a ",
+        "*a",
+        "!!str ",
+        "!<",
+        "? ",
+        "#",
+        "%",
+        "---",
+        "...",
+        "\t",
+        "\r\n",
+        "\x85",
+        "\u2028",
+        "true",
+        "off",
+        "3.10",
+        "1e999",
+        "0x",
+        "~",
+        "é",
+        "\ud800",
+        "\0",
+        "\ufeff",
+        "@",
+        "`",
+    ]
+)
+TEXTS = st.one_of(
+    st.text(max_size=200),
+    st.lists(st.one_of(KEYS, PIECES, st.text(max_size=3)), max_size=30).map("".join),
+)
 
 
 @settings(max_examples=400, deadline=None)
@@ -162,7 +268,13 @@ TEXTS = st.one_of(st.text(max_size=200), st.lists(st.one_of(KEYS, PIECES, st.tex
 def test_any_text_is_read_or_told(text: str) -> None:
     parsed = parse(text, FILE)
     Config.model_validate(parsed.values)
-    lines = len(text.replace("\r", "\n").replace("\x85", "\n").replace("\u2028", "\n").replace("\u2029", "\n").split("\n"))
+    lines = len(
+        text.replace("\r", "\n")
+        .replace("\x85", "\n")
+        .replace("\u2028", "\n")
+        .replace("\u2029", "\n")
+        .split("\n")
+    )
     for problem in parsed.problems:
         assert 0 <= problem.line <= lines + 1
         assert problem.reason
@@ -171,7 +283,25 @@ def test_any_text_is_read_or_told(text: str) -> None:
 
 @pytest.mark.parametrize(
     "piece",
-    ["[", "{", "a: ", "- ", "? ", "'", '"', "a\n", "enabled: true\n", "&a ", "#", "\n", "a: [", "{a: ", "!", "|\n", " "],
+    [
+        "[",
+        "{",
+        "a: ",
+        "- ",
+        "? ",
+        "'",
+        '"',
+        "a\n",
+        "enabled: true\n",
+        "&a ",
+        "#",
+        "\n",
+        "a: [",
+        "{a: ",
+        "!",
+        "|\n",
+        " ",
+    ],
 )
 def test_time_is_bounded(piece: str) -> None:
     started = time.process_time()
@@ -182,14 +312,14 @@ def test_time_is_bounded(piece: str) -> None:
 @pytest.mark.parametrize(
     ("written", "place"),
     [
-        ("settings", Place("acme/settings")),
-        (" .github ", Place("acme/.github")),
-        ("ACME/settings", Place("acme/settings")),
-        ("settings:shared/other.yaml", Place("acme/settings", "shared/other.yaml")),
-        ("acme/settings:x.yml", Place("acme/settings", "x.yml")),
+        ("settings", ConfigFile("acme/settings")),
+        (" .github ", ConfigFile("acme/.github")),
+        ("ACME/settings", ConfigFile("acme/settings")),
+        ("settings:shared/other.yaml", ConfigFile("acme/settings", "shared/other.yaml")),
+        ("acme/settings:x.yml", ConfigFile("acme/settings", "x.yml")),
     ],
 )
-def test_what_can_be_built_on(written: str, place: Place) -> None:
+def test_what_can_be_built_on(written: str, place: ConfigFile) -> None:
     assert base(written, "acme") == place
 
 

@@ -1,4 +1,4 @@
-"""From a report and a shelf to ranked contexts."""
+"""From a report and a index to ranked contexts."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import pytest
 
 from bot.models.context import Chunk, Context
 from bot.models.issue import Issue
-from bot.pipeline import contexts, intake
+from bot.pipeline.reading import intake
+from bot.pipeline.search import contexts
 from bot.rules.code import links, pointers
-from bot.rules.code.fitting import fitted, merged, size
-from bot.testing import FakeShelf
+from bot.rules.code.line_budget import fitted, merged, size
+from tests.support.fakes import FakeSourceIndex
 
 LONG = "\n".join(f"        total = total + {n}" for n in range(300))
 TEXTS = {
@@ -54,7 +55,7 @@ def unrelated(a):
     "net/optim.py": "def train(model, opt, data):\n    for x in data:\n        opt.zero_grad()\n        model(x).backward()\n        opt.step()\n",
     "other/tool.py": "def polish(surface):\n    '''Polish a surface.'''\n    return surface\n",
 }
-SHELF = FakeShelf(TEXTS, main=("net",))
+SHELF = FakeSourceIndex(TEXTS, main=("net",))
 
 
 def ranked(title: str, body: str, budget: int = 400) -> tuple[Context, ...]:
@@ -92,7 +93,12 @@ TypeError: slice indices must be integers
 
 
 @pytest.mark.parametrize(
-    "where", ["blob/main/src/net/padding.py#L6", "blame/0a1b2c3/net/padding.py#L6-L7", "blob/fix/x/net/padding.py#L4"]
+    "where",
+    [
+        "blob/main/src/net/padding.py#L6",
+        "blame/0a1b2c3/net/padding.py#L6-L7",
+        "blob/fix/x/net/padding.py#L4",
+    ],
 )
 def test_links_to_source_lines_lead_to_the_definition_around_them(where: str) -> None:
     made = ranked("It is wrong", f"See https://github.com/o/net/{where} for the line.")
@@ -119,13 +125,18 @@ def test_the_constructor_is_shown_to_who_must_build_the_object() -> None:
 
 
 def test_a_report_of_no_learning_is_shown_a_training_loop() -> None:
-    made = ranked("Loss does not decrease", "The model is not learning, the loss stays the same over all epochs.")
+    made = ranked(
+        "Loss does not decrease",
+        "The model is not learning, the loss stays the same over all epochs.",
+    )
     assert "net/optim.py" in {chunk.path for each in made for chunk in each.chunks}
 
 
 def test_the_budget_is_kept_and_every_line_is_a_line_of_its_file() -> None:
     for budget in (400, 120, 60):
-        made = ranked("`Attention.soften` and `align_right` and `train`", "polish a surface", budget)
+        made = ranked(
+            "`Attention.soften` and `align_right` and `train`", "polish a surface", budget
+        )
         assert len(made) <= 4
         assert sum(each.lines for each in made) <= max(budget, 120)
         for chunk in (chunk for each in made for chunk in each.chunks):
@@ -135,15 +146,20 @@ def test_the_budget_is_kept_and_every_line_is_a_line_of_its_file() -> None:
 
 
 def test_the_reports_own_program_is_shown_as_such() -> None:
-    made = ranked("`align_right` is wrong", "```python\nfrom net import align_right\nprint(align_right([1, 2], 1))\n```")
+    made = ranked(
+        "`align_right` is wrong",
+        "```python\nfrom net import align_right\nprint(align_right([1, 2], 1))\n```",
+    )
     own = [chunk for chunk in made[0].chunks if chunk.origin == "issue"]
-    assert [chunk.text for chunk in own] == ["from net import align_right\nprint(align_right([1, 2], 1))"]
+    assert [chunk.text for chunk in own] == [
+        "from net import align_right\nprint(align_right([1, 2], 1))"
+    ]
 
 
-def test_equal_reports_have_equal_contexts_and_an_empty_shelf_has_none() -> None:
+def test_equal_reports_have_equal_contexts_and_an_empty_index_has_none() -> None:
     assert ranked("align tokens", "right") == ranked("align tokens", "right")
     issue = Issue(title="align", body="`x.y`")
-    assert contexts.contexts(intake.read(issue), issue, FakeShelf({})) == ()
+    assert contexts.contexts(intake.read(issue), issue, FakeSourceIndex({})) == ()
 
 
 def test_what_is_known_of_the_history_counts() -> None:
@@ -163,7 +179,10 @@ def test_bodies_go_before_chunks() -> None:
 
 
 def test_a_chunk_within_another_is_shown_once() -> None:
-    wide, inner = Chunk(path="a", start=1, end=9, text="w", why=("x",)), Chunk(path="a", start=2, end=3, text="i", why=("y",))
+    wide, inner = (
+        Chunk(path="a", start=1, end=9, text="w", why=("x",)),
+        Chunk(path="a", start=2, end=3, text="i", why=("y",)),
+    )
     assert [(chunk.start, chunk.why) for chunk in merged([inner, wide])] == [(1, ("y", "x"))]
 
 

@@ -1,4 +1,6 @@
-"""An error of our own in a proof, at the command line: the verdict is told, and so is where the traceback lies."""
+"""An error of our own in a proof, at the command line: the verdict is told, and so is where the
+traceback lies.
+"""
 
 from __future__ import annotations
 
@@ -7,37 +9,45 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bot import cli, exits
-from bot.adapters.folder import Folder, defect, kept_report
+from bot.adapters.run_folder.folder import Folder, defect, kept_report
+from bot.cli import app, error_boundary
 from bot.models.job import PROOFS
 from bot.models.report import Report
-from bot.pipeline import later
+from bot.pipeline.proof import resume
 from bot.render.report_json import report_text
 from tests.unit.test_folder import JOB, REPORT
 
 SECRET = "hunter2-of-the-house"
 
 
-@pytest.mark.parametrize(("proof", "code"), [("control", exits.DEFECT), ("bisect", exits.REPRODUCED)])
-def test_it_is_told_and_kept_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proof: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("proof", "code"), [("control", error_boundary.DEFECT), ("bisect", error_boundary.REPRODUCED)]
+)
+def test_it_is_told_and_kept_without_secrets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proof: str, code: int
+) -> None:
     """Only the command whose own proof it was ends as a defect."""
     path = tmp_path / "run"
     folder = Folder(path)
     folder.begin(JOB)
-    folder.finish(REPORT, json_text=report_text(REPORT), markdown="", state=REPORT.model_dump_json())
+    folder.finish(
+        REPORT, json_text=report_text(REPORT), markdown="", state=REPORT.model_dump_json()
+    )
     folder.close()
 
     def prove(report: Report, *_: object) -> Report:
-        return report.model_copy(update={"defects": {"control": f"Traceback: ZeroDivisionError {SECRET}"}})
+        return report.model_copy(
+            update={"defects": {"control": f"Traceback: ZeroDivisionError {SECRET}"}}
+        )
 
-    monkeypatch.setattr(later, "prove", prove)
+    monkeypatch.setattr(resume, "prove", prove)
     monkeypatch.setenv("REPRISE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("REPRISE_MODEL_KEY", SECRET)
     assert proof in PROOFS
-    done = CliRunner().invoke(cli.app, [proof, str(path), "--sandbox", "process"])
+    done = CliRunner().invoke(app.app, [proof, str(path), "--sandbox", "process"])
     assert done.exit_code == code, done.output
     kept = path / defect("control")
-    assert f"The details are in {kept}; please report it with them." in done.stderr
+    assert f"Please report it with the details in {kept}." in done.stderr
     assert kept.read_text().startswith("Traceback: ZeroDivisionError")
     assert SECRET not in kept.read_text() + (path / "run.json").read_text()
     assert kept_report(path).verdict == REPORT.verdict

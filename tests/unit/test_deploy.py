@@ -1,4 +1,6 @@
-"""What deploy/ says is what the program does: the manifest, the commands, the settings, and no secret with a default."""
+"""What deploy/ says is what the program does: the manifest, the commands, the settings, and no
+secret with a default.
+"""
 
 from __future__ import annotations
 
@@ -39,31 +41,44 @@ OURS = ("web", "worker-cpu", "worker-gpu")
 
 
 def kubernetes() -> list[dict[str, Any]]:
-    return [part for file in sorted((DEPLOY / "kubernetes").glob("*.yaml")) for part in yaml.safe_load_all(file.read_text())]
+    return [
+        part
+        for file in sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+        for part in yaml.safe_load_all(file.read_text())
+    ]
 
 
 def pods() -> list[dict[str, Any]]:
-    return [each["spec"]["template"]["spec"] for each in kubernetes() if each["kind"] == "Deployment"]
+    return [
+        each["spec"]["template"]["spec"] for each in kubernetes() if each["kind"] == "Deployment"
+    ]
 
 
 def parsed(words: list[str]) -> None:
     """Fail unless the command line takes these words."""
     command = get_command(app).commands[words[0]]  # type: ignore[attr-defined]
     with typer.Context(command) as context:
-        command.parse_args(context, [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in words[1:]])
+        command.parse_args(
+            context, [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in words[1:]]
+        )
 
 
 def test_the_published_manifest_is_the_one_that_the_setup_page_posts() -> None:
     published = json.loads((DEPLOY / "app-manifest.json").read_text())
     assert published == manifest("Reprise", "https://reprise.example.com")
-    assert {f"{what}: {level}" for what, level in published["default_permissions"].items()} <= set(WHY)
+    assert {f"{what}: {level}" for what, level in published["default_permissions"].items()} <= set(
+        WHY
+    )
 
 
 def test_every_command_is_one_that_the_program_has() -> None:
     commands = [COMPOSE["services"][name]["command"] for name in OURS]
     commands += [container["args"] for pod in pods() for container in pod["containers"]]
     commands += [
-        json.loads(line) for line in re.findall(r"^CMD (\[\"(?:serve|worker).*\])$", (DEPLOY / "Dockerfile").read_text(), re.M)
+        json.loads(line)
+        for line in re.findall(
+            r"^CMD (\[\"(?:serve|worker).*\])$", (DEPLOY / "Dockerfile").read_text(), re.M
+        )
     ]
     assert len(commands) == 7
     for command in commands:
@@ -74,10 +89,16 @@ def test_every_command_is_one_that_the_program_has() -> None:
 def test_every_variable_is_a_setting() -> None:
     known = {f"REPRISE_{name.upper()}" for name in Settings.model_fields}
     own = {"REPRISE_VERSION", "REPRISE_LISTEN", "REPRISE_SLOTS"}  # of the compose file itself
-    texts = [file.read_text() for file in DEPLOY.rglob("*") if file.is_file() and file.suffix != ".md"]
+    texts = [
+        file.read_text() for file in DEPLOY.rglob("*") if file.is_file() and file.suffix != ".md"
+    ]
     used = {each for text in texts for each in re.findall(r"\bREPRISE_[A-Z_]+[A-Z]\b", text)}
     assert used - known == own
-    files = {name for each in (*COMPOSE["secrets"], *_secret_keys()) if (name := each).startswith("reprise_")}
+    files = {
+        name
+        for each in (*COMPOSE["secrets"], *_secret_keys())
+        if (name := each).startswith("reprise_")
+    }
     assert {name.upper() for name in files} <= known
 
 
@@ -90,7 +111,9 @@ def test_nothing_secret_has_a_default() -> None:
         assert each["kind"] != "Secret" or set(each["stringData"].values()) == {""}
     for service in COMPOSE["services"].values():
         for name, value in service.get("environment", {}).items():
-            assert not re.search(r"PASSWORD$|SECRET$|KEY$|_URL$", name) or str(value).startswith("${REPRISE_"), name
+            assert not re.search(r"PASSWORD$|SECRET$|KEY$|_URL$", name) or str(value).startswith(
+                "${REPRISE_"
+            ), name
     assert {Path(each["file"]).parent.name for each in COMPOSE["secrets"].values()} == {"secrets"}
 
 
@@ -130,7 +153,11 @@ def test_pods_run_without_root_and_without_a_service_account() -> None:
 def test_the_image_runs_as_nobody_in_particular_and_never_imports_from_where_it_stands() -> None:
     text = (DEPLOY / "Dockerfile").read_text()
     stages = re.split(r"^FROM ", text, flags=re.M)[1:]
-    assert [re.findall(r"^USER (\S+)", stage, re.M)[-1:] for stage in stages[1:]] == [["10001:10001"], ["10001:10001"], []]
+    assert [re.findall(r"^USER (\S+)", stage, re.M)[-1:] for stage in stages[1:]] == [
+        ["10001:10001"],
+        ["10001:10001"],
+        [],
+    ]
     assert "PYTHONSAFEPATH=1" in text
     assert 'ENTRYPOINT ["/usr/bin/tini", "--", "reprise"]' in text
     assert "HEALTHCHECK" in stages[-1]
@@ -140,12 +167,20 @@ def test_passwords_are_made_once_and_lie_in_a_closed_folder(tmp_path: Path) -> N
     shutil.copy(DEPLOY / "secrets.sh", tmp_path)
     made, seen = tmp_path / "secrets", []
     for _ in range(2):
-        subprocess.run(["sh", str(tmp_path / "secrets.sh")], check=True, capture_output=True, env={"PATH": os.environ["PATH"]})
+        subprocess.run(
+            ["sh", str(tmp_path / "secrets.sh")],
+            check=True,
+            capture_output=True,
+            env={"PATH": os.environ["PATH"]},
+        )
         kept = {path.name: path.read_text() for path in made.iterdir()}
         assert set(kept) == {Path(each["file"]).name for each in COMPOSE["secrets"].values()}
         password = kept["postgres_password"]
         assert re.fullmatch(r"[0-9a-f]{48}", password)
-        assert kept["reprise_database_url"] == f"postgresql+psycopg://reprise:{password}@postgres/reprise"
+        assert (
+            kept["reprise_database_url"]
+            == f"postgresql+psycopg://reprise:{password}@postgres/reprise"
+        )
         redis = re.search(r"^requirepass ([0-9a-f]{48})$", kept["redis.conf"], re.M)
         assert redis is not None
         assert kept["reprise_redis_url"] == f"redis://default:{redis[1]}@redis:6379/0"

@@ -1,4 +1,6 @@
-"""What a report asks to install: which claims are believed, what prose means, and what is left out."""
+"""What a report asks to install: which claims are believed, what prose means, and what is left
+out.
+"""
 
 from __future__ import annotations
 
@@ -8,21 +10,27 @@ import pytest
 
 from bot.errors import UserError
 from bot.models.bug import BugReport, Frame, Quote, ReportKind, Traceback, VersionClaim
-from bot.models.environment import Environment, EnvironmentSpec, Package, Requirement, Rung
+from bot.models.environment import Environment, EnvironmentSpec, Package, PinSource, Requirement
 from bot.models.issue import Issue
 from bot.models.job import Options
-from bot.pipeline import environment
+from bot.pipeline.environment import specify
 from bot.rules.packages import modules, pythons, repositories, versions
 
 DAY = datetime(2024, 12, 1, tzinfo=UTC)
 
 
 def claim(name: str, version: str, source: str = "dump") -> VersionClaim:
-    return VersionClaim.model_validate({"name": name, "version": version, "source": source, "quote": Quote(text=version)})
+    return VersionClaim.model_validate(
+        {"name": name, "version": version, "source": source, "quote": Quote(text=version)}
+    )
 
 
 def report(*claims: VersionClaim, frames: tuple[str, ...] = ()) -> BugReport:
-    trace = Traceback(exception="ValueError", message="x", frames=tuple(Frame(path="p", package=name) for name in frames))
+    trace = Traceback(
+        exception="ValueError",
+        message="x",
+        frames=tuple(Frame(path="p", package=name) for name in frames),
+    )
     return BugReport(kind=ReportKind.BUG, versions=claims, tracebacks=(trace,) if frames else ())
 
 
@@ -31,9 +39,13 @@ def issue(repository: str = "", at: datetime | None = DAY) -> Issue:
 
 
 def spec(
-    source: str, *claims: VersionClaim, repository: str = "", options: Options | None = None, at: datetime = DAY
+    source: str,
+    *claims: VersionClaim,
+    repository: str = "",
+    options: Options | None = None,
+    at: datetime = DAY,
 ) -> EnvironmentSpec:
-    return environment.specify(report(*claims), issue(repository, at), options or Options(), source)
+    return specify.specify(report(*claims), issue(repository, at), options or Options(), source)
 
 
 def named(found: EnvironmentSpec, name: str) -> Requirement:
@@ -64,31 +76,45 @@ def names(found: EnvironmentSpec) -> set[str]:
         ("?", "text", None),
     ],
 )
-def test_a_version_as_written_means_one_specifier(written: str, source: str, meant: str | None) -> None:
+def test_a_version_as_written_means_one_specifier(
+    written: str, source: str, meant: str | None
+) -> None:
     assert versions.specifier(written, source) == meant
 
 
 def test_what_a_program_printed_beats_what_a_person_typed() -> None:
     found = spec("import torch", claim("torch", "2.1.0", "text"), claim("torch", "2.3.1", "dump"))
     assert named(found, "torch").specifier == "==2.3.1"
-    assert named(found, "torch").rung is Rung.ISSUE
+    assert named(found, "torch").rung is PinSource.ISSUE
     assert "2.1.0" in next(each for each in found.claims if each.name == "torch").note
 
 
 def test_an_option_beats_every_claim() -> None:
-    found = spec("import einops", claim("einops", "0.6.0"), options=Options(pins=("einops==0.7.0",), python="3.9"))
-    assert (named(found, "einops").specifier, named(found, "einops").rung) == ("==0.7.0", Rung.OPTION)
+    found = spec(
+        "import einops",
+        claim("einops", "0.6.0"),
+        options=Options(pins=("einops==0.7.0",), python="3.9"),
+    )
+    assert (named(found, "einops").specifier, named(found, "einops").rung) == (
+        "==0.7.0",
+        PinSource.OPTION,
+    )
     assert found.python == "3.9"
 
 
-@pytest.mark.parametrize("pin", ["einops=0.7", "x @ https://example.invalid/x.whl", "-r other.txt", "a; os_name=='nt'"])
+@pytest.mark.parametrize(
+    "pin", ["einops=0.7", "x @ https://example.invalid/x.whl", "-r other.txt", "a; os_name=='nt'"]
+)
 def test_a_pin_that_is_not_a_plain_requirement_is_the_users_error(pin: str) -> None:
     with pytest.raises(UserError):
         spec("", options=Options(pins=(pin,)))
 
 
 def test_only_what_is_imported_or_under_test_is_installed() -> None:
-    dump = [claim(name, "1.0.0") for name in ("pandas", "scipy", "requests", "nvidia-cublas-cu12", "pip")]
+    dump = [
+        claim(name, "1.0.0")
+        for name in ("pandas", "scipy", "requests", "nvidia-cublas-cu12", "pip")
+    ]
     found = spec("import torch\nimport os, sys\nfrom .mine import x\nfrom utils import y", *dump)
     assert names(found) == {"torch"}
     assert {each.name for each in found.constraints} == {"pandas", "scipy", "requests"}
@@ -96,16 +122,24 @@ def test_only_what_is_imported_or_under_test_is_installed() -> None:
 
 def test_the_package_under_test_comes_from_the_repository() -> None:
     found = spec("import torch", repository="Lightning-AI/pytorch-lightning")
-    assert named(found, "lightning").rung is Rung.REPOSITORY
-    imported = spec("import pytorch_lightning as pl", claim("lightning", "2.5.0"), repository="Lightning-AI/pytorch-lightning")
+    assert named(found, "lightning").rung is PinSource.REPOSITORY
+    imported = spec(
+        "import pytorch_lightning as pl",
+        claim("lightning", "2.5.0"),
+        repository="Lightning-AI/pytorch-lightning",
+    )
     assert named(imported, "pytorch-lightning").specifier == "==2.5.0"
     assert "lightning" not in names(imported)
 
 
 def test_a_guess_from_the_repositorys_name_needs_a_second_sign() -> None:
     assert "example-dl" not in names(spec("import torch", repository="example-org/example-dl"))
-    assert "example-dl" in names(spec("import torch", claim("example-dl", "1.0"), repository="example-org/example-dl"))
-    traced = environment.specify(report(frames=("example_dl",)), issue("example-org/example-dl"), Options(), "import torch")
+    assert "example-dl" in names(
+        spec("import torch", claim("example-dl", "1.0"), repository="example-org/example-dl")
+    )
+    traced = specify.specify(
+        report(frames=("example_dl",)), issue("example-org/example-dl"), Options(), "import torch"
+    )
     assert "example-dl" in names(traced)
 
 
@@ -126,7 +160,9 @@ def test_import_names_become_distributions(source: str, distribution: str) -> No
 
 
 def test_a_damaged_program_still_shows_its_imports() -> None:
-    assert modules.top_level("import torch, numpy as np\n>>> from einops import rearrange\nprint 'x'\nimport os") == (
+    assert modules.top_level(
+        "import torch, numpy as np\n>>> from einops import rearrange\nprint 'x'\nimport os"
+    ) == (
         "torch",
         "numpy",
         "einops",
@@ -134,7 +170,10 @@ def test_a_damaged_program_still_shows_its_imports() -> None:
 
 
 def test_aliases_in_prose_are_the_same_package() -> None:
-    assert [repositories.alias(name) for name in ("PyTorch", "PyG", "HF transformers", "TF", "tensorflow_gpu")] == [
+    assert [
+        repositories.alias(name)
+        for name in ("PyTorch", "PyG", "HF transformers", "TF", "tensorflow_gpu")
+    ] == [
         "torch",
         "torch-geometric",
         "transformers",
@@ -179,7 +218,15 @@ def test_master_means_the_newest_release_of_that_day() -> None:
 
 @pytest.mark.parametrize(
     ("year", "minor"),
-    [(2017, "3.6"), (2020, "3.8"), (2021, "3.9"), (2022, "3.10"), (2024, "3.11"), (2026, "3.11"), (2029, "3.14")],
+    [
+        (2017, "3.6"),
+        (2020, "3.8"),
+        (2021, "3.9"),
+        (2022, "3.10"),
+        (2024, "3.11"),
+        (2026, "3.11"),
+        (2029, "3.14"),
+    ],
 )
 def test_the_usual_python_of_a_day(year: int, minor: str) -> None:
     assert pythons.usual(datetime(year, 12, 31, tzinfo=UTC), "3.11") == minor
@@ -191,45 +238,66 @@ def test_the_python_that_the_report_names_is_asked_for() -> None:
 
 def test_a_clone_is_used_for_what_is_not_released() -> None:
     where = Options(repo="https://example.invalid/a/einops.git")
-    assert spec("import einops", claim("einops", "0.7.0"), repository="arogozhnikov/einops", options=where).repo is None
-    unreleased = spec("import einops", claim("einops", "main", "text"), repository="arogozhnikov/einops", options=where)
+    assert (
+        spec(
+            "import einops",
+            claim("einops", "0.7.0"),
+            repository="arogozhnikov/einops",
+            options=where,
+        ).repo
+        is None
+    )
+    unreleased = spec(
+        "import einops",
+        claim("einops", "main", "text"),
+        repository="arogozhnikov/einops",
+        options=where,
+    )
     assert unreleased.repo is not None
     assert unreleased.repo.url == "https://example.invalid/a/einops.git"
     forced = Options(repo="./clone", ref="v1")
-    local = spec("import einops", claim("einops", "0.7.0"), repository="arogozhnikov/einops", options=forced).repo
+    local = spec(
+        "import einops", claim("einops", "0.7.0"), repository="arogozhnikov/einops", options=forced
+    ).repo
     assert local is not None
     assert (local.path, local.ref, local.url) == ("./clone", "v1", "")
 
 
 def test_a_missing_module_becomes_one_more_requirement() -> None:
-    wanted = environment.requirement_for_import("yaml")
+    wanted = specify.requirement_for_import("yaml")
     assert wanted is not None
-    assert (wanted.name, wanted.rung) == ("pyyaml", Rung.REPAIR)
-    assert environment.requirement_for_import("utils") is None
-    assert environment.requirement_for_import("json") is None
-    grown = environment.add(spec("import torch"), wanted)
+    assert (wanted.name, wanted.rung) == ("pyyaml", PinSource.REPAIR)
+    assert specify.requirement_for_import("utils") is None
+    assert specify.requirement_for_import("json") is None
+    grown = specify.add(spec("import torch"), wanted)
     assert "pyyaml" in names(grown)
-    assert named(environment.add(grown, wanted.model_copy(update={"specifier": "<6"})), "pyyaml").specifier == "<6"
-    assert len(environment.add(grown, wanted).requirements) == len(grown.requirements)
+    assert (
+        named(specify.add(grown, wanted.model_copy(update={"specifier": "<6"})), "pyyaml").specifier
+        == "<6"
+    )
+    assert len(specify.add(grown, wanted).requirements) == len(grown.requirements)
 
 
 def test_alternatives_are_the_other_claim_and_the_newest_of_that_day() -> None:
     said = report(claim("einops", "0.7.0"), claim("einops", "0.6.1", "text"))
     where = issue("arogozhnikov/einops")
-    first = environment.specify(said, where, Options(), "import einops")
-    others = environment.alternatives(first, said, where)
+    first = specify.specify(said, where, Options(), "import einops")
+    others = specify.alternatives(first, said, where)
     assert [named(each, "einops").specifier for each in others] == ["==0.6.1", ""]
 
 
 def test_alternatives_without_a_claim_are_the_neighbours_of_what_was_built() -> None:
     where = issue("arogozhnikov/einops")
-    first = environment.specify(report(), where, Options(), "import einops")
+    first = specify.specify(report(), where, Options(), "import einops")
     built = Environment(
-        id="x", python="3.11.7", interpreter="p", packages=(Package(name="einops", version="0.7.0", rung=Rung.DATE),)
+        id="x",
+        python="3.11.7",
+        interpreter="p",
+        packages=(Package(name="einops", version="0.7.0", rung=PinSource.DATE),),
     )
-    others = environment.alternatives(first, report(), where, built, ("0.6.1", "0.7.0", "0.8.0"))
+    others = specify.alternatives(first, report(), where, built, ("0.6.1", "0.7.0", "0.8.0"))
     assert [named(each, "einops").specifier for each in others] == ["==0.8.0", "==0.6.1"]
-    assert environment.alternatives(first, report(), where) == ()
+    assert specify.alternatives(first, report(), where) == ()
 
 
 def test_the_neighbour_of_a_release_that_is_gone() -> None:

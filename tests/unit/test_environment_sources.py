@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters import drafting, ladder, torch
-from bot.adapters.builder import UvBuilder
-from bot.adapters.index import PackageIndex
-from bot.adapters.ladder import Draft, World
-from bot.models.environment import EnvironmentSpec, Requirement, Rung
+from bot.adapters.packages import draft_edits, ladder, torch
+from bot.adapters.packages.builder import UvBuilder
+from bot.adapters.packages.index import PackageIndex
+from bot.adapters.packages.ladder import Draft, World
+from bot.models.environment import EnvironmentSpec, PinSource, Requirement
 from bot.rules.packages import complaints
 from sandbox import environment as prepare
 from sandbox import indexes
@@ -21,28 +21,38 @@ from sandbox.cache import DiskFull
 DAY = datetime(2024, 3, 1, tzinfo=UTC)
 
 
-def wanted(name: str, specifier: str = "", rung: Rung = Rung.ISSUE) -> Requirement:
+def wanted(name: str, specifier: str = "", rung: PinSource = PinSource.ISSUE) -> Requirement:
     return Requirement(name=name, specifier=specifier, rung=rung, reason="test")
 
 
 def draft(*requirements: Requirement, **more: object) -> Draft:
-    return replace(Draft(what="first", minor="3.12", requirements=requirements, exclude_newer=DAY), **more)  # type: ignore[arg-type]
+    return replace(
+        Draft(what="first", minor="3.12", requirements=requirements, exclude_newer=DAY), **more
+    )  # type: ignore[arg-type]
 
 
-def world(*offered: str, minors: tuple[str, ...] = ("3.10", "3.11", "3.12"), fixed: bool = False) -> World:
-    return World(lambda _: offered, minors, lambda _name, _draft: Path("/w/x-1-py3-none-any.whl"), fixed)
+def world(
+    *offered: str, minors: tuple[str, ...] = ("3.10", "3.11", "3.12"), fixed: bool = False
+) -> World:
+    return World(
+        lambda _: offered, minors, lambda _name, _draft: Path("/w/x-1-py3-none-any.whl"), fixed
+    )
 
 
 def test_pips_settings_become_uvs(tmp_path: Path) -> None:
     (tmp_path / "etc").mkdir()
     (tmp_path / "etc/pip.conf").write_text(
-        "[global]\nindex-url = https://a.invalid/simple\nfind-links =\n  /w1\n  /w2\n", encoding="utf-8"
+        "[global]\nindex-url = https://a.invalid/simple\nfind-links =\n  /w1\n  /w2\n",
+        encoding="utf-8",
     )
     (tmp_path / ".config/pip").mkdir(parents=True)
     (tmp_path / ".config/pip/pip.conf").write_text(
-        "[install]\nextra-index-url = https://b.invalid/simple https://c.invalid/simple\ncert = /c.pem\n", encoding="utf-8"
+        "[install]\nextra-index-url = https://b.invalid/simple https://c.invalid/simple\ncert = /c.pem\n",
+        encoding="utf-8",
     )
-    found = indexes.read({"PIP_TRUSTED_HOST": "a.invalid", "HTTPS_PROXY": "http://p:1"}, tmp_path, tmp_path / "etc")
+    found = indexes.read(
+        {"PIP_TRUSTED_HOST": "a.invalid", "HTTPS_PROXY": "http://p:1"}, tmp_path, tmp_path / "etc"
+    )
     assert found.variables() == {
         "UV_DEFAULT_INDEX": "https://a.invalid/simple",
         "UV_INDEX": "https://b.invalid/simple https://c.invalid/simple",
@@ -55,16 +65,26 @@ def test_pips_settings_become_uvs(tmp_path: Path) -> None:
 
 
 def test_variables_beat_files_and_uv_beats_pip(tmp_path: Path) -> None:
-    (tmp_path / "pip.conf").write_text("[global]\nindex-url = https://file.invalid/simple\n", encoding="utf-8")
+    (tmp_path / "pip.conf").write_text(
+        "[global]\nindex-url = https://file.invalid/simple\n", encoding="utf-8"
+    )
     assert indexes.read({}, tmp_path, tmp_path).index == "https://file.invalid/simple"
-    assert indexes.read({"PIP_INDEX_URL": "https://env.invalid/s"}, tmp_path, tmp_path).index == "https://env.invalid/s"
+    assert (
+        indexes.read({"PIP_INDEX_URL": "https://env.invalid/s"}, tmp_path, tmp_path).index
+        == "https://env.invalid/s"
+    )
     both = {"PIP_INDEX_URL": "https://env.invalid/s", "UV_INDEX_URL": "https://uv.invalid/s"}
     assert indexes.read(both, tmp_path, tmp_path).index == "https://uv.invalid/s"
-    assert indexes.read({"PIP_CONFIG_FILE": "/dev/null"}, tmp_path, tmp_path).index == indexes.DEFAULT
+    assert (
+        indexes.read({"PIP_CONFIG_FILE": "/dev/null"}, tmp_path, tmp_path).index == indexes.DEFAULT
+    )
 
 
 def test_no_password_reaches_foreign_code(tmp_path: Path) -> None:
-    environ = {"PIP_INDEX_URL": "https://me:s3cret@a.invalid/simple", "PIP_FIND_LINKS": "https://u:s3cret@w.invalid/"}
+    environ = {
+        "PIP_INDEX_URL": "https://me:s3cret@a.invalid/simple",
+        "PIP_FIND_LINKS": "https://u:s3cret@w.invalid/",
+    }
     clean = indexes.read(environ, tmp_path, tmp_path).without_secrets()
     assert "s3cret" not in repr(clean)
     assert clean.index == "https://a.invalid/simple"
@@ -83,7 +103,10 @@ def test_releases_are_read_from_a_page_of_links(tmp_path: Path) -> None:
     assert found[0].uploaded == datetime(2024, 1, 1, tzinfo=UTC)
     assert (found[0].has_wheel, found[1].yanked, found[2].has_wheel) == (True, True, False)
     assert [each.wheels for each in found] == ["any", "none", "none"]
-    assert PackageIndex(indexes.Indexes(index=(tmp_path / "simple").as_uri())).releases("nothing") == ()
+    assert (
+        PackageIndex(indexes.Indexes(index=(tmp_path / "simple").as_uri())).releases("nothing")
+        == ()
+    )
 
 
 def test_the_names_of_the_files_tell_of_compiled_wheels(tmp_path: Path) -> None:
@@ -92,33 +115,52 @@ def test_the_names_of_the_files_tell_of_compiled_wheels(tmp_path: Path) -> None:
     names = ("z-1.tar.gz", "z-2-py3-none-any.whl", "z-3.tar.gz", "z-3-cp311-cp311-manylinux_2_17_x86_64.whl",
              "z-4.tar.gz", "z-4-cp27-none-macosx_10_6_intel.whl", "z-5-cp27-none-win32.whl", "z-5-py3-none-any.whl")  # fmt: skip
     page.write_text("".join(f'<a href="{each}">z</a>' for each in names), encoding="utf-8")
-    found = UvBuilder(tmp_path, environ={"PIP_INDEX_URL": tmp_path.as_uri(), "PIP_CONFIG_FILE": "/dev/null"}).history("z")
+    found = UvBuilder(
+        tmp_path, environ={"PIP_INDEX_URL": tmp_path.as_uri(), "PIP_CONFIG_FILE": "/dev/null"}
+    ).history("z")
     assert [each.wheels for each in found] == ["none", "any", "linux", "none", "any"]
 
 
 def spec(specifier: str = "", python: str = "3.12", device: str = "cpu") -> EnvironmentSpec:
-    return EnvironmentSpec.model_validate({"python": python, "requirements": (wanted("torch", specifier),), "device": device})
+    return EnvironmentSpec.model_validate(
+        {"python": python, "requirements": (wanted("torch", specifier),), "device": device}
+    )
 
 
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
-    for version, tag in (("2.5.1+cpu", "cp311"), ("2.13.0+cpu", "cp311"), ("2.13.0+cpu", "cp310"), ("2.14.0", "cp312")):
+    for version, tag in (
+        ("2.5.1+cpu", "cp311"),
+        ("2.13.0+cpu", "cp311"),
+        ("2.13.0+cpu", "cp310"),
+        ("2.14.0", "cp312"),
+    ):
         (tmp_path / f"torch-{version}-{tag}-{tag}-linux_x86_64.whl").touch()
     return tmp_path
 
 
 @pytest.mark.parametrize(
     ("claimed", "pin", "minor"),
-    [("==2.0.1", "torch==2.5.1+cpu", "3.11"), ("==2.13.0", "torch==2.13.0+cpu", "3.11"), ("", "torch==2.13.0+cpu", "3.11")],
+    [
+        ("==2.0.1", "torch==2.5.1+cpu", "3.11"),
+        ("==2.13.0", "torch==2.13.0+cpu", "3.11"),
+        ("", "torch==2.13.0+cpu", "3.11"),
+    ],
 )
-def test_the_nearest_local_cpu_build_of_torch(wheels: Path, claimed: str, pin: str, minor: str) -> None:
-    found = torch.choose(spec(claimed), (wheels,), ("3.10", "3.11", "3.12"), lambda: False, default=False)
+def test_the_nearest_local_cpu_build_of_torch(
+    wheels: Path, claimed: str, pin: str, minor: str
+) -> None:
+    found = torch.choose(
+        spec(claimed), (wheels,), ("3.10", "3.11", "3.12"), lambda: False, default=False
+    )
     assert (found.pin, found.minor) == (pin, minor)
 
 
 def test_the_cpu_index_comes_first_and_a_gpu_needs_neither(wheels: Path, tmp_path: Path) -> None:
     assert torch.choose(spec(), (wheels,), ("3.11",), lambda: True, default=False).backend == "cpu"
-    assert torch.choose(spec(device="gpu"), (wheels,), ("3.11",), lambda: False, default=False).anything
+    assert torch.choose(
+        spec(device="gpu"), (wheels,), ("3.11",), lambda: False, default=False
+    ).anything
     empty = tmp_path / "empty"
     empty.mkdir()
     assert not torch.choose(spec(), (empty,), ("3.11",), lambda: False, default=False).possible
@@ -128,7 +170,9 @@ def test_the_cpu_index_comes_first_and_a_gpu_needs_neither(wheels: Path, tmp_pat
 def test_the_resolvers_words_are_understood() -> None:
     tags = "hint: You require CPython 3.13 (`cp313`), but we only found wheels for `a` (v1) with the following Python ABI tags: `cp39`, `cp310`"
     assert complaints.pythons_with_wheels(tags) == {"3.9", "3.10"}
-    assert complaints.unknown("Because a-b was not found in the package registry and you require a-b") == ["a-b"]
+    assert complaints.unknown(
+        "Because a-b was not found in the package registry and you require a-b"
+    ) == ["a-b"]
     assert complaints.hidden_by_date("hint: `a` was filtered by `exclude-newer` to only") == ["a"]
     assert complaints.without_wheel(
         "Because all versions of docopt have no usable wheels\nhint: Wheels are required for `docopt` because"
@@ -140,10 +184,16 @@ def test_the_resolvers_words_are_understood() -> None:
 
 
 def test_the_ladder_lets_the_weakest_go_first() -> None:
-    first = draft(wanted("a", "==1.0"), wanted("b", "==2.0"), constraints=(wanted("c", "==3"), wanted("d", "==4")))
+    first = draft(
+        wanted("a", "==1.0"),
+        wanted("b", "==2.0"),
+        constraints=(wanted("c", "==3"), wanted("d", "==4")),
+    )
     text = "Because a==1.0 depends on c>=4 and you require c==3, b==2.0 is out"
     seen, now = [first], first
-    while (following := ladder.next_draft(now, text, world("1.0", "2.0"), seen)) is not None and len(seen) < 20:
+    while (
+        following := ladder.next_draft(now, text, world("1.0", "2.0"), seen)
+    ) is not None and len(seen) < 20:
         seen.append(following)
         now = following
     assert [each.what for each in seen[1:]] == [
@@ -158,9 +208,17 @@ def test_the_ladder_lets_the_weakest_go_first() -> None:
 
 
 def test_the_first_requirement_keeps_its_release_unless_it_is_gone() -> None:
-    gone = ladder.next_draft(draft(wanted("a", "==1.0.2")), "no version of a==1.0.2", world("1.0.0", "1.0.1", "1.1.0"), ())
+    gone = ladder.next_draft(
+        draft(wanted("a", "==1.0.2")),
+        "no version of a==1.0.2",
+        world("1.0.0", "1.0.1", "1.1.0"),
+        (),
+    )
     assert gone is not None
-    assert (gone.requirements[0].specifier, gone.requirements[0].rung) == ("==1.0.1", Rung.NEIGHBOUR)
+    assert (gone.requirements[0].specifier, gone.requirements[0].rung) == (
+        "==1.0.1",
+        PinSource.NEIGHBOUR,
+    )
 
 
 def test_another_python_is_taken_where_the_wheels_are_unless_one_was_asked_for() -> None:
@@ -174,23 +232,36 @@ def test_another_python_is_taken_where_the_wheels_are_unless_one_was_asked_for()
 
 
 def test_the_cpu_build_of_tensorflow_gives_way_where_it_never_was() -> None:
-    found = ladder.next_draft(draft(wanted("tensorflow-cpu", "==2.1.9")), "no version of tensorflow-cpu==2.1.9", world(), ())
+    found = ladder.next_draft(
+        draft(wanted("tensorflow-cpu", "==2.1.9")),
+        "no version of tensorflow-cpu==2.1.9",
+        world(),
+        (),
+    )
     assert found is not None
-    assert (found.requirements[0].name, found.requirements[0].specifier) == ("tensorflow", "==2.1.9")
+    assert (found.requirements[0].name, found.requirements[0].specifier) == (
+        "tensorflow",
+        "==2.1.9",
+    )
 
 
 def test_what_torch_presumes_is_installed_once() -> None:
     first = draft(wanted("torch"))
-    more = drafting.completed(first, ("torch==2.13.0+cpu", "sympy==1.14"))
+    more = draft_edits.completed(first, ("torch==2.13.0+cpu", "sympy==1.14"))
     assert more is not None
     assert [each.name for each in more.requirements] == ["torch", "numpy"]
-    assert drafting.completed(first, ("torch==2.13.0+cpu", "numpy==2.0")) is None
-    assert drafting.completed(more, ("torch==2.13.0+cpu",)) is None
+    assert draft_edits.completed(first, ("torch==2.13.0+cpu", "numpy==2.0")) is None
+    assert draft_edits.completed(more, ("torch==2.13.0+cpu",)) is None
 
 
 def test_a_failed_install_says_whose_fault_it_was() -> None:
-    assert isinstance(prepare._failure("error: write failed\n cause: No space left on device (os error 28)"), DiskFull)
-    assert isinstance(prepare._failure("error: Failed to fetch: x\n cause: dns error"), prepare.IndexDown)
+    assert isinstance(
+        prepare._failure("error: write failed\n cause: No space left on device (os error 28)"),
+        DiskFull,
+    )
+    assert isinstance(
+        prepare._failure("error: Failed to fetch: x\n cause: dns error"), prepare.IndexDown
+    )
     gone = "error: Failed to fetch: x\n cause: HTTP status client error (404 Not Found)"
     assert isinstance(prepare._failure(gone), prepare.Unresolvable)
 
@@ -200,4 +271,6 @@ def test_old_releases_bring_old_bounds() -> None:
     assert names == {"setuptools", "numpy"}
     assert {each.name for each in ladder.bounds(draft(), None)} == {"setuptools"}
     claimed = draft(constraints=(wanted("numpy", "==2.1"),))
-    assert "numpy" not in {each.name for each in ladder.bounds(claimed, datetime(2023, 1, 1, tzinfo=UTC))}
+    assert "numpy" not in {
+        each.name for each in ladder.bounds(claimed, datetime(2023, 1, 1, tzinfo=UTC))
+    }

@@ -6,13 +6,16 @@ from pathlib import Path
 import pytest
 import typer
 
-from bot import exits
+from bot.cli import error_boundary
 from bot.errors import BuildError, IndexUnreachable, Stopped, TransientError, UserError
 from sandbox.port import SandboxError, SandboxUnavailable
 
 
 def ended(error: BaseException, folder: Path | None = None, secrets: tuple[str, ...] = ()) -> int:
-    with pytest.raises(typer.Exit) as caught, exits.boundary(lambda: folder, lambda: secrets):
+    with (
+        pytest.raises(typer.Exit) as caught,
+        error_boundary.boundary(lambda: folder, lambda: secrets),
+    ):
         raise error
     return caught.value.exit_code
 
@@ -23,13 +26,21 @@ def ended(error: BaseException, folder: Path | None = None, secrets: tuple[str, 
         (UserError("No such thing.", "Name another."), 2, "No such thing. Name another."),
         (TransientError("The net is down.", "Try later."), 2, "The net is down. Try later."),
         (IndexUnreachable("No index answers.", "Check it."), 2, "No index answers. Check it."),
-        (SandboxUnavailable("no bwrap: apt install bubblewrap"), 2, "apt install bubblewrap reprise doctor says"),
-        (OSError(errno.ENOSPC, "No space left", "/x/y"), 2, "The disk is full (/x/y). Free some space"),
+        (
+            SandboxUnavailable("no bwrap: apt install bubblewrap"),
+            2,
+            "apt install bubblewrap Run reprise doctor",
+        ),
+        (
+            OSError(errno.ENOSPC, "No space left", "/x/y"),
+            2,
+            "The disk is full (/x/y). Free some space",
+        ),
         (OSError(errno.EDQUOT, "Quota", "/x/y"), 2, "The disk is full (/x/y)."),
-        (OSError(errno.EROFS, "Read-only", "/x/y"), 2, "/x/y may not be written."),
-        (PermissionError(errno.EACCES, "Denied", "/x/y"), 2, "/x/y may not be written."),
-        (KeyboardInterrupt(), 3, "Stopped before there was anything to report."),
-        (Stopped("x"), 3, "Stopped before there was anything to report."),
+        (OSError(errno.EROFS, "Read-only", "/x/y"), 2, "No permission to write /x/y."),
+        (PermissionError(errno.EACCES, "Denied", "/x/y"), 2, "No permission to write /x/y."),
+        (KeyboardInterrupt(), 3, "Stopped. There is nothing to report yet."),
+        (Stopped("x"), 3, "Stopped. There is nothing to report yet."),
     ],
 )
 def test_what_someone_can_mend_is_one_line(
@@ -43,7 +54,13 @@ def test_what_someone_can_mend_is_one_line(
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("odd"), OSError(errno.EIO, "I/O error"), BuildError("x"), SandboxError("daemon died")]
+    "error",
+    [
+        ValueError("odd"),
+        OSError(errno.EIO, "I/O error"),
+        BuildError("x"),
+        SandboxError("daemon died"),
+    ],
 )
 def test_a_defect_is_short_and_its_details_are_kept(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], error: Exception
@@ -82,6 +99,6 @@ def test_where_nothing_can_be_kept_the_details_are_said(
 
 
 def test_an_exit_passes_through() -> None:
-    with pytest.raises(typer.Exit) as caught, exits.boundary():
+    with pytest.raises(typer.Exit) as caught, error_boundary.boundary():
         raise typer.Exit(3)
     assert caught.value.exit_code == 3

@@ -19,7 +19,13 @@ def test_failures_that_come_and_go(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["fails at every run", "random_split raises ValueError", "torch.randn(3) is 3-D", "use a random seed of 0"]
+    "text",
+    [
+        "fails at every run",
+        "random_split raises ValueError",
+        "torch.randn(3) is 3-D",
+        "use a random seed of 0",
+    ],
 )
 def test_failures_that_stay(text):
     assert not flaky.says_so(text)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.folder import Folder, defect, inside, kept_report, write
+from bot.adapters.run_folder.folder import Folder, defect, inside, kept_report, write
 from bot.errors import UserError
 from bot.models.attempt import Script
 from bot.models.issue import Issue
@@ -23,7 +23,9 @@ from bot.render.report_json import report_text
 from sandbox.port import RunResult
 
 REPORT = Report.model_validate_json(
-    (Path(__file__).parent.parent / "golden" / "reports" / "reproduced.json").read_text(encoding="utf-8")
+    (Path(__file__).parent.parent / "golden" / "reports" / "reproduced.json").read_text(
+        encoding="utf-8"
+    )
 )
 
 JOB = Job(issue=Issue(title="t", body="b"))
@@ -33,17 +35,25 @@ def finished(path: Path, report: Report = REPORT, job: Job = JOB) -> Folder:
     folder = Folder(path)
     assert report.script is not None
     folder.begin(job)
-    folder.log(1, report.script, RunResult(exit_code=1, stdout="out\n", stderr="err\n", seconds=0.5))
+    folder.log(
+        1, report.script, RunResult(exit_code=1, stdout="out\n", stderr="err\n", seconds=0.5)
+    )
     for attempt in report.attempts:
         folder.attempt(attempt)
-    folder.finish(report, json_text=report_text(report), markdown="# report\n", state=report.model_dump_json())
+    folder.finish(
+        report, json_text=report_text(report), markdown="# report\n", state=report.model_dump_json()
+    )
     folder.close()
     return folder
 
 
 def test_a_finished_run_holds_everything(tmp_path: Path) -> None:
     finished(tmp_path / "run")
-    names = {str(path.relative_to(tmp_path / "run")) for path in (tmp_path / "run").rglob("*") if path.is_file()}
+    names = {
+        str(path.relative_to(tmp_path / "run"))
+        for path in (tmp_path / "run").rglob("*")
+        if path.is_file()
+    }
     kept = f"scripts/{REPORT.script.digest[:12]}/repro.py" if REPORT.script else ""
     assert names == {
         ".reprise", "report.json", "report.md", "repro.py", "environment.lock", "attempts.jsonl", "logs/001.log", kept,
@@ -60,7 +70,9 @@ def test_a_finished_run_holds_everything(tmp_path: Path) -> None:
 def test_the_log_is_named_as_the_report_refers_to_it(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.begin(JOB)
-    name = folder.log(7, Script(files={"repro.py": "x"}), RunResult(exit_code=None, signal=9, oom=True))
+    name = folder.log(
+        7, Script(files={"repro.py": "x"}), RunResult(exit_code=None, signal=9, oom=True)
+    )
     assert (tmp_path / name).read_text().startswith("script ")
     assert "signal 9, oom" in (tmp_path / name).read_text()
     folder.close()
@@ -72,15 +84,25 @@ def test_a_second_run_starts_from_nothing_and_leaves_the_strangers_file(tmp_path
     (tmp_path / ".report.json.reprise-part").write_text("half")
     folder = Folder(tmp_path)
     folder.begin(JOB)
-    assert {path.name for path in tmp_path.iterdir()} == {".reprise", "job.json", "logs", "notes.txt"}
+    assert {path.name for path in tmp_path.iterdir()} == {
+        ".reprise",
+        "job.json",
+        "logs",
+        "notes.txt",
+    }
     folder.close()
 
 
 @pytest.mark.parametrize(
     ("job", "given"),
-    [(Job(issue=Issue(title="t", body="other")), None), (JOB, Script(files={"repro.py": "import x\n"}))],
+    [
+        (Job(issue=Issue(title="t", body="other")), None),
+        (JOB, Script(files={"repro.py": "import x\n"})),
+    ],
 )
-def test_the_result_of_something_else_is_refused_and_stays(tmp_path: Path, job: Job, given: Script | None) -> None:
+def test_the_result_of_something_else_is_refused_and_stays(
+    tmp_path: Path, job: Job, given: Script | None
+) -> None:
     finished(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     folder = Folder(tmp_path)
@@ -94,7 +116,10 @@ def test_the_result_of_something_else_is_refused_and_stays(tmp_path: Path, job: 
 def test_an_issue_that_was_edited_is_the_same_one(tmp_path: Path, number: int) -> None:
     finished(tmp_path, job=Job(issue=Issue(title="t", body="b", repository="a/b", number=7)))
     folder = Folder(tmp_path)
-    edited = Job(issue=Issue(title="now", body="more", repository="a/b", number=number), options=Options(seed=7))
+    edited = Job(
+        issue=Issue(title="now", body="more", repository="a/b", number=number),
+        options=Options(seed=7),
+    )
     with nullcontext() if number == 7 else pytest.raises(UserError, match="something else"):
         folder.begin(edited)
     assert (tmp_path / "report.json").exists() == (number == 8)
@@ -106,7 +131,11 @@ def test_a_killed_run_is_gone_on_with_and_another_one_is_not(tmp_path: Path) -> 
     folder.begin(JOB)
     assert REPORT.script is not None
     for attempt in REPORT.attempts:
-        folder.log(attempt.number, REPORT.script.model_copy(update={"origin": "block 1"}), RunResult(exit_code=1))
+        folder.log(
+            attempt.number,
+            REPORT.script.model_copy(update={"origin": "block 1"}),
+            RunResult(exit_code=1),
+        )
         folder.attempt(attempt.model_copy(update={"script": REPORT.script.digest}))
     with (tmp_path / "attempts.jsonl").open("ab") as file:
         file.write(b'{"number": 4, "pur')
@@ -114,12 +143,20 @@ def test_a_killed_run_is_gone_on_with_and_another_one_is_not(tmp_path: Path) -> 
 
     again = Folder(tmp_path)
     again.begin(JOB)
-    assert [again.recall(number) is not None for number in (1, 2, 3, 4)] == [True, True, True, False]
+    assert [again.recall(number) is not None for number in (1, 2, 3, 4)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
     program = again.program(3)
     assert program is not None
     assert (program.files, program.origin) == (REPORT.script.files, "block 1")
     again.attempt(REPORT.attempts[1])  # what was done after it no longer fits
-    assert [json.loads(line)["number"] for line in (tmp_path / "attempts.jsonl").read_text().splitlines()] == [1, 2]
+    assert [
+        json.loads(line)["number"]
+        for line in (tmp_path / "attempts.jsonl").read_text().splitlines()
+    ] == [1, 2]
     assert again.recall(3) is None
     again.close()
 
@@ -151,7 +188,9 @@ def test_two_runs_cannot_share_a_folder(tmp_path: Path) -> None:
     Folder(tmp_path).close()
 
 
-@pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "", ".", ".reprise", "a\\b", "a\0b"])
+@pytest.mark.parametrize(
+    "name", ["../x", "/etc/x", "a/../../x", "", ".", ".reprise", "a\\b", "a\0b"]
+)
 def test_names_that_leave_the_folder(name: str) -> None:
     assert not inside(name)
 
@@ -177,7 +216,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 LOOP = """
 import sys
 from pathlib import Path
-from bot.adapters.folder import write
+from bot.adapters.run_folder.folder import write
 for index in range(10**6):
     write(Path(sys.argv[1]), '{"n": "' + str(index) * 20000 + '"}')
 """
@@ -185,7 +224,9 @@ for index in range(10**6):
 
 def test_a_killed_writer_never_leaves_half_a_file(tmp_path: Path) -> None:
     for delay in (0.05, 0.11, 0.17):
-        process = subprocess.Popen([sys.executable, "-c", LOOP, tmp_path / "report.json"], cwd=Path(__file__).parents[2])
+        process = subprocess.Popen(
+            [sys.executable, "-c", LOOP, tmp_path / "report.json"], cwd=Path(__file__).parents[2]
+        )
         try:
             while not (tmp_path / "report.json").exists() and process.poll() is None:
                 time.sleep(0.01)
@@ -218,7 +259,9 @@ def killed(path: Path, given: Script | None = GIVEN) -> None:
         (JOB, None, False),
     ],
 )
-def test_only_the_same_program_is_gone_on_with(tmp_path: Path, job: Job, given: Script | None, kept: bool) -> None:
+def test_only_the_same_program_is_gone_on_with(
+    tmp_path: Path, job: Job, given: Script | None, kept: bool
+) -> None:
     killed(tmp_path)
     again = Folder(tmp_path)
     again.begin(job, given)
@@ -255,11 +298,15 @@ def test_a_copy_of_a_run_has_its_runs(tmp_path: Path) -> None:
     copy.begin(JOB)
     copy.take_over(tmp_path / "run")
     assert copy.recall(1) == REPORT.attempts[0]
-    assert (tmp_path / "copy" / "logs" / "001.log").read_text() == (tmp_path / "run" / "logs" / "001.log").read_text()
+    assert (tmp_path / "copy" / "logs" / "001.log").read_text() == (
+        tmp_path / "run" / "logs" / "001.log"
+    ).read_text()
     copy.attempt(REPORT.attempts[0].model_copy(update={"number": 4}))
     copy.take_over(tmp_path / "run")
     assert copy.recall(4) is None, "only a process that was killed left runs to take up"
-    assert len((tmp_path / "copy" / "attempts.jsonl").read_text().splitlines()) == 4, "and nothing is taken over twice"
+    assert len((tmp_path / "copy" / "attempts.jsonl").read_text().splitlines()) == 4, (
+        "and nothing is taken over twice"
+    )
     copy.close()
 
 
@@ -297,7 +344,9 @@ def test_a_take_over_that_broke_off_is_made_anew(tmp_path: Path) -> None:
 def test_the_traceback_of_a_proof_that_broke_is_kept_beside_the_logs(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.begin(JOB)
-    folder.finish(REPORT, json_text="{}", markdown="", state="{}", defects={"bisect": "Traceback: ..."})
+    folder.finish(
+        REPORT, json_text="{}", markdown="", state="{}", defects={"bisect": "Traceback: ..."}
+    )
     assert (tmp_path / defect("bisect")).read_text() == "Traceback: ..."
     assert defect("bisect").startswith("logs/")
     folder.close()

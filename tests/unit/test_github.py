@@ -1,4 +1,6 @@
-"""The GitHub adapter against answers of every kind: what it reads, what it says, and where it never sends the token."""
+"""The GitHub adapter against answers of every kind: what it reads, what it says, and where it
+never sends the token.
+"""
 
 import json
 from collections.abc import Callable
@@ -6,28 +8,32 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from bot.adapters import source
-from bot.adapters.github import GitHub, Place, place
+from bot.adapters.issues import source
+from bot.adapters.issues.github import IssueReader, IssueReference, reference
 from bot.errors import TransientError, UserError
 from bot.settings import Settings
 
 API = "https://api.github.example"
 ISSUE = {"title": "It fails", "body": "b", "number": 7, "repository_url": f"{API}/repos/acme/pool"}
-WHERE = Place("acme", "pool", 7)
+WHERE = IssueReference("acme", "pool", 7)
 TOKEN = "t0ken-of-the-test"
 
 
-def client(answer: Callable[[httpx.Request], httpx.Response], token: str = TOKEN) -> tuple[GitHub, list[httpx.Request]]:
+def client(
+    answer: Callable[[httpx.Request], httpx.Response], token: str = TOKEN
+) -> tuple[IssueReader, list[httpx.Request]]:
     asked: list[httpx.Request] = []
 
     def hear(request: httpx.Request) -> httpx.Response:
         asked.append(request)
         return answer(request)
 
-    return GitHub(API, token, transport=httpx.MockTransport(hear)), asked
+    return IssueReader(API, token, transport=httpx.MockTransport(hear)), asked
 
 
-def fixed(status: int, body: object = None, headers: dict[str, str] | None = None) -> Callable[[httpx.Request], httpx.Response]:
+def fixed(
+    status: int, body: object = None, headers: dict[str, str] | None = None
+) -> Callable[[httpx.Request], httpx.Response]:
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     return lambda _: httpx.Response(status, content=content, headers=headers)
 
@@ -38,7 +44,7 @@ def test_an_issue_is_read_with_the_token_once() -> None:
     assert (issue.title, issue.repository, issue.number) == ("It fails", "acme/pool", 7)
     assert [str(request.url) for request in asked] == [f"{API}/repos/acme/pool/issues/7"]
     assert asked[0].method == "GET"
-    assert asked[0].headers["authorization"] == f"Bearer {TOKEN}"
+    assert asked[0].headers["authorization"] == f"token {TOKEN}"
 
 
 def test_without_a_token_none_is_sent() -> None:
@@ -91,12 +97,19 @@ def test_redirects_end() -> None:
         (401, {}, UserError, "refuses the token"),
         (410, {}, UserError, "was deleted"),
         (418, {}, UserError, "answers 418"),
-        (403, {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1700000000"}, TransientError, "used up until 22:13 UTC"),
+        (
+            403,
+            {"x-ratelimit-remaining": "0", "x-ratelimit-reset": "1700000000"},
+            TransientError,
+            "used up until 22:13 UTC",
+        ),
         (429, {"retry-after": "30"}, TransientError, "used up for another 30 s"),
-        (502, {}, TransientError, "an error of its own (502)"),
+        (502, {}, TransientError, "failed with status 502"),
     ],
 )
-def test_every_refusal_has_its_sentence(status: int, headers: dict[str, str], kind: type[Exception], words: str) -> None:
+def test_every_refusal_has_its_sentence(
+    status: int, headers: dict[str, str], kind: type[Exception], words: str
+) -> None:
     for token in ("", TOKEN):
         github, _ = client(fixed(status, {"message": "no"}, headers), token)
         with pytest.raises(kind) as caught:
@@ -109,7 +122,10 @@ def test_every_refusal_has_its_sentence(status: int, headers: dict[str, str], ki
 
 @pytest.mark.parametrize(
     ("error", "words"),
-    [(httpx.ConnectError("no route"), "cannot be reached: no route"), (httpx.ReadTimeout(""), "did not answer within")],
+    [
+        (httpx.ConnectError("no route"), "cannot be reached: no route"),
+        (httpx.ReadTimeout(""), "did not answer within"),
+    ],
 )
 def test_a_network_that_is_down(error: httpx.HTTPError, words: str) -> None:
     def answer(_: httpx.Request) -> httpx.Response:
@@ -137,24 +153,30 @@ def test_what_is_not_the_api(body: bytes) -> None:
     ],
 )
 def test_the_names_of_an_issue(text: str) -> None:
-    assert place(text, "https://github.example") == WHERE
+    assert reference(text, "https://github.example") == WHERE
 
 
 @pytest.mark.parametrize("text", ["notes.md", "a/b", "a/b#", "a/b#x", "../a#1x", "-", "C:/x.md"])
 def test_what_names_no_issue(text: str) -> None:
-    assert place(text, "https://github.example") is None
+    assert reference(text, "https://github.example") is None
 
 
 def test_an_enterprise_server_is_asked_where_the_settings_say() -> None:
-    settings = Settings(github_url="https://git.example", github_api_url="https://git.example/api/v3/", github_token=TOKEN)  # type: ignore[arg-type]
+    settings = Settings(
+        github_url="https://git.example",
+        github_api_url="https://git.example/api/v3/",
+        github_token=TOKEN,
+    )  # type: ignore[arg-type]
     asked: list[str] = []
 
     def hear(request: httpx.Request) -> httpx.Response:
         asked.append(str(request.url))
         return httpx.Response(200, json=ISSUE)
 
-    github = GitHub(settings.github_api_url, settings.token, transport=httpx.MockTransport(hear))
+    github = IssueReader(
+        settings.github_api_url, settings.token, transport=httpx.MockTransport(hear)
+    )
     source.load("https://git.example/acme/pool/issues/7", settings, github=github)
     assert asked == ["https://git.example/api/v3/repos/acme/pool/issues/7"]
-    with pytest.raises(UserError, match="is not the GitHub"):
+    with pytest.raises(UserError, match="is not the GitHub host"):
         source.load("https://github.com/acme/pool/issues/7", settings, github=github)

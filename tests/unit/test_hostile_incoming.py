@@ -1,4 +1,6 @@
-"""What a person does not see in an issue, the machine does not read: no field, program, signature or command comes from it."""
+"""What a person does not see in an issue, the machine does not read: no field, program,
+signature or command comes from it.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ def unseen(text: str) -> set[str]:
 
 
 def everything(issue: Issue) -> list[str]:
-    """All that is made of an issue before anything runs: what was read, the programs, what will count, what is installed."""
+    """All that is made of an issue before anything runs: what was read, the programs, what will
+    count, what is installed.
+    """
     return [*leaves(plan(Job(issue=issue)).model_dump())]
 
 
@@ -83,7 +87,9 @@ def test_only_visible_words_command(hostile: Hostile) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.sampled_from(SHORT), min_size=1, max_size=3), FRAMES)
 def test_nothing_hidden_is_read_wherever_it_stands(several: list[Hostile], frame: str) -> None:
-    """What is unclosed stands last: a comment hides what follows, a fence shows it; a title cannot be joined."""
+    """What is unclosed stands last: a comment hides what follows, a fence shows it; a title
+    cannot be joined.
+    """
     ordered = sorted(several, key=lambda each: ("unclosed" in each.id, "fence" in each.id))
     body = frame.replace("{}", "\n\n".join(each.text for each in ordered))
     found = everything(Issue(title="Training fails", body=body, repository="acme/pool"))

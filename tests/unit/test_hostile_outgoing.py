@@ -1,4 +1,6 @@
-"""Whatever outside text holds and wherever it stands in a report, the comment made of it only shows it."""
+"""Whatever outside text holds and wherever it stands in a report, the comment made of it only
+shows it.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from bot.models.report import Report
-from bot.render.comment import comment
-from bot.render.folds import LIMIT, size
+from bot.render.comment import LIMIT, comment, size
 from bot.render.terminal import terminal
 from tests.corpus.hostile.corpus import Hostile, load
 from tests.corpus.hostile.reader import LIVE, alive, read
@@ -28,30 +29,43 @@ NAMES = [path.stem for path in REPORTS]
 TEXTS = load("outgoing")
 SHORT = [each for each in TEXTS if not each.fill]
 FOLDS = re.compile(
-    r"^(?:Script:|Original script:|Environment: |Evidence(?:; \d+ claims? of the report do(?:es)? not hold)?$|Attempts: |What was tried$"
+    r"^(?:Script:|Original script:|Environment: |Evidence(?: \(\d+ claims? in the report (?:is|are) wrong\))?$|Attempts: |What was tried$"
     r"|Plan and attempts of the model$|(?:Control|Bisection|Control and bisection)$)"
 )
-TABLES = {"Reported|Observed|", "The report says|Installed|", "Package|Version|Decided by|", "Run|What|Seed|Result|Seconds|"}
+TABLES = {
+    "Reported|Observed|",
+    "The report says|Installed|",
+    "Package|Version|Decided by|",
+    "Run|Purpose|Seed|Result|Seconds|",
+}
 TABLES |= {"Version|Date|Outcome|Failed|", "Commit|Date|Outcome|Failed|"}
 CHANGES = re.compile(
-    r"\[(?:changelog|what changed)\]\(https?://[A-Za-z0-9.-]+(?::\d+)?(?:/[A-Za-z0-9._~/%+-]*)?(?:#[A-Za-z0-9._-]*)?\)"
+    r"\[Changelog\]\(https?://[A-Za-z0-9.-]+(?::\d+)?(?:/[A-Za-z0-9._~/%+-]*)?(?:#[A-Za-z0-9._-]*)?\)"
 )
 
-FOUND = [Phase.explicit, Phase.reuse, Phase.generate]  # to make an example smaller takes minutes; the texts have names
+FOUND = [
+    Phase.explicit,
+    Phase.reuse,
+    Phase.generate,
+]  # to make an example smaller takes minutes; the texts have names
 KEY = "\0key"
 ENTRY = ("script", "entry")
 Path_ = tuple[str | int, ...]
 
 
 def at(value: Any, path: Path_, change: Callable[[str], str]) -> Any:
-    """A copy of a value with the text at one place changed. The last step KEY changes the key before it."""
+    """A copy of a value with the text at one place changed. The last step KEY changes the key
+    before it.
+    """
     if len(path) == 2 and path[1] == KEY:
         return {change(key) if key == path[0] else key: item for key, item in value.items()}
     if not path:
         return change(value)
     if isinstance(value, dict):
         return value | {path[0]: at(value[path[0]], path[1:], change)}
-    return [at(item, path[1:], change) if index == path[0] else item for index, item in enumerate(value)]
+    return [
+        at(item, path[1:], change) if index == path[0] else item for index, item in enumerate(value)
+    ]
 
 
 def places(value: Any, path: Path_ = ()) -> Iterator[Path_]:
@@ -94,17 +108,25 @@ def said(value: Any, places: set[Path_], text: str, path: Path_ = ()) -> Any:
 def poisoned(name: str, text: str, chosen: Callable[[Path_], bool] = lambda path: True) -> Report:
     """A report that says the text in every chosen place."""
     data, free = golden(name)
-    places = {path for path in free if path != ENTRY and (path[-1] != KEY or path[0] != "script") and chosen(path)}
+    places = {
+        path
+        for path in free
+        if path != ENTRY and (path[-1] != KEY or path[0] != "script") and chosen(path)
+    }
     data = said(data, places, text)
     if ENTRY in free and chosen(ENTRY):
         script = data["script"]
-        files = {text if key == script["entry"] else key: held for key, held in script["files"].items()}
+        files = {
+            text if key == script["entry"] else key: held for key, held in script["files"].items()
+        }
         data = data | {"script": script | {"entry": text, "files": files}}
     return Report.model_validate(data)
 
 
 def unlinked(body: str) -> str:
-    """A comment without the one link to the outside that it may hold: a plain address on words of ours."""
+    """A comment without the one link to the outside that it may hold: a plain address on words
+    of ours.
+    """
     return CHANGES.sub("changelog", body)
 
 
@@ -116,7 +138,10 @@ def checked(body: str, limit: int = LIMIT) -> None:
     assert set(seen.headers) <= TABLES
     assert seen.text.count("Reprise") >= 1, "the footer stands outside all code and folds"
     assert body.rstrip().endswith("</sub>")
-    assert not any(unicodedata.category(char) in {"Cc", "Cf", "Cs"} and char != "\n" and char != "\t" for char in body)
+    assert not any(
+        unicodedata.category(char) in {"Cc", "Cf", "Cs"} and char != "\n" and char != "\t"
+        for char in body
+    )
     assert size(body) <= limit
 
 
@@ -139,16 +164,27 @@ def test_every_text_of_a_proof_is_attacked() -> None:
         ("reduced", "before", "files", "repro.py"), ("reduced", "history", "what"), ("verdict", "control", "what"),
         ("verdict", "control", "moved"), ("control_spec", "python"), ("control_spec", "requirements", "name"), ("claims", "evidence"),
     }  # fmt: skip
-    assert {("bisection", "stopped")} <= {path for path in golden("reproduced-half-proven")[1] if path[0] == "bisection"}
+    assert {("bisection", "stopped")} <= {
+        path for path in golden("reproduced-half-proven")[1] if path[0] == "bisection"
+    }
 
 
 @pytest.mark.parametrize(
-    "address", ["https://x.example/a) @octocat [b](https://y.example", "javascript:alert(1)", "https://github.com/a/b/issues/1"]
+    "address",
+    [
+        "https://x.example/a) @octocat [b](https://y.example",
+        "javascript:alert(1)",
+        "https://github.com/a/b/issues/1",
+    ],
 )
 def test_a_changelog_that_could_act_is_not_linked(address: str) -> None:
     report = Report.model_validate(golden("reproduced-with-proof")[0])
     assert report.bisection is not None
-    body = comment(report.model_copy(update={"bisection": report.bisection.model_copy(update={"changelog": address})}))
+    body = comment(
+        report.model_copy(
+            update={"bisection": report.bisection.model_copy(update={"changelog": address})}
+        )
+    )
     assert alive(body) == []
     assert "](" not in body
 
@@ -170,22 +206,32 @@ def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
 @pytest.mark.parametrize("hostile", SHORT, ids=lambda each: each.id)
 def test_a_hostile_text_in_a_terminal_controls_nothing(hostile: Hostile) -> None:
     text = terminal(poisoned("reproduced-with-proof", hostile.text), run="runs/x")
-    assert not [char for char in text if unicodedata.category(char) in {"Cc", "Cf", "Cs"} and char != "\n"]
+    assert not [
+        char for char in text if unicodedata.category(char) in {"Cc", "Cf", "Cs"} and char != "\n"
+    ]
 
 
-@settings(max_examples=120, deadline=None, phases=FOUND, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=120, deadline=None, phases=FOUND, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(
     st.sampled_from(NAMES),
     st.lists(st.sampled_from(SHORT), min_size=1, max_size=3),
-    st.sampled_from(["{}", "{}\n{}", "x {} y", "`{}", "{}`", "- {}", "\n\n{}", "{}\\", "[{}](", "a\n{}\nb"]),
+    st.sampled_from(
+        ["{}", "{}\n{}", "x {} y", "`{}", "{}`", "- {}", "\n\n{}", "{}\\", "[{}](", "a\n{}\nb"]
+    ),
     st.randoms(use_true_random=False),
 )
-def test_hostile_texts_in_some_places_are_only_shown(name: str, several: list[Hostile], frame: str, chance: Any) -> None:
+def test_hostile_texts_in_some_places_are_only_shown(
+    name: str, several: list[Hostile], frame: str, chance: Any
+) -> None:
     text = frame.replace("{}", " ".join(each.text for each in several))
     checked(comment(poisoned(name, text, lambda _: chance.random() < 0.3), run="acme-pool-41"))
 
 
-@settings(max_examples=40, deadline=None, phases=FOUND, suppress_health_check=[HealthCheck.too_slow])
+@settings(
+    max_examples=40, deadline=None, phases=FOUND, suppress_health_check=[HealthCheck.too_slow]
+)
 @given(
     st.sampled_from(["reproduced", "different_failure", "setup_failed"]),
     st.sampled_from(TEXTS),
@@ -195,7 +241,13 @@ def test_a_comment_that_was_cut_is_whole(name: str, hostile: Hostile, limit: int
     """Short texts are made long, so that the guard has to cut wherever it can."""
     text = (hostile.text + "\n") * (20_000 // (len(hostile.text) + 1) + 1)
     checked(
-        comment(poisoned(name, text, lambda path: path[-1] in {"evidence", "repro.py", "seen", "reported"}), limit=limit), limit
+        comment(
+            poisoned(
+                name, text, lambda path: path[-1] in {"evidence", "repro.py", "seen", "reported"}
+            ),
+            limit=limit,
+        ),
+        limit,
     )
 
 
@@ -213,7 +265,9 @@ def test_the_reader_sees_what_acts(body: str) -> None:
 
 def test_the_reader_lets_code_and_plain_words_pass() -> None:
     assert (
-        alive("The loss is 0.33333333 of `@octocat #12 https://x.example deadbeef1`; see\n\n```\n@octocat fixes #12\n```\n")
+        alive(
+            "The loss is 0.33333333 of `@octocat #12 https://x.example deadbeef1`; see\n\n```\n@octocat fixes #12\n```\n"
+        )
         == []
     )
     assert set(LIVE) >= {"mention", "number", "closing", "commit", "address"}

@@ -6,7 +6,7 @@ import pytest
 
 from bot.models.bug import BugReport, FenceKind, Role
 from bot.models.issue import Issue
-from bot.pipeline.intake import read
+from bot.pipeline.reading.intake import read
 
 
 def report(body: str, title: str = "It breaks", repository: str = "pytorch/pytorch") -> BugReport:
@@ -21,10 +21,22 @@ def report(body: str, title: str = "It breaks", repository: str = "pytorch/pytor
         ("", "#- PyTorch Version (e.g., 2.5):\n#- OS (e.g., Linux):", FenceKind.EMPTY),
         ("", "_No response_", FenceKind.EMPTY),
         ("", "torch==2.0.1\nnumpy>=1.20\n# comment\n-e .", FenceKind.REQUIREMENTS),
-        ("", "PyTorch version: 2.0.1\nIs debug build: False\n[pip3] torch==2.0.1", FenceKind.ENVIRONMENT),
-        ("", "Package    Version\n---------- -------\nnumpy      1.26.4\ntorch      2.1.0", FenceKind.ENVIRONMENT),
+        (
+            "",
+            "PyTorch version: 2.0.1\nIs debug build: False\n[pip3] torch==2.0.1",
+            FenceKind.ENVIRONMENT,
+        ),
+        (
+            "",
+            "Package    Version\n---------- -------\nnumpy      1.26.4\ntorch      2.1.0",
+            FenceKind.ENVIRONMENT,
+        ),
         ("", "jax: 0.4.20\njaxlib: 0.4.20\npython: 3.11.4", FenceKind.ENVIRONMENT),
-        ("", "sys.platform: linux\nPython: 3.8.18 (default)\nPyTorch: 1.13.1\nMMEngine: 0.10.3", FenceKind.ENVIRONMENT),
+        (
+            "",
+            "sys.platform: linux\nPython: 3.8.18 (default)\nPyTorch: 1.13.1\nMMEngine: 0.10.3",
+            FenceKind.ENVIRONMENT,
+        ),
         ("", "k: 1\n  scipy: 1.0\n  jax: 1.0\n\nk: 2\n  scipy: 1.0\n  jax: nan", FenceKind.OUTPUT),
         ("yaml", "model:\n  depth: 50", FenceKind.CONFIG),
         ("", "model:\n  depth: 50\ndata:\n  - a\n  - b", FenceKind.CONFIG),
@@ -91,7 +103,9 @@ def test_role_of_an_output(before: str, role: Role) -> None:
 
 
 def test_sections_of_a_form_end_those_of_the_author() -> None:
-    found = report("### Describe the bug\n\n## Suggested fix\nwords\n\n### How to reproduce the bug\n\n" + CODE)
+    found = report(
+        "### Describe the bug\n\n## Suggested fix\nwords\n\n### How to reproduce the bug\n\n" + CODE
+    )
     assert found.fences[0].role is Role.REPRODUCER
     assert found.fences[0].heading == "How to reproduce the bug"
 
@@ -116,6 +130,8 @@ def test_lead_and_line_point_into_the_body() -> None:
 
 
 def test_one_line_of_triple_ticks() -> None:
-    found = report("I get ```RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)``` here")
+    found = report(
+        "I get ```RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)``` here"
+    )
     assert found.fences[0].kind is FenceKind.TRACEBACK
     assert found.tracebacks[0].message == "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"

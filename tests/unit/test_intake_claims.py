@@ -6,10 +6,15 @@ import pytest
 
 from bot.models.bug import BugReport, ReportKind, Symptom
 from bot.models.issue import Issue
-from bot.pipeline.intake import read
+from bot.pipeline.reading.intake import read
 
 
-def report(body: str, title: str = "Layer", repository: str = "acme/acme-nets", labels: tuple[str, ...] = ()) -> BugReport:
+def report(
+    body: str,
+    title: str = "Layer",
+    repository: str = "acme/acme-nets",
+    labels: tuple[str, ...] = (),
+) -> BugReport:
     return read(Issue(title=title, body=body, repository=repository, labels=labels))
 
 
@@ -25,10 +30,19 @@ def good(found: BugReport) -> set[tuple[str, str]]:
     ("body", "claims"),
     [
         ("torch 2.13.0 CPU", {("torch", "2.13.0")}),
-        ("PyTorch 2.11, Python 3.10 and keras==2.14.0", {("torch", "2.11"), ("python", "3.10"), ("keras", "2.14.0")}),
+        (
+            "PyTorch 2.11, Python 3.10 and keras==2.14.0",
+            {("torch", "2.11"), ("python", "3.10"), ("keras", "2.14.0")},
+        ),
         ("- PyTorch: 2.12.x\n- Lightning: 2.4.x", {("torch", "2.12.x"), ("lightning", "2.4.x")}),
-        ("Pytorch Lightning 1.9.5 and PyG v2.3.1", {("pytorch-lightning", "1.9.5"), ("torch-geometric", "2.3.1")}),
-        ("Python version: 3.9.18 (main, Sep 11 2023, 13:41:44)  [GCC 11.2.0]", {("python", "3.9.18")}),
+        (
+            "Pytorch Lightning 1.9.5 and PyG v2.3.1",
+            {("pytorch-lightning", "1.9.5"), ("torch-geometric", "2.3.1")},
+        ),
+        (
+            "Python version: 3.9.18 (main, Sep 11 2023, 13:41:44)  [GCC 11.2.0]",
+            {("python", "3.9.18")},
+        ),
         (
             "- `transformers` version: 4.38.2\n- PyTorch version (GPU?): 2.1.0+cu121 (True)\n- Accelerate version: not installed",
             {("transformers", "4.38.2"), ("torch", "2.1.0+cu121")},
@@ -37,9 +51,18 @@ def good(found: BugReport) -> set[tuple[str, str]]:
             "[pip3] torch-geometric==2.3.1\n[conda] pytorch                   2.0.1           py3.9_cuda11.7    pytorch",
             {("torch-geometric", "2.3.1"), ("torch", "2.0.1")},
         ),
-        ("### Keras Version\n\nKeras 2.14.0\n\n### Python version\n\n3.10", {("keras", "2.14.0"), ("python", "3.10")}),
-        ("### What version are you seeing the problem on?\n\nv2.5, master", {("acme-nets", "2.5"), ("acme-nets", "master")}),
-        ("| package | version |\n|---|---|\n| torch | 2.1.1 |\n| Python | 3.8 |", {("torch", "2.1.1"), ("python", "3.8")}),
+        (
+            "### Keras Version\n\nKeras 2.14.0\n\n### Python version\n\n3.10",
+            {("keras", "2.14.0"), ("python", "3.10")},
+        ),
+        (
+            "### What version are you seeing the problem on?\n\nv2.5, master",
+            {("acme-nets", "2.5"), ("acme-nets", "master")},
+        ),
+        (
+            "| package | version |\n|---|---|\n| torch | 2.1.1 |\n| Python | 3.8 |",
+            {("torch", "2.1.1"), ("python", "3.8")},
+        ),
         ("```\nName: jax\nVersion: 0.4.14\n```", {("jax", "0.4.14")}),
         (
             "```\n# Name                    Version                   Build  Channel\npyg                       2.3.0           py310    pyg\npython                    3.10.9          h_cpython    conda-forge\n```",
@@ -66,7 +89,10 @@ def test_versions(body: str, claims: set[tuple[str, str]]) -> None:
 
 
 def test_dump_comes_before_words_and_labels_last() -> None:
-    found = report("I use torch 2.1.\n\n```\nPyTorch version: 2.0.1\nIs debug build: False\n```", labels=("bug", "ver: 2.7.x"))
+    found = report(
+        "I use torch 2.1.\n\n```\nPyTorch version: 2.0.1\nIs debug build: False\n```",
+        labels=("bug", "ver: 2.7.x"),
+    )
     assert [(c.name, c.version, c.source) for c in found.versions] == [
         ("torch", "2.0.1", "dump"),
         ("torch", "2.1", "text"),
@@ -99,7 +125,9 @@ def test_dump_comes_before_words_and_labels_last() -> None:
         ("torch 2.0.1 works fine, torch 2.1.0 crashes", {("torch", "2.1.0")}, {("torch", "2.0.1")}),
     ],
 )
-def test_versions_that_work(body: str, bad: set[tuple[str, str]], fine: set[tuple[str, str]]) -> None:
+def test_versions_that_work(
+    body: str, bad: set[tuple[str, str]], fine: set[tuple[str, str]]
+) -> None:
     found = report(body)
     assert (used(found), good(found)) == (bad, fine)
 
@@ -132,15 +160,30 @@ def test_output_is_known_by_the_words_the_program_prints() -> None:
 @pytest.mark.parametrize(
     ("title", "body", "labels", "kind"),
     [
-        ("How to freeze the encoder?", "Hi, how can I freeze the encoder of T5? Thanks!", (), ReportKind.QUESTION),
+        (
+            "How to freeze the encoder?",
+            "Hi, how can I freeze the encoder of T5? Thanks!",
+            (),
+            ReportKind.QUESTION,
+        ),
         (
             "[Feature request] complex dtypes",
             "It would be nice to support complex inputs.\n\n```python\nm = nn.Bilinear(2, dtype=torch.cfloat)\n```",
             ("feature",),
             ReportKind.FEATURE,
         ),
-        ("Add cosine restarts", "It would be great if it had restarts.", ("enhancement",), ReportKind.FEATURE),
-        ("Typo in docs of AdamW", '"decoupld" should be "decoupled"', ("module: docs",), ReportKind.DOCUMENTATION),
+        (
+            "Add cosine restarts",
+            "It would be great if it had restarts.",
+            ("enhancement",),
+            ReportKind.FEATURE,
+        ),
+        (
+            "Typo in docs of AdamW",
+            '"decoupld" should be "decoupled"',
+            ("module: docs",),
+            ReportKind.DOCUMENTATION,
+        ),
         (
             "softmax gives nan",
             "Is this right?\n\n```python\nimport torch\nprint(torch.ones(1))  # prints nan\n```",
@@ -148,7 +191,12 @@ def test_output_is_known_by_the_words_the_program_prints() -> None:
             ReportKind.BUG,
         ),
         ("Support for x is broken", "It raises an error.", ("bug",), ReportKind.BUG),
-        ("qk_norm and kv_heads conflict", "There is a conflict when using both.", (), ReportKind.BUG),
+        (
+            "qk_norm and kv_heads conflict",
+            "There is a conflict when using both.",
+            (),
+            ReportKind.BUG,
+        ),
         ("Loss is wrong", "please fix", ("bug",), ReportKind.BUG),
         ("Please add a fix", "```\nRuntimeError: x\n```", ("enhancement",), ReportKind.BUG),
     ],
@@ -167,11 +215,19 @@ def test_kind(title: str, body: str, labels: tuple[str, ...], kind: ReportKind) 
         ("OOM", "```\ntorch.OutOfMemoryError: CUDA out of memory.\n```", Symptom.PERFORMANCE),
         ("fit is slow", "10x slower", Symptom.PERFORMANCE),
         ("Loss does not decrease", "it stays at 0.69", Symptom.NOT_LEARNING),
-        ("load fails", "```\n_pickle.UnpicklingError: Weights only load failed.\n```", Symptom.SAVE_LOAD),
+        (
+            "load fails",
+            "```\n_pickle.UnpicklingError: Weights only load failed.\n```",
+            Symptom.SAVE_LOAD,
+        ),
         ("load images", "```\nRuntimeError: shape mismatch\n```", Symptom.CRASH),
         ("Spurious lr_scheduler warning", "words", Symptom.WARNING),
         ("f1 is incorrect", "words", Symptom.WRONG_VALUE),
-        ("f", "Got\n```\nx: tensor(0.6)\n```\nExpected\n```\nx: tensor(1.)\n```", Symptom.WRONG_VALUE),
+        (
+            "f",
+            "Got\n```\nx: tensor(0.6)\n```\nExpected\n```\nx: tensor(1.)\n```",
+            Symptom.WRONG_VALUE,
+        ),
         ("Sometimes NaN loss", "```\nAssertionError: loss is NaN\n```", Symptom.NONFINITE),
         ("nothing", "nothing at all", Symptom.UNKNOWN),
     ],
@@ -193,7 +249,9 @@ def test_warning_as_printed() -> None:
 
 def test_warning_in_quotation_marks() -> None:
     found = report('I always get the warning "The dataloader does not have many workers" here')
-    assert [(w.category, w.message) for w in found.warnings] == [("", "The dataloader does not have many workers")]
+    assert [(w.category, w.message) for w in found.warnings] == [
+        ("", "The dataloader does not have many workers")
+    ]
 
 
 def test_surroundings() -> None:
@@ -203,7 +261,13 @@ def test_surroundings() -> None:
         "`Conv3d` with groups",
     )
     assert found.api[:2] == ("Conv3d", "torch.nn.functional.conv3d")
-    assert {missing.what for missing in found.missing} == {"screenshot", "attachment", "gist", "notebook", "data"}
+    assert {missing.what for missing in found.missing} == {
+        "screenshot",
+        "attachment",
+        "gist",
+        "notebook",
+        "data",
+    }
     assert found.os == "Windows 11"
     assert found.device == "gpu"
     assert found.device_quote is not None
@@ -211,12 +275,19 @@ def test_surroundings() -> None:
 
 
 def test_a_machine_with_a_gpu_does_not_ask_for_one() -> None:
-    assert report("### Versions\n\nGPU 0: NVIDIA GeForce RTX 4090\nGPU models and configuration: A100").device == ""
+    assert (
+        report(
+            "### Versions\n\nGPU 0: NVIDIA GeForce RTX 4090\nGPU models and configuration: A100"
+        ).device
+        == ""
+    )
 
 
 def test_a_guarded_device_is_no_demand() -> None:
     assert (
-        report('```python\nimport torch\nd = "cuda" if torch.cuda.is_available() else "cpu"\ntorch.ones(1).to(d)\n```').device
+        report(
+            '```python\nimport torch\nd = "cuda" if torch.cuda.is_available() else "cpu"\ntorch.ones(1).to(d)\n```'
+        ).device
         == ""
     )
 

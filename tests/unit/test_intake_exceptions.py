@@ -1,4 +1,6 @@
-"""The last line of an exception told from what else has the form `Name: words`, wherever a report shows it."""
+"""The last line of an exception told from what else has the form `Name: words`, wherever a
+report shows it.
+"""
 
 import asyncio
 import concurrent.futures.process
@@ -15,13 +17,21 @@ from hypothesis import strategies as st
 
 from bot.models.issue import Issue
 from bot.models.signature import CrashSignature, OutputSignature
-from bot.pipeline import intake, signature
+from bot.pipeline.reading import intake, signature
 from bot.rules.intake import library
 from bot.rules.intake.exceptions import likely, lone, named
 from bot.rules.intake.tracebacks import find
 from tests import stdlib
 
-LOADED = (asyncio, concurrent.futures.process, configparser, http.client, queue, subprocess, zipfile)
+LOADED = (
+    asyncio,
+    concurrent.futures.process,
+    configparser,
+    http.client,
+    queue,
+    subprocess,
+    zipfile,
+)
 PROGRAM = "```python\nimport lib\nprint(lib.value(3))\n```\n"
 
 EXCEPTIONS = [
@@ -118,12 +128,28 @@ def test_a_class_that_is_talked_about_was_not_raised(body):
 @pytest.mark.parametrize(
     ("body", "exception", "message"),
     [
-        ("It fails with pkg.mod.Unfit: The value does not fit.", "pkg.mod.Unfit", "The value does not fit."),
+        (
+            "It fails with pkg.mod.Unfit: The value does not fit.",
+            "pkg.mod.Unfit",
+            "The value does not fit.",
+        ),
         ("This raises an InvalidThing: Some words, always", "InvalidThing", "Some words, always"),
         ("It crashes with `InvalidThing: 3`", "InvalidThing", "3"),
-        ("Then ValueError: Expected input of another size", "ValueError", "Expected input of another size"),
-        ("```\nTraceback (most recent call last):\nInvalidThing: it is 3\n```", "InvalidThing", "it is 3"),
-        ("```\nTraceback (most recent call last):\n  ...\npkg.InvalidThing: it is 3\n```", "pkg.InvalidThing", "it is 3"),
+        (
+            "Then ValueError: Expected input of another size",
+            "ValueError",
+            "Expected input of another size",
+        ),
+        (
+            "```\nTraceback (most recent call last):\nInvalidThing: it is 3\n```",
+            "InvalidThing",
+            "it is 3",
+        ),
+        (
+            "```\nTraceback (most recent call last):\n  ...\npkg.InvalidThing: it is 3\n```",
+            "pkg.InvalidThing",
+            "it is 3",
+        ),
         (
             "```\n>       lib.go()\nE       pkg.mod.Unfit: 3\n\ntests/test_a.py:45: Unfit\n```",
             "pkg.mod.Unfit",
@@ -156,17 +182,31 @@ def subclasses(kind):
 
 def test_the_standard_library_says_which_its_exceptions_are():
     roots = {module.__name__ for module in LOADED}
-    classes = [each for each in subclasses(BaseException) if each.__module__ in roots and not issubclass(each, Warning)]
-    assert {"BadZipFile", "TimeoutExpired", "IncompleteRead", "NoSectionError"} <= {each.__name__ for each in classes}
-    unknown = [each for each in classes if not named(f"{each.__module__}.{each.__qualname__}") and each.__name__[0] != "_"]
+    classes = [
+        each
+        for each in subclasses(BaseException)
+        if each.__module__ in roots and not issubclass(each, Warning)
+    ]
+    assert {"BadZipFile", "TimeoutExpired", "IncompleteRead", "NoSectionError"} <= {
+        each.__name__ for each in classes
+    }
+    unknown = [
+        each
+        for each in classes
+        if not named(f"{each.__module__}.{each.__qualname__}") and each.__name__[0] != "_"
+    ]
     assert unknown == []
-    assert {"OrderedDict", "Path", "Thread", "UserWarning", "Exception1"}.isdisjoint(library.EXCEPTIONS)
+    assert {"OrderedDict", "Path", "Thread", "UserWarning", "Exception1"}.isdisjoint(
+        library.EXCEPTIONS
+    )
     assert all(not named(f"{module}.Path") for module in sys.stdlib_module_names)
 
 
 def test_the_list_covers_the_library_of_this_python():
     assert {"BadZipFile", "TimeoutExpired"} <= (found := stdlib.exceptions(stdlib.SOURCES))
-    assert {name for name in found - library.EXCEPTIONS if name[0] != "_"} == set(), "run `python tests/stdlib.py`"
+    assert {name for name in found - library.EXCEPTIONS if name[0] != "_"} == set(), (
+        "run `python tests/stdlib.py`"
+    )
 
 
 def test_what_is_an_exception_does_not_hang_on_the_library_of_this_python(tmp_path):
@@ -177,14 +217,21 @@ def test_what_is_an_exception_does_not_hang_on_the_library_of_this_python(tmp_pa
     assert (run.stdout.strip(), run.stderr) == ("True", "")
 
 
-WORDS = st.lists(st.sampled_from(["the", "file", "is", "no", "archive", "value"]), min_size=2, max_size=6).map(" ".join)
+WORDS = st.lists(
+    st.sampled_from(["the", "file", "is", "no", "archive", "value"]), min_size=2, max_size=6
+).map(" ".join)
 DOTTED = st.builds(
     lambda modules, name: ".".join([*modules, name]),
     st.lists(st.sampled_from(["pkg", "core", "_impl", "a1"]), min_size=1, max_size=4),
     st.sampled_from(["InvalidThing", "NotReady", "Full", "HTTPGone"]),
 )
 LABELS = st.sampled_from(["Model", "Epoch", "Loss", "GPU", "Device", "BatchSize", "Total", "Val"])
-VALUES = st.one_of(st.integers(), st.floats(), st.booleans(), st.sampled_from(["cuda", "[1, 2]", "'x'", "(3, 4)", "a b c"]))
+VALUES = st.one_of(
+    st.integers(),
+    st.floats(),
+    st.booleans(),
+    st.sampled_from(["cuda", "[1, 2]", "'x'", "(3, 4)", "a b c"]),
+)
 
 
 @given(DOTTED, WORDS, st.lists(st.text(alphabet="abc ", max_size=8), max_size=3))
@@ -193,7 +240,9 @@ def test_a_dotted_class_before_words_ends_a_log_and_no_run(name, words, before):
     (span,) = find(lines, loose=True)
     assert (span.traceback.exception, span.traceback.message) == (name, words)
     assert (span.start, span.end) == (len(before), len(lines))
-    assert find(lines) == [], "what a run prints is an exception by its name or its traceback, not by its place"
+    assert find(lines) == [], (
+        "what a run prints is an exception by its name or its traceback, not by its place"
+    )
 
 
 @given(LABELS, VALUES)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from bot.models.bug import BugReport, FenceKind, Role, Symptom
 from bot.models.issue import Issue
-from bot.pipeline.intake import read
+from bot.pipeline.reading.intake import read
 
 
-def report(body: str, title: str = "It breaks", repository: str = "acme/acme-nets", labels: tuple[str, ...] = ()) -> BugReport:
+def report(
+    body: str,
+    title: str = "It breaks",
+    repository: str = "acme/acme-nets",
+    labels: tuple[str, ...] = (),
+) -> BugReport:
     return read(Issue(title=title, body=body, repository=repository, labels=labels))
 
 
@@ -98,7 +103,10 @@ def test_sections_and_a_table_of_results() -> None:
 
 def test_one_program_works_and_the_other_fails() -> None:
     code = "```python\nimport torch\nprint(torch.nn.Conv2d(1, 1, 1))\n```\n"
-    found = report(f"#### Works\n\n{code}\n#### Fails\n\n{code}\nOutput:\n\n    tensor([[[[nan]]]])\n", "Conv2d output differs")
+    found = report(
+        f"#### Works\n\n{code}\n#### Fails\n\n{code}\nOutput:\n\n    tensor([[[[nan]]]])\n",
+        "Conv2d output differs",
+    )
     assert [fence.role for fence in found.fences] == [Role.CONTRAST, Role.REPRODUCER]
     assert sides(found) == [("observed", "tensor([[[[nan]]]])")]
 
@@ -142,7 +150,10 @@ def test_install_and_here_document() -> None:
 
 
 def test_growing_numbers_are_an_output() -> None:
-    found = report("```python\nimport torch\nprint(1)\n```\n```\n120.3\n130.5\n```", "Memory leak in interpolate")
+    found = report(
+        "```python\nimport torch\nprint(1)\n```\n```\n120.3\n130.5\n```",
+        "Memory leak in interpolate",
+    )
     assert found.symptom is Symptom.PERFORMANCE
     assert sides(found) == [("observed", "120.3\n130.5")]
 
@@ -156,6 +167,14 @@ def test_plain_exception_and_values_in_words() -> None:
 
 
 def test_nothing_to_go_on() -> None:
-    found = report("After the last update my loss is wrong, please fix.", "Loss is wrong", labels=("bug",))
-    assert (found.fences, found.tracebacks, found.outputs, found.versions, found.missing) == ((), (), (), (), ())
+    found = report(
+        "After the last update my loss is wrong, please fix.", "Loss is wrong", labels=("bug",)
+    )
+    assert (found.fences, found.tracebacks, found.outputs, found.versions, found.missing) == (
+        (),
+        (),
+        (),
+        (),
+        (),
+    )
     assert found.symptom is Symptom.WRONG_VALUE

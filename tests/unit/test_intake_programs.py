@@ -8,10 +8,12 @@ import pytest
 
 from bot.models.bug import BugReport, Fence, FenceKind, Role
 from bot.models.issue import Issue
-from bot.pipeline.intake import read
+from bot.pipeline.reading.intake import read
 
 
-def report(body: str, title: str = "Something breaks", repository: str = "pytorch/pytorch") -> BugReport:
+def report(
+    body: str, title: str = "Something breaks", repository: str = "pytorch/pytorch"
+) -> BugReport:
     return read(Issue(title=title, body=body, repository=repository))
 
 
@@ -46,7 +48,10 @@ def test_doctest_keeps_outputs_and_prints_values() -> None:
         ">>> x.sum()\ntensor(88, dtype=torch.uint8)\n>>> print(x.cumsum(0))\ntensor([200, 144,  88], dtype=torch.uint8)\n```\n\nExpected: `tensor([200, 400, 600])`"
     )
     fence = program(body)
-    assert fence.outputs == ("tensor(88, dtype=torch.uint8)", "tensor([200, 144,  88], dtype=torch.uint8)")
+    assert fence.outputs == (
+        "tensor(88, dtype=torch.uint8)",
+        "tensor([200, 144,  88], dtype=torch.uint8)",
+    )
     assert "print(repr(x.sum()))" in fence.text
     assert [(o.text, o.role, o.line) for o in report(body).outputs] == [
         ("tensor(88, dtype=torch.uint8)", "observed", 8),
@@ -119,13 +124,22 @@ def test_comments_that_state_outputs() -> None:
             "```\n1  import numpy as np\n2\n3  x = np.arange(6)\n4  print(x)\n```",
             "import numpy as np\n\nx = np.arange(6)\nprint(x)",
         ),
-        ("```python\nt\u00a0= open(\u201ca\u201d)\nprint(t, \u2018b\u2019)\n```", "t = open(\"a\")\nprint(t, 'b')"),
+        (
+            "```python\nt\u00a0= open(\u201ca\u201d)\nprint(t, \u2018b\u2019)\n```",
+            "t = open(\"a\")\nprint(t, 'b')",
+        ),
         (
             "```\nimport torch\n    x = torch.ones(3)\n    if True:\n        x.sum()\n    print(x)\n```",
             "import torch\nx = torch.ones(3)\nif True:\n    x.sum()\nprint(x)",
         ),
-        ("```\n    import torch\n    print(torch.ones(1))\n```", "import torch\nprint(torch.ones(1))"),
-        ("```\nif True:\n\tx = open('a')\n        print(x)\n```", "if True:\n    x = open('a')\n    print(x)"),
+        (
+            "```\n    import torch\n    print(torch.ones(1))\n```",
+            "import torch\nprint(torch.ones(1))",
+        ),
+        (
+            "```\nif True:\n\tx = open('a')\n        print(x)\n```",
+            "if True:\n    x = open('a')\n    print(x)",
+        ),
         (
             "```python\nimport torch\na = torch.ones(1)\na.std()\ntensor(nan)\nb = a.var()\n```",
             "import torch\na = torch.ones(1)\nprint(repr(a.std()))\n# tensor(nan)\nb = a.var()",
@@ -135,15 +149,27 @@ def test_comments_that_state_outputs() -> None:
             "import numpy as np\nprint(np.ones(2).sum())\n# >>> 2.0",
         ),
         ("~~~py\nimport os\nos.getcwd()\n~~~", "import os\nos.getcwd()"),
-        ("- step one\n\n  ```python\n  import os\n  os.getcwd()\n  ```\n", "import os\nos.getcwd()"),
+        (
+            "- step one\n\n  ```python\n  import os\n  os.getcwd()\n  ```\n",
+            "import os\nos.getcwd()",
+        ),
         ("> ```python\n> import os\n> os.getcwd()\n> ```\n", "import os\nos.getcwd()"),
         ("To reproduce\n\n    import os\n    os.getcwd()\n\nthat is all", "import os\nos.getcwd()"),
         ("```python\nimport os\nos.getcwd()\n\n### Versions\n\nos 1.2.3", "import os\nos.getcwd()"),
         ("Code: ```import os\nos.getcwd()```\n\nfails", "import os\nos.getcwd()"),
-        ("<pre><code>import os\nprint(os.name &lt; 3)\n</code></pre>", "import os\nprint(os.name < 3)"),
-        ('```bash\n$ python -c "import os; print(os.name)"\nposix\n```', "import os; print(os.name)"),
+        (
+            "<pre><code>import os\nprint(os.name &lt; 3)\n</code></pre>",
+            "import os\nprint(os.name < 3)",
+        ),
+        (
+            '```bash\n$ python -c "import os; print(os.name)"\nposix\n```',
+            "import os; print(os.name)",
+        ),
         ("```shell\npython - <<'EOF'\nimport os\nos.getcwd()\nEOF\n```", "import os\nos.getcwd()"),
-        ("```python\ndef f(self, ...):\n    return self.x()\n```", "def f(self, *args, **kwargs):\n    return self.x()"),
+        (
+            "```python\ndef f(self, ...):\n    return self.x()\n```",
+            "def f(self, *args, **kwargs):\n    return self.x()",
+        ),
     ],
 )
 def test_damage_from_pasting(body: str, text: str) -> None:
@@ -189,7 +215,9 @@ def test_output_that_parses_is_still_output(output: str) -> None:
 
 
 def test_hidden_comments_do_not_count() -> None:
-    found = report("<!-- ```python\nimport os\nos.getcwd()\n``` torch 1.2.3 RuntimeError: hidden -->\nvisible")
+    found = report(
+        "<!-- ```python\nimport os\nos.getcwd()\n``` torch 1.2.3 RuntimeError: hidden -->\nvisible"
+    )
     assert found.fences == ()
     assert found.tracebacks == ()
     assert found.versions == ()

@@ -1,4 +1,6 @@
-"""What holds for any text: no error, quotes that point at real lines, cleaning that is done once, time that stays bounded."""
+"""What holds for any text: no error, quotes that point at real lines, cleaning that is done
+once, time that stays bounded.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from hypothesis import strategies as st
 
 from bot.models.bug import BugReport, FenceKind, Quote
 from bot.models.issue import Issue
-from bot.pipeline.intake import read
+from bot.pipeline.reading.intake import read
 from bot.rules.intake.cleaning import clean
-from bot.rules.intake.document import Prose
+from bot.rules.intake.document import ProseLine
 from bot.rules.intake.sentences import LONGEST, sentences
 from bot.rules.intake.text import readable
 
@@ -27,7 +29,10 @@ PIECES = st.sampled_from(
         "\u201cq\u201d", "\u00a0", "\u200b", "\x1b[31m", "\x00", "\ud800", "\r", "|a|b|\n|-|-|\n", "((((", "'''", '"', "`", "\\", "https://github.com/a/b/files/1 ", "![a](b)",
     ]
 )  # fmt: skip
-BODIES = st.one_of(st.text(max_size=300), st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=40).map("".join))
+BODIES = st.one_of(
+    st.text(max_size=300),
+    st.lists(st.one_of(PIECES, st.text(max_size=8)), max_size=40).map("".join),
+)
 
 
 def quotes(found: BugReport) -> list[Quote]:
@@ -83,7 +88,13 @@ def test_cleaning_is_done_once(text: str) -> None:
 @given(
     st.lists(
         st.sampled_from(
-            ["x = foo(1)", "for i in range(3):\n    foo(i)", "print(foo(2))", "import os", "def g(a):\n    return a"]
+            [
+                "x = foo(1)",
+                "for i in range(3):\n    foo(i)",
+                "print(foo(2))",
+                "import os",
+                "def g(a):\n    return a",
+            ]
         ),
         min_size=1,
         max_size=8,
@@ -92,13 +103,17 @@ def test_cleaning_is_done_once(text: str) -> None:
 def test_a_sound_program_is_left_alone(statements: list[str]) -> None:
     code = "import foo\n" + "\n".join(statements)
     found = read(Issue(title="t", body=f"```python\n{code}\n```"))
-    assert [(fence.kind, fence.text, fence.mends) for fence in found.fences] == [(FenceKind.PROGRAM, code, ())]
+    assert [(fence.kind, fence.text, fence.mends) for fence in found.fences] == [
+        (FenceKind.PROGRAM, code, ())
+    ]
 
 
-@pytest.mark.parametrize("piece", ["FooError: Bar ", "The `a.B: Cd is gone. ", "Some words of it. "])
+@pytest.mark.parametrize(
+    "piece", ["FooError: Bar ", "The `a.B: Cd is gone. ", "Some words of it. "]
+)
 def test_of_a_long_paragraph_little_is_cut_off(piece: str) -> None:
     text = piece * 1000
-    found = [sentence.text for sentence in sentences([Prose(text, 1, ())])]
+    found = [sentence.text for sentence in sentences([ProseLine(text, 1, ())])]
     assert max(map(len, found)) <= LONGEST
     assert len(" ".join(found)) > 0.9 * len(text)
 

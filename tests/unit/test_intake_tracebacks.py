@@ -6,7 +6,7 @@ import pytest
 
 from bot.models.bug import BugReport, Symptom
 from bot.models.issue import Issue
-from bot.pipeline.intake import read
+from bot.pipeline.reading.intake import read
 from bot.rules.intake import frames
 
 
@@ -41,7 +41,10 @@ ValueError: Can't find 'adapter_config.json' at './out/x'
 def test_chained() -> None:
     found = fenced(CHAINED)
     (traceback,) = found.tracebacks
-    assert (traceback.exception, traceback.message) == ("ValueError", "Can't find 'adapter_config.json' at './out/x'")
+    assert (traceback.exception, traceback.message) == (
+        "ValueError",
+        "Can't find 'adapter_config.json' at './out/x'",
+    )
     assert traceback.line == 4
     assert [(f.package, f.module_path, f.line, f.function) for f in traceback.frames] == [
         ("", "", 12, "<module>"),
@@ -85,7 +88,10 @@ def test_ranks_are_kept_apart() -> None:
         '[rank1]: Traceback (most recent call last):\n[rank1]:   File "/w/t.py", line 5, in <module>\n[rank1]:     main()\n[rank1]: RuntimeError: other\n'
     )
     first, second = found.tracebacks
-    assert first.message == "Expected to have finished reduction.\n\tIf you already have done the above, then..."
+    assert (
+        first.message
+        == "Expected to have finished reduction.\n\tIf you already have done the above, then..."
+    )
     assert first.frames[0].code == "inputs = self._pre_forward()"
     assert (second.message, second.chained) == ("other", ())
 
@@ -164,7 +170,11 @@ def test_two_in_one_log() -> None:
             "it failed",
         ),
         ("Segmentation fault (core dumped)", "SIGSEGV", "Segmentation fault (core dumped)"),
-        ("Floating point exception (core dumped)", "SIGFPE", "Floating point exception (core dumped)"),
+        (
+            "Floating point exception (core dumped)",
+            "SIGFPE",
+            "Floating point exception (core dumped)",
+        ),
         ("loading\nKilled", "SIGKILL", "Killed"),
         (
             "Process finished with exit code 139 (interrupted by signal 11: SIGSEGV)",
@@ -172,7 +182,11 @@ def test_two_in_one_log() -> None:
             "Process finished with exit code 139 (interrupted by signal 11: SIGSEGV)",
         ),
         ("AssertionError", "AssertionError", ""),
-        ("torch.cuda.OutOfMemoryError: CUDA out of memory.", "torch.cuda.OutOfMemoryError", "CUDA out of memory."),
+        (
+            "torch.cuda.OutOfMemoryError: CUDA out of memory.",
+            "torch.cuda.OutOfMemoryError",
+            "CUDA out of memory.",
+        ),
         (
             "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:\nAssertionError: x\n\nSet TORCH_LOGS",
             "torch._dynamo.exc.BackendCompilerFailed",
@@ -207,7 +221,13 @@ def test_last_lines(text: str, exception: str, message: str) -> None:
             "no rule for platform cpu",
             3,
         ),
-        ("gives IndexError: index out of range in self", "x", "IndexError", "index out of range in self", 1),
+        (
+            "gives IndexError: index out of range in self",
+            "x",
+            "IndexError",
+            "index out of range in self",
+            1,
+        ),
         (
             "see title",
             "ValueError: Expected input batch_size (32) to match target batch_size (16).",

@@ -84,9 +84,7 @@ def test_a_value_from_elsewhere_is_not(source, why):
 
 
 def test_a_constant_that_is_handed_to_the_code_in_question_stays_a_constant():
-    source = (
-        "import json\nfrom acme.nn import Layer\nwidth = 3\nLayer(width)\nprint('REPRISE', json.dumps({'biases': width}))\n"
-    )
+    source = "import json\nfrom acme.nn import Layer\nwidth = 3\nLayer(width)\nprint('REPRISE', json.dumps({'biases': width}))\n"
     assert "does not come from" in unfounded(source, API, "biases")
 
 

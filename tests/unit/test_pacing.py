@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.service.pacing import NotYet, Paced
-from bot.service.ports import Hook, Target, Throttled
-from bot.testing import FakeGitHub, FrozenClock, MemoryStore
+from bot.service.ports.github import Hook, Target, Throttled
+from bot.service.rate_limit import RateLimited, RateLimitedGitHub
+from tests.support.fakes import FakeGitHub, FrozenClock, MemoryStore
 
 TARGET = Target(installation=5, repository="octo/net")
 
@@ -19,7 +19,7 @@ class Desk:
     clock: FrozenClock
     store: MemoryStore
     hub: FakeGitHub
-    paced: Paced
+    paced: RateLimitedGitHub
     naps: list[float]
 
     @property
@@ -32,13 +32,13 @@ def desk_with(gap_s: float = 1.0, notify_gap_s: float = 3.0) -> Desk:
     clock, naps, hub = FrozenClock(1000.0), list[float](), FakeGitHub()
     hub.repository("octo/net", 5)
     hub.issue("octo/net", 7)
-    store = MemoryStore(clock, write_gap_s=gap_s, notify_gap_s=notify_gap_s)
+    store = MemoryStore(clock=clock, write_gap_s=gap_s, notify_gap_s=notify_gap_s)
 
     def sleep(seconds: float) -> None:
         naps.append(seconds)
         clock.advance(seconds)
 
-    return Desk(clock, store, hub, Paced(hub, store, clock=clock, sleep=sleep), naps)
+    return Desk(clock, store, hub, RateLimitedGitHub(hub, store, clock=clock, sleep=sleep), naps)
 
 
 @pytest.fixture
@@ -54,13 +54,17 @@ def test_a_write_waits_in_small_steps_for_its_turn(desk):
     assert max(desk.naps) <= 0.25
     desk.paced.create_comment(TARGET, 7, "three")
     assert desk.clock.now == pytest.approx(1003.0)
-    assert [each.what for each in desk.hub.writes] == ["create_comment", "update_comment", "create_comment"]
+    assert [each.what for each in desk.hub.writes] == [
+        "create_comment",
+        "update_comment",
+        "create_comment",
+    ]
 
 
 def test_what_takes_longer_is_put_off_at_once():
     desk = desk_with(5.5)
     desk.paced.react(TARGET, 7, None, "eyes")
-    with pytest.raises(NotYet) as caught:
+    with pytest.raises(RateLimited) as caught:
         desk.paced.react(TARGET, 7, None, "+1")
     assert caught.value.after_s == pytest.approx(5.5)
     assert desk.naps == []
@@ -70,7 +74,7 @@ def test_what_takes_longer_is_put_off_at_once():
 def test_what_our_own_pace_puts_off_holds_nothing_else():
     desk = desk_with(notify_gap_s=20.0)
     desk.paced.create_comment(TARGET, 7, "one")
-    with pytest.raises(NotYet) as caught:
+    with pytest.raises(RateLimited) as caught:
         desk.paced.create_comment(TARGET, 7, "two")
     assert caught.value.after_s == pytest.approx(20.0)
     desk.paced.react(TARGET, 7, None, "eyes")
@@ -109,13 +113,15 @@ def test_when_github_asks_to_wait_everyone_does(desk):
     with pytest.raises(Throttled):
         desk.paced.create_comment(TARGET, 7, "text")
     assert desk.held == 90
-    with pytest.raises(NotYet):
+    with pytest.raises(RateLimited):
         desk.paced.react(TARGET, 7, None, "eyes")
     assert desk.hub.writes == []
 
 
 def test_reads_are_not_booked(desk):
-    desk.hub.deliveries.append(Hook(id=3, guid="g", event="issues", ok=False, redelivery=False, at=datetime.now(UTC)))
+    desk.hub.deliveries.append(
+        Hook(id=3, guid="g", event="issues", ok=False, redelivery=False, at=datetime.now(UTC))
+    )
     desk.paced.permission(TARGET, "mona")
     desk.paced.file(TARGET, "a")
     desk.paced.find_comment(TARGET, 7, "<!-- m -->")
@@ -124,25 +130,3 @@ def test_reads_are_not_booked(desk):
     desk.paced.redeliver(3)
     assert (desk.held, desk.naps) == (0, [])
     assert [each.what for each in desk.hub.writes] == ["redeliver"]
-
-
-class Plain:
-    """A GitHub that cannot be asked how many writes a call takes."""
-
-    def __init__(self, hub: FakeGitHub) -> None:
-        self._hub = hub
-
-    def __getattr__(self, name: str) -> object:
-        if name == "paced":
-            raise AttributeError(name)
-        return getattr(self._hub, name)
-
-
-def test_a_github_that_cannot_say_is_booked_once_a_call(desk):
-    plain = Paced(Plain(desk.hub), desk.store, clock=desk.clock, sleep=desk.clock.advance)  # type: ignore[arg-type]
-    plain.labels(TARGET, 7, "new", [], "ffffff", "")
-    assert desk.clock.now == pytest.approx(1000.0)
-    plain.create_comment(TARGET, 7, "text")
-    assert desk.clock.now == pytest.approx(1001.0)
-    plain.create_comment(TARGET, 7, "text")
-    assert desk.clock.now == pytest.approx(1004.0)

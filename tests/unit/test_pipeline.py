@@ -9,16 +9,22 @@ from bot.models.issue import Issue
 from bot.models.job import PROOFS, Job, Options
 from bot.pipeline import plan, run
 from bot.ports import Ports
-from bot.testing import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
 from sandbox.fake import FakeSandbox
 from sandbox.port import RunResult
+from tests.support.fakes import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
 
 PROGRAM = "import lib\nlib.fit()\n"
 MESSAGE = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"
 
 
 def issue(body, title="fit fails", labels=()):
-    return Issue(title=title, body=body, repository="acme/lib", labels=labels, created_at=datetime(2026, 1, 1, tzinfo=UTC))
+    return Issue(
+        title=title,
+        body=body,
+        repository="acme/lib",
+        labels=labels,
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
 
 
 def report(program=PROGRAM, error=f"RuntimeError: {MESSAGE}"):
@@ -52,7 +58,10 @@ def world(program, builder=None, cancel=None):
 
 
 def decide(subject, program, builder=None, **options):
-    return run(Job(issue=subject, options=Options(**{"without": PROOFS, **options})), world(program, builder))
+    return run(
+        Job(issue=subject, options=Options(**{"without": PROOFS, **options})),
+        world(program, builder),
+    )
 
 
 def by_turns(*results):
@@ -72,7 +81,11 @@ def test_a_failure_at_every_run_is_reproduced_in_two_fresh_runs():
 
 def test_a_program_that_never_fails_is_not_reproduced_after_nine_runs():
     found = decide(report(), lambda spec: OK)
-    assert (found.verdict.kind, found.verdict.runs, found.verdict.failures) == ("not_reproduced", 9, 0)
+    assert (found.verdict.kind, found.verdict.runs, found.verdict.failures) == (
+        "not_reproduced",
+        9,
+        0,
+    )
 
 
 def test_a_failure_that_comes_and_goes_is_told_from_one_that_hangs_on_the_seed():
@@ -121,7 +134,11 @@ def test_a_missing_module_is_installed_before_the_verdict():
 def test_a_program_for_a_gpu_runs_on_the_processor_when_the_failure_allows_it():
     def program(spec):
         code = spec.files["repro.py"].decode()
-        return fails("AssertionError", "Torch not compiled with CUDA enabled") if "cuda" in code else fails()
+        return (
+            fails("AssertionError", "Torch not compiled with CUDA enabled")
+            if "cuda" in code
+            else fails()
+        )
 
     found = decide(report('import lib\nlib.fit(device="cuda")\n'), program)
     assert found.verdict.kind == "reproduced"
@@ -132,7 +149,11 @@ def test_a_program_for_a_gpu_runs_on_the_processor_when_the_failure_allows_it():
 def test_what_passes_on_the_processor_only_is_not_refuted():
     def program(spec):
         code = spec.files["repro.py"].decode()
-        return fails("AssertionError", "Torch not compiled with CUDA enabled") if "cuda" in code else OK
+        return (
+            fails("AssertionError", "Torch not compiled with CUDA enabled")
+            if "cuda" in code
+            else OK
+        )
 
     found = decide(report('import lib\nlib.fit(device="cuda")\n'), program)
     assert found.verdict.kind == "needs_hardware"
@@ -142,7 +163,10 @@ def test_a_failure_of_the_driver_is_not_looked_for_without_one():
     ports = world(lambda spec: pytest.fail("nothing should run"))
     found = run(
         Job(
-            issue=report('import lib\nlib.fit(device="cuda")\n', "RuntimeError: CUDA error: device-side assert triggered"),
+            issue=report(
+                'import lib\nlib.fit(device="cuda")\n',
+                "RuntimeError: CUDA error: device-side assert triggered",
+            ),
             options=BARE,
         ),
         ports,
@@ -164,7 +188,12 @@ def test_a_program_that_utters_the_error_itself_is_never_reproduced(program):
 
 
 def test_a_download_cannot_be_had():
-    found = decide(report(), lambda spec: fails("OSError", "We couldn't connect to 'https://hub.example' to load the files"))
+    found = decide(
+        report(),
+        lambda spec: fails(
+            "OSError", "We couldn't connect to 'https://hub.example' to load the files"
+        ),
+    )
     assert found.verdict.kind == "needs_info"
     assert "synthetic data" in found.verdict.items[0]
     assert len(found.attempts) == 1
@@ -183,13 +212,23 @@ def test_an_environment_that_cannot_be_built_says_why():
 def test_a_feature_request_is_not_run():
     ports = world(lambda spec: pytest.fail("nothing should run"))
     found = run(
-        Job(issue=issue("It would be great if `fit` had a callback argument.", "Add callbacks", ("enhancement",))), ports
+        Job(
+            issue=issue(
+                "It would be great if `fit` had a callback argument.",
+                "Add callbacks",
+                ("enhancement",),
+            )
+        ),
+        ports,
     )
     assert found.verdict.kind == "not_a_bug"
 
 
 def test_nothing_to_go_on():
-    found = decide(issue("My loss is wrong since the last update, please fix.", "Loss is wrong"), lambda spec: OK)
+    found = decide(
+        issue("My loss is wrong since the last update, please fix.", "Loss is wrong"),
+        lambda spec: OK,
+    )
     assert found.verdict.kind == "needs_info"
     assert 1 <= len(found.verdict.items) <= 4
 
@@ -218,7 +257,10 @@ def test_being_stopped_leaves_a_report_of_what_was_done():
 @pytest.mark.parametrize(("contrast_fails", "holds"), [(False, True), (True, False)])
 def test_what_the_report_says_works_is_run_too(contrast_fails, holds):
     body = report().body + "\nThis works fine:\n\n```python\nimport lib\nlib.other()\n```\n"
-    found = decide(issue(body), lambda spec: fails() if contrast_fails or b"fit" in spec.files["repro.py"] else OK)
+    found = decide(
+        issue(body),
+        lambda spec: fails() if contrast_fails or b"fit" in spec.files["repro.py"] else OK,
+    )
     assert found.verdict.kind == "reproduced"
     assert [claim.holds for claim in found.claims] == [holds]
     assert "fit" in found.script.source
@@ -238,12 +280,16 @@ def test_what_a_killed_process_had_kept_is_not_run_again():
     again.recorder.earlier = whole.attempts[:2]
     resumed = run(Job(issue=report(), options=BARE), again)
     assert len(whole.attempts) == 3
-    assert [attempt.number for attempt in again.recorder.attempts] == [3], "only what was missing is run"
+    assert [attempt.number for attempt in again.recorder.attempts] == [3], (
+        "only what was missing is run"
+    )
     assert (resumed.verdict, resumed.attempts) == (whole.verdict, whole.attempts)
 
 
 def test_an_attempt_of_another_program_is_not_taken_for_ours():
-    other = run(Job(issue=report(program="import lib\nlib.other()\n")), world(by_turns(fails()))).attempts
+    other = run(
+        Job(issue=report(program="import lib\nlib.other()\n")), world(by_turns(fails()))
+    ).attempts
     again = world(by_turns(OK))
     again.recorder.earlier = other
     resumed = run(Job(issue=report(), options=BARE), again)
@@ -258,12 +304,20 @@ def test_a_plan_shows_what_will_be_run_without_running_it():
     assert draft.verdict is None
     assert draft.hash == plan(Job(issue=report(), options=BARE)).hash
     assert draft.hash != plan(Job(issue=report(), options=Options(pins=("lib==2.0",)))).hash
-    assert plan(Job(issue=issue("Please add a dark mode.", "Feature request: dark mode"))).verdict.kind == "not_a_bug"
+    assert (
+        plan(Job(issue=issue("Please add a dark mode.", "Feature request: dark mode"))).verdict.kind
+        == "not_a_bug"
+    )
 
 
 @pytest.mark.parametrize(("ref", "said"), [(None, True), ("HEAD", False)])
 def test_a_clone_that_a_named_release_takes_the_place_of_is_said_not_to_have_run(ref, said):
-    named = issue(f"It fails with lib 1.4.0:\n\n```python\n{PROGRAM}```\n\nError:\n\n```\nRuntimeError: {MESSAGE}\n```\n")
+    named = issue(
+        f"It fails with lib 1.4.0:\n\n```python\n{PROGRAM}```\n\nError:\n\n```\nRuntimeError: {MESSAGE}\n```\n"
+    )
     found = decide(named, lambda spec: fails(), repo="./lib", ref=ref)
     assert (found.spec.repo is None) is said
-    assert any("the clone was not run" in note and "--ref HEAD" in note for note in found.notes) is said
+    assert (
+        any("the clone was not run" in note and "--ref HEAD" in note for note in found.notes_on())
+        is said
+    )

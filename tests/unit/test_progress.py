@@ -6,8 +6,9 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from bot.cli.progress import PlainLines
 from bot.ports import Progress
-from bot.progress import PlainLines, sentence
+from bot.render.phrases.requests import progress_line
 
 
 @pytest.mark.parametrize(
@@ -15,12 +16,24 @@ from bot.progress import PlainLines, sentence
     [
         ("bisect", "bisect: 1.2: building", 1, 10, "bisect: 1.2: building (1 of 10)"),
         ("confirm", "run 3", 3, 40, "confirm: run 3 of at most 40"),
-        ("minimize", "minimising: 12 → 9 lines", 4, 600, "minimize: 12 → 9 lines (4 of at most 600 programs tried)"),
-        ("minimize", "going on from 9 lines, confirmed earlier", 0, 0, "minimize: going on from 9 lines, confirmed earlier"),
+        (
+            "minimize",
+            "minimising: 12 → 9 lines",
+            4,
+            600,
+            "minimize: 12 → 9 lines (4 of at most 600 programs tried)",
+        ),
+        (
+            "minimize",
+            "going on from 9 lines, confirmed earlier",
+            0,
+            0,
+            "minimize: going on from 9 lines, confirmed earlier",
+        ),
     ],
 )
 def test_a_line_names_its_stage_once(stage, text, done, total, said):
-    assert sentence(Progress(stage=stage, text=text, done=done, total=total)) == said
+    assert progress_line(Progress(stage=stage, text=text, done=done, total=total)) == said
 
 
 def test_plain_lines_begin_with_the_seconds_gone_by():
@@ -29,5 +42,8 @@ def test_plain_lines_begin_with_the_seconds_gone_by():
         for text in ("running a", "running a", "running b"):
             told(Progress(stage="search", text=text))
     lines = out.getvalue().splitlines()
-    assert [re.sub(r"^ *\d+\.\d s  ", "", line) for line in lines] == ["search: running a", "search: running b"]
+    assert [re.sub(r"^ *\d+\.\d s  ", "", line) for line in lines] == [
+        "search: running a",
+        "search: running b",
+    ]
     assert all(re.match(r" *\d+\.\d s  ", line) for line in lines)

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 import prompts
 from prompts import Catalog, PromptChanged, PromptError, fence
 from prompts.__main__ import main, publish
-from prompts.catalog import HOME
+from prompts.catalog import HOME, SHARED
 
 TEXT = "For people.\n\n## system\n\nYou read {{what}}.\n\n## user\n\n{{report}}\n\n## More\n\n{{what}}\n"
 
@@ -43,8 +43,12 @@ def test_every_published_prompt_is_as_the_catalog_knows_it_and_every_file_is_pub
         loaded = prompts.load(entry.stage, entry.version)
         assert loaded.id == entry.id
         Draft202012Validator.check_schema(loaded.schema)
-    published = {f"{entry.stage}/{entry.version}{end}" for entry in entries for end in (".md", ".schema.json")}
-    shipped = {path.relative_to(HOME).as_posix() for end in ("*.md", "*.json") for path in HOME.rglob(end)}
+    published = {f"{entry.stage}/{entry.version}.md" for entry in entries} | {
+        f"{entry.stage}/{entry.version}.schema.json" for entry in entries if entry.schema_sha256
+    }
+    shipped = {
+        path.relative_to(HOME).as_posix() for end in ("*.md", "*.json") for path in HOME.rglob(end)
+    }
     assert shipped == published
 
 
@@ -61,7 +65,9 @@ def test_every_live_prompt_says_what_the_fence_means() -> None:
 def test_a_published_version_is_never_edited(room: Path, name: str) -> None:
     path = room / "read" / name
     path.write_text(path.read_text() + "\n")
-    with pytest.raises(PromptChanged, match=rf"read/{re.escape(name)} .* never edited; write a new version"):
+    with pytest.raises(
+        PromptChanged, match=rf"read/{re.escape(name)} .* never edited; write a new version"
+    ):
         Catalog(room).load("read")
     with pytest.raises(PromptError, match="never edited"):
         publish(room, "read", "v1")
@@ -74,7 +80,10 @@ def test_a_new_version_becomes_live_and_the_old_one_stays(room: Path) -> None:
     after = publish(room, "read", "v2")
     assert Catalog(room).load("read").id == after.id != before.id
     assert Catalog(room).load("read", "v1") == before
-    assert [(entry.version, entry.live) for entry in Catalog(room).listed()] == [("v1", False), ("v2", True)]
+    assert [(entry.version, entry.live) for entry in Catalog(room).listed()] == [
+        ("v1", False),
+        ("v2", True),
+    ]
 
 
 def test_the_id_changes_with_either_file(room: Path) -> None:
@@ -112,7 +121,9 @@ def test_values_are_filled_in_once(room: Path) -> None:
         ({"reports": "x"}, r"lacks report, what and knows no reports"),
     ],
 )
-def test_a_missing_value_and_an_unused_one_are_errors(room: Path, values: dict[str, str], said: str) -> None:
+def test_a_missing_value_and_an_unused_one_are_errors(
+    room: Path, values: dict[str, str], said: str
+) -> None:
     with pytest.raises(PromptError, match=rf"read@v1#\w+ {said}"):
         Catalog(room).load("read").render(**values)
 
@@ -134,13 +145,52 @@ def test_a_malformed_prompt_is_not_published(room: Path, text: str) -> None:
     assert [entry.version for entry in Catalog(room).listed()] == ["v1"]
 
 
+def test_a_fragment_is_filled_in_as_strictly(room: Path) -> None:
+    write(room, "v2", TEXT + "\n## left\n\n{{calls}} calls\n")
+    prompt = Catalog(room).load("read", publish(room, "read", "v2").version)
+    assert prompt.fragment("left", calls=3) == "3 calls"
+    assert prompt.names == {"what", "report"}
+    for name, values in (("left", {}), ("left", {"calls": 1, "minutes": 2}), ("right", {})):
+        with pytest.raises(PromptError, match=r"lacks calls|knows no minutes|no section right"):
+            prompt.fragment(name, **values)
+
+
+def test_a_shared_fragment_is_part_of_every_id(room: Path) -> None:
+    ids = {Catalog(room).load("read").id}
+    (room / SHARED).mkdir()
+    for version in ("v1", "v2"):
+        (room / SHARED / f"{version}.md").write_text(f"## greeting\n\nHello {version}\n")
+        publish(room, SHARED, version)
+        ids.add(Catalog(room).load("read").id)
+        assert Catalog(room).load(SHARED).fragment("greeting") == f"Hello {version}"
+    assert len(ids) == 3
+
+
+def test_every_fragment_is_used() -> None:
+    code = "".join(
+        path.read_text()
+        for folder in ("pipeline", "adapters/model")
+        for path in (HOME.parent / "bot" / folder).rglob("*.py")
+    )
+    names = {
+        name
+        for entry in prompts.listed()
+        for name in prompts.load(entry.stage).sections
+        if name not in {"system", "user"}
+    }
+    used = set(re.findall(r'"([a-z_]+)"', code))
+    assert {name for name in names if not {name, name.removeprefix("objection_")} & used} == set()
+
+
 # --- the fence ---------------------------------------------------------------------------------------------------------------
 
 
 @given(st.text(), st.text())
 def test_nothing_inside_closes_the_fence(label: str, text: str) -> None:
     first, *inner, last = fence(label, text).split("\n")
-    mark = re.fullmatch(r'<outside id="([0-9a-f]{8})" what="[\w .,:#/@()+-]{0,100}">', first, re.ASCII)
+    mark = re.fullmatch(
+        r'<outside id="([0-9a-f]{8})" what="[\w .,:#/@()+-]{0,100}">', first, re.ASCII
+    )
     assert mark is not None
     assert last == f'</outside id="{mark[1]}">'
     assert "\n".join(inner) == text.strip("\n")

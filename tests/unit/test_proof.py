@@ -6,11 +6,13 @@ import pytest
 
 from bot.models.attempt import Script
 from bot.models.bisect import Bisection, Commit, Point, Probe, Skipped
-from bot.models.environment import EnvironmentSpec, RepoSource, Requirement, Rung
+from bot.models.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
 from bot.models.reduced import Reduced
 from bot.models.verdict import Control, Effect, Reproduced
-from bot.render import links, proof
-from bot.render.strip import strip
+from bot.render import links
+from bot.render.bisect_strip import strip
+from bot.render.phrases import bisection, program, shown
+from bot.render.phrases import control as controls
 
 OLD = "0123456789abcdef0123456789abcdef01234567"
 
@@ -24,7 +26,13 @@ def probe(version, outcome, **more):
 
 
 def verdict(**control):
-    numbers = {"runs": 2, "failures": 2, "interval": (0.158, 1.0), "reason": "it occurred", "determinism": "deterministic"}
+    numbers = {
+        "runs": 2,
+        "failures": 2,
+        "interval": (0.158, 1.0),
+        "reason": "it occurred",
+        "determinism": "deterministic",
+    }
     return Reproduced(**numbers, control=Control(**control))
 
 
@@ -40,25 +48,29 @@ FIXED = {"type": "fixed-version", "what": "x-lib 1.42.20", "runs": 5, "failures"
             {**FIXED, "paired_runs": 5, "paired_failures": 5},
             "5 of 5 failed; control (x-lib 1.42.20, fixed-version) 0 of 5, p = .004",
         ),
-        ({"type": "patched", "runs": 20, "p": 0.1154}, "2 of 2 failed; control (patched) 0 of 20, p = .115"),
+        (
+            {"type": "patched", "runs": 20, "p": 0.1154},
+            "2 of 2 failed; control (patched) 0 of 20, p = .115",
+        ),
     ],
 )
 def test_the_control(control, line):
-    assert proof.control_line(verdict(**control)) == line
+    assert controls.control_line(verdict(**control)) == line
 
 
 @pytest.mark.parametrize(
-    ("p", "words"), [(1.0, "= 1"), (0.9999, "= 1"), (0.5, "= .500"), (0.0001, "< .001"), (0.001, "= .001")]
+    ("p", "words"),
+    [(1.0, "= 1"), (0.9999, "= 1"), (0.5, "= .500"), (0.0001, "< .001"), (0.001, "= .001")],
 )
 def test_chances_as_papers_print_them(p, words):
-    assert proof.chance(p) == words
+    assert controls.chance(p) == words
 
 
 def test_the_effect():
     effect = Effect(difference=1.0, interval=(0.4345, 1.0), delta=-1.0)
     words = "failure rates 100 points apart (95 % interval 43 to 100); Cliff's delta of the observed values -1.00"
-    assert proof.effect_line(Control(effect=effect)) == words
-    assert proof.effect_line(Control()) == ""
+    assert controls.effect_line(Control(effect=effect)) == words
+    assert controls.effect_line(Control()) == ""
 
 
 @pytest.mark.parametrize(
@@ -69,10 +81,10 @@ def test_the_effect():
             "introduced in 1.42.17 (2024-05-02), fixed in 1.42.20 (2024-06-11)",
         ),
         ({"first_bad": at("1.2"), "newest": "fails", "probes": (probe("1.4", "fails"),)},
-         "introduced in 1.2; still in 1.4 (2024-05-02), the newest release"),
+         "introduced in 1.2; still fails in 1.4 (2024-05-02), the newest release"),
         (
             {"oldest": "fails", "probes": (probe("0.1", "fails"), probe("0.9", "passes")), "first_fixed": at("0.9")},
-            "already in 0.1 (2024-05-02), the oldest release; fixed in 0.9",
+            "already fails in 0.1 (2024-05-02), the oldest release; fixed in 0.9",
         ),
         (
             {"first_bad": at("1.5"), "last_good": at("1.2", "2024-01-15"), "introduced_among": ("1.3", "1.4", "1.5")},
@@ -85,14 +97,14 @@ def test_the_effect():
         ({"over": "commits", "first_bad": at("0123456789abcdef0123456789abcdef01234567", "2024-05-02")},
          "introduced in 0123456789ab (2024-05-02)"),
         (
-            {"probes": (probe("1.3", "fails"), probe("1.42.18", "fails")), "stopped": "the time for it was up"},
-            "already in 1.3 (2024-05-02)",
+            {"probes": (probe("1.3", "fails"), probe("1.42.18", "fails")), "stopped": "the time limit was reached"},
+            "already fails in 1.3 (2024-05-02)",
         ),
         ({}, ""),
     ],
 )  # fmt: skip
 def test_where_it_came_and_went(fields, line):
-    assert proof.bisection_line(Bisection(package="x-lib", bad="1.42.18", **fields)) == line
+    assert bisection.bisection_line(Bisection(package="x-lib", bad="1.42.18", **fields)) == line
 
 
 def test_what_a_reader_of_it_has_to_know():
@@ -104,72 +116,87 @@ def test_what_a_reader_of_it_has_to_know():
         regular=False,
         risk=0.0125,
         rate=0.9,
-        stopped="the time for it was up",
-        notes=("left out, withdrawn: 1.9",),
+        stopped="the time limit was reached",
+        notes=("left out, yanked: 1.9",),
     )
-    assert proof.where_line(found) == (
-        "x-lib: already in 1.1 (2024-05-02); it came and went more than once; the bisection ended early: the time for it was up"
+    assert bisection.where_line(found) == (
+        "x-lib: already fails in 1.1 (2024-05-02); the failure appeared and disappeared more than once; the bisection ended early: the time limit was reached"
     )
-    assert proof.skipped(found, 2) == (
+    assert bisection.skipped(found, 2) == (
         "1.0 could not be tested: no wheel of it",
         "1.1 could not be tested: no wheel of it",
         "4 more could not be tested",
     )
-    assert proof.left_out(found, 2) == (("1.0: no wheel of it", "1.2: no wheel of it"), 2)
-    assert proof.aside(found.probes[0]) == "moved along: numpy 2.0 → 1.26"
-    assert proof.sureness(found) == (
-        "other packages had to move along at 1.1",
-        "the chance of a wrong step is at most 1.2 % for a failure rate of 90 %",
-        "left out, withdrawn: 1.9",
+    assert bisection.left_out(found, 2) == ("1.0: no wheel of it", "1.2: no wheel of it", "2 more")
+    assert bisection.remark(found.probes[0]) == "also changed: numpy 2.0 → 1.26"
+    assert bisection.sureness(found) == (
+        "other packages also changed with 1.1",
+        "the chance that any bisection step is wrong is at most 1.2 %, assuming a 90 % failure rate",
+        "left out, yanked: 1.9",
     )
 
 
 def test_nothing_is_said_of_a_bisection_that_found_nothing():
-    assert proof.where_line(None) == proof.where_line(Bisection(package="x-lib", bad="1.4")) == ""
+    assert (
+        bisection.where_line(None)
+        == bisection.where_line(Bisection(package="x-lib", bad="1.4"))
+        == ""
+    )
 
 
 def test_a_clone_is_named_without_the_way_to_it():
     found = Bisection(package="/srv/clones/x-lib.git", over="commits", bad=OLD, first_bad=at(OLD))
-    assert proof.where_line(found) == "x-lib: introduced in 0123456789ab"
+    assert bisection.where_line(found) == "x-lib: introduced in 0123456789ab"
 
 
 def test_the_commits_between():
     one = Commit(id=OLD, subject="Faster pooling", date=datetime(2024, 5, 2, tzinfo=UTC))
-    found = Bisection(package="x", bad="2", last_good=at("1"), first_bad=at("2"), introduced_by=(one,) * 3)
-    ((title, commits),) = proof.between(found)
+    found = Bisection(
+        package="x", bad="2", last_good=at("1"), first_bad=at("2"), introduced_by=(one,) * 3
+    )
+    ((title, commits),) = bisection.between(found)
     assert title == "Commits from 1 to 2"
-    assert proof.commit_lines(commits, 1) == ("`0123456789ab` 2024-05-02 Faster pooling", "2 more")
-    assert proof.commit_lines(commits, 3)[-1].startswith("`0123456789ab`")
+    line = "`0123456789ab` 2024-05-02 Faster pooling"
+    assert commits == (line,) * 3
+    assert shown(commits, 1) == (line, "2 more")
 
 
 def test_how_a_control_was_had():
     wants = (
-        Requirement(name="x-lib", specifier="==1.42.20", rung=Rung.ISSUE, reason=""),
-        Requirement(name="torch", rung=Rung.DATE, reason=""),
+        Requirement(name="x-lib", specifier="==1.42.20", rung=PinSource.ISSUE, reason=""),
+        Requirement(name="torch", rung=PinSource.DATE, reason=""),
     )
     spec = EnvironmentSpec(python="3.11", requirements=wants)
     control = Control(**FIXED, moved=("numpy 2.0 → 1.26",))
-    assert proof.control_notes(control, spec) == (
-        "what else differs there: numpy 2.0 → 1.26",
-        "it ran on Python 3.11 with x-lib==1.42.20",
+    assert controls.control_notes(control, spec) == (
+        "also changed in the control's environment: numpy 2.0 → 1.26",
+        "the control ran on Python 3.11 with x-lib==1.42.20",
     )
     another = control.model_copy(update={"python": "3.12.4", "moved": ()})
-    assert proof.control_notes(another, spec) == ("it ran on Python 3.12.4 with x-lib==1.42.20",), "not the one asked for"
-    assert proof.control_notes(Control(), spec) == ()
-    at_commit = spec.model_copy(update={"repo": RepoSource(url="", path="/clones/x-lib", commit=OLD)})
-    dep = Requirement(name="numpy", specifier="==2.0", rung=Rung.ISSUE, reason="")
+    assert controls.control_notes(another, spec) == (
+        "the control ran on Python 3.12.4 with x-lib==1.42.20",
+    ), "not the one asked for"
+    assert controls.control_notes(Control(), spec) == ()
+    at_commit = spec.model_copy(
+        update={"repo": RepoSource(url="", path="/clones/x-lib", commit=OLD)}
+    )
+    dep = Requirement(name="numpy", specifier="==2.0", rung=PinSource.ISSUE, reason="")
     beside = at_commit.model_copy(update={"requirements": (*wants, dep)})
     there = control.model_copy(update={"what": f"x-lib at {OLD[:12]}", "moved": ()})
-    assert proof.control_notes(there, beside) == ("it ran on Python 3.11 with numpy==2.0",), "the release was not there"
+    assert controls.control_notes(there, beside) == (
+        "the control ran on Python 3.11 with numpy==2.0",
+    ), "the release was not there"
 
 
 def test_how_much_smaller_a_program_is():
     script = Script(files={"repro.py": "pass\n"})
-    reduced = Reduced(before=script, script=script, tests=9, runs=12, seconds=1.0, lines_before=214, lines_after=9)
-    assert proof.reduced_line(reduced) == "214 → 9 lines"
+    reduced = Reduced(
+        before=script, script=script, tests=9, runs=12, seconds=1.0, lines_before=214, lines_after=9
+    )
+    assert program.reduced_line(reduced) == "214 → 9 lines"
     same = reduced.model_copy(update={"lines_after": 214})
-    assert proof.reduced_line(same) == proof.reduced_line(None) == ""
-    assert proof.smaller(same) is None
+    assert program.reduced_line(same) == program.reduced_line(None) == ""
+    assert program.smaller(same) is None
 
 
 GONE = Bisection(
@@ -234,7 +261,7 @@ def test_an_address_that_could_act_is_none(address):
 
 def test_a_line_counts_when_there_is_something_on_it():
     one = Script(files={"repro.py": "import x\n\n\nx.y()\n   \n"})
-    assert (proof.lines(one), proof.length(one)) == (2, "2 lines")
+    assert (program.lines(one), program.length(one)) == (2, "2 lines")
     two = Script(files={"repro.py": "import a\n", "a.py": "\nA = 1\nB = 2\n"})
-    assert proof.length(two) == "3 lines in 2 files"
-    assert proof.length(Script(files={"repro.py": "x\n"})) == "1 line"
+    assert program.length(two) == "3 lines in 2 files"
+    assert program.length(Script(files={"repro.py": "x\n"})) == "1 line"

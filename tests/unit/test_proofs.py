@@ -1,4 +1,6 @@
-"""What follows a reproduced verdict: control, bisection, a smaller program, each within its limit and none in the way of it."""
+"""What follows a reproduced verdict: control, bisection, a smaller program, each within its
+limit and none in the way of it.
+"""
 
 import json
 import re
@@ -9,22 +11,25 @@ import pytest
 
 from bot.errors import BuildError, Stopped, TransientError, UserError
 from bot.models.bisect import Release
-from bot.models.environment import RepoSource, Requirement, Rung
+from bot.models.environment import PinSource, RepoSource, Requirement
 from bot.models.job import PROOFS, Options
+from bot.models.note import Interruption, Note
 from bot.models.reduced import Reduced, Step
 from bot.models.report import Report
 from bot.models.verdict import Inconclusive
-from bot.pipeline import later, proofs
-from bot.pipeline.confirming import Found, confirm
-from bot.pipeline.reporting import report
-from bot.pipeline.serving import Server
-from bot.render import words
+from bot.pipeline import reporting
+from bot.pipeline.confirm.confirming import confirm
+from bot.pipeline.confirm.decision import Decision
+from bot.pipeline.execution.runner import SearchResult, Session
+from bot.pipeline.proof import proofs, resume
+from bot.pipeline.proof.batch_server import BatchServer
 from bot.render.comment import comment
+from bot.render.phrases import verdict as words
 from bot.render.report_json import report_text
 from bot.render.terminal import terminal
-from bot.testing import FakeCommits
 from sandbox.fake import Say
 from sandbox.port import RunSpec, SandboxError
+from tests.support.fakes import FakeCommits
 from tests.unit.versioned import BODY, FAILS, OK, World, broken, built, history, number, released
 
 BROKEN = broken(17, 19)
@@ -32,32 +37,48 @@ BROKEN = broken(17, 19)
 
 def confirmed(world):
     """The verdict of the world's program, as the pipeline has it before any proof."""
-    judgement = world.desk.run(world.script, world.built, 0, "search")
-    verdict, _ = confirm(world.desk, Found(world.script, world.spec, world.built, judgement))
+    judgement = world.runner.run(world.script, world.built, 0, "search")
+    result = SearchResult(world.script, world.spec, world.built, judgement)
+    verdict, _ = confirm(world.runner, result)
     assert verdict.kind == "reproduced"
-    return verdict
+    return Decision(verdict, world.runner.bug, world.runner.signature, result)
 
 
-def proved(world, *wanted):
-    return proofs.prove(world.desk, confirmed(world), wanted or ("control", "bisect"))
+def finished(world, **more):
+    """The report of a run without any proof."""
+    found = reporting.report(world.runner, confirmed(world))
+    return reporting.finished(found, world.runner, world.runner.ports.clock()).model_copy(
+        update=more
+    )
+
+
+def proved(world, *wanted, runner=None):
+    """The report of a run after these proofs."""
+    first, runner = finished(world), runner or world.runner
+    found = proofs.prove(world.failing(first), runner, wanted or ("control", "bisect"))
+    return reporting.finished(found, runner, runner.ports.clock())
 
 
 def test_a_reproduced_failure_gets_a_control_and_its_two_boundaries():
     world = World(BROKEN, released(40), bad="1.18")
-    verdict = proved(world)
-    assert (verdict.control.type, verdict.control.what) == ("fixed-version", "lib 1.39")
-    assert (world.desk.bisection.first_bad.at, world.desk.bisection.first_fixed.at) == ("1.17", "1.20")
-    assert world.desk.control_spec is not None
-    found = report(world.desk, verdict)
-    assert (found.environment, found.script) == (world.built, world.script), "what is shown is where it fails"
+    found = proved(world)
+    control = found.verdict.control
+    assert (control.type, control.what) == ("fixed-version", "lib 1.39")
+    assert (found.bisection.first_bad.at, found.bisection.first_fixed.at) == ("1.17", "1.20")
+    assert found.control_spec is not None
+    assert (found.environment, found.script) == (world.built, world.script), (
+        "what is shown is where it fails"
+    )
     assert {"control", "bisect"} <= set(found.seconds)
 
 
 def test_what_the_bisection_finds_is_a_control_where_nothing_else_was():
-    """The newest release fails too, and so does the one before: only the bisection knows a version that passes."""
+    """The newest release fails too, and so does the one before: only the bisection knows a
+    version that passes.
+    """
     world = World(broken(5, 39), released(40), bad="1.18")
-    verdict = proved(world)
-    assert (verdict.control.type, verdict.control.what) == ("last-good-version", "lib 1.4")
+    control = proved(world).verdict.control
+    assert (control.type, control.what) == ("last-good-version", "lib 1.4")
 
 
 @pytest.mark.parametrize(("breaks", "package"), [(9, "numpy"), (0, "lib")])
@@ -67,81 +88,86 @@ def test_the_package_of_which_the_reporter_was_right_is_bisected(breaks, package
     lines = {"numpy": released(20), "lib": released(40)}
     world = World(lambda at: OK, body=body, bad="1.18")
     world.builder.released = lines
-    dep = Requirement(name="numpy", specifier="==1.12", rung=Rung.ISSUE, reason="reported")
+    dep = Requirement(name="numpy", specifier="==1.12", rung=PinSource.ISSUE, reason="reported")
     world.spec = world.spec.model_copy(update={"requirements": (*world.spec.requirements, dep)})
     world.builder.on_build = with_dep
-    world.sandbox.program = lambda spec: FAILS if number(spec.env["DEP"]) >= breaks and number(spec.env["LIB"]) < 30 else OK
-    world.built = world.desk.build(world.spec)
-    proved(world)
-    assert world.desk.bisection.package == package
+    world.sandbox.program = lambda spec: (
+        FAILS if number(spec.env["DEP"]) >= breaks and number(spec.env["LIB"]) < 30 else OK
+    )
+    world.built = world.runner.build(world.spec)
+    assert proved(world).bisection.package == package
 
 
 def with_dep(spec):
     given = built(spec)
-    return given.model_copy(update={"variables": {**given.variables, "DEP": given.version("numpy")}})
+    return given.model_copy(
+        update={"variables": {**given.variables, "DEP": given.version("numpy")}}
+    )
 
 
 @pytest.mark.parametrize(
     ("known", "said"),
     [
-        ((), "nothing was bisected: no index told of the releases of lib"),
+        ((), "nothing was bisected: no index lists the releases of lib"),
         (released(1), "nothing was bisected: the index has no other release of lib"),
         (
             (*released(1), Release(version="1.1", yanked=True)),
-            "nothing was bisected: the index has no other release of lib; left out, withdrawn: 1.1",
+            "nothing was bisected: the index has no other release of lib; left out, yanked: 1.1",
         ),
     ],
 )
 def test_where_the_index_has_no_other_release_nothing_is_said_of_an_oldest_one(known, said):
     world = World(broken(0, 9), known, bad="1.0")
-    verdict = proved(world)
-    assert (world.desk.bisection, world.desk.proof_notes["bisect"]) == (None, (said,))
-    text = comment(report(world.desk, verdict))
+    found = proved(world)
+    assert (found.bisection, found.notes_on("bisect")) == (None, (said,))
+    text = comment(found)
     assert "the oldest release" not in text
 
 
 def test_nothing_is_done_that_was_left_out():
     world = World(BROKEN, released(40), bad="1.18")
-    assert proved(world, "control").control.type == "fixed-version"
-    assert world.desk.bisection is None
+    found = proved(world, "control")
+    assert (found.verdict.control.type, found.bisection) == ("fixed-version", None)
     bare = World(BROKEN, released(40), bad="1.18")
-    assert proofs.prove(bare.desk, confirmed(bare), ()).control.type == "none"
-    assert {each.purpose for each in bare.desk.attempts} == {"search", "confirm"}
+    first = finished(bare)
+    assert proofs.prove(bare.failing(first), bare.runner, ()) == first
+    assert {each.purpose for each in bare.runner.attempts} == {"search", "confirm"}
 
 
 @pytest.mark.parametrize(
-    "error", [BuildError("no wheel", ()), TransientError("the index is away"), UserError("odd", "mend it")]
+    "error",
+    [BuildError("no wheel", ()), TransientError("the index is away"), UserError("odd", "mend it")],
 )
 def test_what_goes_wrong_with_a_proof_is_a_note_beside_the_verdict(error):
     world = World(BROKEN, released(40), bad="1.18")
-    verdict = confirmed(world)
+    first = finished(world)
 
     def history(name):
         raise error
 
     world.builder.history = history
-    after = proofs.prove(world.desk, verdict, PROOFS)
-    assert after == verdict
-    assert any(str(error) in note for note in world.desk.notes)
+    after = proofs.prove(world.failing(first), world.runner, PROOFS)
+    assert after.verdict == first.verdict
+    assert any(str(error) in note for note in after.notes_on())
 
 
 def test_a_request_to_stop_keeps_the_verdict_and_what_there_is():
     world = World(BROKEN, released(40), bad="1.18")
-    verdict = confirmed(world)
-    runs = len(world.desk.attempts)
+    first = finished(world)
+    runs = len(world.runner.attempts)
 
     def program(spec):
-        if len(world.desk.attempts) > runs + 3:
+        if len(world.runner.attempts) > runs + 3:
             world.cancel.set()
         return BROKEN(spec.env["LIB"])
 
     world.sandbox.program = program
-    after = proofs.prove(world.desk, verdict, PROOFS)
-    assert after.kind == "reproduced"
-    assert len(world.desk.attempts) > runs
-    assert any("stopped on request" in note for note in world.desk.notes)
+    after = proofs.prove(world.failing(first), world.runner, PROOFS)
+    assert after.verdict.kind == "reproduced"
+    assert len(world.runner.attempts) > runs
+    assert any("stopped on request" in note for note in after.notes_on())
     with pytest.raises(Stopped):
-        world.desk.stop_if_asked()
+        world.runner.context.check()
 
 
 def test_a_limit_stops_a_build_half_way_and_says_that_it_was_the_clock():
@@ -153,41 +179,43 @@ def test_a_limit_stops_a_build_half_way_and_says_that_it_was_the_clock():
 
     world.builder.build = build
     began = time.monotonic()
-    with pytest.raises(Stopped), world.desk.limited(0.3):
-        world.desk.build(world.spec.model_copy(update={"python": "3.12"}))
+    with world.runner.proving("bisect", 0.3) as limited:
+        with pytest.raises(Stopped):
+            limited.build(world.spec.model_copy(update={"python": "3.12"}))
+        assert limited.context.interruption is Interruption.OUT_OF_TIME
     assert time.monotonic() - began < 5
-    assert world.desk.why_stopped == "the time for it was up"
-    world.desk.stop_if_asked()  # the limit is over
+    world.runner.context.check()  # the limit was the proof's own
 
 
 def test_no_time_is_said_so():
     world = World(BROKEN, released(40), bad="1.18", proof_minutes=0)
-    assert proved(world).control.type == "none"
-    assert world.desk.notes == ["there was no time left to run a control", "there was no time left to bisect"]
+    found = proved(world)
+    assert found.verdict.control.type == "none"
+    assert found.notes_on() == (
+        "there was no time left to run a control",
+        "there was no time left to bisect",
+    )
 
 
 def test_a_package_of_the_users_choice_is_bisected():
     world = World(BROKEN, released(40), bad="1.18", package="nothing-of-the-kind")
-    assert proved(world, "bisect").kind == "reproduced"
-    assert any("nothing-of-the-kind is not installed" in note for note in world.desk.notes)
+    found = proved(world, "bisect")
+    assert found.verdict.kind == "reproduced"
+    assert any("nothing-of-the-kind is not installed" in note for note in found.notes_on())
 
 
 # --- later, from what was kept -----------------------------------------------------------------------------------------------
 
 
-def finished(world, **more):
-    return report(world.desk, confirmed(world)).model_copy(update=more)
-
-
 def test_a_finished_run_is_given_a_proof_later_without_running_again_what_was_confirmed():
     world = World(BROKEN, released(40), bad="1.18")
     first = finished(world, models=("gpt-x",))
-    found = later.prove(first, world.desk.job, world.desk.ports, "bisect")
+    found = resume.prove(first, world.runner.job, world.runner.ports, "bisect")
     assert (found.bisection.first_bad.at, found.bisection.first_fixed.at) == ("1.17", "1.20")
     assert found.attempts[: len(first.attempts)] == first.attempts
     assert {each.purpose for each in found.attempts[len(first.attempts) :]} <= {"bisect", "control"}
     assert found.models == ("gpt-x",), "what is known of the first run stays"
-    again = later.prove(found, world.desk.job, world.desk.ports, "control")
+    again = resume.prove(found, world.runner.job, world.runner.ports, "control")
     assert again.verdict.control.type != "none"
     assert again.bisection == found.bisection
 
@@ -195,18 +223,22 @@ def test_a_finished_run_is_given_a_proof_later_without_running_again_what_was_co
 def test_only_what_was_reproduced_can_be_proved():
     world = World(BROKEN, released(40), bad="1.18")
     first = finished(world)
-    other = first.model_copy(update={"verdict": Inconclusive(runs=1, failures=0, interval=(0.0, 1.0), reason="nothing")})
+    other = first.model_copy(
+        update={"verdict": Inconclusive(runs=1, failures=0, interval=(0.0, 1.0), reason="nothing")}
+    )
     with pytest.raises(UserError, match="ended with inconclusive"):
-        later.prove(other, world.desk.job, world.desk.ports, "control")
+        resume.prove(other, world.runner.job, world.runner.ports, "control")
 
 
 def test_a_program_that_does_not_fail_so_is_refused():
     world = World(BROKEN, released(40), bad="1.18")
     first = finished(world)
     world.sandbox.program = lambda spec: OK if b"quit" in spec.files["repro.py"] else FAILS
-    other = world.script.model_copy(update={"files": {"repro.py": "import lib\nquit()\nlib.fit()\n"}})
+    other = world.script.model_copy(
+        update={"files": {"repro.py": "import lib\nquit()\nlib.fit()\n"}}
+    )
     with pytest.raises(UserError, match="does not fail as that run did"):
-        later.prove(first, world.desk.job, world.desk.ports, "minimize", script=other)
+        resume.prove(first, world.runner.job, world.runner.ports, "minimize", script=other)
 
 
 CLONE = RepoSource(url="", path="/home/me/clones/lib")
@@ -218,19 +250,25 @@ def since(first):
 
 
 def commits_world():
-    return World(since(23), commits=FakeCommits(history(50), {"v1": f"{3:040x}", "v2": f"{48:040x}"}))
+    return World(
+        since(23), commits=FakeCommits(history(50), {"v1": f"{3:040x}", "v2": f"{48:040x}"})
+    )
 
 
 def test_commits_that_pass_are_runs_of_a_version_that_passes():
     """The last good commit is run in turn with the failing release, under the same seeds."""
     world = commits_world()
     first = finished(world)
-    assert words.standing(first) == "Symptom observed: no run of a version that should pass was made."
-    found, made = later.bisect(first, world.desk.job, world.desk.ports, CLONE, "v1", "v2")
+    assert words.standing(first) == "Symptom observed: no control was run."
+    found, made = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
     control, good = found.verdict.control, found.bisection.last_good
     assert (found.bisection, good.subject) == (made, "change 22")
     assert (control.type, control.what) == ("last-good-version", f"lib at {good.at[:12]}")
-    assert (control.failures, control.paired_failures, control.paired_runs) == (0, control.runs, control.runs)
+    assert (control.failures, control.paired_failures, control.paired_runs) == (
+        0,
+        control.runs,
+        control.runs,
+    )
     rows = [row for row in found.attempts if row.change == f"control: {control.what}"]
     assert len(rows) == control.runs
     assert all(good.at in row.environment for row in rows)
@@ -243,14 +281,16 @@ def test_commits_that_pass_are_runs_of_a_version_that_passes():
 def test_versions_that_fail_too_are_named_and_not_passed_over():
     world = World(lambda at: FAILS, released(3), bad="1.1")
     first = finished(world)
-    assert words.standing(first) == "Symptom observed: no run of a version that should pass was made."
-    found = later.prove(first, world.desk.job, world.desk.ports, "control")
-    said = "it fails with lib 1.2 and lib 1.0 too"
-    assert words.standing(found) == f"Symptom observed: no version that works was found, {said}."
-    assert words.next_step(found) == f"Find a version that works, which becomes the control, by hand: {said}."
-    alone = later.prove(first, world.desk.job, world.desk.ports, "bisect")
+    assert words.standing(first) == "Symptom observed: no control was run."
+    found = resume.prove(first, world.runner.job, world.runner.ports, "control")
+    said = "it also fails with lib 1.2 and lib 1.0"
+    assert words.standing(found) == f"Symptom observed: no working version was found; {said}."
+    assert words.next_step(found) == f"Find a working version by hand as the control; {said}."
+    alone = resume.prove(first, world.runner.job, world.runner.ports, "bisect")
     alone = alone.model_copy(update={"attempts": first.attempts})
-    assert "it fails with lib 1.0 and lib 1.2 too" in words.standing(alone), "a bisection ran them as well"
+    assert "it also fails with lib 1.0 and lib 1.2" in words.standing(alone), (
+        "a bisection ran them as well"
+    )
 
 
 def test_a_stop_keeps_what_a_bisection_of_commits_has_found_until_then():
@@ -271,55 +311,68 @@ def test_a_stop_keeps_what_a_bisection_of_commits_has_found_until_then():
         return since(23)(spec.env["COMMIT"] or spec.env["LIB"])
 
     world.sandbox.program = program
-    found, made = later.bisect(first, world.desk.job, world.desk.ports, CLONE, "v1", "v2")
-    assert (made.last_good.subject, made.first_bad.subject, made.stopped) == ("change 3", "change 48", "stopped on request")
+    found, made = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
+    assert (made.last_good.subject, made.first_bad.subject, made.stopped) == (
+        "change 3",
+        "change 48",
+        "stopped on request",
+    )
     assert (found.bisection, found.cut_short) == (made, {"bisect": "stopped on request"})
 
 
 def test_the_commit_of_a_fix_is_a_control_too():
-    world = World(lambda at: FAILS if "." in at or int(at, 16) < 31 else OK, commits=FakeCommits(history(50)))
-    found, _ = later.bisect(finished(world), world.desk.job, world.desk.ports, CLONE, f"{48:040x}", f"{3:040x}")
+    world = World(
+        lambda at: FAILS if "." in at or int(at, 16) < 31 else OK, commits=FakeCommits(history(50))
+    )
+    found, _ = resume.bisect(
+        finished(world), world.runner.job, world.runner.ports, CLONE, f"{48:040x}", f"{3:040x}"
+    )
     control = found.verdict.control
-    assert (control.type, control.what) == ("fixed-commit", f"lib at {found.bisection.first_fixed.at[:12]}")
+    assert (control.type, control.what) == (
+        "fixed-commit",
+        f"lib at {found.bisection.first_fixed.at[:12]}",
+    )
 
 
 def test_where_no_control_was_made_the_passes_are_told_and_it_can_be_made_later():
     world = commits_world()
     first = finished(world)
-    whole, _ = later.bisect(first, world.desk.job, world.desk.ports, CLONE, "v1", "v2")
+    whole, _ = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
     late = whole.model_copy(update={"verdict": first.verdict, "control_spec": None})
     said = f"lib {late.bisection.last_good.at[:12]} passed (0 of 3 failed), but there is no control"
     assert words.standing(late) == f"Symptom observed: {said}."
-    assert words.next_step(late).startswith("Run reprise control RUN, with more time")
-    again = later.prove(late, world.desk.job, world.desk.ports, "control")
+    assert words.next_step(late).startswith("Run reprise control RUN with more time")
+    again = resume.prove(late, world.runner.job, world.runner.ports, "control")
     assert again.verdict.control == whole.verdict.control
 
 
 def test_a_clone_that_is_gone_is_no_control_and_not_named_by_its_place():
     world = commits_world()
     first = finished(world)
-    whole, _ = later.bisect(first, world.desk.job, world.desk.ports, CLONE, "v1", "v2")
+    whole, _ = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
     late = whole.model_copy(update={"verdict": first.verdict, "control_spec": None})
 
     class Gone(FakeCommits):
         def commit(self, source, ref):
             raise UserError(f"There is no folder {source.path}.")
 
-    again = later.prove(late, world.desk.job, replace(world.desk.ports, commits=Gone()), "control")
+    again = resume.prove(
+        late, world.runner.job, replace(world.runner.ports, commits=Gone()), "control"
+    )
     assert again.verdict.control.type == "none"
     good = late.bisection.last_good.at[:12]
-    assert f"no control with lib at {good}: There is no folder lib." in again.notes
+    assert f"no control with lib at {good}: There is no folder lib." in again.notes_on()
 
 
 def two_packages():
     """Breaks in numpy from 1.9 on; lib has no part in it."""
     world = World(lambda at: OK, bad="1.18")
     world.builder.released = {"numpy": released(20), "lib": released(40)}
-    dep = Requirement(name="numpy", specifier="==1.12", rung=Rung.ISSUE, reason="reported")
+    dep = Requirement(name="numpy", specifier="==1.12", rung=PinSource.ISSUE, reason="reported")
     world.spec = world.spec.model_copy(update={"requirements": (*world.spec.requirements, dep)})
     world.builder.on_build = with_dep
     world.sandbox.program = lambda spec: FAILS if number(spec.env["DEP"]) >= 9 else OK
-    world.built = world.desk.build(world.spec)
+    world.built = world.runner.build(world.spec)
     return world
 
 
@@ -328,70 +381,80 @@ def test_a_bisection_of_another_package_does_not_take_the_place_of_the_first(ord
     world = two_packages()
     found = finished(world)
     for package in order:
-        job = world.desk.job.model_copy(update={"options": Options(package=package)})
-        found = later.prove(found, job, world.desk.ports, "bisect")
-    assert (found.bisection.package, found.bisection.first_bad.at) == ("numpy", "1.9"), "the one with a boundary comes first"
+        job = world.runner.job.model_copy(update={"options": Options(package=package)})
+        found = resume.prove(found, job, world.runner.ports, "bisect")
+    assert (found.bisection.package, found.bisection.first_bad.at) == ("numpy", "1.9"), (
+        "the one with a boundary comes first"
+    )
     assert [(each.package, each.oldest) for each in found.other_bisections] == [("lib", "fails")]
     shown = json.loads(report_text(found))
-    assert (shown["bisect"]["package"], [each["package"] for each in shown["other_bisections"]]) == ("numpy", ["lib"])
-    line = "lib: already in 1.0 (2024-01-01), the oldest release; still in 1.39 (2024-09-30), the newest release"
-    assert terminal(found, width=200).index("numpy: introduced in 1.9") < terminal(found, width=200).index(line)
+    assert (
+        shown["bisect"]["package"],
+        [each["package"] for each in shown["other_bisections"]],
+    ) == ("numpy", ["lib"])
+    line = "lib: already fails in 1.0 (2024-01-01), the oldest release; still fails in 1.39 (2024-09-30), the newest release"
+    assert terminal(found, width=200).index("numpy: introduced in 1.9") < terminal(
+        found, width=200
+    ).index(line)
     text = comment(found)
     assert text.index("numpy: introduced in 1.9") < text.index("<details>") < text.index(line)
 
 
 def test_a_search_that_found_less_does_not_take_the_place_of_one_that_found_the_boundary():
     world = commits_world()
-    first, made = later.bisect(finished(world), world.desk.job, world.desk.ports, CLONE, "v1", "v2")
-    found, second = later.bisect(first, world.desk.job, world.desk.ports, CLONE, f"{30:040x}", "v2")
+    first, made = resume.bisect(
+        finished(world), world.runner.job, world.runner.ports, CLONE, "v1", "v2"
+    )
+    found, second = resume.bisect(
+        first, world.runner.job, world.runner.ports, CLONE, f"{30:040x}", "v2"
+    )
     assert second.ends.startswith("00000000000")
     assert (found.bisection, found.other_bisections) == (made, (second,))
-    third, _ = later.bisect(found, world.desk.job, world.desk.ports, CLONE, f"{10:040x}", "v2")
+    third, _ = resume.bisect(found, world.runner.job, world.runner.ports, CLONE, f"{10:040x}", "v2")
     assert third.bisection.first_bad == made.first_bad
     assert third.other_bisections == ()
 
 
 def test_notes_of_an_earlier_try_are_taken_back():
     world = World(BROKEN, released(40), bad="1.18", proof_minutes=0)
-    verdict = proved(world, "control")
-    first = report(world.desk, verdict)
-    assert "there was no time left to run a control" in first.notes
-    job = world.desk.job.model_copy(update={"options": Options(proof_minutes=10)})
-    found = later.prove(first, job, world.desk.ports, "control")
+    first = proved(world, "control")
+    assert "there was no time left to run a control" in first.notes_on()
+    job = world.runner.job.model_copy(update={"options": Options(proof_minutes=10)})
+    found = resume.prove(first, job, world.runner.ports, "control")
     assert found.verdict.control.type == "fixed-version"
-    assert not any("no time left" in note for note in found.notes)
+    assert not any("no time left" in note for note in found.notes_on())
 
 
-@pytest.mark.parametrize(("proof", "stale"), [("control", "of the control"), ("bisect", "of the bisection")])
+@pytest.mark.parametrize(
+    ("proof", "stale"), [("control", "of the control"), ("bisect", "of the bisection")]
+)
 def test_notes_go_by_the_proof_that_made_them_and_not_by_their_words(proof, stale):
     """Nothing in them says what they are about; a control within a bisection has its own."""
     world = World(BROKEN, released(40), bad="1.18")
-    verdict = confirmed(world)
-    world.desk.notes.append("of the program: it could not bisect, nor run a control")
-    with world.desk.noting("bisect"):
-        world.desk.notes.append("of the bisection")
-        with world.desk.noting("control"):
-            world.desk.notes.append("of the control")
-    first = report(world.desk, verdict)
-    assert first.proof_notes == {"control": ("of the control",), "bisect": ("of the bisection",)}
+    first = finished(
+        world,
+        notes=(
+            Note(kind="run", text="of the program: it could not bisect, nor run a control"),
+            Note(kind="control", text="of the control"),
+            Note(kind="bisect", text="of the bisection"),
+        ),
+    )
     kept = Report.model_validate_json(first.model_dump_json())
-    found = later.prove(kept, world.desk.job, world.desk.ports, proof)
-    assert [note for note in first.notes if note not in found.notes] == [stale]
+    found = resume.prove(kept, world.runner.job, world.runner.ports, proof)
+    assert [note.text for note in first.notes if note not in found.notes] == [stale]
 
 
 def test_the_same_note_of_two_proofs_goes_with_each_of_them_alone():
     world = World(BROKEN, released(40), bad="1.18")
-    verdict = confirmed(world)
-    for proof in ("control", "minimize"):
-        with world.desk.noting(proof):
-            world.desk.notes.append("nothing of that could be had")
-    first = report(world.desk, verdict)
-    assert first.proof_notes == dict.fromkeys(("control", "minimize"), ("nothing of that could be had",))
-    found = later.prove(first, world.desk.job, world.desk.ports, "control")
-    assert found.notes.count("nothing of that could be had") == 1
-    assert found.proof_notes["minimize"] == ("nothing of that could be had",)
-    last = later.prove(found, world.desk.job, world.desk.ports, "minimize")
-    assert "nothing of that could be had" not in last.notes
+    same = "nothing of that could be had"
+    first = finished(
+        world, notes=(Note(kind="control", text=same), Note(kind="minimize", text=same))
+    )
+    found = resume.prove(first, world.runner.job, world.runner.ports, "control")
+    assert found.notes_on().count(same) == 1
+    assert found.notes_on("minimize") == (same,)
+    last = resume.prove(found, world.runner.job, world.runner.ports, "minimize")
+    assert same not in last.notes_on()
 
 
 def cancelling(world, after):
@@ -412,15 +475,15 @@ def test_a_proof_that_was_stopped_is_said_to_be_and_the_next_try_takes_that_back
     world = World(BROKEN, released(40), bad="1.18")
     first = finished(world)
     cancelling(world, 3)
-    found = later.prove(first, world.desk.job, world.desk.ports, proof)
+    found = resume.prove(first, world.runner.job, world.runner.ports, proof)
     assert found.cut_short == {proof: "stopped on request"}
     assert found.verdict.kind == "reproduced"
-    assert found.proof_notes[proof] or found.bisection.stopped
+    assert found.notes_on(proof) or found.bisection.stopped
     world.cancel.clear()
     world.sandbox.program = lambda spec: BROKEN(spec.env["LIB"])
-    again = later.prove(found, world.desk.job, world.desk.ports, proof)
+    again = resume.prove(found, world.runner.job, world.runner.ports, proof)
     assert again.cut_short == {}
-    assert not any("stopped" in note for note in again.notes)
+    assert not any("stopped" in note for note in again.notes_on())
     assert again.attempts[: len(found.attempts)] == found.attempts, "its runs are kept"
 
 
@@ -430,12 +493,12 @@ def test_a_control_that_was_stopped_goes_on_from_its_runs_and_one_that_ended_is_
         report = finished(world)
         for runs in after:
             cancelling(world, runs)
-            report = later.prove(report, world.desk.job, world.desk.ports, "control")
+            report = resume.prove(report, world.runner.job, world.runner.ports, "control")
             assert report.cut_short == {"control": "stopped on request"}
             world.cancel.clear()
         world.sandbox.program = lambda spec: BROKEN(spec.env["LIB"])
         before = len(world.sandbox.specs)
-        report = later.prove(report, world.desk.job, world.desk.ports, "control")
+        report = resume.prove(report, world.runner.job, world.runner.ports, "control")
         assert report.cut_short == {}
         return world, report, len(world.sandbox.specs) - before
 
@@ -443,20 +506,26 @@ def test_a_control_that_was_stopped_goes_on_from_its_runs_and_one_that_ended_is_
     world, gone_on, more = made(2, 1)
     assert gone_on.verdict == whole.verdict
     assert more == alone - 3, "what was run before each stop is not run again"
-    runs = [(each.environment, each.execution.seed, each.change) for each in gone_on.attempts if each.purpose == "control"]
+    runs = [
+        (each.environment, each.execution.seed, each.change)
+        for each in gone_on.attempts
+        if each.purpose == "control"
+    ]
     assert len(set(runs)) == len(runs) == alone
     before = len(world.sandbox.specs)
-    later.prove(gone_on, world.desk.job, world.desk.ports, "control")
+    resume.prove(gone_on, world.runner.job, world.runner.ports, "control")
     assert len(world.sandbox.specs) - before == alone
 
 
 def test_a_bisection_that_was_stopped_takes_no_whole_one_away():
     world = World(BROKEN, released(40), bad="1.18")
-    whole = later.prove(finished(world), world.desk.job, world.desk.ports, "bisect")
+    whole = resume.prove(finished(world), world.runner.job, world.runner.ports, "bisect")
     assert not whole.bisection.stopped
-    forgotten = whole.model_copy(update={"attempts": tuple(each for each in whole.attempts if each.purpose != "bisect")})
+    forgotten = whole.model_copy(
+        update={"attempts": tuple(each for each in whole.attempts if each.purpose != "bisect")}
+    )
     cancelling(world, 3)
-    found = later.prove(forgotten, world.desk.job, world.desk.ports, "bisect")
+    found = resume.prove(forgotten, world.runner.job, world.runner.ports, "bisect")
     assert found.cut_short == {"bisect": "stopped on request"}
     assert found.bisection == whole.bisection
 
@@ -464,51 +533,85 @@ def test_a_bisection_that_was_stopped_takes_no_whole_one_away():
 def test_time_that_is_up_is_told_apart_from_a_stop():
     world = World(BROKEN, released(40), bad="1.18", proof_minutes=0)
     first = finished(world)
-    assert later.prove(first, world.desk.job, world.desk.ports, "bisect").cut_short == {"bisect": "the time for it was up"}
+    assert resume.prove(first, world.runner.job, world.runner.ports, "bisect").cut_short == {
+        "bisect": "the time limit was reached"
+    }
 
 
 def test_another_program_takes_nothing_of_the_runs_own():
     world = World(BROKEN, released(40), bad="1.18")
-    first = later.prove(finished(world), world.desk.job, world.desk.ports, "control")
-    first = later.prove(first, world.desk.job, world.desk.ports, "bisect")
+    first = resume.prove(finished(world), world.runner.job, world.runner.ports, "control")
+    first = resume.prove(first, world.runner.job, world.runner.ports, "bisect")
     assert first.verdict.control.type != "none"
-    first = first.model_copy(update={"notes": ("a note of the run",), "models": ("gpt-x",)})
-    other = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nlib.fit()\n"}})
-    found = later.prove(first, world.desk.job, world.desk.ports, "minimize", script=other)
+    first = first.model_copy(
+        update={"notes": (Note(kind="run", text="a note of the run"),), "models": ("gpt-x",)}
+    )
+    other = world.script.model_copy(
+        update={"files": {"repro.py": "import lib\nprint(1)\nlib.fit()\n"}}
+    )
+    found = resume.prove(first, world.runner.job, world.runner.ports, "minimize", script=other)
     assert (found.bisection, found.verdict.control.type, found.models) == (None, "none", ())
-    assert "a note of the run" not in found.notes
+    assert "a note of the run" not in found.notes_on()
     assert found.reduced.before == other
     assert found.attempts[0].script == other.digest, "the runs are its own, from the first"
     assert found.attempts[0].number == 1
     assert (found.signature_hash, found.spec) == (first.signature_hash, first.spec)
     assert found.control_spec == first.control_spec, "it passes there too, so smaller ones have to"
     said = words.standing(found)
-    assert re.fullmatch(r"Symptom observed: 0 of \d+ failed with lib 1.39, where .* but no paired test was made\.", said)
-    assert words.next_step(found.model_copy(update={"cut_short": {}}), "x").startswith("Run reprise control x: ")
+    assert re.fullmatch(
+        r"Symptom observed: 0 of \d+ failed with lib 1.39, where .* but no paired test was made\.",
+        said,
+    )
+    assert words.next_step(found.model_copy(update={"cut_short": {}}), "x").startswith(
+        "Run reprise control x: "
+    )
 
 
 def test_a_control_in_which_another_program_fails_is_not_held_against_it():
     world = World(BROKEN, released(40), bad="1.18")
-    first = later.prove(finished(world), world.desk.job, world.desk.ports, "control")
-    world.sandbox.program = lambda spec: FAILS if b"print" in spec.files.get("repro.py", b"") else BROKEN(spec.env["LIB"])
-    other = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nlib.fit()\n"}})
-    assert later.prove(first, world.desk.job, world.desk.ports, "minimize", script=other).control_spec is None
+    first = resume.prove(finished(world), world.runner.job, world.runner.ports, "control")
+    world.sandbox.program = lambda spec: (
+        FAILS if b"print" in spec.files.get("repro.py", b"") else BROKEN(spec.env["LIB"])
+    )
+    other = world.script.model_copy(
+        update={"files": {"repro.py": "import lib\nprint(1)\nlib.fit()\n"}}
+    )
+    assert (
+        resume.prove(
+            first, world.runner.job, world.runner.ports, "minimize", script=other
+        ).control_spec
+        is None
+    )
 
 
 def reduced(before, script, ended, **more):
-    size = {"lines_before": len(before.source.splitlines()), "lines_after": len(script.source.splitlines())}
-    counts = {"tests": 10, "runs": 20, "seconds": 3.0, "history": (Step(what="a", lines=2, tests=4, seconds=1.0),)}
+    size = {
+        "lines_before": len(before.source.splitlines()),
+        "lines_after": len(script.source.splitlines()),
+    }
+    counts = {
+        "tests": 10,
+        "runs": 20,
+        "seconds": 3.0,
+        "history": (Step(what="a", lines=2, tests=4, seconds=1.0),),
+    }
     return Reduced(before=before, script=script, ended=ended, **(counts | size | more))
 
 
 def test_a_try_that_ended_early_is_gone_on_with_and_its_counts_are_added():
     world = World(BROKEN, released(40), bad="1.18")
-    long = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}})
-    short = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(2)\nlib.fit()\n"}})
+    long = world.script.model_copy(
+        update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}}
+    )
+    short = world.script.model_copy(
+        update={"files": {"repro.py": "import lib\nprint(2)\nlib.fit()\n"}}
+    )
     world.script = long
-    first = finished(world, reduced=reduced(long, short, "stopped"), cut_short={"minimize": "stopped on request"})
-    found = later.prove(first, world.desk.job, world.desk.ports, "minimize").reduced
-    said = [each.text for each in world.desk.ports.listener.heard if "going on" in each.text]
+    first = finished(
+        world, reduced=reduced(long, short, "stopped"), cut_short={"minimize": "stopped on request"}
+    )
+    found = resume.prove(first, world.runner.job, world.runner.ports, "minimize").reduced
+    said = [each.text for each in world.runner.ports.listener.heard if "going on" in each.text]
     assert said == ["going on from 3 lines, confirmed earlier"]
     assert (found.before, found.resumed) == (long, 0)
     assert found.tests > 10
@@ -518,41 +621,52 @@ def test_a_try_that_ended_early_is_gone_on_with_and_its_counts_are_added():
 
 def test_what_was_found_is_told_apart_from_what_was_confirmed():
     world = World(BROKEN, released(40), bad="1.18")
-    world.script = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}})
-    later.prove(finished(world), world.desk.job, world.desk.ports, "minimize")
-    said = [each.text for each in world.desk.ports.listener.heard if "→" in each.text]
+    world.script = world.script.model_copy(
+        update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}}
+    )
+    resume.prove(finished(world), world.runner.job, world.runner.ports, "minimize")
+    said = [each.text for each in world.runner.ports.listener.heard if "→" in each.text]
     assert said[0].endswith("lines found"), "nothing is confirmed yet"
-    assert all(re.fullmatch(r"minimising: 4 → \d+ lines found(, \d+ confirmed)?", text) for text in said)
+    assert all(
+        re.fullmatch(r"minimising: 4 → \d+ lines found(, \d+ confirmed)?", text) for text in said
+    )
 
 
 def test_what_was_not_built_of_a_clone_is_noted_once():
-    world = World(BROKEN, build=lambda spec: built(spec).model_copy(update={"note": "not all of it was built"}))
-    world.desk.build(world.spec)
-    world.desk.build(world.spec.model_copy(update={"python": "3.12"}))
-    assert world.desk.notes == ["not all of it was built"]
+    world = World(
+        BROKEN,
+        build=lambda spec: built(spec).model_copy(update={"note": "not all of it was built"}),
+    )
+    world.runner.build(world.spec)
+    world.runner.build(world.spec.model_copy(update={"python": "3.12"}))
+    assert [note.text for note in world.runner.notes] == ["not all of it was built"]
 
 
 def test_a_try_that_was_killed_is_gone_on_with_and_its_counts_are_said_to_lack():
     world = World(BROKEN, released(40), bad="1.18")
-    long = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}})
+    long = world.script.model_copy(
+        update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}}
+    )
     world.script, short = long, world.script
     first = finished(world)
-    world.desk.run(short, world.built, 100_004, "minimize", "smaller program")
-    lost = world.desk.attempts[-1]
-    world.desk.ports.recorder.earlier = (lost,)
-    world.desk.ports.recorder.programs = {lost.number: short}
-    found = later.prove(first, world.desk.job, world.desk.ports, "minimize").reduced
-    said = [each.text for each in world.desk.ports.listener.heard if "going on" in each.text]
+    world.runner.run(short, world.built, 100_004, "minimize", "smaller program")
+    lost = world.runner.attempts[-1]
+    world.runner.ports.recorder.earlier = (lost,)
+    world.runner.ports.recorder.programs = {lost.number: short}
+    found = resume.prove(first, world.runner.job, world.runner.ports, "minimize").reduced
+    said = [each.text for each in world.runner.ports.listener.heard if "going on" in each.text]
     assert said == ["going on from 2 lines, confirmed earlier"]
     assert (found.before, found.resumed) == (long, 2)
 
 
 def test_a_try_that_is_stopped_takes_nothing_back():
     world = World(BROKEN, released(40), bad="1.18")
-    long = world.script.model_copy(update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}})
+    long = world.script.model_copy(
+        update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}}
+    )
     first = finished_with(world, long, reduced(long, world.script, "complete"))
     cancelling(world, 0)
-    found = later.prove(first, world.desk.job, world.desk.ports, "minimize")
+    found = resume.prove(first, world.runner.job, world.runner.ports, "minimize")
     assert found.cut_short == {"minimize": "stopped on request"}
     assert (found.reduced.script, found.reduced.lines_after) == (world.script, 2)
 
@@ -566,22 +680,24 @@ def finished_with(world, script, less):
 
 def test_a_sandbox_that_breaks_in_a_proof_does_not_take_the_verdict_with_it():
     world = World(BROKEN, released(40), bad="1.18")
-    verdict = confirmed(world)
+    first = finished(world)
 
     def broken_daemon(spec):
         raise SandboxError("the daemon is away")
 
     world.sandbox.program = broken_daemon
-    assert proofs.prove(world.desk, verdict, PROOFS) == verdict
-    assert any("the daemon is away" in note for note in world.desk.notes)
+    after = proofs.prove(world.failing(first), world.runner, PROOFS)
+    assert after.verdict == first.verdict
+    assert any("the daemon is away" in note for note in after.notes_on())
 
 
 @pytest.mark.parametrize("proof", PROOFS)
 def test_a_defect_of_ours_in_a_proof_costs_that_proof_alone_and_is_told(proof):
-    """The other two are made; the error is in the notes, in what whoever watches hears, and whole in the report."""
+    """The other two are made; the error is in the notes, in what whoever watches hears, and
+    whole in the report.
+    """
     world = World(BROKEN, released(40), bad="1.18")
-    verdict = confirmed(world)
-    recorder = world.desk.ports.recorder
+    recorder = world.runner.ports.recorder
 
     class Breaks(type(recorder)):
         def attempt(self, attempt):
@@ -589,34 +705,53 @@ def test_a_defect_of_ours_in_a_proof_costs_that_proof_alone_and_is_told(proof):
                 raise RuntimeError("a list is not what it was")
             super().attempt(attempt)
 
-    world.desk.ports = replace(world.desk.ports, recorder=Breaks())
-    found = report(world.desk, proofs.prove(world.desk, verdict, PROOFS))
-    (note,) = [note for note in found.notes if "internal error" in note]
+    ports = replace(world.runner.ports, recorder=Breaks())
+    first = finished(world)
+    session = Session.begin(world.runner.job, ports, world.runner.attempts)
+    runner = session.judging(world.runner.bug, world.runner.signature)
+    found = proofs.prove(world.failing(first), runner, PROOFS)
+    (note,) = [note for note in found.notes_on() if "internal error" in note]
     assert note.endswith("an internal error (RuntimeError); please report it")
-    assert found.proof_notes[proof] == (note,)
+    assert found.notes_on(proof) == (note,)
     assert list(found.defects) == [proof]
     assert found.defects[proof].startswith("Traceback")
     assert "a list is not what it was" in found.defects[proof]
-    assert {each.stage for each in world.desk.ports.listener.heard if each.text == note} == {proof}
+    assert {each.stage for each in world.runner.ports.listener.heard if each.text == note} == {
+        proof
+    }
     assert found.verdict.kind == "reproduced"
-    assert (found.verdict.control.type != "none", found.bisection is not None, found.reduced is not None) == tuple(
-        each != proof for each in PROOFS
+    assert (
+        found.verdict.control.type != "none",
+        found.bisection is not None,
+        found.reduced is not None,
+    ) == tuple(each != proof for each in PROOFS)
+    again = resume.prove(
+        Report.model_validate_json(found.model_dump_json()),
+        world.runner.job,
+        world.runner.ports,
+        proof,
     )
-    world.desk.ports = replace(world.desk.ports, recorder=recorder)
-    again = later.prove(Report.model_validate_json(found.model_dump_json()), world.desk.job, world.desk.ports, proof)
     assert again.defects == {}
-    assert note not in again.notes
+    assert note not in again.notes_on()
 
 
 @pytest.mark.parametrize(
     "line",
-    ["@ x 5 y", "@1 1 x y", "@" + "9" * 5000 + " 1 0 x", "@1 " + "9" * 5000 + " 0 x", "@\u0663 1 0 x", "@1 1 0", "x" * 100_000],
+    [
+        "@ x 5 y",
+        "@1 1 x y",
+        "@" + "9" * 5000 + " 1 0 x",
+        "@1 " + "9" * 5000 + " 0 x",
+        "@\u0663 1 0 x",
+        "@1 1 0",
+        "x" * 100_000,
+    ],
 )
 def test_what_a_candidate_writes_in_the_servers_place_is_not_read(line):
     world = World(BROKEN, released(40), bad="1.18")
     spec = RunSpec(argv=("python3", "serve.py"), files={})
     world.sandbox.program = lambda _: [Say(f"{line}\n@0 0 0 !!\n@0 end 0 \n".encode())]
-    server = Server(world.desk, lambda _inbox: spec)
+    server = BatchServer(world.runner, lambda _inbox: spec)
     try:
         assert list(server.ask({}, 20.0)) == [(0, b"")]
     finally:
@@ -632,9 +767,10 @@ def test_a_candidate_that_writes_rows_without_end_keeps_nobody_from_the_clock():
             while not cancel.is_set() and time.monotonic() < until:
                 on_output("stdout", "@7 0 0 eA==\n")
 
-    world.desk.ports = replace(world.desk.ports, sandbox=Floods())
+    ports = replace(world.runner.ports, sandbox=Floods())
+    runner = Session.begin(world.runner.job, ports)
     began = time.monotonic()
-    server = Server(world.desk, lambda _inbox: RunSpec(argv=("python3", "serve.py"), files={}))
+    server = BatchServer(runner, lambda _inbox: RunSpec(argv=("python3", "serve.py"), files={}))
     try:
         assert list(server.ask({}, 0.3)) == []
     finally:

@@ -1,11 +1,20 @@
-"""What a clone provides, read from its files: the common layouts, metadata of any kind, and what cannot be read."""
+"""What a clone provides, read from its files: the common layouts, metadata of any kind, and what
+cannot be read.
+"""
 
 import pytest
 
 from bot.models.bisect import Provided
 from bot.rules.packages import provided
 
-FLAT = ("lib/__init__.py", "lib/core.py", "lib/data/__init__.py", "tests/test_a.py", "setup.py", "README.md")
+FLAT = (
+    "lib/__init__.py",
+    "lib/core.py",
+    "lib/data/__init__.py",
+    "tests/test_a.py",
+    "setup.py",
+    "README.md",
+)
 PROJECT = {"pyproject.toml": '[project]\nname = "My.Lib"\n'}
 
 
@@ -25,7 +34,9 @@ PROJECT = {"pyproject.toml": '[project]\nname = "My.Lib"\n'}
 def test_modules_by_where_they_lie(paths, on_path, built):
     found = provided.read(paths, PROJECT)
     assert (found.name, found.on_path, found.built) == ("my-lib", on_path, built)
-    assert provided.read(paths, {}) == Provided(on_path=on_path), "without metadata nothing is built"
+    assert provided.read(paths, {}) == Provided(on_path=on_path), (
+        "without metadata nothing is built"
+    )
     tool = {"pyproject.toml": "[tool.black]\nline-length = 80\n"}
     assert provided.read(paths, tool).built == ()
 
@@ -71,5 +82,9 @@ def test_whether_a_program_uses_it(found, called):
 def test_whether_it_has_to_be_built():
     both = Provided(name="scikit-learn", on_path=("docs",), built=("docs", "sklearn"))
     assert not provided.importable(both, "scikit-learn", ("sklearn",))
-    assert provided.importable(both.model_copy(update={"on_path": ("docs", "sklearn")}), "scikit-learn", ("sklearn",))
-    assert provided.importable(Provided(name="numpy", on_path=("numpy",)), "numpy", ("torch",)), "by its own name"
+    assert provided.importable(
+        both.model_copy(update={"on_path": ("docs", "sklearn")}), "scikit-learn", ("sklearn",)
+    )
+    assert provided.importable(Provided(name="numpy", on_path=("numpy",)), "numpy", ("torch",)), (
+        "by its own name"
+    )

@@ -1,4 +1,6 @@
-"""What looks like a credential is not shown. The examples are put together here, so that no scanner takes this file for a leak."""
+"""What looks like a credential is not shown. The examples are put together here, so that no
+scanner takes this file for a leak.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from hypothesis import strategies as st
 from bot.models.report import Claim
 from bot.models.verdict import NeedsInfo
 from bot.render.comment import comment
-from bot.render.sanitize import REDACTED, fence, redact
+from bot.text.sanitize import REDACTED, fence, redact
 from tests.unit.test_hostile_outgoing import golden, poisoned
 
 WORDS = string.ascii_letters + string.digits
@@ -24,8 +26,12 @@ CHANCE = random.Random(7)
 
 
 def some(count: int, letters: str = WORDS) -> str:
-    """Letters that hold a capital, a small one and a digit, as nearly every real credential does."""
-    return "".join(CHANCE.choice(letters) for _ in range(count - 3)) + ("a1f" if letters == HEX else "aZ9")
+    """Letters that hold a capital, a small one and a digit, as nearly every real credential
+    does.
+    """
+    return "".join(CHANCE.choice(letters) for _ in range(count - 3)) + (
+        "a1f" if letters == HEX else "aZ9"
+    )
 
 
 def b64(value: object) -> str:
@@ -53,16 +59,32 @@ SECRETS: dict[str, tuple[str, str, str]] = {
     "hugging face organisation": ("", "api" + "_org_" + some(34), ""),
     "weights and biases": ("WANDB_API_KEY=", some(40, HEX), ""),
     "wandb login": ("wandb login ", some(40, HEX), ""),
-    "aws id": ("", "AK" + "IA" + some(16, string.ascii_uppercase + "234567").upper().replace("9", "2"), ""),
+    "aws id": (
+        "",
+        "AK" + "IA" + some(16, string.ascii_uppercase + "234567").upper().replace("9", "2"),
+        "",
+    ),
     "aws secret": ("aws_secret_access_key = ", some(30) + "/" + some(9), ""),
     "google key": ("", "AI" + "za" + some(35), ""),
     "google oauth": ("", "ya" + "29." + some(60), ""),
     "google client": ("", "GOC" + "SPX-" + some(28), ""),
-    "azure storage": ("AccountName=x;AccountKey=", some(86) + "==", ";EndpointSuffix=core.windows.net"),
-    "azure signature": ("https://x.blob.core.windows.net/a?sv=2022&sig=", some(43) + "%3D", "&se=1"),
+    "azure storage": (
+        "AccountName=x;AccountKey=",
+        some(86) + "==",
+        ";EndpointSuffix=core.windows.net",
+    ),
+    "azure signature": (
+        "https://x.blob.core.windows.net/a?sv=2022&sig=",
+        some(43) + "%3D",
+        "&se=1",
+    ),
     "presigned": ("https://x.s3.amazonaws.com/a?X-Amz-Signature=", some(64, HEX), ""),
     "slack": ("", "xo" + "xb-" + some(12, string.digits + "aZ9") + "-" + some(24), ""),
-    "slack hook": ("https://hooks.slack.com/services/", "T" + some(8) + "/B" + some(8) + "/" + some(24), ""),
+    "slack hook": (
+        "https://hooks.slack.com/services/",
+        "T" + some(8) + "/B" + some(8) + "/" + some(24),
+        "",
+    ),
     "discord hook": ("https://discord.com/api/webhooks/123456789012345678/", some(68), ""),
     "stripe": ("", "sk" + "_live_" + some(24), ""),
     "stripe restricted": ("", "rk" + "_live_" + some(24), ""),
@@ -76,7 +98,15 @@ SECRETS: dict[str, tuple[str, str, str]] = {
     "replicate": ("", "r" + "8_" + some(37), ""),
     "groq": ("", "gs" + "k_" + some(52), ""),
     "nvidia": ("", "nv" + "api-" + some(64), ""),
-    "jwt": ("", b64({"alg": "HS256", "typ": "JWT"}) + "." + b64({"sub": "12345", "name": "x"}) + "." + some(43), ""),
+    "jwt": (
+        "",
+        b64({"alg": "HS256", "typ": "JWT"})
+        + "."
+        + b64({"sub": "12345", "name": "x"})
+        + "."
+        + some(43),
+        "",
+    ),
     "bearer": ("Authorization: Bearer ", some(40), ""),
     "basic": ("authorization: Basic ", base64.b64encode(b"user:hunter2hunter2").decode(), ""),
     "rsa key": ("", block("RSA PRIVATE " + "KEY"), ""),
@@ -121,7 +151,11 @@ def test_no_credential_is_left_in_a_comment(name: str) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.sampled_from(sorted(SECRETS)), st.integers(1, 400), st.sampled_from(["\u200b", "\x1b[0m", "\u2060", "\ufeff", ""]))
+@given(
+    st.sampled_from(sorted(SECRETS)),
+    st.integers(1, 400),
+    st.sampled_from(["\u200b", "\x1b[0m", "\u2060", "\ufeff", ""]),
+)
 def test_neither_cutting_nor_splitting_lets_one_through(name: str, room: int, inside: str) -> None:
     """A text is clipped after it was searched; something invisible within hides nothing."""
     before, secret, after = SECRETS[name]
@@ -130,7 +164,12 @@ def test_neither_cutting_nor_splitting_lets_one_through(name: str, room: int, in
     report = poisoned("needs_info", "", lambda _: False)
     said = f"{'x ' * room}{before}{split}{after}"
     body = comment(
-        report.model_copy(update={"verdict": NeedsInfo(reason=said, items=(said,)), "claims": (Claim(text=said, holds=None),)})
+        report.model_copy(
+            update={
+                "verdict": NeedsInfo(reason=said, items=(said,)),
+                "claims": (Claim(text=said, holds=None),),
+            }
+        )
     )
     core = max(secret.replace("\\n", "\n").split("\n"), key=len)
     assert core[6:16] not in body.replace("&#8203;", "")

@@ -1,4 +1,6 @@
-"""The comment and the terminal view of every verdict kind, word for word; `python tests/golden/write.py` renews them."""
+"""The comment and the terminal view of every verdict kind, word for word; `python
+tests/golden/write.py` renews them.
+"""
 
 import re
 from pathlib import Path
@@ -9,10 +11,11 @@ from markdown_it import MarkdownIt
 
 from bot.models.attempt import Match
 from bot.models.environment import EnvironmentSpec, RepoSource
+from bot.models.note import Note
 from bot.models.report import Comparison, Report
 from bot.models.verdict import Control, SetupFailed
 from bot.render.comment import UNFOLDED, comment
-from bot.render.details import telling
+from bot.render.phrases.runs import telling
 from bot.render.report_json import Kind
 from bot.render.terminal import terminal
 
@@ -21,7 +24,9 @@ NAMES = sorted(path.stem for path in (GOLDEN / "reports").glob("*.json"))
 
 
 def load(name: str) -> Report:
-    return Report.model_validate_json((GOLDEN / "reports" / f"{name}.json").read_text(encoding="utf-8"))
+    return Report.model_validate_json(
+        (GOLDEN / "reports" / f"{name}.json").read_text(encoding="utf-8")
+    )
 
 
 def seen(markdown: str) -> list[str]:
@@ -36,7 +41,9 @@ def test_every_kind_of_verdict_has_a_golden_file() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_comment(name: str) -> None:
-    assert comment(load(name), run="acme-pool-41") == (GOLDEN / "comment" / f"{name}.md").read_text(encoding="utf-8")
+    assert comment(load(name), run="acme-pool-41") == (GOLDEN / "comment" / f"{name}.md").read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -53,7 +60,9 @@ def test_at_most_25_lines_are_in_sight(name: str) -> None:
 def test_a_long_script_is_folded() -> None:
     report = load("reproduced")
     assert report.script is not None
-    long = report.model_copy(update={"script": report.script.model_copy(update={"files": {"repro.py": "x = 1\n" * 400}})})
+    long = report.model_copy(
+        update={"script": report.script.model_copy(update={"files": {"repro.py": "x = 1\n" * 400}})}
+    )
     text = comment(long)
     assert "Script: repro.py, 400 lines" in text
     assert len(seen(text)) <= UNFOLDED
@@ -67,14 +76,21 @@ def test_without_a_control_nothing_is_called_confirmed() -> None:
 
 def test_a_control_that_fails_as_often_confirms_nothing() -> None:
     report = load("reproduced-with-control")
-    weak = report.verdict.model_copy(update={"control": Control(type="fixed-version", runs=5, failures=4, p=1.0)})
+    weak = report.verdict.model_copy(
+        update={"control": Control(type="fixed-version", runs=5, failures=4, p=1.0)}
+    )
     text = comment(report.model_copy(update={"verdict": weak}))
-    assert "Symptom observed: 5 of 5 failed; control (fixed-version) 4 of 5, p = 1, which does not set them apart." in text
+    assert (
+        "Symptom observed: 5 of 5 failed; control (fixed-version) 4 of 5, p = 1, not a significant difference."
+        in text
+    )
     assert "confirmed" not in text.lower()
 
 
 def test_a_control_that_passes_confirms() -> None:
-    assert "Bug confirmed: 5 of 5 failed; control (fixed-version) 0 of 5, p = .004." in comment(load("reproduced-with-control"))
+    assert "Bug confirmed: 5 of 5 failed; control (fixed-version) 0 of 5, p = .004." in comment(
+        load("reproduced-with-control")
+    )
 
 
 UNKNOWN = "pool was not found in the package registry and you require pool==0.3.1"
@@ -85,13 +101,26 @@ REPO = EnvironmentSpec(python="3.11", repo=RepoSource(url="", path="clone"))
     ("verdict", "spec", "offered"),
     [
         (SetupFailed(reason=f"No environment meets the report: {UNKNOWN}"), None, True),
-        (SetupFailed(reason="No module named 'pool.core'", tried=("pool.core",)), EnvironmentSpec(python="3.11"), True),
+        (
+            SetupFailed(reason="No module named 'pool.core'", tried=("pool.core",)),
+            EnvironmentSpec(python="3.11"),
+            True,
+        ),
         (SetupFailed(reason="No module named 'pool.core'", tried=("pool.core",)), REPO, False),
-        (SetupFailed(reason="x", tried=("build the repository at 3c00: no", f"as the report says: {UNKNOWN}")), None, False),
+        (
+            SetupFailed(
+                reason="x",
+                tried=("build the repository at 3c00: no", f"as the report says: {UNKNOWN}"),
+            ),
+            None,
+            False,
+        ),
         (SetupFailed(reason="x", tried=("pool==0.3.1 on Python 3.11: no wheel",)), None, False),
     ],
 )
-def test_what_no_index_has_may_come_from_a_clone(verdict: SetupFailed, spec: EnvironmentSpec | None, offered: bool) -> None:
+def test_what_no_index_has_may_come_from_a_clone(
+    verdict: SetupFailed, spec: EnvironmentSpec | None, offered: bool
+) -> None:
     report = load("setup_failed").model_copy(update={"verdict": verdict, "spec": spec})
     assert ("Give a clone of pool" in terminal(report, width=100)) == offered
 
@@ -102,7 +131,9 @@ def test_what_was_not_built_of_a_clone_is_told_with_any_verdict(name: str) -> No
     report = load(name)
     assert report.environment is not None
     built = report.environment.model_copy(update={"note": note})
-    report = report.model_copy(update={"environment": built, "notes": (note, *report.notes)})
+    report = report.model_copy(
+        update={"environment": built, "notes": (Note(kind="run", text=note), *report.notes)}
+    )
     assert terminal(report, width=100).count(note) == 1
     assert note in comment(report)
 
@@ -115,7 +146,11 @@ def test_a_long_name_in_the_table_breaks_between_its_parts() -> None:
     for width in range(50, 100):
         assert not re.search(r"\s:", terminal(report, width=width)), width
     text = terminal(report, width=70)
-    assert [" ".join(line.split()) for line in text.splitlines() if "networkx" in line or "NoPath" in line] == [
+    assert [
+        " ".join(line.split())
+        for line in text.splitlines()
+        if "networkx" in line or "NoPath" in line
+    ] == [
         "failure networkx.exception. networkx.exception.",
         "NetworkXNoPath: No path NetworkXNoPath: No path",
     ]
@@ -135,7 +170,9 @@ def test_the_smaller_program_is_in_sight_and_the_original_folded() -> None:
 
 
 def smaller(lines: int, rows: int = 4) -> Report:
-    """The report with everything, a smaller program of so many lines and a table of so many rows."""
+    """The report with everything, a smaller program of so many lines and a table of so many
+    rows.
+    """
     report = load("reproduced-with-proof")
     assert report.script is not None
     assert report.reduced is not None
@@ -164,10 +201,14 @@ def test_a_program_takes_the_place_of_rows(lines: int, rows: int) -> None:
 def test_runs_of_a_proof_do_not_drown_those_that_confirmed() -> None:
     report = load("reproduced-with-proof")
     many = tuple(
-        each.model_copy(update={"number": each.number + 40 * turn}) for turn in range(30) for each in report.attempts[3:]
+        each.model_copy(update={"number": each.number + 40 * turn})
+        for turn in range(30)
+        for each in report.attempts[3:]
     )
     text = comment(report.model_copy(update={"attempts": (*report.attempts[:3], *many)}))
-    rows = [line for line in text[text.index("Attempts: ") :].splitlines() if line.startswith("| ")][1:]
+    rows = [
+        line for line in text[text.index("Attempts: ") :].splitlines() if line.startswith("| ")
+    ][1:]
     assert [row.split(" | ")[1] for row in rows[:2]] == ["search: as reported", "confirm"]
     assert len(rows) <= 13
 
@@ -175,7 +216,7 @@ def test_runs_of_a_proof_do_not_drown_those_that_confirmed() -> None:
 def test_the_evidence_is_of_the_environment_that_was_reported() -> None:
     report = load("reproduced-half-proven")
     assert report.environment is not None
-    assert report.attempts[-1].judgement.match is Match.MET
+    assert report.attempts[-1].judgement.match is Match.MATCHED
     assert report.attempts[-1].environment != report.environment.id
     told = telling(report)
     assert told is not None
@@ -184,13 +225,19 @@ def test_the_evidence_is_of_the_environment_that_was_reported() -> None:
 
 def test_claims_that_do_not_hold_come_first() -> None:
     text = comment(load("reproduced-with-proof"))
-    assert "Evidence; 1 claim of the report does not hold" in text
-    assert text.index("does not hold. 0.3.0: 2 of 2") < text.index("holds. 0.3.1: 5 of 5") < text.index("not checked.")
+    assert "Evidence (1 claim in the report is wrong)" in text
+    assert (
+        text.index("wrong. 0.3.0: 2 of 2")
+        < text.index("correct. 0.3.1: 5 of 5")
+        < text.index("not checked.")
+    )
 
 
 def test_the_command_is_the_only_shell_block_and_stands_in_sight() -> None:
     text = comment(load("reproduced"))
-    blocks = [token for token in MarkdownIt().parse(text) if token.type == "fence" and token.info == "sh"]
+    blocks = [
+        token for token in MarkdownIt().parse(text) if token.type == "fence" and token.info == "sh"
+    ]
     assert [block.content.strip() for block in blocks] == [load("reproduced").command]
     assert text.index("```sh") < text.index("<details>")
 
@@ -200,7 +247,11 @@ def test_the_command_is_the_only_shell_block_and_stands_in_sight() -> None:
 def test_terminal_fits_narrow_windows(name: str, width: int) -> None:
     lines = terminal(load(name), run="runs/x", width=width).splitlines()
     command = "  " + load(name).command
-    assert all(len(line) <= width for line in lines if line != command and not line.startswith("What changed: https://"))
+    assert all(
+        len(line) <= width
+        for line in lines
+        if line != command and not line.startswith("Changelog: https://")
+    )
 
 
 def test_terminal_has_no_escapes_unless_colour_is_wanted() -> None:
@@ -218,7 +269,10 @@ def test_terminal_can_be_written_in_any_encoding(name: str, encoding: str) -> No
 
 def test_a_bisection_is_drawn_where_it_can_be() -> None:
     report = load("reproduced-with-proof")
-    assert "0.1.0 -?\u2713\u2713\u2502\u2717\u2717\u2717\u250a?\u250a\u2713\u2713 0.4.1" in terminal(report)
+    assert (
+        "0.1.0 -?\u2713\u2713\u2502\u2717\u2717\u2717\u250a?\u250a\u2713\u2713 0.4.1"
+        in terminal(report)
+    )
     assert "0.1.0 -?oo|xxx:?:oo 0.4.1" in terminal(report, encoding="ascii")
     assert "x fails, o passes" in terminal(report, encoding="ascii")
     assert "32 -> 4 lines" in terminal(report, encoding="ascii")
@@ -226,6 +280,8 @@ def test_a_bisection_is_drawn_where_it_can_be() -> None:
 
 def test_terminal_reads_nothing_as_markup_and_passes_no_escape_on() -> None:
     report = load("not_a_bug")
-    verdict = report.verdict.model_copy(update={"sentence": "[red]x[/red] \x1b[31mred\x1b[0m [/nonsense] :bug:"})
+    verdict = report.verdict.model_copy(
+        update={"sentence": "[red]x[/red] \x1b[31mred\x1b[0m [/nonsense] :bug:"}
+    )
     text = terminal(report.model_copy(update={"verdict": verdict}))
     assert "[red]x[/red] red [/nonsense] :bug:" in text

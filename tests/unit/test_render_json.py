@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from bot import schema
+from bot.models.note import Note
 from bot.models.report import Report
 from bot.models.signature import OutputSignature, signature_hash
 from bot.render.report_json import report_json, report_text
@@ -54,18 +55,33 @@ def test_every_promised_field_is_there(name: str) -> None:
     assert set(data) >= TOP
     assert data["schema"] == 1
     assert set(data["issue"]) == {"repository", "number", "title", "url"}
-    assert set(data["verdict"]) >= {"kind", "runs", "failures", "interval", "determinism", "control", "reason"}
-    assert data["cost"].items() >= {"calls": load(name).cost.calls, "usd": load(name).cost.usd}.items()
+    assert set(data["verdict"]) >= {
+        "kind",
+        "runs",
+        "failures",
+        "interval",
+        "determinism",
+        "control",
+        "reason",
+    }
+    assert (
+        data["cost"].items() >= {"calls": load(name).cost.calls, "usd": load(name).cost.usd}.items()
+    )
     assert set(data["versions"]) == {"reprise", "prompts", "models"}
     assert data["diagnosis"] is data["patch"] is None
-    assert (data["bisect"] is None, data["minimized"] is None) == (load(name).bisection is None, load(name).reduced is None)
+    assert (data["bisect"] is None, data["minimized"] is None) == (
+        load(name).bisection is None,
+        load(name).reduced is None,
+    )
 
 
 def test_a_reproduced_report_in_full() -> None:
     report = load("reproduced")
     data = report_json(report)
     verdict = data["verdict"]
-    assert verdict["control"].items() >= {"type": "none", "runs": 0, "failures": 0, "p": None}.items()
+    assert (
+        verdict["control"].items() >= {"type": "none", "runs": 0, "failures": 0, "p": None}.items()
+    )
     assert (verdict["runs"], verdict["failures"], verdict["interval"]) == (2, 2, [0.158, 1.0])
     assert data["signature"]["hash"] == report.signature_hash
     assert data["signature"]["exception"] == "RuntimeError"
@@ -90,12 +106,17 @@ def test_a_proof_in_full() -> None:
     }
     assert data["bisect"]["first_bad"]["at"] == "0.2.4"
     assert data["bisect"]["fixed_among"] == ["0.3.2", "0.3.3"]
-    assert data["verdict"]["control"].items() >= {"type": "fixed-version", "what": "pool 0.3.3", "paired_failures": 5}.items()
+    assert (
+        data["verdict"]["control"].items()
+        >= {"type": "fixed-version", "what": "pool 0.3.3", "paired_failures": 5}.items()
+    )
 
 
 def test_fields_that_do_not_apply_are_null() -> None:
     data = report_json(load("needs_info"))
-    assert [data["verdict"][name] for name in ("runs", "failures", "interval", "determinism", "control")] == [None] * 5
+    assert [
+        data["verdict"][name] for name in ("runs", "failures", "interval", "determinism", "control")
+    ] == [None] * 5
     assert data["signature"] is data["environment"] is data["script"] is data["sandbox"] is None
     assert len(data["verdict"]["details"]["items"]) == 3
 
@@ -104,17 +125,29 @@ def test_nan_and_infinities_survive_as_strings() -> None:
     report = load("reproduced")
     signature = OutputSignature(observed=(("nan",),), rtol=math.nan, atol=math.inf)
     odd = report.model_copy(
-        update={"signature": signature, "signature_hash": signature_hash(signature), "seconds": {"total": -math.inf}}
+        update={
+            "signature": signature,
+            "signature_hash": signature_hash(signature),
+            "seconds": {"total": -math.inf},
+        }
     )
     text = report_text(odd)
     data = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    assert (data["signature"]["rtol"], data["signature"]["atol"], data["seconds"]["total"]) == ("NaN", "Infinity", "-Infinity")
+    assert (data["signature"]["rtol"], data["signature"]["atol"], data["seconds"]["total"]) == (
+        "NaN",
+        "Infinity",
+        "-Infinity",
+    )
     VALIDATOR.validate(data)
 
 
 def test_the_schema_refuses_what_is_not_a_report() -> None:
     data = report_json(load("reproduced"))
-    wrong = [data | {"schema": 2}, data | {"verdict": data["verdict"] | {"kind": "maybe"}}, {"schema": 1}]
+    wrong = [
+        data | {"schema": 2},
+        data | {"verdict": data["verdict"] | {"kind": "maybe"}},
+        {"schema": 1},
+    ]
     wrong.append({name: value for name, value in data.items() if name != "cost"})
     for each in wrong:
         with pytest.raises(ValidationError):
@@ -129,7 +162,10 @@ def test_the_schema_lets_later_additions_pass() -> None:
 def test_credentials_are_removed_and_lone_surrogates_do_not_break_the_file() -> None:
     report = load("reproduced")
     issue = report.issue.model_copy(update={"title": "token ghp_" + "a" * 36 + " and hunter22"})
-    text = report_text(report.model_copy(update={"issue": issue, "notes": ("x\ud800y",)}), secrets=("hunter22",))
+    text = report_text(
+        report.model_copy(update={"issue": issue, "notes": (Note(kind="run", text="x\ud800y"),)}),
+        secrets=("hunter22",),
+    )
     assert "ghp_a" not in text
     assert "hunter22" not in text
     assert json.loads(text)["notes"] == ["x?y"]
@@ -142,7 +178,13 @@ def test_a_models_part_is_published_with_its_price() -> None:
     assert data["plan"]["hypothesis"] == "bias is dropped"
     assert data["plan"]["inferred"] == ["observation"]
     assert len(data["plan"]["changes"]) == 3
-    assert data["cost"] == {"calls": 5, "input_tokens": 4285, "output_tokens": 349, "usd": 0.02, "estimated": False}
+    assert data["cost"] == {
+        "calls": 5,
+        "input_tokens": 4285,
+        "output_tokens": 349,
+        "usd": 0.02,
+        "estimated": False,
+    }
     assert set(data["versions"]["prompts"]) == {"refine", "plan", "act"}
     assert data["versions"]["models"] == ["writer-1"]
 

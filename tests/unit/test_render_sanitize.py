@@ -12,21 +12,33 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from bot.models.attempt import Script
-from bot.models.bug import Mend
+from bot.models.bug import ScriptFix
+from bot.models.note import Note
 from bot.models.report import Claim, Comparison, Report
 from bot.models.verdict import DifferentFailure, NeedsInfo, NotABug
-from bot.render.comment import comment
-from bot.render.folds import LIMIT, size
-from bot.render.sanitize import clean, code_span, fence, html_text, prose, redact, shorten_paths
+from bot.render.comment import LIMIT, comment, size
+from bot.text.sanitize import clean, code_span, fence, html_text, prose, redact, shorten_paths
 
 REPORTS = Path(__file__).parent.parent / "golden" / "reports"
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 
 WORDS = "@octocat|@org/team|fixes #12|Closes: #3|resolves owner/repo#7|GH-9|closes GH-9|https://evil.example/x|http://"
-MARKS = (
-    "![x](https://evil.example/a.png) [x](//evil.example) [x][y] <img/src=x> </details> <!-- --> ` `` ``` ~~~ | \\ # > - 1. ---"
-)
-MORE = ["www.evil.example", "<a href=//x>", "$x$", "&#64;", "&lt;", "a@b.example", "**", "_", "x", " ", "\n", "\r", "\t"]
+MARKS = "![x](https://evil.example/a.png) [x](//evil.example) [x][y] <img/src=x> </details> <!-- --> ` `` ``` ~~~ | \\ # > - 1. ---"
+MORE = [
+    "www.evil.example",
+    "<a href=//x>",
+    "$x$",
+    "&#64;",
+    "&lt;",
+    "a@b.example",
+    "**",
+    "_",
+    "x",
+    " ",
+    "\n",
+    "\r",
+    "\t",
+]
 HASHES = ["1a2b3c4d5", "`1a2b3c4d5"]
 UNSEEN = ["\u202e", "\u200b", "\x1b[31m", "\x1b]8;;http://evil.example\x07"]
 PIECES = st.sampled_from([*WORDS.split("|"), *MARKS.split(), *MORE, *HASHES, *UNSEEN])
@@ -34,7 +46,9 @@ NASTY = st.lists(st.one_of(PIECES, st.text(max_size=4)), max_size=12).map("".joi
 
 
 class Texts(HTMLParser):
-    """What GitHub would look at for mentions and references: text outside code, and every element."""
+    """What GitHub would look at for mentions and references: text outside code, and every
+    element.
+    """
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -86,7 +100,11 @@ LIVE = re.compile(
 
 def inert(markdown: str) -> Texts:
     """Render as GitHub would and check that nothing came alive."""
-    assert not [char for char in markdown if unicodedata.category(char) in {"Cf", "Cs"} or (char < " " and char not in "\n\t")]
+    assert not [
+        char
+        for char in markdown
+        if unicodedata.category(char) in {"Cf", "Cs"} or (char < " " and char not in "\n\t")
+    ]
     found = Texts()
     found.feed(MARKDOWN.render(markdown))
     found.close()
@@ -113,7 +131,10 @@ def test_prose_is_one_inert_line(text: str) -> None:
     ("text", "line"),
     [
         ("introduced in 0123456789ab (2024-05-02)", "introduced in `0123456789ab` (2024-05-02)"),
-        ("Commits from 0123456789ab to ba9876543210:", "Commits from `0123456789ab` to `ba9876543210`:"),
+        (
+            "Commits from 0123456789ab to ba9876543210:",
+            "Commits from `0123456789ab` to `ba9876543210`:",
+        ),
         ("`0123456789ab` 2024-05-02 Faster", "`0123456789ab` 2024-05-02 Faster"),
         ("(deadbeef).", "(`deadbeef`)."),
         ("a@1a2b3c4d5", "a@&#8203;1a2b3c&#8203;4d5"),
@@ -149,7 +170,12 @@ def test_cells_never_break_a_table(left: str, right: str) -> None:
 @given(NASTY)
 def test_a_fence_stays_closed(text: str) -> None:
     tokens = MARKDOWN.parse(f"{fence(text, 'python')}\n\nafter")
-    assert [token.type for token in tokens] == ["fence", "paragraph_open", "inline", "paragraph_close"]
+    assert [token.type for token in tokens] == [
+        "fence",
+        "paragraph_open",
+        "inline",
+        "paragraph_close",
+    ]
 
 
 @given(NASTY)
@@ -172,30 +198,49 @@ def poisoned(text: str) -> list[Report]:
             update={
                 "change": text,
                 "origin": text,
-                "judgement": attempt.judgement.model_copy(update={"reason": text, "evidence": text}),
+                "judgement": attempt.judgement.model_copy(
+                    update={"reason": text, "evidence": text}
+                ),
             }
         )
         for attempt in base.attempts
     )
-    claims = tuple(claim.model_copy(update={"name": text, "claimed": text, "note": text}) for claim in base.environment.claims)
-    packages = tuple(package.model_copy(update={"name": text}) for package in base.environment.packages)
-    steps = tuple(step.model_copy(update={"what": text, "error": text}) for step in base.environment.steps)
+    claims = tuple(
+        claim.model_copy(update={"name": text, "claimed": text, "note": text})
+        for claim in base.environment.claims
+    )
+    packages = tuple(
+        package.model_copy(update={"name": text}) for package in base.environment.packages
+    )
+    steps = tuple(
+        step.model_copy(update={"what": text, "error": text}) for step in base.environment.steps
+    )
     full = base.model_copy(
         update={
-            "script": Script(files={"repro.py": text, "b.py": text}, mends=(Mend(what=text, why=text),)),
+            "script": Script(
+                files={"repro.py": text, "b.py": text}, mends=(ScriptFix(what=text, why=text),)
+            ),
             "command": text,
             "comparison": (Comparison(what=text, reported=text, observed=text),),
             "attempts": attempts,
             "claims": (Claim(text=text, holds=None, evidence=text),),
-            "notes": (text, text),
+            "notes": (Note(kind="run", text=text), Note(kind="run", text=text)),
             "environment": base.environment.model_copy(
-                update={"claims": claims, "packages": packages, "steps": steps, "commit": text, "python": text}
+                update={
+                    "claims": claims,
+                    "packages": packages,
+                    "steps": steps,
+                    "commit": text,
+                    "python": text,
+                }
             ),
         }
     )
     verdicts = (
         base.verdict.model_copy(update={"reason": text}),
-        DifferentFailure(runs=2, failures=0, interval=(0, 0.8), reason=text, reported=text, seen=text),
+        DifferentFailure(
+            runs=2, failures=0, interval=(0, 0.8), reason=text, reported=text, seen=text
+        ),
         NeedsInfo(reason=text, items=(text, text)),
         NotABug(reason=text, sentence=text),
     )
@@ -211,7 +256,10 @@ def test_a_whole_comment_is_inert(text: str) -> None:
 
 
 @settings(max_examples=5, deadline=None)
-@given(st.one_of(NASTY.filter(bool), st.sampled_from(["`", "\n", "x", "😀", "a\n```\n"])), st.sampled_from([100, 20_000]))
+@given(
+    st.one_of(NASTY.filter(bool), st.sampled_from(["`", "\n", "x", "😀", "a\n```\n"])),
+    st.sampled_from([100, 20_000]),
+)
 @example("`", 60_000)
 @example("😀", 60_000)
 def test_any_size_fits_and_every_mark_stays_balanced(piece: str, length: int) -> None:
@@ -230,7 +278,14 @@ def test_a_cut_keeps_both_ends_of_a_log() -> None:
     long = "first line\n" + "middle\n" * 30_000 + "RuntimeError: the last line"
     judged = base.attempts[-1].judgement.model_copy(update={"evidence": long})
     body = comment(
-        base.model_copy(update={"attempts": (*base.attempts[:-1], base.attempts[-1].model_copy(update={"judgement": judged}))})
+        base.model_copy(
+            update={
+                "attempts": (
+                    *base.attempts[:-1],
+                    base.attempts[-1].model_copy(update={"judgement": judged}),
+                )
+            }
+        )
     )
     assert "first line" in body
     assert "RuntimeError: the last line" in body
@@ -255,18 +310,30 @@ TOKENS = [
 def test_what_looks_like_a_credential_goes(token: str) -> None:
     core = token.splitlines()[-1] if "\n" not in token else "MIIB"
     assert core not in redact(f"token={token} end")
-    hidden = comment(report("needs_info").model_copy(update={"verdict": NeedsInfo(reason=f"see {token}", items=())}))
+    hidden = comment(
+        report("needs_info").model_copy(
+            update={"verdict": NeedsInfo(reason=f"see {token}", items=())}
+        )
+    )
     assert core not in hidden
     assert "redacted" in hidden
 
 
 def test_authorization_and_passwords_in_addresses_go() -> None:
-    assert redact("Authorization: Bearer abc123def456ghi789jkl") == "Authorization: Bearer [redacted]"
+    assert (
+        redact("Authorization: Bearer abc123def456ghi789jkl") == "Authorization: Bearer [redacted]"
+    )
     assert redact("https://user:hunter2@host/x") == "https://[redacted]@host/x"
 
 
 @pytest.mark.parametrize(
-    "text", ["a task-based-benchmark-with-dashes", "hf_hub_download(repo)", "bearer of bad news", "sk-learn"]
+    "text",
+    [
+        "a task-based-benchmark-with-dashes",
+        "hf_hub_download(repo)",
+        "bearer of bad news",
+        "sk-learn",
+    ],
 )
 def test_ordinary_words_stay(text: str) -> None:
     assert redact(text) == text
@@ -276,7 +343,10 @@ def test_ordinary_words_stay(text: str) -> None:
 def test_exact_values_never_survive(secret: str, before: str, after: str) -> None:
     base = report("needs_info")
     hidden = before + secret[:3] + "\u200b" + secret[3:] + after
-    body = comment(base.model_copy(update={"verdict": NeedsInfo(reason=hidden, items=(hidden,))}), secrets=(secret,))
+    body = comment(
+        base.model_copy(update={"verdict": NeedsInfo(reason=hidden, items=(hidden,))}),
+        secrets=(secret,),
+    )
     assert secret not in re.sub(r"`[0-9a-f]{12}`", "", body)
 
 
@@ -288,16 +358,25 @@ def test_paths_start_where_they_mean_the_same_everywhere() -> None:
     assert shorten_paths("/usr/local/lib/python3.10/dist-packages/a.py") == ".../dist-packages/a.py"
     assert shorten_paths("/usr/lib/python3.12/json/decoder.py") == ".../python3.12/json/decoder.py"
     assert shorten_paths(r"C:\Users\me\x.py and /Users/me/y.py") == r"~\x.py and ~/y.py"
-    assert shorten_paths("1/2 and a/b/c and https://x.example/home/me/x") == "1/2 and a/b/c and https://x.example/home/me/x"
+    assert (
+        shorten_paths("1/2 and a/b/c and https://x.example/home/me/x")
+        == "1/2 and a/b/c and https://x.example/home/me/x"
+    )
 
 
 def test_clean_keeps_words_of_every_script_and_drops_what_is_not_seen() -> None:
     assert clean("naïve 模型 привет 😀\ta\r\nb\rc") == "naïve 模型 привет 😀\ta\nb\nc"
-    assert clean("\x1b[1;31mred\x1b[0m \x1b]0;title\x07x\u202ey\u2066z\ufeff\u00ad\U000e0041\x00\x08") == "red xyz"
+    assert (
+        clean("\x1b[1;31mred\x1b[0m \x1b]0;title\x07x\u202ey\u2066z\ufeff\u00ad\U000e0041\x00\x08")
+        == "red xyz"
+    )
     assert clean("a\u2028b\u00a0c\u3164d") == "a\nb cd"
 
 
-@pytest.mark.parametrize("piece", ["/a", "eyJ", "/python3.1", "\x1b]", "://a:", "`", "bearer ", "-----BEGIN PRIVATE KEY-----"])
+@pytest.mark.parametrize(
+    "piece",
+    ["/a", "eyJ", "/python3.1", "\x1b]", "://a:", "`", "bearer ", "-----BEGIN PRIVATE KEY-----"],
+)
 def test_hostile_repetition_costs_no_quadratic_time(piece: str) -> None:
     started = time.process_time()
     text = piece * (40_000 // len(piece))

@@ -1,4 +1,6 @@
-"""What people are told between the question and the verdict, word for word and inert; `python tests/golden/write.py` renews it."""
+"""What people are told between the question and the verdict, word for word and inert; `python
+tests/golden/write.py` renews it.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from bot.models.command import Command
-from bot.models.draft import Draft
 from bot.models.job import Options
+from bot.models.note import Note
 from bot.models.report import Report
 from bot.models.run import Run, RunState
+from bot.models.run_plan import RunPlan
 from bot.models.verdict import NeedsInfo
 from bot.render import labels, links, plan, replies, sticky
-from bot.render.comment import UNFOLDED
-from bot.render.folds import LIMIT, size
+from bot.render.comment import LIMIT, UNFOLDED, size
+from bot.render.markdown import inline
+from bot.render.phrases.requests import STEPS, present, step
 from bot.render.report_json import Kind
 from handlers.commands import parse
 from tests.corpus.hostile.corpus import Hostile, load
@@ -27,11 +31,15 @@ from tests.unit.versioned import World, broken, released
 GOLDEN = Path(__file__).parent.parent / "golden" / "stages"
 STAGES = dict(stages())
 TEXTS = load("outgoing")
-OUR_LINK = re.compile(r"\[([a-z ]+|`[0-9a-f]{8}`)\]\(https://reprise\.example\.com/runs/[0-9a-f]{32}\)")
+OUR_LINK = re.compile(
+    r"\[([a-z ]+|`[0-9a-f]{8}`)\]\(https://reprise\.example\.com/runs/[0-9a-f]{32}\)"
+)
 
 
 def others(body: str) -> str:
-    """A body without what only we may put there: our marker as the first line, links to our own pages."""
+    """A body without what only we may put there: our marker as the first line, links to our own
+    pages.
+    """
     return OUR_LINK.sub(r"\1", unlinked(re.sub(r"\A<!-- reprise:run -->\n", "", body)))
 
 
@@ -43,7 +51,9 @@ def inert(body: str) -> None:
 
 def seen(markdown: str) -> list[str]:
     """Lines that are in sight, a fold counting as the line of its summary."""
-    folded = re.sub(r"(<summary>.*?</summary>).*?</details>", r"\1", others(markdown), flags=re.DOTALL)
+    folded = re.sub(
+        r"(<summary>.*?</summary>).*?</details>", r"\1", others(markdown), flags=re.DOTALL
+    )
     return [line for line in folded.splitlines() if line.strip()]
 
 
@@ -59,11 +69,18 @@ def test_it_reads_as_it_should(name: str) -> None:
 @pytest.mark.parametrize("name", STAGES)
 def test_it_acts_in_nothing_and_is_short(name: str) -> None:
     inert(STAGES[name])
-    assert len(seen(STAGES[name])) <= (12 if name.startswith(("working", "queued", "stopping", "failed")) else UNFOLDED)
+    assert len(seen(STAGES[name])) <= (
+        12 if name.startswith(("working", "queued", "stopping", "failed")) else UNFOLDED
+    )
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in STAGES if name.startswith(("working", "queued", "stopping", "failed", "final"))]
+    "name",
+    [
+        name
+        for name in STAGES
+        if name.startswith(("working", "queued", "stopping", "failed", "final"))
+    ],
 )
 def test_the_sticky_comment_begins_with_its_marker(name: str) -> None:
     assert STAGES[name].startswith(sticky.marker("run") + "\n")
@@ -81,26 +98,46 @@ def test_the_reader_of_these_tests_sees_what_acts() -> None:
 def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
     text = hostile.text
     options = Options(python=text, pins=(text, text), ref=text)
-    asked = run(options=options, stage="search", progress=f"search: {text}", verdict="", cancelled_by="", approved_by=text)
-    asked = asked.model_copy(update={"request": asked.request.model_copy(update={"requester": text})})
+    asked = run(
+        options=options,
+        stage="search",
+        progress=f"search: {text}",
+        verdict="",
+        cancelled_by="",
+        approved_by=text,
+    )
+    asked = asked.model_copy(
+        update={"request": asked.request.model_copy(update={"requester": text})}
+    )
     stopping = asked.model_copy(update={"cancelled_by": text})
     inert(sticky.working(asked, ahead=0, page=PAGE, elapsed_s=1, attempts=1))
     inert(sticky.working(stopping, ahead=1, page=PAGE, elapsed_s=1, attempts=1))
-    inert(sticky.working(asked.model_copy(update={"stage": text}), ahead=0, page="", elapsed_s=1, attempts=1))
+    inert(
+        sticky.working(
+            asked.model_copy(update={"stage": text}), ahead=0, page="", elapsed_s=1, attempts=1
+        )
+    )
     inert(sticky.failed(stopping, PAGE))
     inert(plan.waiting(poisoned(text), asked, page=PAGE))
     inert(replies.problems(Command(text=text, verb="", problems=(text, text))))
     inert(replies.status([asked, stopping], lambda each: PAGE))
-    for said in (replies.refused(text), replies.quota(text), replies.no_such_plan(text), replies.unavailable(text)):
+    for said in (
+        replies.refused(text),
+        replies.quota(text),
+        replies.no_such_plan(text),
+        replies.unavailable(text),
+    ):
         inert(said)
 
 
-def poisoned(text: str) -> Draft:
+def poisoned(text: str) -> RunPlan:
     """A plan that says a text wherever it can."""
     whole = draft()
     assert whole.script is not None
     assert whole.spec is not None
-    mends = tuple(mend.model_copy(update={"what": text, "why": text}) for mend in whole.script.mends)
+    mends = tuple(
+        mend.model_copy(update={"what": text, "why": text}) for mend in whole.script.mends
+    )
     script = whole.script.model_copy(update={"files": {text: text}, "entry": text, "mends": mends})
     wants = tuple(
         each.model_copy(update={"name": text, "specifier": text, "reason": text, "extras": (text,)})
@@ -109,8 +146,12 @@ def poisoned(text: str) -> Draft:
     spec = whole.spec.model_copy(update={"python": text, "requirements": wants})
     signature = None
     if whole.signature is not None:
-        signature = whole.signature.model_copy(update={"message": text, "exception": text, "frame": text})
-    return whole.model_copy(update={"script": script, "others": (script,), "spec": spec, "signature": signature})
+        signature = whole.signature.model_copy(
+            update={"message": text, "exception": text, "frame": text}
+        )
+    return whole.model_copy(
+        update={"script": script, "others": (script,), "spec": spec, "signature": signature}
+    )
 
 
 def test_a_plan_with_endless_programs_is_cut_inside_its_folds() -> None:
@@ -120,13 +161,20 @@ def test_a_plan_with_endless_programs_is_cut_inside_its_folds() -> None:
     body = plan.waiting(draft(script=long, others=(long, script)), run(), page=PAGE)
     inert(body)
     assert "the whole is in the report itself" in body
-    assert read(others(body)).summaries[:2] == ["Script 1: repro.py, 9000 lines", "Script 2: repro.py, 9000 lines"]
+    assert read(others(body)).summaries[:2] == [
+        "Script 1: repro.py, 9000 lines",
+        "Script 2: repro.py, 9000 lines",
+    ]
 
 
 def test_an_endless_verdict_is_cut_and_says_where_the_rest_is() -> None:
     report = REPORTS["reproduced"]
     assert report.script is not None
-    long = report.model_copy(update={"script": report.script.model_copy(update={"files": {"repro.py": "x = 1\n" * 60_000}})})
+    long = report.model_copy(
+        update={
+            "script": report.script.model_copy(update={"files": {"repro.py": "x = 1\n" * 60_000}})
+        }
+    )
     with_page, without = (sticky.final(long, page=page) for page in (PAGE, ""))
     inert(with_page)
     assert "the whole is on the run's page" in with_page
@@ -135,7 +183,9 @@ def test_an_endless_verdict_is_cut_and_says_where_the_rest_is() -> None:
 
 
 def test_a_verdict_holds_no_secret_of_the_host() -> None:
-    report = REPORTS["reproduced"].model_copy(update={"notes": ("it printed hunter2hunter2",)})
+    report = REPORTS["reproduced"].model_copy(
+        update={"notes": (Note(kind="run", text="it printed hunter2hunter2"),)}
+    )
     assert "hunter2" in sticky.final(report, page=PAGE)
     assert "hunter2" not in sticky.final(report, page=PAGE, secrets=["hunter2hunter2"])
 
@@ -167,29 +217,39 @@ def test_nothing_internal_is_told_of_a_defect() -> None:
     ],
 )
 def test_the_clock_alone_edits_nothing_every_second(seconds: float, words: str) -> None:
-    assert f"<sub>{words} so far" in sticky.working(run(), ahead=0, page="", elapsed_s=seconds, attempts=0)
+    assert f"<sub>{words} so far" in sticky.working(
+        run(), ahead=0, page="", elapsed_s=seconds, attempts=0
+    )
 
 
 def test_stages_tick_in_order() -> None:
-    stages_in_order = [stage for _, several in sticky.STEPS for stage in several]
+    stages_in_order = [stage for _, several in STEPS for stage in several]
     ticks = [
-        sticky.working(run(stage=stage), ahead=0, page="", elapsed_s=0, attempts=0).count("✅") for stage in stages_in_order
+        sticky.working(run(stage=stage), ahead=0, page="", elapsed_s=0, attempts=0).count("✅")
+        for stage in stages_in_order
     ]
     assert ticks == sorted(ticks)
-    assert (ticks[0], ticks[-1]) == (0, len(sticky.STEPS) - 1)
+    assert (ticks[0], ticks[-1]) == (0, len(STEPS) - 1)
 
 
 def test_what_a_proof_has_built_sends_nobody_back_to_the_beginning() -> None:
     world = World(broken(17, 19), released(40), bad="1.18")
-    world.desk.ports.listener.heard.clear()
-    with world.desk.stage("bisect", "bisect: lib"):
+    world.runner.ports.listener.heard.clear()
+    runner = world.runner
+    with runner.proving("bisect", 600) as world.runner, world.runner.stage("bisect"):
         world.releases()
-    heard = world.desk.ports.listener.heard
-    assert {each.text for each in heard} >= {"building the environment", "bisect: 1.19: fails (2 of 2)"}
-    assert {sticky.step(each.stage) for each in heard} == {sticky.step("bisect")}
-    world.desk.say("environment", "afterwards")
+    world.runner = runner
+    heard = world.runner.ports.listener.heard
+    assert {each.text for each in heard} >= {
+        "building the environment",
+        "bisect: 1.19: fails (2 of 2)",
+    }
+    assert {step(each.stage) for each in heard} == {step("bisect")}
+    world.runner.say("environment", "afterwards")
     assert heard[-1].stage == "environment"
-    assert world.desk.seconds.keys() >= {"bisect", "environment"}, "where the time went is kept apart"
+    assert world.runner.seconds.keys() >= {"bisect", "environment"}, (
+        "where the time went is kept apart"
+    )
 
 
 @pytest.mark.parametrize(
@@ -205,7 +265,7 @@ def test_what_a_proof_has_built_sends_nobody_back_to_the_beginning() -> None:
     ],
 )
 def test_of_a_proof_it_says_which(stage: str, progress: str, words: str) -> None:
-    assert sticky.present(run(stage=stage, progress=progress)) == words
+    assert present(run(stage=stage, progress=progress)) == words
 
 
 @pytest.mark.parametrize(
@@ -222,7 +282,8 @@ def test_a_marker_is_one_hidden_line(key: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["https://a.example/runs/x) [y](https://b.example", "javascript:x", "https://a.example/ x", ""]
+    "address",
+    ["https://a.example/runs/x) [y](https://b.example", "javascript:x", "https://a.example/ x", ""],
 )
 def test_an_address_that_is_not_plain_is_no_link(address: str) -> None:
     assert links.own("page", address) == "page"
@@ -231,8 +292,8 @@ def test_an_address_that_is_not_plain_is_no_link(address: str) -> None:
 
 def test_what_is_not_waiting_is_not_offered_for_approval() -> None:
     done = run(state=RunState.FINISHED, verdict="reproduced")
-    assert "approve" in replies.standing(run(state=RunState.WAITING))
-    assert "approve" not in replies.standing(done)
+    assert "approve" in inline(replies.standing(run(state=RunState.WAITING)))
+    assert "approve" not in inline(replies.standing(done))
 
 
 def test_labels_are_the_four_and_only_of_verdicts_about_the_issue() -> None:
@@ -249,8 +310,8 @@ def test_labels_are_the_four_and_only_of_verdicts_about_the_issue() -> None:
 
 def test_an_outsiders_choices_are_shown_to_whoever_approves() -> None:
     chosen: Run = run(options=Options(device="gpu", pins=("torch==2.1.0",)))
-    assert "Asked for with `torch=2.1.0`, `device=gpu`." in plan.waiting(draft(), chosen, page="")
-    assert "Asked for with" not in plan.waiting(draft(), run(), page="")
+    assert "Requested with `torch=2.1.0`, `device=gpu`." in plan.waiting(draft(), chosen, page="")
+    assert "Requested with" not in plan.waiting(draft(), run(), page="")
 
 
 def test_a_verdict_that_asks_the_reporter_says_how_to_go_on() -> None:

@@ -1,4 +1,6 @@
-"""The line that runs a report's program elsewhere: it must install what ran here, and nothing else of that name."""
+"""The line that runs a report's program elsewhere: it must install what ran here, and nothing
+else of that name.
+"""
 
 import json
 import shlex
@@ -7,12 +9,22 @@ from itertools import pairwise
 
 import pytest
 
-from bot.models.environment import Claimed, Environment, EnvironmentSpec, Package, RepoSource, Rung
+from bot.models.attempt import Judgement, Match
+from bot.models.environment import (
+    Claimed,
+    Environment,
+    EnvironmentSpec,
+    Package,
+    PinSource,
+    RepoSource,
+)
 from bot.models.report import Report
 from bot.models.verdict import AnyVerdict, Cancelled, SetupFailed
-from bot.pipeline.reporting import report
+from bot.pipeline.confirm.decision import Decision
+from bot.pipeline.execution.runner import SearchResult
+from bot.pipeline.reporting import finished, report
 from bot.render.comment import comment
-from bot.render.html import finding
+from bot.render.phrases.environment import cut_off, decided
 from bot.render.report_json import report_text
 from bot.render.terminal import terminal
 from tests.unit.versioned import OK, World
@@ -21,22 +33,30 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 PUBLIC = "https://github.com/acme/lib.git"
 
 
-OWN = Package(name="tinystat", version="0.1.0", rung=Rung.REPOSITORY)
-NUMPY = Package(name="numpy", version="1.19.5", rung=Rung.ISSUE)
+OWN = Package(name="tinystat", version="0.1.0", rung=PinSource.REPOSITORY)
+NUMPY = Package(name="numpy", version="1.19.5", rung=PinSource.ISSUE)
 STOPPED = Cancelled(reason="stopped")
 
 
 def told(
-    *packages: Package, repo: RepoSource | None = None, verdict: AnyVerdict = STOPPED, roots: str = "", **more: object
+    *packages: Package,
+    repo: RepoSource | None = None,
+    verdict: AnyVerdict = STOPPED,
+    roots: str = "",
+    **more: object,
 ) -> Report:
     """The report of a world in which just these packages were built."""
     world = World(lambda _: OK)
-    desk, day = world.desk, datetime(2020, 8, 1, tzinfo=UTC)
+    runner, day = world.runner, datetime(2020, 8, 1, tzinfo=UTC)
     variables = {"PYTHONPATH": roots} if roots else {}
-    built = Environment(id="e", python="3.8.20", interpreter="p", packages=packages, variables=variables)
-    desk.script, desk.environment = world.script, built.model_copy(update=more)
-    desk.spec = EnvironmentSpec(python="3.8", exclude_newer=day, undated=("torch",), repo=repo)
-    return report(desk, verdict)
+    built = Environment(
+        id="e", python="3.8.20", interpreter="p", packages=packages, variables=variables
+    )
+    spec = EnvironmentSpec(python="3.8", exclude_newer=day, undated=("torch",), repo=repo)
+    judgement = Judgement(match=Match.MATCHED, reason="it failed")
+    result = SearchResult(world.script, spec, built.model_copy(update=more), judgement)
+    decision = Decision(verdict, runner.bug, runner.signature, result)
+    return finished(report(runner, decision), runner, 0.0)
 
 
 def after(found: Report, option: str) -> list[str]:
@@ -45,7 +65,14 @@ def after(found: Report, option: str) -> list[str]:
 
 
 def test_a_package_of_a_public_clone_is_had_from_its_commit():
-    found = told(NUMPY, OWN, repo=RepoSource(url=PUBLIC), commit=COMMIT, cloned="tinystat", undated=("numpy", "tinystat"))
+    found = told(
+        NUMPY,
+        OWN,
+        repo=RepoSource(url=PUBLIC),
+        commit=COMMIT,
+        cloned="tinystat",
+        undated=("numpy", "tinystat"),
+    )
     assert after(found, "--with") == [f"tinystat @ git+{PUBLIC}@{COMMIT}", "numpy==1.19.5"]
     assert after(found, "--exclude-newer-package") == ["numpy=false"]
     assert found.command_needs == ""
@@ -69,9 +96,11 @@ def test_a_clone_that_is_not_public_is_named_by_its_commit_alone(repo):
     assert found.command_needs == needs
     assert needs in " ".join(terminal(found).split())
     assert needs in comment(found).replace("`", "")
-    assert finding.of(found)["command_needs"] == needs
     assert json.loads(report_text(found))["command_needs"] == needs
-    assert not any((repo.url or repo.path) in text for text in (found.command, found.command_needs, terminal(found)))
+    assert not any(
+        (repo.url or repo.path) in text
+        for text in (found.command, found.command_needs, terminal(found))
+    )
 
 
 def test_a_clone_on_the_path_is_asked_for_too():
@@ -81,21 +110,25 @@ def test_a_clone_on_the_path_is_asked_for_too():
 
 
 def test_what_is_newer_than_the_report_is_let_in():
-    """A pin of after the date, and a dependency that something newer needs; both would be hidden from uv otherwise."""
-    drawn = Package(name="newer", version="2.0", rung=Rung.DEPENDENCY)
-    beside = Package(name="alpha", version="1.0", rung=Rung.DEPENDENCY)
-    tools = Package(name="setuptools", version="80.0", rung=Rung.REPAIR)
+    """A pin of after the date, and a dependency that something newer needs; both would be hidden
+    from uv otherwise.
+    """
+    drawn = Package(name="newer", version="2.0", rung=PinSource.DEPENDENCY)
+    beside = Package(name="alpha", version="1.0", rung=PinSource.DEPENDENCY)
+    tools = Package(name="setuptools", version="80.0", rung=PinSource.REPAIR)
     found = told(NUMPY, drawn, beside, tools, undated=("newer", "numpy", "setuptools"))
     assert after(found, "--exclude-newer") == ["2020-08-01T00:00:00Z"]
     assert after(found, "--exclude-newer-package") == ["newer=false", "numpy=false"]
     assert after(found, "--with") == ["numpy==1.19.5", "newer==2.0"]
-    assert "before 2020-08-01, but for newer 2.0." in comment(found)
-    assert ("setuptools", "80.0", "added to make it build", "of any date") in finding.of(found)["pins"]
-    assert finding.of(found)["cut_off"] == "2020-08-01, but for newer 2.0"
+    assert "before 2020-08-01, except for newer 2.0." in comment(found)
+    assert ("setuptools", "80.0", "added to make it build", "of any date") in decided(found)
+    assert cut_off(found).endswith("before 2020-08-01, except for newer 2.0.")
 
 
 def test_a_date_that_had_to_be_given_up_is_not_asked_for():
-    given_up = Claimed(name="date", claimed="", resolved="", note="the cut-off 2020-08-01 left no solution")
+    given_up = Claimed(
+        name="date", claimed="", resolved="", note="the cut-off 2020-08-01 left no solution"
+    )
     assert "--exclude-newer" not in told(NUMPY, claims=(given_up,)).command
 
 
@@ -109,5 +142,5 @@ def test_there_is_no_command_where_no_environment_was_had():
 def test_what_was_built_from_a_clone_is_told_as_that():
     found = told(NUMPY, OWN, repo=RepoSource(url=PUBLIC), commit=COMMIT, cloned="tinystat")
     row = ("tinystat", "0.1.0", "built from the repository", f"its clone at commit {COMMIT[:12]}")
-    assert row in finding.of(found)["pins"]
+    assert row in decided(found)
     assert f"| {' | '.join(row)} |" in comment(found).replace("`", "")

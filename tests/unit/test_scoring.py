@@ -7,21 +7,29 @@ from pathlib import Path
 
 import pytest
 
-from bot.bench.scoring import Key, load_key, score
+from benchmarks.scoring import Key, load_key, score
 from bot.errors import UserError
 
-STACK = "Traceback (most recent call last):\n  File 'x.py'\nlib.errors.ShapeError: got (4,) and (0,)\n"
+STACK = (
+    "Traceback (most recent call last):\n  File 'x.py'\nlib.errors.ShapeError: got (4,) and (0,)\n"
+)
 
 
-def finished(folder: Path, kind: str, *logs: str, purpose: str = "confirm", match: str = "met") -> Path:
+def finished(
+    folder: Path, kind: str, *logs: str, purpose: str = "confirm", match: str = "met"
+) -> Path:
     """A run folder with one attempt a log."""
     (folder / "logs").mkdir()
     attempts = []
     for number, text in enumerate(logs, start=1):
         name = f"logs/{number}.txt"
         (folder / name).write_text(text)
-        attempts.append({"purpose": purpose, "judgement": {"match": match}, "execution": {"log": name}})
-    (folder / "report.json").write_text(json.dumps({"verdict": {"kind": kind}, "attempts": attempts}))
+        attempts.append(
+            {"purpose": purpose, "judgement": {"match": match}, "execution": {"log": name}}
+        )
+    (folder / "report.json").write_text(
+        json.dumps({"verdict": {"kind": kind}, "attempts": attempts})
+    )
     return folder
 
 
@@ -33,11 +41,18 @@ CRASH = {"exception_type": "errors.ShapeError", "message_regex": r"got \(\d,\)"}
 
 
 def test_the_reported_crash_in_every_confirming_run_is_right(tmp_path: Path) -> None:
-    assert score(finished(tmp_path, "reproduced", STACK, STACK), key("reproduced", **CRASH)).right is True
+    assert (
+        score(finished(tmp_path, "reproduced", STACK, STACK), key("reproduced", **CRASH)).right
+        is True
+    )
 
 
-@pytest.mark.parametrize("other", ["lib.errors.ShapeError: got nothing", "ValueError: got (4,) and (0,)", ""])
-def test_one_confirming_run_that_shows_something_else_makes_it_a_false_reproduced(tmp_path: Path, other: str) -> None:
+@pytest.mark.parametrize(
+    "other", ["lib.errors.ShapeError: got nothing", "ValueError: got (4,) and (0,)", ""]
+)
+def test_one_confirming_run_that_shows_something_else_makes_it_a_false_reproduced(
+    tmp_path: Path, other: str
+) -> None:
     result = score(finished(tmp_path, "reproduced", STACK, other), key("reproduced", **CRASH))
     assert (result.right, result.false_reproduced) == (False, True)
 

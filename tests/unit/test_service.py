@@ -1,4 +1,6 @@
-"""The App over fakes: what a delivery leads to, who may, and what is left when something dies in between."""
+"""The App over fakes: what a delivery leads to, who may, and what is left when something dies in
+between.
+"""
 
 from __future__ import annotations
 
@@ -15,36 +17,50 @@ from bot.models.delivery import Delivery, Repository
 from bot.models.dialogue import Usage
 from bot.models.issue import Issue
 from bot.models.job import PROOFS
+from bot.models.note import Note
 from bot.models.plan import Reconstruction
 from bot.models.run import RunState
-from bot.pipeline import later
 from bot.pipeline import run as pipeline
+from bot.pipeline.proof import resume
 from bot.ports import Ports
 from bot.service import reaping, reuse
 from bot.service.app import Service
-from bot.service.office import House, Office
-from bot.service.perform import _STANDS
-from bot.service.ports import Hook, Target, Task, Throttled
+from bot.service.app_context import AppContext, HostPolicy
+from bot.service.ports.github import Hook, Target, Throttled
+from bot.service.ports.tasks import Task
 from bot.service.recording import StoreRecorder
-from bot.testing import FakeBuilder, FakeGitHub, FrozenClock, InlineQueue, MemoryStore, ScriptedModel
 from sandbox.fake import FakeSandbox
 from sandbox.port import RunResult
+from tests.support.fakes import (
+    FakeBuilder,
+    FakeGitHub,
+    FrozenClock,
+    InlineQueue,
+    MemoryStore,
+    ScriptedModel,
+)
 from tests.unit.versioned import broken, built, released
 
 REPOSITORY = Repository(id=7, full_name="acme/lib", clone_url="https://github.com/acme/lib.git")
 WHERE = Target(installation=1, repository="acme/lib")
 MESSAGE = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"
-BODY = f"It fails:\n\n```python\nimport lib\nlib.fit()\n```\n\nError:\n\n```\nRuntimeError: {MESSAGE}\n```\n"
+BODY = (
+    "It fails:\n\n```python\nimport lib\nlib.fit()\n```\n\n"
+    f"Error:\n\n```\nRuntimeError: {MESSAGE}\n```\n"
+)
 TRACE = (
     'Traceback (most recent call last):\n  File "repro.py", line 2, in <module>\n    lib.fit()\n'
-    f'  File "/e/lib/python3.11/site-packages/lib/core.py", line 9, in fit\n    return f()\nRuntimeError: {MESSAGE}\n'
+    f'  File "/e/lib/python3.11/site-packages/lib/core.py", line 9, in fit\n'
+    f"    return f()\nRuntimeError: {MESSAGE}\n"
 )
 FAILS = RunResult(exit_code=1, stderr=TRACE, seconds=0.1)
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
 class App:
-    """An App on fakes, with one repository, where nothing follows a verdict unless `config` says so."""
+    """An App on fakes, with one repository, where nothing follows a verdict unless `config` says
+    so.
+    """
 
     def __init__(self, program=lambda spec: FAILS, config="defaults:\n  proofs: []\n", **house):
         self.hub = FakeGitHub()
@@ -55,41 +71,77 @@ class App:
         self.queue = InlineQueue()
         self.program, self.worked, self.clones, self.builder = program, [], [], FakeBuilder
         self.model, self.earlier = None, []
-        self.house = House(**{"public_url": "https://reprise.example", "beat_s": 0.02, "lease_s": 5.0, **house})
+        self.house = HostPolicy(
+            **{"public_url": "https://reprise.example", "beat_s": 0.02, "lease_s": 5.0, **house}
+        )
         self.service = self.another()
         self.guids = 0
 
-    def later(self, seconds=3600.0):
+    def resume(self, seconds=3600.0):
         """Time passes, and whatever waited for it is looked at."""
         self.ahead += seconds
-        reaping.reap(self.service.office)
+        reaping.reap(self.service.context)
         self.queue.drain(self.service.handle)
 
     def another(self):
         """Another worker over the same store and queue."""
-        return Service(Office(self.store, self.queue, self.hub, self._engine, self.house))
+        return Service(AppContext(self.store, self.queue, self.hub, self._engine, self.house))
 
     def _engine(self, job, *, recorder, listener, cancel, clone, earlier=None):
         self.worked.append(job)
         self.earlier.append(earlier)
         self.clones.append(clone)
         clock = FrozenClock(step=0.1)
-        ports = Ports(FakeSandbox(self.program), self.builder(), recorder, clock, listener, cancel, model=self.model)
-        return pipeline(job, ports) if earlier is None else later.go_on(earlier, job, ports)
+        ports = Ports(
+            FakeSandbox(self.program),
+            self.builder(),
+            recorder,
+            clock,
+            listener,
+            cancel,
+            model=self.model,
+        )
+        return (
+            pipeline(job, ports) if earlier is None else resume.resume_proofs(earlier, job, ports)
+        )
 
-    def deliver(self, trigger="opened", *commands, sender="reporter", body=BODY, title="fit fails", number=3, **more):
+    def deliver(
+        self,
+        trigger="opened",
+        *commands,
+        sender="reporter",
+        body=BODY,
+        title="fit fails",
+        number=3,
+        **more,
+    ):
         self.guids += 1
         self.hub.issue("acme/lib", number)
         comment = self.hub.comment("acme/lib", number, sender, "a comment") if commands else None
         issue = Issue(
-            title=title, body=body, repository="acme/lib", number=number, author="reporter",
+            title=title,
+            body=body,
+            repository="acme/lib",
+            number=number,
+            author="reporter",
             created_at=datetime(2026, 1, 1, tzinfo=UTC),
-        )  # fmt: skip
-        kept = Delivery(**{
-            "guid": f"guid-{self.guids}", "event": "issues", "action": trigger, "trigger": "comment" if commands else trigger,
-            "installation": 1, "repository": REPOSITORY, "issue": issue, "sender": sender, "comment": comment,
-            "commands": commands, "received_at": NOW, **more,
-        })  # fmt: skip
+        )
+        kept = Delivery(
+            **{
+                "guid": f"guid-{self.guids}",
+                "event": "issues",
+                "action": trigger,
+                "trigger": "comment" if commands else trigger,
+                "installation": 1,
+                "repository": REPOSITORY,
+                "issue": issue,
+                "sender": sender,
+                "comment": comment,
+                "commands": commands,
+                "received_at": NOW,
+                **more,
+            }
+        )
         assert self.store.claim([kept]) == ("new",)
         self.queue.offer(Task(kind="delivery", id=kept.guid))
         self.queue.drain(self.service.handle)
@@ -102,18 +154,27 @@ class App:
         return self.store.runs(repository="acme/lib", **of)
 
     def reactions(self, delivery):
-        thing = self.hub.comments[delivery.comment] if delivery.comment else self.hub.issue("acme/lib", 3)
+        thing = (
+            self.hub.comments[delivery.comment]
+            if delivery.comment
+            else self.hub.issue("acme/lib", 3)
+        )
         return {reaction for login, reaction in thing.reactions if login == self.hub.login}
 
 
 def resolved(spec):
     """An environment where "1.18.*" has become the one version that it fits."""
-    named = (each.model_copy(update={"specifier": each.specifier.removesuffix(".*")}) for each in spec.requirements)
+    named = (
+        each.model_copy(update={"specifier": each.specifier.removesuffix(".*")})
+        for each in spec.requirements
+    )
     return built(spec.model_copy(update={"requirements": tuple(named)}))
 
 
 class Versions(App):
-    """The same where `lib` fails from 1.17 to 1.19, the report is about 1.18, and everything follows the verdict."""
+    """The same where `lib` fails from 1.17 to 1.19, the report is about 1.18, and everything
+    follows the verdict.
+    """
 
     def __init__(self, meet=lambda spec: None, config="", **more):
         fails = broken(17, 19)
@@ -133,7 +194,9 @@ class Versions(App):
 
 
 def command(verb="reproduce", argument="", **choices):
-    return Command(text=f"/reproduce {verb}", verb=verb, argument=argument, choices=Choices(**choices))
+    return Command(
+        text=f"/reproduce {verb}", verb=verb, argument=argument, choices=Choices(**choices)
+    )
 
 
 def test_a_new_bug_report_ends_in_one_comment_a_label_and_reactions():
@@ -145,7 +208,11 @@ def test_a_new_bug_report_ends_in_one_comment_a_label_and_reactions():
     assert app.hub.issue("acme/lib", 3).labels == ["reprise: reproduced"]
     assert app.reactions(delivery) == {"eyes", "+1"}
     (run,) = app.runs()
-    assert (run.state, run.verdict, run.request.requester) == (RunState.FINISHED, "reproduced", "reporter")
+    assert (run.state, run.verdict, run.request.requester) == (
+        RunState.FINISHED,
+        "reproduced",
+        "reporter",
+    )
     assert len(app.store.attempts(run.id)) == 3
     assert MESSAGE in app.store.log(run.id, 1)
 
@@ -188,7 +255,11 @@ def test_someone_with_write_permission_may_choose():
     app = App()
     app.deliver("comment", command(python="3.10", pins=("torch==2.1.0",), runs=7), sender="max")
     (job,) = app.worked
-    assert (job.options.python, job.options.pins, job.options.max_runs) == ("3.10", ("torch==2.1.0",), 7)
+    assert (job.options.python, job.options.pins, job.options.max_runs) == (
+        "3.10",
+        ("torch==2.1.0",),
+        7,
+    )
 
 
 def test_the_author_may_run_the_default_command_on_their_own_issue():
@@ -197,7 +268,9 @@ def test_the_author_may_run_the_default_command_on_their_own_issue():
     assert [run.verdict for run in app.runs()] == ["reproduced"]
 
 
-@pytest.mark.parametrize(("sender", "choices"), [("passer-by", {}), ("reporter", {"python": "3.10"}), ("tria", {})])
+@pytest.mark.parametrize(
+    ("sender", "choices"), [("passer-by", {}), ("reporter", {"python": "3.10"}), ("tria", {})]
+)
 def test_everyone_else_gets_the_plan_and_waits_for_approval(sender, choices):
     app = App()
     app.deliver("comment", command(**choices), sender=sender)
@@ -240,7 +313,11 @@ def test_permission_that_cannot_be_asked_is_no_permission():
 
 def test_what_was_not_understood_is_said():
     app = App()
-    wrong = Command(text="/reproduce pyton=3", verb="", problems=("`pyton` is no option; did you mean `python`?",))
+    wrong = Command(
+        text="/reproduce pyton=3",
+        verb="",
+        problems=("`pyton` is no option; did you mean `python`?",),
+    )
     delivery = app.deliver("comment", wrong, sender="max")
     assert app.reactions(delivery) == {"confused"}
     assert "pyton" in app.ours()[0]
@@ -249,7 +326,12 @@ def test_what_was_not_understood_is_said():
 
 @pytest.mark.parametrize(
     ("verb", "words"),
-    [("help", "/reproduce bisect"), ("config", "proof_minutes: 10  # default"), ("status", ""), ("repair", "repair")],
+    [
+        ("help", "/reproduce bisect"),
+        ("config", "proof_minutes: 10  # default"),
+        ("status", ""),
+        ("repair", "repair"),
+    ],
 )
 def test_questions_are_answered(verb, words):
     app = App()
@@ -287,19 +369,23 @@ def test_a_verdict_is_followed_by_a_control_a_bisection_and_a_smaller_program():
 @pytest.mark.parametrize(
     ("defaults", "without", "minutes"),
     [
-        ("{}", (), 10), ("{proofs: []}", PROOFS, 10), ("{proof_minutes: 0}", PROOFS, 0),
+        ("{}", (), 10),
+        ("{proofs: []}", PROOFS, 10),
+        ("{proof_minutes: 0}", PROOFS, 0),
         ("{proofs: [minimize], proof_minutes: 3}", ("control", "bisect"), 3),
     ],
-)  # fmt: skip
+)
 def test_the_configuration_says_what_follows_a_verdict(defaults, without, minutes):
     app = Versions(config=f"defaults: {defaults}\n")
     app.deliver()
     (job,) = app.worked
     assert (job.options.without, job.options.proof_minutes) == (without, minutes)
     found = app.report()
-    assert [found.verdict.control.type == "none", found.bisection is None, found.reduced is None] == [
-        proof in without for proof in PROOFS
-    ]
+    assert [
+        found.verdict.control.type == "none",
+        found.bisection is None,
+        found.reduced is None,
+    ] == [proof in without for proof in PROOFS]
 
 
 @pytest.mark.parametrize("proof", PROOFS)
@@ -309,16 +395,29 @@ def test_a_proof_that_is_asked_for_is_the_only_one_and_has_more_time(proof):
     app.deliver("comment", command(proof, **choices), sender="max")
     (job,) = app.worked
     assert set(job.options.without) == set(PROOFS) - {proof}
-    assert (job.options.proof_minutes, job.options.max_runs, job.options.package) == (30, 30, choices.get("package"))
+    assert (job.options.proof_minutes, job.options.max_runs, job.options.package) == (
+        30,
+        30,
+        choices.get("package"),
+    )
     found = app.report()
-    assert {"control": found.verdict.control.type != "none", "bisect": found.bisection, "minimize": found.reduced}[proof]
-    assert (found.bisection is None, found.reduced is None) == (proof != "bisect", proof != "minimize")
-    assert f"Asked for by `max` as `/reproduce {proof}`" in app.ours()[0]
+    assert {
+        "control": found.verdict.control.type != "none",
+        "bisect": found.bisection,
+        "minimize": found.reduced,
+    }[proof]
+    assert (found.bisection is None, found.reduced is None) == (
+        proof != "bisect",
+        proof != "minimize",
+    )
+    assert f"Requested by `max` as `/reproduce {proof}`" in app.ours()[0]
 
 
 def test_a_proof_goes_on_from_a_run_that_was_reproduced_and_the_comment_keeps_what_was_proven():
     seen = []
-    app = Versions(lambda spec: seen.append(spec.env["LIB"]), "defaults: {proofs: [control, bisect]}")
+    app = Versions(
+        lambda spec: seen.append(spec.env["LIB"]), "defaults: {proofs: [control, bisect]}"
+    )
     app.deliver()
     first, ran = app.report(), len(seen)
     app.deliver("comment", command("minimize"), sender="max")
@@ -327,18 +426,25 @@ def test_a_proof_goes_on_from_a_run_that_was_reproduced_and_the_comment_keeps_wh
     assert (second.bisection, second.control_spec) == (first.bisection, first.control_spec)
     assert (first.reduced, second.reduced is None) == (None, False)
     assert second.attempts[: len(first.attempts)] == first.attempts
-    assert [attempt.purpose for attempt in second.attempts[len(first.attempts) :]] == ["minimize"] * (
-        len(second.attempts) - len(first.attempts)
-    )
+    assert [attempt.purpose for attempt in second.attempts[len(first.attempts) :]] == [
+        "minimize"
+    ] * (len(second.attempts) - len(first.attempts))
     assert ran == len(first.attempts), "nothing but what was counted was run"
     newer, older = app.runs()
     assert app.store.attempts(newer.id) == second.attempts
-    assert [app.store.log(newer.id, each) for each in (1, 2)] == [app.store.log(older.id, each) for each in (1, 2)]
+    assert [app.store.log(newer.id, each) for each in (1, 2)] == [
+        app.store.log(older.id, each) for each in (1, 2)
+    ]
     assert "1.20" in app.ours()[0]
 
 
 @pytest.mark.parametrize(
-    "more", [{"choices": {"seed": 4}}, {"body": "lib 1.18 fails, see there.\n\n" + BODY}, {"verb": "reproduce"}]
+    "more",
+    [
+        {"choices": {"seed": 4}},
+        {"body": "lib 1.18 fails, see there.\n\n" + BODY},
+        {"verb": "reproduce"},
+    ],
 )
 def test_a_proof_of_something_else_goes_on_from_nothing(more):
     app = Versions(config="defaults: {proofs: [control]}")
@@ -357,10 +463,13 @@ def test_an_approved_proof_does_not_go_on_from_the_program_of_a_model():
     waiting, first = app.runs()
     asked = waiting.model_copy(update={"created_at": datetime.now(UTC)})
     assert "model" in asked.request.job.options.without
-    assert reuse.earlier(app.store, asked, "nobody") is None, "who holds no lease takes nothing over"
+    assert reuse.earlier(app.store, asked, "nobody") is None, (
+        "who holds no lease takes nothing over"
+    )
     app.deliver("comment", command("approve", asked.request.plan[:12]), sender="max")
     assert app.earlier == [None, app.store.report(first.id)]
-    app.store._runs[app.runs()[0].id].report = app.report().model_copy(update={"reconstruction": Reconstruction()})
+    changed = app.report().model_copy(update={"reconstruction": Reconstruction()})
+    app.store.replace_report(app.runs()[0].id, changed)
     app.deliver("comment", command("minimize"), sender="passer-by")
     app.deliver("comment", command("approve", app.runs()[0].request.plan[:12]), sender="max")
     assert app.earlier[-1] is None
@@ -376,7 +485,9 @@ def test_a_proof_takes_write_permission_or_an_approval_of_just_that(sender):
     assert len(set(plans)) == 3
     shown = app.ours()[0]
     assert "as `/reproduce bisect` with `package=lib`" in shown
-    assert "for 30 minutes at most: a bisection (the program with other releases of `lib`)." in shown
+    assert (
+        "for at most 30 minutes: a bisection (the program with other releases of `lib`)." in shown
+    )
     app.deliver("comment", command("approve", plans[2][:12]), sender="max")
     (job,) = app.worked
     assert (job.options.package, job.options.without) == ("lib", ("control", "minimize", "model"))
@@ -384,9 +495,17 @@ def test_a_proof_takes_write_permission_or_an_approval_of_just_that(sender):
 
 
 UNCHECKABLE = {
-    "claim": "fit fails", "kind": "not_checkable", "api": [], "packages": [], "pins": [], "quotes": [], "crash": None,
-    "warning": None, "observation": None, "questions": ["Which call fails?"],
-}  # fmt: skip
+    "claim": "fit fails",
+    "kind": "not_checkable",
+    "api": [],
+    "packages": [],
+    "pins": [],
+    "quotes": [],
+    "crash": None,
+    "warning": None,
+    "observation": None,
+    "questions": ["Which call fails?"],
+}
 
 
 def test_what_a_model_cost_is_counted_once_and_held_against_the_day():
@@ -394,7 +513,7 @@ def test_what_a_model_cost_is_counted_once_and_held_against_the_day():
     app.model = ScriptedModel(lambda _: UNCHECKABLE, usd=0.25)
     app.hub.lose_answer(TransientError("connection reset"), "create_comment")
     app.deliver(body="lib 1.0 does not fit, it fails with an error.")
-    app.later()
+    app.resume()
     (run,) = app.runs()
     assert (run.verdict, run.state) == ("needs_info", RunState.FINISHED)
     assert app.store.usage(NOW - timedelta(days=9999)).usd == 0.25
@@ -451,7 +570,9 @@ def working(app, task):
 def start_one(app):
     """A run that is queued, without anyone working on it."""
     kept = app.queue.offer
-    app.queue.offer = lambda task, delay_s=0.0: kept(task, delay_s) if task.kind == "delivery" else None
+    app.queue.offer = lambda task, delay_s=0.0: (
+        kept(task, delay_s) if task.kind == "delivery" else None
+    )
     app.deliver()
     app.queue.offer = kept
     (run,) = app.runs()
@@ -537,12 +658,17 @@ def test_a_dead_workers_run_is_taken_over_and_its_attempts_are_kept():
     taken = app.store.take_run(run.id, "dead", 0.2)
     assert taken is not None
     with pytest.raises(SystemExit):
-        app._engine(taken.request.job, recorder=StoreRecorder(app.store, run.id, "dead"), listener=lambda progress: None,
-                    cancel=Event(), clone=None)  # fmt: skip
+        app._engine(
+            taken.request.job,
+            recorder=StoreRecorder(app.store, run.id, "dead"),
+            listener=lambda progress: None,
+            cancel=Event(),
+            clone=None,
+        )
     assert len(app.store.attempts(run.id)) == 1
-    assert reaping.reap(app.service.office) == 0, "the lease still holds"
+    assert reaping.reap(app.service.context) == 0, "the lease still holds"
     sleep(0.3)
-    assert reaping.reap(app.service.office) == 1
+    assert reaping.reap(app.service.context) == 1
     ran = len(seen)
     app.queue.drain(app.another().handle)
     assert len(seen) - ran == 2, "the first attempt is not made again"
@@ -563,7 +689,9 @@ class Elsewhere:
 
 
 def in_a_proof(**house):
-    """An App whose run is in the middle of a proof, with its thread and the event that stops its worker."""
+    """An App whose run is in the middle of a proof, with its thread and the event that stops its
+    worker.
+    """
     there = Elsewhere()
     app = Versions(there, "defaults: {proofs: [control, bisect]}", **house)
     run = start_one(app)
@@ -580,8 +708,10 @@ def test_cancel_in_the_middle_of_a_proof_leaves_the_verdict_and_says_who_stopped
     thread.join(5)
     (run,) = app.runs()
     assert (run.state, run.verdict) == (RunState.FINISHED, "reproduced")
-    notes = app.report().notes
-    assert notes[0] == "stopped by max: the verdict stands, what was to follow it is not complete"
+    notes = app.report().notes_on()
+    assert (
+        notes[0] == "stopped by max: the verdict is final, but the proofs after it are incomplete"
+    )
     assert any(note.startswith("stopped on request") for note in notes[1:])
     (body,) = app.ours()
     assert "**Reproduced" in body
@@ -589,7 +719,7 @@ def test_cancel_in_the_middle_of_a_proof_leaves_the_verdict_and_says_who_stopped
     assert app.hub.issue("acme/lib", 3).labels == ["reprise: reproduced"]
 
 
-def test_a_worker_that_ends_in_the_middle_of_a_proof_gives_the_run_back_and_another_goes_on_from_there():
+def test_a_worker_that_ends_during_a_proof_releases_the_run_and_another_resumes_it():
     app, there, thread, stop = in_a_proof()
     stop.set()
     sleep(0.2)
@@ -602,11 +732,13 @@ def test_a_worker_that_ends_in_the_middle_of_a_proof_gives_the_run_back_and_anot
     app.queue.drain(app.another().handle)
     found = app.report()
     assert (found.verdict.control.type, found.bisection.first_fixed.at) == ("fixed-version", "1.20")
-    assert not any("stopped" in note for note in found.notes)
+    assert not any("stopped" in note for note in found.notes_on())
     assert len(there.seen) - ran == len(found.attempts) - kept, "what was kept is not run again"
     whole = Versions(config="defaults: {proofs: [control, bisect]}")
     whole.deliver()
-    assert [each.change for each in found.attempts] == [each.change for each in whole.report().attempts]
+    assert [each.change for each in found.attempts] == [
+        each.change for each in whole.report().attempts
+    ]
 
 
 def test_cancel_while_the_second_worker_goes_on_with_a_proof():
@@ -627,7 +759,7 @@ def test_cancel_while_the_second_worker_goes_on_with_a_proof():
     thread.join(5)
     (run,) = app.runs()
     assert (run.state, run.verdict) == (RunState.FINISHED, "reproduced")
-    assert app.report().notes[0].startswith("stopped by max")
+    assert app.report().notes_on()[0].startswith("stopped by max")
     assert len(app.report().attempts) >= kept
 
 
@@ -637,11 +769,17 @@ def test_what_a_proof_went_on_from_is_there_for_the_next_worker_and_is_not_count
     app.deliver()
     (first,) = app.runs()
     costly = app.report().model_copy(
-        update={"cost": Usage(calls=1, usd=0.25), "notes": ("stopped by hubot: " + _STANDS, "a note")}
+        update={
+            "cost": Usage(calls=1, usd=0.25),
+            "notes": (Note(kind="run", text="stopped by hubot"), Note(kind="run", text="a note")),
+            "interrupted": "stopped by hubot",
+        }
     )
-    app.store._runs[first.id].report = costly
+    app.store.replace_report(first.id, costly)
     kept = app.queue.offer
-    app.queue.offer = lambda task, delay_s=0.0: kept(task, delay_s) if task.kind == "delivery" else None
+    app.queue.offer = lambda task, delay_s=0.0: (
+        kept(task, delay_s) if task.kind == "delivery" else None
+    )
     app.deliver("comment", command("bisect"), sender="max")
     app.queue.offer = kept
     thread, stop = working(app, Task(kind="run", id=app.runs()[0].id))
@@ -657,7 +795,7 @@ def test_what_a_proof_went_on_from_is_there_for_the_next_worker_and_is_not_count
     assert (found.bisection.first_fixed.at, found.verdict.control.type) == ("1.20", "fixed-version")
     assert found.attempts[:3] == costly.attempts
     assert len(there.seen) - ran == len(found.attempts) - had
-    assert found.notes[0] == "a note"
+    assert found.notes_on()[0] == "a note"
     assert app.store.usage(NOW - timedelta(days=9999)).usd == 0, "models cost nothing here"
 
 
@@ -697,7 +835,7 @@ def test_a_worker_that_lost_its_lease_in_a_proof_reports_nothing():
     app, there, thread, _ = in_a_proof(beat_s=3600.0)
     (run,) = app.runs()
     app.ahead += 60
-    assert reaping.reap(app.service.office) == 1
+    assert reaping.reap(app.service.context) == 1
     assert app.store.take_run(run.id, "another", 60.0) is not None
     kept = app.store.attempts(run.id)
     there.go_on.set()
@@ -710,14 +848,20 @@ def test_a_worker_that_lost_its_lease_in_a_proof_reports_nothing():
 
 def test_the_end_of_a_runs_time_in_a_proof_leaves_the_verdict_and_says_so():
     app, there, thread, _ = in_a_proof()
-    object.__setattr__(app.house, "run_minutes", 0)  # its time ends now: where the run has come to by then is certain
+    object.__setattr__(
+        app.house, "run_minutes", 0
+    )  # its time ends now: where the run has come to by then is certain
     sleep(0.2)
     there.go_on.set()
     thread.join(5)
     (run,) = app.runs()
     assert (run.state, run.verdict) == (RunState.FINISHED, "reproduced")
-    assert app.report().notes[0].startswith("stopped after the 0 minutes that a run may take: the verdict stands")
-    assert "the verdict stands" in app.ours()[0]
+    assert (
+        app.report()
+        .notes_on()[0]
+        .startswith("stopped after the limit of 0 minutes for a run: the verdict is final")
+    )
+    assert "the verdict is final" in app.ours()[0]
 
 
 def test_an_answer_lost_on_the_way_makes_no_second_comment():
@@ -725,7 +869,7 @@ def test_an_answer_lost_on_the_way_makes_no_second_comment():
     app.hub.lose_answer(TransientError("connection reset"), "create_comment")
     app.deliver()
     assert app.runs()[0].state is RunState.REPORTED
-    app.later()
+    app.resume()
     assert app.runs()[0].state is RunState.FINISHED
     assert len(app.ours()) == 1
     assert len(app.worked) == 1, "the verdict was kept; only the telling is done again"
@@ -736,7 +880,7 @@ def test_github_asking_to_wait_defers_the_telling():
     app.hub.fail(Throttled("secondary limit", 60.0), "create_comment")
     app.deliver()
     assert (app.runs()[0].state, app.ours()) == (RunState.REPORTED, [])
-    app.later()
+    app.resume()
     assert (app.runs()[0].state, len(app.ours())) == (RunState.FINISHED, 1)
 
 
@@ -782,14 +926,18 @@ def test_a_defect_of_ours_in_a_proof_is_logged_and_the_verdict_told(caplog):
     engine = app._engine
 
     def broken(job, **more):
-        return engine(job, **more).model_copy(update={"defects": {"bisect": f"Traceback: ZeroDivisionError {secret}"}})
+        return engine(job, **more).model_copy(
+            update={"defects": {"bisect": f"Traceback: ZeroDivisionError {secret}"}}
+        )
 
     app._engine = broken
     app.service = app.another()
     app.deliver()
     (run,) = app.runs()
     assert run.state is RunState.FINISHED
-    (line,) = [each.getMessage() for each in caplog.records if "a defect ended bisect" in each.getMessage()]
+    (line,) = [
+        each.getMessage() for each in caplog.records if "a defect ended bisect" in each.getMessage()
+    ]
     assert "Traceback: ZeroDivisionError" in line
     assert secret not in line
     assert app.store.report(run.id).defects == {}
@@ -802,7 +950,9 @@ def test_a_private_repository_is_cloned_with_a_token_that_is_kept_nowhere():
     (clone,) = app.clones
     assert clone is not None
     (run,) = app.runs()
-    assert clone.token not in run.model_dump_json() + app.store.report(run.id).model_dump_json() + "".join(app.ours())
+    assert clone.token not in run.model_dump_json() + app.store.report(
+        run.id
+    ).model_dump_json() + "".join(app.ours())
     app = App()
     app.deliver()
     assert app.clones == [None]
@@ -816,10 +966,15 @@ def test_deliveries_that_never_arrived_are_asked_for_again():
         Hook(id=1, guid="lost", event="issues", ok=False, redelivery=False, at=at),
         Hook(id=2, guid=known.guid, event="issues", ok=False, redelivery=False, at=at),
         Hook(id=3, guid="fine", event="issues", ok=True, redelivery=False, at=at),
-        Hook(id=4, guid="under way", event="issues", ok=False, redelivery=False, at=datetime.now(UTC)),
-        *(Hook(id=5 + n, guid="refused", event="issues", ok=False, redelivery=n > 0, at=at) for n in range(5)),
+        Hook(
+            id=4, guid="under way", event="issues", ok=False, redelivery=False, at=datetime.now(UTC)
+        ),
+        *(
+            Hook(id=5 + n, guid="refused", event="issues", ok=False, redelivery=n > 0, at=at)
+            for n in range(5)
+        ),
     ]
-    assert reaping.reconcile(app.service.office) == 1
+    assert reaping.reconcile(app.service.context) == 1
     assert [write.id for write in app.hub.writes if write.what == "redeliver"] == [1]
 
 
@@ -827,7 +982,7 @@ def test_a_delivery_looked_at_twice_is_answered_once():
     app = App()
     app.hub.fail(TransientError("away"), "react")
     delivery = app.deliver("comment", command("help"), sender="passer-by")
-    app.later()
+    app.resume()
     assert len(app.ours()) == 1
     assert app.reactions(delivery) == {"+1"}
 
@@ -854,8 +1009,8 @@ def test_who_withdraws_their_own_plan_takes_no_verdict_away():
     app.deliver("comment", command("cancel"), sender="stranger")
     sticky, plan = app.ours()
     assert "Reproduced" in sticky
-    assert "withdrawn by" in plan
-    assert "approve" not in plan.replace("before it was approved", "")
+    assert "`stranger` withdrew it before approval." in plan
+    assert "/reproduce approve" not in plan
     assert app.hub.issue("acme/lib", 3).labels == ["reprise: reproduced"]
 
 
@@ -879,7 +1034,7 @@ def test_a_later_verdict_names_the_earlier_one_and_who_asked():
     app.program = lambda spec: RunResult(exit_code=0, stdout="done\n", seconds=0.1)
     app.deliver("comment", command(seed=5), sender="max")
     (body,) = app.ours()
-    assert "Asked for by `max`" in body
+    assert "Requested by `max`" in body
     assert "an earlier run: reproduced" in body
 
 
@@ -895,7 +1050,9 @@ def test_an_approval_covers_the_options_too_and_equal_requests_are_one():
     (job,) = app.worked
     assert (job.options.timeout_s, job.options.max_runs) == (120.0, 40)
     assert job.options.without == ("model",), "no model may add programs to what was approved"
-    approved = [body for body in app.ours() if "reprise:plan:" in body and "approved by `max`" in body]
+    approved = [
+        body for body in app.ours() if "reprise:plan:" in body and "`max` approved it" in body
+    ]
     assert len(approved) == 1
 
 
@@ -913,13 +1070,15 @@ def test_a_kill_switch_holds_what_is_queued_and_lets_people_stop_things():
     app.store.set_switch("acme/lib", "closed")
     app.service.handle(Task(kind="run", id=run.id), Event())
     app.store.set_switch("acme/lib", None)
-    app.later()
+    app.resume()
     assert app.runs()[0].verdict == "reproduced"
 
 
 def test_one_comment_gets_one_reply():
     app = App()
-    delivery = app.deliver("comment", command("help"), command("status"), command("config"), sender="passer-by")
+    delivery = app.deliver(
+        "comment", command("help"), command("status"), command("config"), sender="passer-by"
+    )
     (body,) = app.ours()
     assert "/reproduce status" in body
     assert "triggers" in body
@@ -944,7 +1103,11 @@ def test_who_may_not_write_is_answered_so_often_a_day():
     assert len(app.ours()) == 43
     app.deliver("comment", command("help"), sender="another")
     assert len(app.ours()) == 44
-    tomorrow = Service(Office(app.store, app.queue, app.hub, app._engine, app.house, now=lambda: time() + 86_400))
+    tomorrow = Service(
+        AppContext(
+            app.store, app.queue, app.hub, app._engine, app.house, now=lambda: time() + 86_400
+        )
+    )
     app.service = tomorrow
     app.deliver("comment", command("help"), sender="passer-by")
     assert len(app.ours()) == 45

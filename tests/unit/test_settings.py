@@ -1,4 +1,6 @@
-"""Settings: the environment, files of secrets and the App's file, which wins, and what a half configured App is told."""
+"""Settings: the environment, files of secrets and the App's file, which wins, and what a half
+configured App is told.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,28 @@ PEM = "-----BEGIN RSA PRIVATE KEY-----\nTU9DSw==\n-----END RSA PRIVATE KEY-----\
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name in ("APP_ID", "APP_SLUG", "PRIVATE_KEY", "PRIVATE_KEY_FILE", "WEBHOOK_SECRET", "APP_FILE", "SECRETS_DIR"):
+    for name in (
+        "APP_ID",
+        "APP_SLUG",
+        "PRIVATE_KEY",
+        "PRIVATE_KEY_FILE",
+        "WEBHOOK_SECRET",
+        "APP_FILE",
+        "SECRETS_DIR",
+    ):
         monkeypatch.delenv(f"REPRISE_{name}", raising=False)
     return tmp_path
 
 
 def app_file(folder: Path, **more: str) -> Path:
     (folder / "the.pem").write_text(PEM)
-    lines = {"APP_ID": "42", "APP_SLUG": "reprise", "PRIVATE_KEY_FILE": "the.pem", "WEBHOOK_SECRET": "s3cret-of-42", **more}
+    lines = {
+        "APP_ID": "42",
+        "APP_SLUG": "reprise",
+        "PRIVATE_KEY_FILE": "the.pem",
+        "WEBHOOK_SECRET": "s3cret-of-42",
+        **more,
+    }
     path = folder / "reprise-app.env"
     path.write_text("".join(f"REPRISE_{name}={value}\n" for name, value in lines.items()))
     return path
@@ -39,11 +55,18 @@ def test_the_app_file_is_read_and_its_key_lies_beside_it(
 ) -> None:
     monkeypatch.setenv("REPRISE_APP_FILE", str(app_file(tmp_path_factory.mktemp("elsewhere"))))
     settings = load()
-    assert (settings.app_id, settings.app_slug, settings.key, settings.registered) == (42, "reprise", PEM, True)
+    assert (settings.app_id, settings.app_slug, settings.key, settings.registered) == (
+        42,
+        "reprise",
+        PEM,
+        True,
+    )
     assert {"s3cret-of-42", PEM.strip()} <= set(settings.secrets)
 
 
-def test_the_environment_wins_over_the_app_file(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_wins_over_the_app_file(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     app_file(here)
     monkeypatch.setenv("REPRISE_APP_ID", "7")
     monkeypatch.setenv("REPRISE_PRIVATE_KEY", PEM.replace("TU9DSw==", "RU5W").replace("\n", "\\n"))
@@ -53,7 +76,12 @@ def test_the_environment_wins_over_the_app_file(here: Path, monkeypatch: pytest.
 
 
 def test_the_app_file_can_set_nothing_else(here: Path) -> None:
-    app_file(here, GITHUB_API_URL="https://attacker.example", PUBLIC_URL="https://attacker.example", SANDBOX="process")
+    app_file(
+        here,
+        GITHUB_API_URL="https://attacker.example",
+        PUBLIC_URL="https://attacker.example",
+        SANDBOX="process",
+    )
     settings = load()
     fresh = Settings()
     assert (settings.github_api_url, settings.public_url, settings.sandbox) == (
@@ -66,12 +94,17 @@ def test_the_app_file_can_set_nothing_else(here: Path) -> None:
 def test_secrets_come_from_files_too(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secrets = here / "secrets"
     secrets.mkdir()
-    (secrets / "reprise_database_url").write_text("postgresql+psycopg://reprise:pass-of-the-file@db/reprise\n")
+    (secrets / "reprise_database_url").write_text(
+        "postgresql+psycopg://reprise:pass-of-the-file@db/reprise\n"
+    )
     (secrets / "reprise_webhook_secret").write_text("of the folder\n")
     app_file(here)
     monkeypatch.setenv("REPRISE_SECRETS_DIR", str(secrets))
     settings = load()
-    assert settings.database_url.get_secret_value() == "postgresql+psycopg://reprise:pass-of-the-file@db/reprise"
+    assert (
+        settings.database_url.get_secret_value()
+        == "postgresql+psycopg://reprise:pass-of-the-file@db/reprise"
+    )
     assert settings.webhook_secret is not None
     assert settings.webhook_secret.get_secret_value() == "of the folder"
     assert "pass-of-the-file" in settings.secrets
@@ -80,12 +113,24 @@ def test_secrets_come_from_files_too(here: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"REPRISE_APP_ID": "42"}, "REPRISE_PRIVATE_KEY_FILE and REPRISE_WEBHOOK_SECRET are not set"),
-        ({"REPRISE_APP_ID": "42", "REPRISE_PRIVATE_KEY": PEM}, "REPRISE_WEBHOOK_SECRET is not set"),
-        ({"REPRISE_APP_ID": "42", "REPRISE_PRIVATE_KEY": PEM, "REPRISE_WEBHOOK_SECRET": " "}, "REPRISE_WEBHOOK_SECRET is not"),
-        ({"REPRISE_WEBHOOK_SECRET": "abcdef"}, "REPRISE_APP_ID and REPRISE_PRIVATE_KEY_FILE are not set"),
-        ({"REPRISE_PRIVATE_KEY_FILE": "absent.pem"}, "REPRISE_PRIVATE_KEY_FILE names absent.pem"),
-        ({"REPRISE_PRIVATE_KEY": "no pem"}, "REPRISE_PRIVATE_KEY: what it holds is no private key"),
+        (
+            {"REPRISE_APP_ID": "42"},
+            "Missing: REPRISE_PRIVATE_KEY_FILE, REPRISE_WEBHOOK_SECRET.",
+        ),
+        ({"REPRISE_APP_ID": "42", "REPRISE_PRIVATE_KEY": PEM}, "Missing: REPRISE_WEBHOOK_SECRET."),
+        (
+            {"REPRISE_APP_ID": "42", "REPRISE_PRIVATE_KEY": PEM, "REPRISE_WEBHOOK_SECRET": " "},
+            "Missing: REPRISE_WEBHOOK_SECRET",
+        ),
+        (
+            {"REPRISE_WEBHOOK_SECRET": "abcdef"},
+            "Missing: REPRISE_APP_ID, REPRISE_PRIVATE_KEY_FILE.",
+        ),
+        (
+            {"REPRISE_PRIVATE_KEY_FILE": "absent.pem"},
+            "REPRISE_PRIVATE_KEY_FILE: cannot read absent.pem",
+        ),
+        ({"REPRISE_PRIVATE_KEY": "no pem"}, "REPRISE_PRIVATE_KEY: its value is not a private key"),
     ],
 )
 def test_a_half_configured_app_is_told_what_is_missing(
@@ -101,7 +146,7 @@ def test_a_half_configured_app_is_told_what_is_missing(
 
 def test_a_file_that_cannot_be_read_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here / "reprise-app.env").write_bytes(b"REPRISE_APP_SLUG=\xff\xfe\n")
-    with pytest.raises(UserError, match=r"reprise-app\.env cannot be read"):
+    with pytest.raises(UserError, match=r"Cannot read the App.s file reprise-app\.env"):
         load()
     monkeypatch.setenv("REPRISE_SECRETS_DIR", str(here / "absent"))
     with pytest.raises(UserError, match="REPRISE_SECRETS_DIR"):

@@ -11,7 +11,7 @@ from bot.models.signature import (
     OutputSignature,
     signature_hash,
 )
-from bot.pipeline import intake, signature
+from bot.pipeline.reading import intake, signature
 
 PROGRAM = "```python\nimport lib\nprint(lib.value(3))\n```\n"
 
@@ -32,26 +32,40 @@ def freeze(body, title="lib.value gives a wrong result"):
 def test_values_set_against_each_other(said, observed, expected):
     found = freeze(PROGRAM + said)
     assert isinstance(found, OutputSignature)
-    assert (found.observed, found.expected, found.within_line) == (((observed,),), ((expected,),), True)
+    assert (found.observed, found.expected, found.within_line) == (
+        ((observed,),),
+        ((expected,),),
+        True,
+    )
 
 
 def test_blocks_of_output_are_compared_whole():
-    found = freeze(PROGRAM + "\nActual output\n\n```\nvalue: 0.5\n```\n\nExpected output\n\n```\nvalue: 1.5\n```\n")
+    found = freeze(
+        PROGRAM
+        + "\nActual output\n\n```\nvalue: 0.5\n```\n\nExpected output\n\n```\nvalue: 1.5\n```\n"
+    )
     assert isinstance(found, OutputSignature)
-    assert (found.observed, found.expected, found.within_line) == ((("value: 0.5",),), (("value: 1.5",),), False)
+    assert (found.observed, found.expected, found.within_line) == (
+        (("value: 0.5",),),
+        (("value: 1.5",),),
+        False,
+    )
 
 
 def test_an_output_is_kept_as_it_was_reported_and_contrasted_without_its_blanks():
     same, odd = "final shape : ( 2,  3 )", "got [0.5, nan] for x: 3"
     found = freeze(
-        PROGRAM + f"\nActual output\n\n```\n{same}\n\n{odd}\n```\n\nExpected output\n\n```\nfinal shape:(2,3)\n```\n"
+        PROGRAM
+        + f"\nActual output\n\n```\n{same}\n\n{odd}\n```\n\nExpected output\n\n```\nfinal shape:(2,3)\n```\n"
     )
     assert isinstance(found, OutputSignature)
     assert (found.observed, found.expected) == (((odd,),), ())
 
 
 def test_a_truth_value_beside_its_print_is_a_check():
-    found = freeze("The round trip is wrong:\n\n```python\nimport lib\nprint(lib.same(1, 2))  # False\n```\n")
+    found = freeze(
+        "The round trip is wrong:\n\n```python\nimport lib\nprint(lib.same(1, 2))  # False\n```\n"
+    )
     assert isinstance(found, OutputSignature)
     assert found.observed == (("False",),)
 
@@ -68,19 +82,25 @@ def test_a_frame_of_the_library_is_part_of_a_crash():
 
 
 def test_assertions_of_the_program_are_checks_where_nothing_else_is_shown():
-    found = freeze("```python\nimport lib\nx = lib.value(3)\nassert x == 3\nassert lib.other() == 1\n```\n")
+    found = freeze(
+        "```python\nimport lib\nx = lib.value(3)\nassert x == 3\nassert lib.other() == 1\n```\n"
+    )
     assert isinstance(found, CrashSignature)
     assert found.checks == ("assert x == 3",)
 
 
 def test_a_hang_is_bounded_by_us_and_not_by_the_reporters_patience():
-    found = freeze(PROGRAM + "It hangs forever, a deadlock. I waited 20 minutes.", "Deadlock in value")
+    found = freeze(
+        PROGRAM + "It hangs forever, a deadlock. I waited 20 minutes.", "Deadlock in value"
+    )
     assert isinstance(found, HangSignature)
     assert found.bound_s <= 60
 
 
 def test_a_nan_without_output_is_looked_for_among_the_prints():
-    assert isinstance(freeze(PROGRAM + "The loss is NaN after the first step.", "NaN loss"), NonFiniteSignature)
+    assert isinstance(
+        freeze(PROGRAM + "The loss is NaN after the first step.", "NaN loss"), NonFiniteSignature
+    )
 
 
 def test_nothing_to_hold_a_run_against():
@@ -96,7 +116,9 @@ def test_an_exception_logged_on_the_way_yields_to_values_that_are_contrasted():
 
 
 def test_the_hash_says_whether_two_signatures_are_the_same():
-    one, other = (freeze(PROGRAM + f"Output: `{value}`\nExpected: `1.5`") for value in ("0.5", "0.6"))
+    one, other = (
+        freeze(PROGRAM + f"Output: `{value}`\nExpected: `1.5`") for value in ("0.5", "0.6")
+    )
     assert one is not None
     assert other is not None
     assert signature_hash(one) == signature_hash(one.model_copy())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters import saved, source
+from bot.adapters.issues import issue_files, source
 from bot.errors import UserError
 from bot.models.issue import Issue
 from bot.settings import Settings
@@ -50,40 +50,73 @@ def test_an_issue_of_the_api_without_its_repository(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["repository_url", "html_url", "url"])
 def test_the_repository_is_read_from_any_address(key: str) -> None:
     data = {"title": "t", "body": "b", key: API[key]}
-    assert saved.from_object(data, "x").repository == "acme/pool"
+    assert issue_files.from_object(data, "x").repository == "acme/pool"
 
 
 def test_a_webhook_delivery(tmp_path: Path) -> None:
-    issue = source.load(kept(tmp_path, {"action": "opened", "issue": API, "repository": REPOSITORY, "sender": {}}), SETTINGS)
-    assert (issue.repository, issue.number, issue.clone_url) == ("acme/pool", 7, "https://github.com/acme/pool.git")
+    issue = source.load(
+        kept(tmp_path, {"action": "opened", "issue": API, "repository": REPOSITORY, "sender": {}}),
+        SETTINGS,
+    )
+    assert (issue.repository, issue.number, issue.clone_url) == (
+        "acme/pool",
+        7,
+        "https://github.com/acme/pool.git",
+    )
 
 
 def test_what_gh_prints() -> None:
-    data = {"title": "t", "body": "b", "url": API["html_url"], "createdAt": "2024-05-01T10:00:00Z", "author": {"login": "ann"}}
-    issue = saved.from_object(data, "x")
-    assert (issue.author, issue.repository, issue.created_at) == ("ann", "acme/pool", datetime(2024, 5, 1, 10, tzinfo=UTC))
+    data = {
+        "title": "t",
+        "body": "b",
+        "url": API["html_url"],
+        "createdAt": "2024-05-01T10:00:00Z",
+        "author": {"login": "ann"},
+    }
+    issue = issue_files.from_object(data, "x")
+    assert (issue.author, issue.repository, issue.created_at) == (
+        "ann",
+        "acme/pool",
+        datetime(2024, 5, 1, 10, tzinfo=UTC),
+    )
 
 
 def test_a_body_that_is_null_is_empty() -> None:
-    assert saved.from_object({"title": "t", "body": None}, "x").body == ""
+    assert issue_files.from_object({"title": "t", "body": None}, "x").body == ""
 
 
-@pytest.mark.parametrize("hostile", ["ext::sh -c id", "--upload-pack=id", "file:///etc", "https://h/x y", "https://h/$(id)"])
+@pytest.mark.parametrize(
+    "hostile",
+    ["ext::sh -c id", "--upload-pack=id", "file:///etc", "https://h/x y", "https://h/$(id)"],
+)
 def test_a_clone_address_that_could_do_harm_is_dropped(hostile: str) -> None:
-    assert saved.from_object(API | {"repository": {"full_name": "a/b", "clone_url": hostile}}, "x").clone_url == ""
+    assert (
+        issue_files.from_object(
+            API | {"repository": {"full_name": "a/b", "clone_url": hostile}}, "x"
+        ).clone_url
+        == ""
+    )
 
 
 @pytest.mark.parametrize("stated", ["../../etc", "a/b/c", "a b/c", "-x", ""])
 def test_a_repository_name_that_is_none_is_not_believed(stated: str) -> None:
-    assert saved.from_object({"title": "t", "body": "b", "repository": {"full_name": stated}}, "x").repository == ""
+    assert (
+        issue_files.from_object(
+            {"title": "t", "body": "b", "repository": {"full_name": stated}}, "x"
+        ).repository
+        == ""
+    )
 
 
 def test_half_a_character_does_not_survive() -> None:
-    assert saved.from_text('{"title": "a\\ud800b", "body": "c\\udfff"}', "x").title == "a?b"
+    assert issue_files.from_text('{"title": "a\\ud800b", "body": "c\\udfff"}', "x").title == "a?b"
 
 
 def test_markdown_with_front_lines(tmp_path: Path) -> None:
-    text = "# The title #\n\nRepository: acme/pool\nCreated: 2024-05-01\nLabels: bug, nn\nNumber: #7\n\n### Steps\n\n```\n# no\n```\n"
+    text = (
+        "# The title #\n\nRepository: acme/pool\nCreated: 2024-05-01\nLabels: bug, nn\n"
+        "Number: #7\n\n### Steps\n\n```\n# no\n```\n"
+    )
     issue = source.load(kept(tmp_path, text, "issue.md"), SETTINGS)
     assert issue.title == "The title"
     assert (issue.repository, issue.number, issue.labels) == ("acme/pool", 7, ("bug", "nn"))
@@ -92,25 +125,31 @@ def test_markdown_with_front_lines(tmp_path: Path) -> None:
 
 
 def test_front_lines_may_stand_before_the_title() -> None:
-    issue = saved.from_markdown("URL: https://github.com/acme/pool/issues/7\nDate: 2024-05-01\n# T\nbody\n")
+    issue = issue_files.from_markdown(
+        "URL: https://github.com/acme/pool/issues/7\nDate: 2024-05-01\n# T\nbody\n"
+    )
     assert (issue.title, issue.repository, issue.body) == ("T", "acme/pool", "body\n")
 
 
 def test_a_comment_in_code_is_no_title() -> None:
-    issue = saved.from_markdown("It fails\n\n```python\n# setup\nx = 1\n```\n\n# Real title\n")
+    issue = issue_files.from_markdown(
+        "It fails\n\n```python\n# setup\nx = 1\n```\n\n# Real title\n"
+    )
     assert issue.title == "Real title"
     assert "# setup" in issue.body
 
 
 def test_without_a_heading_the_first_line_is_the_title_and_stays() -> None:
-    issue = saved.from_markdown("\nIt fails\nCreated: is not a front line here\n")
+    issue = issue_files.from_markdown("\nIt fails\nCreated: is not a front line here\n")
     assert issue.title == "It fails"
     assert issue.body == "It fails\nCreated: is not a front line here\n"
 
 
 def test_standard_input_takes_both_forms() -> None:
     assert source.load("-", SETTINGS, stdin=io.BytesIO(b"# T\nx")).title == "T"
-    assert source.load("-", SETTINGS, stdin=io.BytesIO(json.dumps(API).encode())).title == "It fails"
+    assert (
+        source.load("-", SETTINGS, stdin=io.BytesIO(json.dumps(API).encode())).title == "It fails"
+    )
 
 
 @pytest.mark.parametrize("data", ["\ufeff# T\nx".encode(), "# T\nx".encode("utf-16"), b"# T\r\nx"])
@@ -161,7 +200,7 @@ def test_places_that_are_no_issue(tmp_path: Path) -> None:
         "x" * 5_000: "cannot be read",
         "a\0b": "cannot be read",
         str(tmp_path / "latin.md" / "x"): "cannot be read",
-        "https://gitlab.example/a/b/issues/1": "is not the GitHub that Reprise is set to",
+        "https://gitlab.example/a/b/issues/1": "is not the GitHub host that Reprise uses",
         "https://github.com/a/b": "not the address of an issue",
         "https://github.com/a/b/pull/3": "is a pull request",
         "https://github.com/a/b/issues/x": "not the address of an issue",

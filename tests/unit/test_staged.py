@@ -1,6 +1,12 @@
 import pytest
 
-from bot.models.signature import CrashSignature, HangSignature, NonFiniteSignature, OutputSignature, WarningSignature
+from bot.models.signature import (
+    CrashSignature,
+    HangSignature,
+    NonFiniteSignature,
+    OutputSignature,
+    WarningSignature,
+)
 from bot.rules.signatures.staged import endless, staged, written_down
 
 
@@ -64,13 +70,22 @@ def test_programs_that_hang_of_themselves(source):
 
 
 def test_a_warning_of_its_own():
-    wanted = WarningSignature(category="UserWarning", message="the flops are not defined for this model")
-    assert staged('import warnings\nwarnings.warn("the flops are not defined for this model")', wanted)
+    wanted = WarningSignature(
+        category="UserWarning", message="the flops are not defined for this model"
+    )
+    assert staged(
+        'import warnings\nwarnings.warn("the flops are not defined for this model")', wanted
+    )
     assert not staged("import lib\nlib.fit()", wanted)
 
 
 @pytest.mark.parametrize(
-    "source", ["open('.reprise/trace-1-main.json', 'w')", "import os\nos.environ['REPRISE_TRACE']", "import sitecustomize"]
+    "source",
+    [
+        "open('.reprise/trace-1-main.json', 'w')",
+        "import os\nos.environ['REPRISE_TRACE']",
+        "import sitecustomize",
+    ],
 )
 def test_tampering_with_the_probe(source):
     assert staged(source, CrashSignature(exception="ValueError", message="bad value in the input"))

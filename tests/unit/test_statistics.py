@@ -7,7 +7,14 @@ from bot.rules.statistics import SequentialTest, interval
 
 @pytest.mark.parametrize(
     ("failures", "runs", "decision"),
-    [(0, 0, "undecided"), (1, 1, "undecided"), (2, 2, "fails"), (0, 8, "undecided"), (0, 9, "passes"), (3, 10, "fails")],
+    [
+        (0, 0, "undecided"),
+        (1, 1, "undecided"),
+        (2, 2, "fails"),
+        (0, 8, "undecided"),
+        (0, 9, "passes"),
+        (3, 10, "fails"),
+    ],
 )
 def test_decisions(failures, runs, decision):
     assert SequentialTest().decide(failures, runs) == decision
@@ -26,7 +33,13 @@ def test_error_rates_hold(rate, wrong):
 
 @pytest.mark.parametrize(
     ("failures", "runs", "low", "high"),
-    [(0, 9, 0.0, 0.3363), (3, 20, 0.0321, 0.3789), (5, 5, 0.4782, 1.0), (85, 106, 0.7134, 0.8730), (0, 0, 0.0, 1.0)],
+    [
+        (0, 9, 0.0, 0.3363),
+        (3, 20, 0.0321, 0.3789),
+        (5, 5, 0.4782, 1.0),
+        (85, 106, 0.7134, 0.8730),
+        (0, 0, 0.0, 1.0),
+    ],
 )
 def test_clopper_pearson_against_published_values(failures, runs, low, high):
     assert interval(failures, runs) == pytest.approx((low, high), abs=5e-4)

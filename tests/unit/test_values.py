@@ -40,7 +40,9 @@ def test_the_next_block_does_not_complete_this_one():
 
 
 def test_a_log_line_between_is_passed_over():
-    assert values.holds(("epoch 1", "loss nan"), values.lines("epoch 1\nsaved to disk\nloss nan"), **TOL) == (0, 3)
+    assert values.holds(
+        ("epoch 1", "loss nan"), values.lines("epoch 1\nsaved to disk\nloss nan"), **TOL
+    ) == (0, 3)
 
 
 def test_paragraphs_are_chunks_and_ellipses_are_left_out():

@@ -89,12 +89,21 @@ def test_a_value_out_of_its_range_is_answered_with_what_may_stand_there(option: 
         ("/reproduce stop", "the closest one is `/reproduce cancel`."),
         ("/reproduce hlep", "the closest one is `/reproduce help`."),
         ("/reproduce xyzzy", "`xyzzy` is neither a command nor an option."),
-        ("/reproduce minimise", "`minimise` is not a command; the closest one is `/reproduce minimize`."),
+        (
+            "/reproduce minimise",
+            "`minimise` is not a command; the closest one is `/reproduce minimize`.",
+        ),
         ("/reproduce bisekt", "the closest one is `/reproduce bisect`."),
         ("/reproduce contrl", "the closest one is `/reproduce control`."),
         ("/reproduce package=torch", "`package=` is an option of `/reproduce bisect` alone."),
-        ("/reproduce minimize package=torch", "`package=` is an option of `/reproduce bisect` alone."),
-        ("/reproduce bisect pakage=torch", "`pakage` is not an option; the closest one is `package=`."),
+        (
+            "/reproduce minimize package=torch",
+            "`package=` is an option of `/reproduce bisect` alone.",
+        ),
+        (
+            "/reproduce bisect pakage=torch",
+            "`pakage` is not an option; the closest one is `package=`.",
+        ),
         ("/reproduce bisect package", "lacks a value: write it as `package=torch`."),
         ("/reproduce seed=1 seed=2", "`seed=` is given twice."),
         ("/reproduce model=m", "`model=` is not available in this version."),
@@ -113,7 +122,18 @@ def test_a_mistake_is_answered_with_the_closest_valid_word(line: str, said: str)
 
 
 @pytest.mark.parametrize(
-    "name", ["", "-torch", "torch-", "torch==2", "torch[extra]", "tör", "\u212aeras", "x" * 101, "https://x/y"]
+    "name",
+    [
+        "",
+        "-torch",
+        "torch-",
+        "torch==2",
+        "torch[extra]",
+        "tör",
+        "\u212aeras",
+        "x" * 101,
+        "https://x/y",
+    ],
 )
 def test_what_is_bisected_is_named_as_distributions_are(name: str) -> None:
     (command,) = parse(f"/reproduce bisect package={name}")
@@ -122,10 +142,14 @@ def test_what_is_bisected_is_named_as_distributions_are(name: str) -> None:
 
 
 def test_a_proof_takes_the_options_of_a_run() -> None:
-    (command,) = parse("/reproduce bisect package=PyTorch_Lightning torch=2.1.0 python=3.6.15 runs=20")
+    (command,) = parse(
+        "/reproduce bisect package=PyTorch_Lightning torch=2.1.0 python=3.6.15 runs=20"
+    )
     assert command.problems == ()
     assert command.verb == "bisect"
-    assert command.choices == Choices(package="pytorch-lightning", pins=("torch==2.1.0",), python="3.6.15", runs=20)
+    assert command.choices == Choices(
+        package="pytorch-lightning", pins=("torch==2.1.0",), python="3.6.15", runs=20
+    )
     for proof in ("control", "minimize"):
         (command,) = parse(f"/reproduce {proof} seed=3")
         assert (command.verb, command.choices, command.problems) == (proof, Choices(seed=3), ())
@@ -150,11 +174,15 @@ def test_every_verb_is_parsed_and_those_to_come_say_so() -> None:
 
 
 def test_the_help_lists_exactly_what_works() -> None:
-    assert [usage.split()[1] for usage, _ in help_rows()][1:] == [word.verb for word in VERBS if word.available][1:]
+    assert [usage.split()[1] for usage, _ in help_rows()][1:] == [
+        word.verb for word in VERBS if word.available
+    ][1:]
     for option in OPTIONS:
         if option.available:
             assert problems(f"/reproduce {option.only} {option.example}") == ""
-    assert [example for example, _ in option_rows()] == [option.example for option in OPTIONS if option.available]
+    assert [example for example, _ in option_rows()] == [
+        option.example for option in OPTIONS if option.available
+    ]
 
 
 def test_an_approval_names_its_plan() -> None:
@@ -171,7 +199,10 @@ def test_at_most_five_commands_and_a_word_on_the_rest() -> None:
     commands = parse("\n".join(f"/reproduce seed={n}" for n in range(9)))
     assert [command.choices.seed for command in commands[:MOST_COMMANDS]] == [0, 1, 2, 3, 4]
     (rest,) = commands[MOST_COMMANDS:]
-    assert (rest.verb, rest.problems) == ("", ("A comment may hold 5 commands; the 4 after them were left out.",))
+    assert (rest.verb, rest.problems) == (
+        "",
+        ("A comment may hold 5 commands; the 4 after them were left out.",),
+    )
 
 
 def test_the_same_line_twice_is_asked_once() -> None:
@@ -188,7 +219,11 @@ def test_the_same_line_twice_is_asked_once() -> None:
         ("no command", "/reproduce", ["reproduce"]),
         ("```\n/reproduce\n```", "/reproduce", ["reproduce"]),
         ("/reproduce", "no more", []),
-        ("\n".join(f"/reproduce seed={n}" for n in range(9)), "\n".join(f"/reproduce seed={n}" for n in range(9)), []),
+        (
+            "\n".join(f"/reproduce seed={n}" for n in range(9)),
+            "\n".join(f"/reproduce seed={n}" for n in range(9)),
+            [],
+        ),
     ],
 )
 def test_an_edit_runs_only_what_is_new(before: str, after: str, new: list[str]) -> None:
@@ -242,4 +277,6 @@ def test_the_longest_comment_github_takes_costs_little(shape: str) -> None:
     body = "> " * 19 + "a\n" * 40_000 if shape == "lazy quotes" else HOSTILE[shape] * 65_536
     begun = time.process_time()
     parse(body[:65_500] + "\n\n/reproduce\n")
-    assert time.process_time() - begun < 10  # it takes 0.2 s at most; quadratic work would take minutes
+    assert (
+        time.process_time() - begun < 10
+    )  # it takes 0.2 s at most; quadratic work would take minutes

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from bot.models.delivery import Delivery
-from handlers.events import Ignored, Malformed, read
-from handlers.policy import CONCERNS, Us
+from handlers.events import IgnoredDelivery, InvalidPayload, read
+from handlers.policy import CONCERNS, AppIdentity
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
-US = Us(app_id=7, slug="Reprise")
+US = AppIdentity(app_id=7, slug="Reprise")
 GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 
 
@@ -28,11 +28,15 @@ def payload(action: str, **more: Any) -> dict[str, Any]:
     } | more  # fmt: skip
 
 
-def comment(action: str = "created", body: str | None = "/reproduce", **more: Any) -> dict[str, Any]:
-    return payload(action, comment={"id": 13, "body": body, "user": {"login": "bob", "type": "User"}}, **more)
+def comment(
+    action: str = "created", body: str | None = "/reproduce", **more: Any
+) -> dict[str, Any]:
+    return payload(
+        action, comment={"id": 13, "body": body, "user": {"login": "bob", "type": "User"}}, **more
+    )
 
 
-def taken(event: str, data: object) -> tuple[Delivery, ...] | Ignored | Malformed:
+def taken(event: str, data: object) -> tuple[Delivery, ...] | IgnoredDelivery | InvalidPayload:
     return read(event, GUID, json.dumps(data).encode(), NOW, US)
 
 
@@ -45,34 +49,65 @@ def one(event: str, data: object) -> Delivery:
 
 def reason(event: str, data: object) -> str:
     found = taken(event, data)
-    assert isinstance(found, Ignored), found
+    assert isinstance(found, IgnoredDelivery), found
     return found.reason
 
 
 def test_an_opened_issue_is_kept_as_it_was_written() -> None:
     delivery = one("issues", payload("opened"))
-    assert (delivery.guid, delivery.event, delivery.action, delivery.trigger) == (GUID, "issues", "opened", "opened")
+    assert (delivery.guid, delivery.event, delivery.action, delivery.trigger) == (
+        GUID,
+        "issues",
+        "opened",
+        "opened",
+    )
     assert (delivery.installation, delivery.sender, delivery.received_at) == (11, "bob", NOW)
     assert delivery.repository is not None
-    assert (delivery.repository.full_name, delivery.repository.private, delivery.repository.default_branch) == (
+    assert (
+        delivery.repository.full_name,
+        delivery.repository.private,
+        delivery.repository.default_branch,
+    ) == (
         "o/r",
         True,
         "trunk",
     )
     issue = delivery.issue
     assert issue is not None
-    assert (issue.title, issue.body, issue.number, issue.author, issue.repository) == ("NaN", "it fails", 3, "ann", "o/r")
+    assert (issue.title, issue.body, issue.number, issue.author, issue.repository) == (
+        "NaN",
+        "it fails",
+        3,
+        "ann",
+        "o/r",
+    )
     assert (issue.labels, issue.created_at) == (("bug",), datetime(2025, 12, 31, 10, tzinfo=UTC))
-    assert (issue.url, issue.clone_url) == ("https://github.com/o/r/issues/3", "https://github.com/o/r.git")
+    assert (issue.url, issue.clone_url) == (
+        "https://github.com/o/r/issues/3",
+        "https://github.com/o/r.git",
+    )
 
 
 def test_what_github_leaves_out_or_null_is_no_trouble() -> None:
     data = payload("opened")
-    data["issue"] |= {"body": None, "user": None, "labels": None, "created_at": None, "html_url": None}
+    data["issue"] |= {
+        "body": None,
+        "user": None,
+        "labels": None,
+        "created_at": None,
+        "html_url": None,
+    }
     data["repository"] |= {"private": None, "default_branch": None, "clone_url": None}
     issue = one("issues", data).issue
     assert issue is not None
-    assert (issue.body, issue.author, issue.labels, issue.created_at, issue.url, issue.clone_url) == (
+    assert (
+        issue.body,
+        issue.author,
+        issue.labels,
+        issue.created_at,
+        issue.url,
+        issue.clone_url,
+    ) == (
         "",
         "ghost",
         (),
@@ -84,7 +119,15 @@ def test_what_github_leaves_out_or_null_is_no_trouble() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["file:///etc", "git@github.com:o/r", "--upload-pack=x", "https://user:pass@host/r", "https://a b", "ssh://h/r", "HTTP"],
+    [
+        "file:///etc",
+        "git@github.com:o/r",
+        "--upload-pack=x",
+        "https://user:pass@host/r",
+        "https://a b",
+        "ssh://h/r",
+        "HTTP",
+    ],
 )
 def test_only_web_addresses_without_credentials_are_kept(url: str) -> None:
     data = payload("opened")
@@ -92,19 +135,29 @@ def test_only_web_addresses_without_credentials_are_kept(url: str) -> None:
     delivery = one("issues", data)
     assert delivery.repository is not None
     assert delivery.issue is not None
-    assert (delivery.repository.clone_url, delivery.issue.clone_url, delivery.issue.url) == ("", "", "")
+    assert (delivery.repository.clone_url, delivery.issue.clone_url, delivery.issue.url) == (
+        "",
+        "",
+        "",
+    )
 
 
 def test_half_characters_and_nul_become_storable_and_the_rest_stays() -> None:
     body = (
         json.dumps(payload("opened"))
         .encode()
-        .replace(b"it fails", rb"\ud800 \\ud800 \ud83d\ude00 \udc00\ud800 \u0000 \\\u0000 \\u0000 \u00e9 \n")
+        .replace(
+            b"it fails",
+            rb"\ud800 \\ud800 \ud83d\ude00 \udc00\ud800 \u0000 \\\u0000 \\u0000 \u00e9 \n",
+        )
     )
     found = read("issues", GUID, body, NOW, US)
     assert isinstance(found, tuple)
     assert found[0].issue is not None
-    assert found[0].issue.body == "\ufffd \\ud800 \U0001f600 \ufffd\ufffd \ufffd \\\ufffd \\u0000 \u00e9 \n"
+    assert (
+        found[0].issue.body
+        == "\ufffd \\ud800 \U0001f600 \ufffd\ufffd \ufffd \\\ufffd \\u0000 \u00e9 \n"
+    )
     found[0].model_dump_json().encode()
 
 
@@ -132,7 +185,9 @@ def test_a_comment_without_a_command_is_left_alone(body: str | None) -> None:
 
 
 def test_an_edit_asks_only_for_what_is_new() -> None:
-    edited = comment("edited", "/reproduce\n/reproduce status", changes={"body": {"from": "/reproduce"}})
+    edited = comment(
+        "edited", "/reproduce\n/reproduce status", changes={"body": {"from": "/reproduce"}}
+    )
     assert [command.verb for command in one("issue_comment", edited).commands] == ["status"]
     for changes in ({}, {"body": {"from": "/reproduce\n/reproduce status"}}, {"body": {}}, None):
         assert "no command" in reason("issue_comment", edited | {"changes": changes})
@@ -147,7 +202,9 @@ def test_bots_and_our_own_writing_trigger_nothing() -> None:
         ("issue_comment", comment()),
     ):
         assert reason(event, data | {"sender": robot}) == "a bot sent it"
-        assert reason(event, data | {"sender": {"login": "X[BOT]", "type": "User"}}) == "a bot sent it"
+        assert (
+            reason(event, data | {"sender": {"login": "X[BOT]", "type": "User"}}) == "a bot sent it"
+        )
         assert reason(event, data | {"sender": ours}) == "the App wrote it itself"
         assert reason(event, data | {"sender": None}) == "it does not say who sent it"
         assert reason(event, data | {"sender": {"login": ""}}) == "it does not say who sent it"
@@ -157,14 +214,20 @@ def test_a_person_who_edits_what_a_bot_or_we_wrote_triggers_nothing() -> None:
     edited = comment("edited", "/reproduce", changes={"body": {"from": ""}})
     edited["comment"]["user"] = {"login": "ci[bot]", "type": "Bot"}
     assert reason("issue_comment", edited) == "a bot wrote the comment"
-    edited["comment"] |= {"user": {"login": "bob", "type": "User"}, "performed_via_github_app": {"id": 7}}
+    edited["comment"] |= {
+        "user": {"login": "bob", "type": "User"},
+        "performed_via_github_app": {"id": 7},
+    }
     assert reason("issue_comment", edited) == "the App wrote it itself"
     edited["comment"]["performed_via_github_app"] = {"id": 8}
     assert one("issue_comment", edited).commands
     opened = payload("opened")
     opened["issue"]["performed_via_github_app"] = {"id": 7}
     assert reason("issues", opened) == "the App wrote it itself"
-    opened["issue"] |= {"performed_via_github_app": None, "user": {"login": "ci[bot]", "type": "Bot"}}
+    opened["issue"] |= {
+        "performed_via_github_app": None,
+        "user": {"login": "ci[bot]", "type": "Bot"},
+    }
     assert reason("issues", opened) == "a bot wrote the issue"
 
 
@@ -181,7 +244,11 @@ def test_a_deleted_repository_is_gone() -> None:
     del data["issue"]
     delivery = one("repository", data)
     assert delivery.repository is not None
-    assert (delivery.trigger, delivery.issue, delivery.repository.full_name) == ("gone", None, "o/r")
+    assert (delivery.trigger, delivery.issue, delivery.repository.full_name) == (
+        "gone",
+        None,
+        "o/r",
+    )
 
 
 @pytest.mark.parametrize("action", ["deleted", "suspend"])
@@ -189,29 +256,51 @@ def test_the_end_of_an_installation(action: str) -> None:
     data = payload(action, sender=None)
     del data["issue"], data["repository"]
     delivery = one("installation", data)
-    assert (delivery.trigger, delivery.installation, delivery.repository, delivery.issue) == ("uninstalled", 11, None, None)
+    assert (delivery.trigger, delivery.installation, delivery.repository, delivery.issue) == (
+        "uninstalled",
+        11,
+        None,
+        None,
+    )
 
 
 def test_each_repository_that_leaves_is_a_delivery_of_its_own_under_the_same_id_each_time() -> None:
-    data = payload("removed", repositories_removed=[{"id": n, "full_name": f"o/r{n}", "private": False} for n in range(3)])
+    data = payload(
+        "removed",
+        repositories_removed=[
+            {"id": n, "full_name": f"o/r{n}", "private": False} for n in range(3)
+        ],
+    )
     del data["issue"], data["repository"]
     found = taken("installation_repositories", data)
     assert isinstance(found, tuple)
     assert [each.guid for each in found] == [GUID, f"{GUID}.2", f"{GUID}.3"]
-    assert [each.repository.full_name for each in found if each.repository] == ["o/r0", "o/r1", "o/r2"]
+    assert [each.repository.full_name for each in found if each.repository] == [
+        "o/r0",
+        "o/r1",
+        "o/r2",
+    ]
     assert {each.trigger for each in found} == {"gone"}
     assert found == taken("installation_repositories", data)
-    assert reason("installation_repositories", data | {"repositories_removed": []}) == "it names no repository"
+    assert (
+        reason("installation_repositories", data | {"repositories_removed": []})
+        == "it names no repository"
+    )
 
 
 def test_what_is_not_for_an_installation_is_left_alone() -> None:
-    assert reason("issues", payload("opened", installation=None)) == "it is not for an installation of the App"
+    assert (
+        reason("issues", payload("opened", installation=None))
+        == "it is not for an installation of the App"
+    )
 
 
-@pytest.mark.parametrize("event", ["ping", "push", "pull_request", "discussion", "check_run", "x" * 64])
+@pytest.mark.parametrize(
+    "event", ["ping", "push", "pull_request", "discussion", "check_run", "x" * 64]
+)
 def test_other_events_are_not_even_parsed(event: str) -> None:
     found = read(event, GUID, b"\xff no JSON", NOW, US)
-    assert isinstance(found, Ignored)
+    assert isinstance(found, IgnoredDelivery)
 
 
 @pytest.mark.parametrize("event", sorted({event for event, _ in CONCERNS}))
@@ -226,7 +315,7 @@ def test_other_actions_are_left_alone(event: str) -> None:
     ids=range(12),
 )  # fmt: skip
 def test_what_github_would_not_send_is_malformed(body: bytes) -> None:
-    assert isinstance(read("issues", GUID, body, NOW, US), Malformed)
+    assert isinstance(read("issues", GUID, body, NOW, US), InvalidPayload)
 
 
 @pytest.mark.parametrize(
@@ -239,13 +328,15 @@ def test_what_github_would_not_send_is_malformed(body: bytes) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_a_part_that_is_not_usable_is_malformed_and_none_of_it_is_quoted(where: tuple[str, ...], value: object) -> None:
+def test_a_part_that_is_not_usable_is_malformed_and_none_of_it_is_quoted(
+    where: tuple[str, ...], value: object
+) -> None:
     data = payload("opened")
     at = data
     for key in where[:-1]:
         at = at[key]
     at[where[-1]] = value
     found = taken("issues", data)
-    assert isinstance(found, Malformed)
+    assert isinstance(found, InvalidPayload)
     assert len(found.reason) < 100
     assert not isinstance(value, str) or value not in found.reason

@@ -29,7 +29,9 @@ def test_anything_else_is_not(header: str | None) -> None:
 
 
 def test_a_sha1_signature_that_would_be_right_is_refused() -> None:
-    assert not verify(SECRET, BODY, "sha1=" + hmac.new(SECRET.encode(), BODY, hashlib.sha1).hexdigest())
+    assert not verify(
+        SECRET, BODY, "sha1=" + hmac.new(SECRET.encode(), BODY, hashlib.sha1).hexdigest()
+    )
 
 
 def test_without_a_secret_nothing_is_verified() -> None:
@@ -41,8 +43,14 @@ def test_the_body_is_taken_byte_for_byte() -> None:
     assert not verify(SECRET + " ", BODY, GOOD)
 
 
-@given(st.text(st.characters()), st.binary(), st.one_of(st.none(), st.text(st.characters()), st.just(GOOD)))
-def test_only_the_signature_of_this_very_body_is_right_and_nothing_raises(secret: str, body: bytes, header: str | None) -> None:
+@given(
+    st.text(st.characters()),
+    st.binary(),
+    st.one_of(st.none(), st.text(st.characters()), st.just(GOOD)),
+)
+def test_only_the_signature_of_this_very_body_is_right_and_nothing_raises(
+    secret: str, body: bytes, header: str | None
+) -> None:
     right = hmac.new(secret.encode("utf-8", "surrogatepass"), body, hashlib.sha256).hexdigest()
     assert verify(secret, body, header) == (secret != "" and header == f"sha256={right}")
     assert verify(secret, body, f"sha256={right}") == (secret != "")

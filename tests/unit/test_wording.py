@@ -6,7 +6,10 @@ from bot.rules.signatures import wording
 @pytest.mark.parametrize(
     ("reported", "seen"),
     [
-        ("forward() got multiple values for argument 'data'", "Net.forward() got multiple values for argument 'data'"),
+        (
+            "forward() got multiple values for argument 'data'",
+            "Net.forward() got multiple values for argument 'data'",
+        ),
         (
             "cannot import name 'ops' from 'keras' (/usr/lib/python3.10/keras/__init__.py)",
             "cannot import name 'ops' from 'keras' (/x/y/keras/__init__.py)",
@@ -48,7 +51,10 @@ def test_names_of_the_program_itself_may_differ_only_when_it_defines_them():
 
 
 def test_operand_shapes_are_strict_and_bracket_style_is_not():
-    assert wording.shapes("mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)") == ("14x7", "16x4")
+    assert wording.shapes("mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)") == (
+        "14x7",
+        "16x4",
+    )
     assert wording.same_shapes(("(2,3)",), "got torch.Size([2, 3])")
     assert not wording.same_shapes(("(2,3)",), "got torch.Size([3, 2])")
     assert not wording.same_shapes(("(2,3)", "(2,3)"), "got [2, 3]")

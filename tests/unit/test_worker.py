@@ -13,10 +13,10 @@ from time import monotonic, sleep
 
 import pytest
 
-from bot import worker
 from bot.errors import TransientError
-from bot.service.ports import Task, Tick
-from bot.testing import InlineQueue
+from bot.service import worker
+from bot.service.ports.tasks import PeriodicTask, Task
+from tests.support.fakes import InlineQueue
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = Task(kind="run", id="r1", turn=2)
@@ -33,7 +33,10 @@ def until(holds, seconds=5.0):
 def working(handle, queue, **options):
     stop = Event()
     thread = Thread(
-        target=worker.run, args=(handle, queue), kwargs={"device": "cpu", "slots": 1, "stop": stop, **options}, daemon=True
+        target=worker.run,
+        args=(handle, queue),
+        kwargs={"device": "cpu", "slots": 1, "stop": stop, **options},
+        daemon=True,
     )
     thread.start()
     try:
@@ -46,8 +49,10 @@ def working(handle, queue, **options):
 
 @pytest.fixture
 def told(caplog):
-    caplog.set_level(logging.INFO, "bot.worker")
-    return lambda: [record.getMessage() for record in caplog.records if record.name == "bot.worker"]
+    caplog.set_level(logging.INFO, "bot.service.worker")
+    return lambda: [
+        record.getMessage() for record in caplog.records if record.name == "bot.service.worker"
+    ]
 
 
 def test_each_task_is_told_when_taken_and_when_done(told):
@@ -63,7 +68,10 @@ def test_each_task_is_told_when_taken_and_when_done(told):
 
 def test_an_error_is_told_without_secrets_and_the_next_task_is_handled(told):
     queue, seen = InlineQueue(), []
-    errors = {"defect": ValueError("postgresql://me:hunter2-x@db"), "away": TransientError("no answer for hunter2-x")}
+    errors = {
+        "defect": ValueError("postgresql://me:hunter2-x@db"),
+        "away": TransientError("no answer for hunter2-x"),
+    }
 
     def handle(task, event):
         seen.append(task.id)
@@ -89,7 +97,10 @@ def test_periodic_jobs_go_on_after_an_error(told):
         done.append("failed")
         raise OSError("no network for hunter2-x")
 
-    ticks = [Tick("reap", 0.02, fail), Tick("prune", 0.02, lambda: done.append("pruned"))]
+    ticks = [
+        PeriodicTask("reap", 0.02, fail),
+        PeriodicTask("prune", 0.02, lambda: done.append("pruned")),
+    ]
     with working(lambda *_: None, InlineQueue(), ticks=ticks, secrets=["hunter2-x"]):
         assert until(lambda: done.count("failed") >= 3 and done.count("pruned") >= 3)
     failed = [line for line in told() if line.startswith("tick failed name=reap")]
@@ -98,7 +109,7 @@ def test_periodic_jobs_go_on_after_an_error(told):
 
 
 def test_a_stop_ends_periodic_jobs_at_once():
-    with working(lambda *_: None, InlineQueue(), ticks=[Tick("prune", 3600, lambda: None)]):
+    with working(lambda *_: None, InlineQueue(), ticks=[PeriodicTask("prune", 3600, lambda: None)]):
         sleep(0.1)
         began = monotonic()
     assert monotonic() - began < 10, "not an hour"
@@ -136,11 +147,11 @@ PROCESS = """
 import logging, signal, sys
 from threading import Event
 from time import sleep
-from bot import worker
-from bot.service.ports import Task
-from bot.testing import InlineQueue
+from bot.service import worker
+from bot.service.ports.tasks import Task
+from bot.adapters.queue.local import LocalQueue
 logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
-queue = InlineQueue()
+queue = LocalQueue()
 queue.offer(Task(kind="run", id="r"))
 def handle(task, event):
     if sys.argv[1] == "deaf":

@@ -1,4 +1,6 @@
-"""A world in which what a program does hangs on the installed version of one package, or on the commit."""
+"""A world in which what a program does hangs on the installed version of one package, or on the
+commit.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +10,30 @@ from threading import Event
 
 from bot.models.attempt import Attempt
 from bot.models.bisect import Commit, Release
-from bot.models.environment import Environment, EnvironmentSpec, Package, RepoSource, Requirement, Rung
+from bot.models.environment import (
+    Environment,
+    EnvironmentSpec,
+    Package,
+    PinSource,
+    RepoSource,
+    Requirement,
+)
 from bot.models.issue import Issue
 from bot.models.job import Job, Options
+from bot.models.report import Report
+from bot.models.verdict import Reproduced
 from bot.pipeline import plan
-from bot.pipeline.bisection import bisect_commits, bisect_releases
-from bot.pipeline.desk import Desk
+from bot.pipeline.execution.runner import Session
+from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
+from bot.pipeline.proof.outcome import Failing
 from bot.ports import Ports
-from bot.testing import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryRecorder
 from sandbox.fake import FakeSandbox
 from sandbox.port import RunResult
+from tests.support.fakes import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryRecorder
 
+REPRODUCED = Reproduced(
+    runs=2, failures=2, interval=(0.3, 1.0), reason="it failed", determinism="deterministic"
+)
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 MESSAGE = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"
 BODY = f"It fails:\n\n```python\nimport lib\nlib.fit()\n```\n\nError:\n\n```\nRuntimeError: {MESSAGE}\n```\n"
@@ -37,7 +52,9 @@ OTHER = raised("AttributeError", "module 'lib' has no attribute 'fit'")
 
 
 def released(count: int) -> tuple[Release, ...]:
-    return tuple(Release(version=f"1.{at}", uploaded_at=DAY + timedelta(days=7 * at)) for at in range(count))
+    return tuple(
+        Release(version=f"1.{at}", uploaded_at=DAY + timedelta(days=7 * at)) for at in range(count)
+    )
 
 
 def built(spec: EnvironmentSpec) -> Environment:
@@ -58,7 +75,9 @@ def built(spec: EnvironmentSpec) -> Environment:
 
 
 class World:
-    """A desk where the failure of `lib` is confirmed at one version; `program` says what a run does at each."""
+    """A runner where the failure of `lib` is confirmed at one version; `program` says what a run
+    does at each.
+    """
 
     def __init__(
         self,
@@ -72,7 +91,12 @@ class World:
         step: float = 0.0,
         **options: object,
     ) -> None:
-        issue = Issue(title="fit fails", body=body, repository="acme/lib", created_at=datetime(2026, 1, 1, tzinfo=UTC))
+        issue = Issue(
+            title="fit fails",
+            body=body,
+            repository="acme/lib",
+            created_at=datetime(2026, 1, 1, tzinfo=UTC),
+        )
         job = Job(issue=issue, options=Options(**options))
         self.sandbox = FakeSandbox(lambda spec: program(spec.env["COMMIT"] or spec.env["LIB"]))
         links = {"lib": "https://lib.example/changes"}
@@ -88,29 +112,43 @@ class World:
             commits=commits,
         )
         draft = plan(job)
-        self.desk = Desk(job, ports, bug=draft.bug, signature=draft.signature)
+        self.runner = Session.begin(job, ports).judging(draft.bug, draft.signature)
         self.script = draft.script
-        requirement = Requirement(name="lib", specifier=f"=={bad}", rung=Rung.ISSUE, reason="reported")
-        self.spec = EnvironmentSpec(python="3.11", requirements=(requirement,), exclude_newer=DAY + timedelta(days=900))
-        self.built = self.desk.build(self.spec)
+        requirement = Requirement(
+            name="lib", specifier=f"=={bad}", rung=PinSource.ISSUE, reason="reported"
+        )
+        self.spec = EnvironmentSpec(
+            python="3.11", requirements=(requirement,), exclude_newer=DAY + timedelta(days=900)
+        )
+        self.built = self.runner.build(self.spec)
 
-    def releases(self, **more):
-        return bisect_releases(self.desk, self.script, self.spec, self.built, "lib", self.desk.bug, **more)
+    def failing(self, report=None, **more):
+        """The failure of the world's program, as a proof takes it up."""
+        known = report or Report(issue=self.runner.job.issue, verdict=REPRODUCED)
+        return Failing(self.script, self.spec, self.built, known, **more)
+
+    def releases(self, package="lib", **more):
+        return bisect_releases(self.failing(), self.runner, package, **more)
 
     def commits(self, good, bad):
         source = RepoSource(url="", path="/somewhere")
-        return bisect_commits(self.desk, self.script, self.spec, self.built, source, good, bad)
+        return bisect_commits(self.failing(), self.runner, source, good, bad)
 
 
 def number(version: str) -> int:
     return int(version.partition(".")[2])
 
 
-def broken(first: int, last: int, elsewhere: dict[int, RunResult] | None = None) -> Callable[[str], RunResult]:
+def broken(
+    first: int, last: int, elsewhere: dict[int, RunResult] | None = None
+) -> Callable[[str], RunResult]:
     """Fails from one release to another; `elsewhere` says what else happens at some."""
     others = elsewhere or {}
     return lambda at: others.get(number(at), FAILS if first <= number(at) <= last else OK)
 
 
 def history(count):
-    return tuple(Commit(id=f"{at:040x}", subject=f"change {at}", date=DAY + timedelta(days=at)) for at in range(count))
+    return tuple(
+        Commit(id=f"{at:040x}", subject=f"change {at}", date=DAY + timedelta(days=at))
+        for at in range(count)
+    )

@@ -1,28 +1,33 @@
-"""The model port over an OpenAI-compatible endpoint: roles, the cascade of models, one mending call, and the bill."""
+"""The model port over an OpenAI-compatible endpoint: roles, the cascade of models, one mending
+call, and the usage.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from threading import Event
 from time import monotonic
+from typing import Any
 
 from bot.adapters.model import mending
 from bot.adapters.model.counting import Price, Prices, careful, careful_schema, priced
-from bot.adapters.model.endpoint import Asked, Endpoint
-from bot.adapters.model.finding import fitted
-from bot.adapters.model.halts import Halted, Lost, Refused
-from bot.adapters.model.watch import Watch
+from bot.adapters.model.deadline import Deadline
+from bot.adapters.model.endpoint import Endpoint
+from bot.adapters.model.failures import AnswerLost, CallFailed, ModelRefused
+from bot.adapters.model.json_extract import fitted
 from bot.errors import ModelUnavailable
-from bot.models.dialogue import Answer, Question, Role, Usage
+from bot.models.dialogue import ModelAnswer, Question, Role, Usage
 
-_CALLS = 2  # that may cost something, for each model: the question, and once more to mend an answer or in place of a lost one
+# Calls of one model that may cost something: the question, and one more to mend the answer or to
+# replace a lost one.
+_CALLS = 2
 _FIX = "Check the REPRISE_MODEL_* settings, or run without a model."
 
 
 class ChatModel:
-    """Asks the models of a role in turn until one answers as asked. `timeout_s` is for a whole question, shared among the
-    models that are left: retries and mending take place inside it. `prices` holds USD for a million tokens; a model without
-    one is counted as free and its usage marked as estimated.
+    """Asks the models of a role in turn until one gives a valid answer. `timeout_s` is for a whole
+    question, with retries and mending, and is shared among the models that are left. `prices` are
+    in USD for a million tokens; a model without one counts as free, its usage as estimated.
     """
 
     def __init__(
@@ -39,70 +44,77 @@ class ChatModel:
         self._prices: Prices = prices or {}
 
     def bound(self, question: Question) -> Usage:
-        """What asking uses when every model of the role is asked, answers at full length, does not fit and is mended. Tokens of
-        what is asked are estimated with care; no tokenizer is known for sure.
+        """The usage when every model of the role is asked, answers at full length, and its answer
+        needs mending. Input tokens are a high estimate: no tokenizer is known for sure.
         """
         most = Usage()
-        once = careful(question)
-        shown = question.most_tokens + careful_schema(question) + mending.ROOM
+        repeated = question.most_tokens + careful_schema(question) + mending.ROOM
+        used = Usage(
+            calls=_CALLS,
+            input_tokens=_CALLS * careful(question) + repeated,
+            output_tokens=_CALLS * question.most_tokens,
+        )
         for model in self._models[question.role]:
-            used = Usage(
-                calls=_CALLS,
-                input_tokens=_CALLS * once + shown,
-                output_tokens=_CALLS * question.most_tokens,
-            )
             most += priced(used, self._prices.get(model))
         return most
 
-    def ask(self, question: Question, *, cancel: Event | None = None) -> Answer:
-        """An answer that fits. Raises ModelUnavailable, with what was used, when no model gives one; Stopped at most a second
-        after `cancel` is set; UserError when the endpoint refuses the key or has moved.
+    def ask(self, question: Question, *, cancel: Event | None = None) -> ModelAnswer:
+        """A valid answer. Raises ModelUnavailable with the usage when no model gives one; Stopped
+        at most a second after `cancel` is set; UserError when the endpoint refuses the key or
+        redirects.
         """
         started = monotonic()
         models = self._models[question.role]
         used, reasons = Usage(), []
         for index, model in enumerate(models):
             left = max(0.0, started + self._timeout_s - monotonic())
-            watch = Watch(left / (len(models) - index), cancel or Event())
-            conversation = _Conversation(self._endpoint, model, self._prices.get(model), watch)
+            deadline = Deadline(left / (len(models) - index), cancel or Event())
+            conversation = _Conversation(self._endpoint, model, self._prices.get(model), deadline)
             try:
                 answer = conversation.answer(question)
-            except Halted as error:
+            except CallFailed as error:
                 reasons.append(f"{model}: {error}")
                 used += conversation.used
                 continue
-            return answer.model_copy(update={"usage": used + answer.usage, "seconds": monotonic() - started})
-        said = "; ".join(dict.fromkeys(reasons)) or "none is set"
-        raise ModelUnavailable(f"No model answers as asked ({said}).", _FIX, used)
+            total = {"usage": used + answer.usage, "seconds": monotonic() - started}
+            return answer.model_copy(update=total)
+        why = "; ".join(dict.fromkeys(reasons)) or "none is set"
+        raise ModelUnavailable(f"No model gives a valid answer ({why}).", _FIX, used)
 
 
 class _Conversation:
-    """One question to one model; `used` is kept whatever comes of it."""
+    """One question to one model. `used` is its usage, whatever the outcome."""
 
-    def __init__(self, endpoint: Endpoint, model: str, price: Price | None, watch: Watch) -> None:
-        self._endpoint, self._model, self._price, self._watch = endpoint, model, price, watch
+    def __init__(
+        self, endpoint: Endpoint, model: str, price: Price | None, deadline: Deadline
+    ) -> None:
+        self._endpoint, self._model = endpoint, model
+        self._price, self._deadline = price, deadline
         self.used = Usage()
 
-    def answer(self, question: Question) -> Answer:
-        """An answer that fits, mended at most once. Raises Halted."""
-        messages, mended, reason = question.messages, False, ""
+    def answer(self, question: Question) -> ModelAnswer:
+        """A valid answer, mended at most once. Raises CallFailed."""
+        asked, reason = question, ""
         for _ in range(_CALLS):
-            asked = Asked(self._model, messages, question.answer_schema, question.most_tokens)
             try:
-                reply = self._endpoint.complete(asked, self._watch)
-            except Halted as error:
+                buffer = self._endpoint.complete(self._model, asked, self._deadline)
+            except CallFailed as error:
                 self._count(error.usage)
-                if not isinstance(error, Lost):
+                if not isinstance(error, AnswerLost):
                     raise
                 reason = str(error)
                 continue
-            self._count(reply.usage)
-            found = fitted(reply.text, question.answer_schema, cut_at=question.most_tokens if reply.cut else 0)
-            if isinstance(found, dict):
-                return Answer(data=found, text=reply.text, model=self._model, usage=self.used, mended=mended)
-            messages, mended = mending.conversation(question, reply.text, found), True
-            reason = f"its answer could not be used: {found.sentence}"
-        raise Refused(reason)
+            self._count(buffer.usage())
+            cut_at = question.most_tokens if buffer.finish == "length" else 0
+            data = fitted(buffer.text, question.answer_schema, cut_at=cut_at)
+            if isinstance(data, dict):
+                return self._answer(data, buffer.text, mended=asked is not question)
+            asked = mending.conversation(question, buffer.text, data)
+            reason = f"its answer could not be used: {data.sentence}"
+        raise ModelRefused(reason)
+
+    def _answer(self, data: dict[str, Any], text: str, *, mended: bool) -> ModelAnswer:
+        return ModelAnswer(data=data, text=text, model=self._model, usage=self.used, mended=mended)
 
     def _count(self, usage: Usage) -> None:
         if usage.calls:

@@ -1,4 +1,4 @@
-"""What asking uses: tokens counted by the provider or estimated, dollars by the host's own price table."""
+"""Usage: tokens counted by the provider or estimated, dollars by the host's own price table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Price(Record):
     output: float
 
     def of(self, input_tokens: int, output_tokens: int) -> float:
-        """Dollars for so many tokens."""
+        """The price of a call in USD."""
         return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
 
 
@@ -29,22 +29,28 @@ Prices = Mapping[str, Price]
 
 
 def estimated(text: str) -> int:
-    """About how many tokens a text has: what is counted when the provider does not say."""
+    """Roughly how many tokens a text has: for providers that do not count."""
     return ceil(len(text) / _CHARACTERS)
 
 
 def said(messages: tuple[Message, ...]) -> str:
-    """All the words of a conversation."""
+    """The text of a conversation."""
     return "".join(message.content for message in messages)
 
 
 def careful(question: Question) -> int:
-    """More tokens than tokenizers make of a question in English and code, its schema included: for budgets."""
-    return _careful(said(question.messages)) + careful_schema(question) + _A_MESSAGE * len(question.messages)
+    """An upper estimate for budgets of the tokens of a question in English and code, its schema
+    included.
+    """
+    return (
+        _careful(said(question.messages))
+        + careful_schema(question)
+        + _A_MESSAGE * len(question.messages)
+    )
 
 
 def careful_schema(question: Question) -> int:
-    """The part of it that is the schema."""
+    """The same for the schema alone."""
     return _careful(json.dumps(question.answer_schema))
 
 
@@ -53,7 +59,7 @@ def _careful(text: str) -> int:
 
 
 def priced(usage: Usage, price: Price | None) -> Usage:
-    """The usage with its dollars; with no price known they stay 0 and the usage is marked as estimated."""
+    """The usage with its dollars. Without a price they stay 0 and the usage counts as estimated."""
     if price is None:
         return usage.model_copy(update={"estimated": True})
     return usage.model_copy(update={"usd": price.of(usage.input_tokens, usage.output_tokens)})

@@ -1,158 +1,204 @@
-"""One call of an OpenAI-compatible endpoint: put as its dialect wants it, tried again where that costs nothing."""
+"""One call of an OpenAI-compatible endpoint through the openai SDK: phrased as the endpoint accepts
+it, and retried where a retry costs nothing.
+"""
 
 from __future__ import annotations
 
-import json
+import asyncio
 import random
 import ssl
-from contextlib import closing
-from dataclasses import dataclass
-from functools import cached_property
-from itertools import count
-from time import monotonic
+from collections.abc import Coroutine
+from concurrent import futures
+from contextlib import AsyncExitStack
+from functools import cache, cached_property
+from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
-import httpx
+import httpx2
+import openai
 
-from bot.adapters.model import counting, refusals
+from bot.adapters.model import counting, failures
+from bot.adapters.model.answer_buffer import AnswerBuffer
+from bot.adapters.model.deadline import Deadline
 from bot.adapters.model.dialect import Dialect, Structured, first
-from bot.adapters.model.halts import Halted, Lost, Refused, Rejected, Unreached
-from bot.adapters.model.hearing import Heard
+from bot.adapters.model.failures import AnswerLost, CallFailed, ModelRefused, RequestRejected
 from bot.adapters.model.mending import with_schema
-from bot.adapters.model.watch import Watch
-from bot.adapters.model.wire import Call, End, Head
-from bot.models.dialogue import Message, Usage
+from bot.models.dialogue import Question
 
 _POLL_S = 0.1
+_CONNECT_S = 10.0
 _MOST_RETRIES = 7
 _LONGEST_PAUSE_S = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What one call asks."""
-
-    model: str
-    messages: tuple[Message, ...]
-    schema: dict[str, Any]
-    most_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What one call brought; `cut` when it ran into its limit of tokens. The usage is not priced yet."""
-
-    text: str
-    cut: bool
-    usage: Usage
+_LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+_HEADERS = {"host", "connection", "accept", "accept-encoding", "content-type", "content-length"}
+_HEADERS |= {"x-stainless-raw-response"}  # the SDK reads it back from its own request
 
 
 class Endpoint:
-    """`url` is the base, such as https://host/v1. `stall_s` is how long a stream may bring no word; `backoff_s` the first pause
-    before trying again, doubled each time.
+    """`url` is the base address, such as https://host/v1. `stall_s` is how long a stream may bring
+    nothing; `backoff_s` the first pause before a retry, doubled each time.
     """
 
     def __init__(
-        self, url: str, key: str = "", *, stall_s: float = 120.0, structured: Structured = "auto", backoff_s: float = 0.5
+        self,
+        url: str,
+        key: str = "",
+        *,
+        stall_s: float = 120.0,
+        structured: Structured = "auto",
+        backoff_s: float = 0.5,
     ) -> None:
-        self._url = f"{url.rstrip('/')}/chat/completions"
-        self._key = key
-        self._stall_s = stall_s
-        self._backoff_s = backoff_s
+        self._url, self._key = url, failures.usable(key)
+        self._stall_s, self._backoff_s = stall_s, backoff_s
         self._first = first(structured)
         self._dialects: dict[str, Dialect] = {}
-        self._headers = {"Accept": "application/json, text/event-stream", "Accept-Encoding": "identity"}
-        self._headers |= {"Content-Type": "application/json", "User-Agent": "reprise"}
-        self._headers |= {"Authorization": f"Bearer {refusals.usable(key)}"} if key else {}
 
-    def complete(self, asked: Asked, watch: Watch) -> Reply:
-        """One answer in words. Raises Halted with what it used, Stopped, and UserError when the key is refused."""
-        tried = 0
-        for _ in count():
-            dialect = self._dialects.get(asked.model, self._first)
-            try:
-                return self._once(asked, dialect, watch)
-            except Rejected as error:
-                if lower := dialect.lowered(error.status, error.said):
-                    self._dialects[asked.model] = lower
-                    continue
-                refusals.final(error, (self._key,))
-                pause = error.after
-                reason = refusals.worded(error, (self._key,))
-            except Unreached as error:
-                pause, reason = None, refusals.shown(f"no connection ({error})", (self._key,))
-            tried += 1
-            pause = self._pause(tried) if pause is None else pause
-            if tried > _MOST_RETRIES or pause >= watch.left:
-                raise Refused(reason)
-            watch.sleep(pause)
-        raise AssertionError
-
-    def _pause(self, tried: int) -> float:
-        longest: float = min(self._backoff_s * 2 ** (tried - 1), _LONGEST_PAUSE_S)
-        return longest * random.uniform(0.75, 1.0)  # noqa: S311 - workers that were refused together should not come back together
-
-    def _once(self, asked: Asked, dialect: Dialect, watch: Watch) -> Reply:
-        messages = with_schema(asked.messages, asked.schema) if dialect.in_words else asked.messages
-        body = json.dumps(
-            dialect.body(asked.model, [each.model_dump() for each in messages], asked.schema, asked.most_tokens)
-        ).encode()
-        with closing(Call(self._url, self._headers, body, seconds=watch.left, context=self._context)) as call:
-            heard = Heard(counting.said(messages), streamed=False)
-            try:
-                head = self._head(call, watch, self._stall_s if dialect.streamed else None)
-                streamed = "text/event-stream" in head.headers.get("content-type", "")
-                if not 200 <= head.status < 300:
-                    raise refusals.rejected(head, self._rest(call, watch))
-                heard = Heard(counting.said(messages), streamed=streamed)
-                self._listen(call, heard, watch)
-            except Halted as error:
-                error.usage = heard.usage()
-                raise
-        return Reply(heard.text, heard.finish == "length", heard.usage())
-
-    def _head(self, call: Call, watch: Watch, patience: float | None) -> Head:
-        asked = monotonic()
+    def complete(self, model: str, question: Question, deadline: Deadline) -> AnswerBuffer:
+        """One answer as text. Raises CallFailed with what it used, Stopped, and UserError when
+        the endpoint refuses the key.
+        """
+        retries = 0
         while True:
-            watch.check()
-            piece = call.next(_POLL_S)
-            if isinstance(piece, Head):
-                return piece
-            if isinstance(piece, End):
-                raise Unreached(piece.error)
-            if patience is not None and monotonic() - asked > patience:
-                raise Lost(f"nothing came for {patience:g} s")
+            dialect = self._dialects.get(model, self._first)
+            try:
+                return self._once(model, question, dialect, deadline)
+            except RequestRejected as error:
+                lower = dialect.lowered(error.status, error.message)
+                if lower is not None:
+                    self._dialects[model] = lower
+                    continue
+                error.raise_if_final((self._key,))
+                reason, pause = error.sentence((self._key,)), error.retry_after
+            retries += 1
+            pause = self._pause(retries) if pause is None else pause
+            if retries > _MOST_RETRIES or pause >= deadline.left:
+                raise ModelRefused(reason)
+            deadline.sleep(pause)
 
-    def _listen(self, call: Call, heard: Heard, watch: Watch) -> None:
-        """Until the answer is whole. An answer that ended as it should is one, even when its connection did not."""
-        while not heard.done:
-            stalled = heard.streamed and monotonic() - heard.alive > self._stall_s
-            if heard.finish and (stalled or not watch.left):
-                return
-            if stalled:
-                raise Lost(f"no word came for {self._stall_s:g} s")
-            watch.check()
-            piece = call.next(_POLL_S)
-            if isinstance(piece, bytes):
-                heard.take(piece)
-            elif isinstance(piece, End):
-                if piece.error and not heard.finish:
-                    raise Lost(f"the answer broke off ({piece.error})")
-                heard.close()
-                return
+    def _pause(self, retries: int) -> float:
+        longest = min(self._backoff_s * 2.0 ** (retries - 1), _LONGEST_PAUSE_S)
+        return longest * random.uniform(0.75, 1.0)  # noqa: S311 - spreads workers that were refused together
 
-    def _rest(self, call: Call, watch: Watch) -> bytes:
-        """The words of a refusal; what takes long is left unread."""
-        until, held = monotonic() + 5.0, b""
-        while len(held) < refusals.MOST_BYTES and monotonic() < until:
-            watch.check()
-            piece = call.next(_POLL_S)
-            if isinstance(piece, End):
+    def _once(
+        self, model: str, question: Question, dialect: Dialect, deadline: Deadline
+    ) -> AnswerBuffer:
+        deadline.check()
+        if dialect.in_words:
+            question = with_schema(question)
+        buffer = AnswerBuffer(counting.said(question.messages))
+        try:
+            _wait(self._receive(dialect.body(model, question), buffer), deadline)
+        except CallFailed as error:
+            # An answer that ended properly is whole, even when its connection did not.
+            if not buffer.finish:
+                error.usage = buffer.usage()
+                raise
+        return buffer
+
+    async def _receive(self, body: dict[str, Any], buffer: AnswerBuffer) -> None:
+        async with self._client() as client, AsyncExitStack() as stack:
+            response = await self._open(client, body, stack)
+            try:
+                if "stream" in body and "json" not in response.headers.get("content-type", ""):
+                    chunks = await response.parse(to=openai.AsyncStream[object])
+                    await self._stream(chunks, buffer)
+                else:
+                    buffer.add_whole(await response.read())
+            except (openai.APIConnectionError, httpx2.HTTPError, ValueError) as error:
+                raise AnswerLost(f"the answer broke off ({type(error).__name__})") from None
+            except openai.APIError as error:
+                buffer.fail(error.body)
+
+    async def _open(
+        self, client: openai.AsyncOpenAI, body: dict[str, Any], stack: AsyncExitStack
+    ) -> Any:
+        """The response once its headers have come."""
+        patience = self._stall_s if "stream" in body else None
+        try:
+            async with asyncio.timeout(patience):
+                return await stack.enter_async_context(
+                    client.chat.completions.with_streaming_response.create(**body)
+                )
+        except TimeoutError:
+            raise AnswerLost(f"nothing came for {patience:g} s") from None
+        except openai.APIStatusError as error:
+            raise failures.rejected(error) from None
+        except openai.APIConnectionError as error:
+            raise failures.unreached(error) from None
+
+    async def _stream(self, chunks: openai.AsyncStream[object], buffer: AnswerBuffer) -> None:
+        iterator = aiter(chunks)
+        while True:
+            try:
+                async with asyncio.timeout(self._stall_s):
+                    chunk = await anext(iterator, None)
+            except TimeoutError:
+                raise AnswerLost(f"no word came for {self._stall_s:g} s") from None
+            if chunk is None:
                 break
-            held += piece if isinstance(piece, bytes) else b""
-        return held
+            if isinstance(chunk, dict):
+                buffer.add(chunk)
+        buffer.end()
+        if not buffer.finish:
+            raise AnswerLost("the answer broke off")
+
+    def _client(self) -> openai.AsyncOpenAI:
+        """A client for one call, which its event loop owns. The retries and the deadline are
+        ours: the SDK multiplies its timeout by its retries.
+        """
+        # A proxy must not see what is meant for this machine.
+        remote = urlsplit(self._url).hostname not in _LOCAL
+        transport = openai.DefaultAsyncHttpxClient(
+            verify=self._context,
+            follow_redirects=False,
+            trust_env=remote,
+            event_hooks={"request": [self._minimal_headers]},
+        )
+        return openai.AsyncOpenAI(
+            base_url=self._url,
+            api_key=self._key or "none",
+            max_retries=0,
+            timeout=openai.Timeout(None, connect=_CONNECT_S),
+            http_client=transport,
+        )
+
+    async def _minimal_headers(self, request: httpx2.Request) -> None:
+        """Send the key and nothing else of ours: the SDK would add what OPENAI_* variables name
+        (an organisation, another key) and a description of this machine.
+        """
+        for name in set(request.headers.keys()) - _HEADERS:
+            del request.headers[name]
+        request.headers["User-Agent"] = "reprise"
+        if self._key:
+            request.headers["Authorization"] = f"Bearer {self._key}"
 
     @cached_property
     def _context(self) -> ssl.SSLContext:
-        """Made once: reading the certificates takes longer than connecting. Without TLS one that trusts nobody will do."""
-        return httpx.create_ssl_context() if self._url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        """Made once: reading the certificates takes longer than connecting. Without TLS an empty
+        context will do.
+        """
+        if self._url.startswith("https:"):
+            return httpx2.create_ssl_context()
+        return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+@cache
+def event_loop() -> asyncio.AbstractEventLoop:
+    """One loop in a thread for all calls, so that a caller can leave a call at any moment: name
+    resolution cannot be interrupted.
+    """
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, name="model-calls", daemon=True).start()
+    return loop
+
+
+def _wait(work: Coroutine[Any, Any, None], deadline: Deadline) -> None:
+    """Wait for a call; cancel it when the deadline passes or the caller is cancelled."""
+    future = asyncio.run_coroutine_threadsafe(work, event_loop())
+    try:
+        while not futures.wait((future,), _POLL_S).done:
+            deadline.check()
+    finally:
+        future.cancel()
+    future.result()

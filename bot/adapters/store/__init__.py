@@ -1,29 +1,43 @@
-"""The store on SQLAlchemy: SQLite in one file, or PostgreSQL by address. Light to import: migrations load what they need."""
+"""The store on SQLAlchemy: SQLite in one file or in memory, or PostgreSQL by address."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
-from bot.adapters.store.comments import Comments
+from bot.adapters.store.comments import SqlComments
 from bot.adapters.store.database import Database
-from bot.adapters.store.deliveries import Deliveries
-from bot.adapters.store.figures import Figures
-from bot.adapters.store.leases import Leases
+from bot.adapters.store.deliveries import SqlDeliveries
+from bot.adapters.store.leases import SqlLeases
+from bot.adapters.store.maintenance import SqlMaintenance
 from bot.adapters.store.migrate import bring_up, migrate
-from bot.adapters.store.overdue import Overdue
-from bot.adapters.store.results import Results
-from bot.adapters.store.runs import Runs
-from bot.adapters.store.writes import Writes
+from bot.adapters.store.results import SqlResults
+from bot.adapters.store.runs import SqlRuns
+from bot.adapters.store.usage import SqlUsage
+from bot.adapters.store.write_rate import SqlWriteRate
 
-__all__ = ["SqlStore", "migrate"]
+__all__ = ["MEMORY", "SqlStore", "migrate"]
+
+MEMORY = "memory"
+"""In place of an address: a new store in this process's memory, for dry runs and tests."""
 
 
-class SqlStore(Deliveries, Runs, Leases, Results, Overdue, Comments, Writes, Figures):
-    """The Store port over a database, whose tables are made or upgraded first. `clock` tells epoch seconds; the gaps (seconds)
-    and the caps are those of writes to GitHub, for each installation, over all processes that share the database.
+class SqlStore(
+    SqlDeliveries,
+    SqlRuns,
+    SqlLeases,
+    SqlResults,
+    SqlMaintenance,
+    SqlComments,
+    SqlWriteRate,
+    SqlUsage,
+):
+    """Every store port over one database, whose tables are created or upgraded first. `clock`
+    returns epoch seconds; the gaps (seconds) and caps limit writes to GitHub for each
+    installation, across all processes that share the database.
 
-    Raises UserError for an address or a database that cannot be used, TransientError while the database is away.
+    Raises UserError for an address or a database that cannot be used, TransientError while the
+    database is unreachable.
     """
 
     def __init__(
@@ -36,7 +50,7 @@ class SqlStore(Deliveries, Runs, Leases, Results, Overdue, Comments, Writes, Fig
         writes_per_minute: int = 80,
         writes_per_hour: int = 500,
     ) -> None:
-        self._db, self._clock = Database(url), clock
+        self._db, self._clock = Database(None if url == MEMORY else url), clock
         self._gaps, self._caps = (write_gap_s, notify_gap_s), (writes_per_minute, writes_per_hour)
         try:
             bring_up(self._db)
@@ -45,5 +59,5 @@ class SqlStore(Deliveries, Runs, Leases, Results, Overdue, Comments, Writes, Fig
             raise
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close all connections."""
         self._db.close()

@@ -1,4 +1,6 @@
-"""One database, SQLite or PostgreSQL: connections, transactions that say what they are for, and errors people can act on."""
+"""One database, SQLite or PostgreSQL: connections, transactions that say what they are for, and
+errors people can act on.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,27 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    StaticPool,
+    Table,
+    create_engine,
+    event,
+    func,
+    make_url,
+    select,
+)
 from sqlalchemy import exc as sa
 
-from bot.adapters.store.at_once import AtOnce
 from bot.errors import TransientError, UserError
 
 if TYPE_CHECKING:
@@ -26,43 +39,57 @@ if TYPE_CHECKING:
 WAIT_S = 15.0
 """How long a transaction waits for another one, or for a connection."""
 
+_WRITABLE = "Give this user a folder that it may write to, or set REPRISE_DATABASE_URL."
 _FORMS = "Use sqlite:///PATH, or postgresql+psycopg://USER:PASSWORD@HOST/NAME."
 
 
 class Database:
-    """An engine and its two kinds of transactions. Safe to share between threads; not across a fork."""
+    """An engine and its two kinds of transactions; in memory when `url` is None. Safe to share
+    between threads, not across a fork.
+    """
 
-    def __init__(self, url: str) -> None:
-        self.url = parsed(url)
+    def __init__(self, url: str | None) -> None:
+        self.in_memory = url is None
+        self.url = make_url("sqlite://") if url is None else parsed(url)
         self.sqlite = self.url.get_backend_name() == "sqlite"
-        self._gate = Lock()  # SQLite has one writer at a time; within a process they need not find out by polling
-        self._engine = _lite(self.url) if self.sqlite else _postgres(self.url)
+        # SQLite has one writer at a time; threads of one process wait here instead of polling.
+        # In memory, all of them share one connection.
+        self._gate = Lock()
+        self._engine = _sqlite_engine(self.url) if self.sqlite else _postgres_engine(self.url)
         self._writer = self._engine.execution_options(writes=True)
-        self.at_once = AtOnce(self._apart, self._gate) if self.sqlite else None
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """A transaction that only reads."""
-        with self._told(), self._engine.begin() as connection:
+        with (
+            self._alone(self.in_memory),
+            self._translated_errors(),
+            self._engine.begin() as connection,
+        ):
             yield connection
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
-        """A transaction that writes. On SQLite nobody else writes meanwhile; on PostgreSQL rows are locked one by one."""
-        if not self.sqlite:
-            with self._told(), self._writer.begin() as connection:
-                yield connection
-            return
-        if not self._gate.acquire(timeout=WAIT_S):
+        """A transaction that writes. SQLite allows one at a time; PostgreSQL locks single rows."""
+        with (
+            self._alone(self.sqlite),
+            self._translated_errors(),
+            self._writer.begin() as connection,
+        ):
+            yield connection
+
+    @contextmanager
+    def _alone(self, needed: bool) -> Iterator[None]:
+        if needed and not self._gate.acquire(timeout=WAIT_S):
             raise self._busy()
         try:
-            with self._told(), self._writer.begin() as connection:
-                yield connection
+            yield
         finally:
-            self._gate.release()
+            if needed:
+                self._gate.release()
 
     def insert(self, table: Any) -> PgInsert | LiteInsert:
-        """An INSERT that can say what to do on conflict."""
+        """An INSERT that can handle conflicts."""
         if self.sqlite:
             from sqlalchemy.dialects.sqlite import insert as lite
 
@@ -71,31 +98,29 @@ class Database:
 
         return postgres(table)
 
+    def insert_once(self, table: Table, row: Mapping[str, Any]) -> PgInsert | LiteInsert:
+        """An INSERT that leaves an existing row with the same primary key as it is."""
+        return self.insert(table).values(**row).on_conflict_do_nothing()
+
+    def upsert(self, table: Table, row: Mapping[str, Any]) -> PgInsert | LiteInsert:
+        """An INSERT that replaces an existing row with the same primary key."""
+        key = list(table.primary_key)
+        rest = {name: value for name, value in row.items() if table.c[name] not in set(key)}
+        new = self.insert(table).values(**row)
+        return new.on_conflict_do_update(index_elements=key, set_=rest)
+
     def lock(self, connection: Connection, name: str) -> None:
-        """Until the end of the transaction, nobody else is past this line with the same name."""
+        """Lock a name until the end of the transaction."""
         if not self.sqlite:
             connection.execute(select(func.pg_advisory_xact_lock(_key(name))))
 
     def close(self) -> None:
-        """Let go of connections."""
-        if self.at_once is not None:
-            self.at_once.close()
+        """Close all connections."""
         self._engine.dispose()
 
-    def _apart(self) -> sqlite3.Connection:
-        """A connection to the file, prepared like all others, which the pool knows nothing of."""
-        try:
-            pooled = self._engine.raw_connection()
-        except sa.DBAPIError as error:
-            raise sqlite3.OperationalError(str(error.orig)) from None
-        connection = pooled.driver_connection
-        pooled.detach()
-        assert isinstance(connection, sqlite3.Connection)
-        return connection
-
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """What the database says, without its password and without the values of a statement."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Database errors as ours, without the password and without the values of a statement."""
         try:
             yield
         except (sa.OperationalError, sa.InterfaceError, sa.InternalError) as error:
@@ -103,7 +128,10 @@ class Database:
         except sa.TimeoutError:
             raise self._busy() from None
         except sa.DatabaseError as error:
-            if isinstance(error.orig, sqlite3.DatabaseError) and type(error.orig) is sqlite3.DatabaseError:
+            if (
+                isinstance(error.orig, sqlite3.DatabaseError)
+                and type(error.orig) is sqlite3.DatabaseError
+            ):
                 raise UserError(
                     f"The database file {self.url.database} is unusable: {self._words(error)}.",
                     "Restore it from a backup, or move it away and start with an empty one.",
@@ -119,18 +147,25 @@ class Database:
 
     def _away(self, words: str) -> TransientError | UserError:
         if not self.sqlite:
-            return TransientError(f"The database does not answer: {words}.", "Check that PostgreSQL runs and lets Reprise in.")
+            return TransientError(
+                f"The database does not answer: {words}.",
+                "Check that PostgreSQL runs and lets Reprise in.",
+            )
         if "locked" in words or "busy" in words:
             return self._busy()
         if re.search("unable to open|readonly", words):
             return UserError(
                 f"The database file {self.url.database} cannot be written: {words}.",
-                "Give this user a folder that it may write to, or set REPRISE_DATABASE_URL.",
+                _WRITABLE,
             )
-        return TransientError(f"The database file {self.url.database} failed: {words}.", "Check the disk it is on.")
+        return TransientError(
+            f"The database file {self.url.database} failed: {words}.", "Check the disk it is on."
+        )
 
     def _busy(self) -> TransientError:
-        return TransientError(f"The database was busy for more than {WAIT_S:.0f} s.", "It is tried again by itself.")
+        return TransientError(
+            f"The database was busy for more than {WAIT_S:.0f} s.", "Reprise tries again by itself."
+        )
 
 
 def parsed(url: str) -> URL:
@@ -141,14 +176,21 @@ def parsed(url: str) -> URL:
     except (sa.ArgumentError, ValueError):
         raise UserError("REPRISE_DATABASE_URL is no address of a database.", _FORMS) from None
     if made.drivername not in {"sqlite", "sqlite+pysqlite", "postgresql+psycopg"}:
-        raise UserError(f"REPRISE_DATABASE_URL names a database that is not supported: {made.drivername[:40]}.", _FORMS)
-    in_memory = made.database in {None, "", ":memory:"} or "memory" in str(made.query.get("mode", ""))
+        raise UserError(
+            f"REPRISE_DATABASE_URL names a database that is not supported: {made.drivername[:40]}.",
+            _FORMS,
+        )
+    in_memory = made.database in {None, "", ":memory:"} or "memory" in str(
+        made.query.get("mode", "")
+    )
     if made.get_backend_name() == "sqlite" and (in_memory or made.host):
-        raise UserError("REPRISE_DATABASE_URL names no file: threads and processes share the database.", _FORMS)
+        raise UserError(
+            "REPRISE_DATABASE_URL names no file: threads and processes share the database.", _FORMS
+        )
     return made
 
 
-def _postgres(url: URL) -> Engine:
+def _postgres_engine(url: URL) -> Engine:
     return create_engine(
         url,
         pool_pre_ping=True,
@@ -160,42 +202,51 @@ def _postgres(url: URL) -> Engine:
     )
 
 
-def _lite(url: URL) -> Engine:
-    """Transactions are begun by us, as SQLAlchemy advises: the driver begins none for a SELECT, and never an IMMEDIATE one."""
-    assert url.database is not None
-    engine = create_engine(url, pool_size=5, max_overflow=20, pool_timeout=WAIT_S, hide_parameters=True)
-
-    @event.listens_for(engine, "do_connect")
-    def private(*_: object) -> None:
-        """Private issues are kept here: a new file is its owner's alone, and so are its companions."""
-        try:
-            os.close(os.open(str(url.database), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        except OSError as error:
-            raise UserError(
-                f"The database file {url.database} cannot be written: {error.strerror}.",
-                "Give this user a folder that it may write to, or set REPRISE_DATABASE_URL.",
-            ) from None
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: sqlite3.Connection, _: object) -> None:
-        connection.isolation_level = None
-        connection.execute(f"PRAGMA busy_timeout = {int(WAIT_S * 1000)}")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = FULL")  # in WAL mode only this survives a power cut after the commit
-        _write_ahead(connection)
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("writes", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
+def _sqlite_engine(url: URL) -> Engine:
+    """An engine that begins transactions itself, as SQLAlchemy advises: the driver begins none for
+    a SELECT, and never an IMMEDIATE one.
+    """
+    if url.database is None:
+        shared = {"check_same_thread": False}
+        engine = create_engine(url, poolclass=StaticPool, connect_args=shared)
+    else:
+        engine = create_engine(
+            url, pool_size=5, max_overflow=20, pool_timeout=WAIT_S, hide_parameters=True
+        )
+        event.listen(engine, "do_connect", partial(_create_private, url.database))
+    event.listen(engine, "connect", _prepare)
+    event.listen(engine, "begin", _begin)
     return engine
 
 
+def _create_private(path: str, *_: object) -> None:
+    """Create the file for its owner alone: it holds private issues."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise UserError(
+            f"The database file {path} cannot be written: {error.strerror}.", _WRITABLE
+        ) from None
+
+
+def _prepare(connection: sqlite3.Connection, _: object) -> None:
+    connection.isolation_level = None
+    connection.execute(f"PRAGMA busy_timeout = {int(WAIT_S * 1000)}")
+    connection.execute("PRAGMA foreign_keys = ON")
+    # In WAL mode only this survives a power cut after the commit.
+    connection.execute("PRAGMA synchronous = FULL")
+    _write_ahead(connection)
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """WAL, once a file. SQLite does not wait for others here, whatever the busy timeout is."""
+    """Switch a file to WAL once. SQLite ignores the busy timeout here."""
     end = time.monotonic() + WAIT_S
-    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] not in {"wal", "memory"}:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError:

@@ -1,4 +1,4 @@
-"""Leases on runs: one live lease an issue, kept by heartbeats, lost to whoever comes after the silence."""
+"""Leases on runs: one live lease per issue, kept by heartbeats, lost to another worker without."""
 
 from __future__ import annotations
 
@@ -6,36 +6,58 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
+from typing_extensions import override
 
-from bot.adapters.store.part import Part, one, values
+from bot.adapters.store.part import SqlPart, one, values
 from bot.adapters.store.tables import runs
 from bot.models.run import LIVE, Run, RunState
-from bot.service import keep
-from bot.service.ports import Beat
+from bot.service import db_text
+from bot.service.ports.store import Beat, LeaseStore
 
 _c = runs.c
-_TAKEN = {RunState.QUEUED.value: RunState.RUNNING.value, RunState.REPORTED.value: RunState.REPORTED.value}
+_TAKEN = {
+    RunState.QUEUED.value: RunState.RUNNING.value,
+    RunState.REPORTED.value: RunState.REPORTED.value,
+}
 _FREE: Mapping[str, Any] = {"owner": "", "lease_until": 0.0}
 
 
-class Leases(Part):
-    """The part of the store that a worker meets with a run in its hands."""
+class SqlLeases(SqlPart, LeaseStore):
+    """Leases on runs. An empty stage or progress in a heartbeat keeps the earlier one."""
 
+    @override
     def take_run(self, run: str, owner: str, lease_s: float) -> Run | None:
-        """Lease a run."""
         with self._db.writing() as connection:
             issue = _issue(connection, run)
             now = self._clock()
             mine = next((row for row in issue if row.id == run), None)
-            if mine is None or mine.state not in _TAKEN or mine.not_before > now or any(_live(row, now) for row in issue):
+            if (
+                mine is None
+                or mine.state not in _TAKEN
+                or mine.not_before > now
+                or any(_live(row, now) for row in issue)
+            ):
                 return None
-            lease = {"owner": owner, "lease_until": now + lease_s, "state": _TAKEN[mine.state], "takes": _c.takes + 1}
+            lease = {
+                "owner": owner,
+                "lease_until": now + lease_s,
+                "state": _TAKEN[mine.state],
+                "takes": _c.takes + 1,
+            }
             began = now if mine.started_at is None else mine.started_at
             connection.execute(update(runs).where(_c.id == run).values(**lease, started_at=began))
             return one(connection, run)
 
-    def beat(self, run: str, owner: str, lease_s: float, stage: str = "", progress: str = "", seconds: float = 0.0) -> Beat:
-        """Renew a lease; an empty stage or progress leaves what was said before."""
+    @override
+    def beat(
+        self,
+        run: str,
+        owner: str,
+        lease_s: float,
+        stage: str = "",
+        progress: str = "",
+        seconds: float = 0.0,
+    ) -> Beat:
         with self._db.writing() as connection:
             issue = _issue(connection, run)
             now = self._clock()
@@ -43,46 +65,71 @@ class Leases(Part):
             others = any(_live(row, now) for row in issue if row.id != run)
             if mine is None or (not _live(mine, now) and others):
                 return Beat(lost=True)
-            said = {"stage": keep.line(stage), "progress": keep.line(progress)}
-            change = update(runs).where(_c.id == run).values(lease_until=now + lease_s, seconds=_c.seconds + seconds)
-            connection.execute(change.values(**{name: words for name, words in said.items() if words}))
+            said = {"stage": db_text.line(stage), "progress": db_text.line(progress)}
+            change = (
+                update(runs)
+                .where(_c.id == run)
+                .values(lease_until=now + lease_s, seconds=_c.seconds + seconds)
+            )
+            connection.execute(
+                change.values(**{name: words for name, words in said.items() if words})
+            )
             return Beat(cancel=bool(mine.cancelled_by))
 
+    @override
     def finish_run(self, run: str, owner: str, error: str = "") -> bool:
-        """FINISHED, or FAILED."""
         state = RunState.FAILED if error else RunState.FINISHED
         with self._db.writing() as connection:
             if not held(connection, run, owner):
                 return False
-            over = {**_FREE, "state": state.value, "error": keep.line(error), "finished_at": self._clock()}
+            over = {
+                **_FREE,
+                "state": state.value,
+                "error": db_text.line(error),
+                "finished_at": self._clock(),
+            }
             connection.execute(update(runs).where(_c.id == run).values(**over))
             return True
 
+    @override
     def defer_run(self, run: str, owner: str, after_s: float) -> int:
-        """Give a run back."""
         with self._db.writing() as connection:
             row = held(connection, run, owner)
             if row:
                 until = self._clock() + after_s
                 state = RunState.QUEUED.value if row.state == RunState.RUNNING.value else row.state
-                back = {**_FREE, "state": state, "turn": _c.turn + 1, "not_before": until, "offered_at": until}
+                back = {
+                    **_FREE,
+                    "state": state,
+                    "turn": _c.turn + 1,
+                    "not_before": until,
+                    "offered_at": until,
+                }
                 connection.execute(update(runs).where(_c.id == run).values(**back))
             return connection.execute(select(_c.turn).where(_c.id == run)).scalar() or 0
 
 
 def held(connection: Connection, run: str, owner: str) -> Row[*tuple[Any, ...]] | None:
-    """The row of a run that this owner holds, locked until the end of the transaction; None when the lease was lost."""
+    """The row of a run that this owner holds, locked until the end of the transaction; None when
+    the lease was lost.
+    """
     mine = select(_c.id, _c.state).where(_c.id == run, _c.owner == owner, _c.owner != "")
     return connection.execute(mine.with_for_update()).first()
 
 
 def _issue(connection: Connection, run: str) -> Sequence[Row[*tuple[Any, ...]]]:
-    """The live runs of a run's issue, locked in one order everywhere: whoever leases one of them has seen all of them."""
+    """The live runs of a run's issue, locked in one order everywhere: whoever leases one of them
+    has seen all of them.
+    """
     where = connection.execute(select(_c.repository, _c.number).where(_c.id == run)).first()
     if where is None:
         return ()
-    row = select(_c.id, _c.state, _c.owner, _c.lease_until, _c.not_before, _c.started_at, _c.cancelled_by)
-    same = row.where(_c.repository == where.repository, _c.number == where.number, _c.state.in_(values(LIVE)))
+    row = select(
+        _c.id, _c.state, _c.owner, _c.lease_until, _c.not_before, _c.started_at, _c.cancelled_by
+    )
+    same = row.where(
+        _c.repository == where.repository, _c.number == where.number, _c.state.in_(values(LIVE))
+    )
     return connection.execute(same.order_by(_c.seq).with_for_update()).all()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text
 
 from bot.adapters.store.database import Database
-from bot.adapters.store.tables import REVISION
+from bot.adapters.store.tables import REVISION, metadata
 from bot.errors import UserError
 
 _FOLDER = Path(__file__).with_name("migrations")
@@ -23,7 +23,11 @@ def migrate(url: str) -> None:
 
 
 def bring_up(database: Database) -> None:
-    """The same over a database that is open. Alembic is loaded only when there is something to do."""
+    """Upgrade an open database. Alembic is loaded only when there is something to do."""
+    if database.in_memory:
+        with database.writing() as connection:
+            metadata.create_all(connection)
+        return
     with database.reading() as connection:
         if _revision(connection) == REVISION:
             return
@@ -51,7 +55,8 @@ def _upgrade(connection: Connection) -> None:
     known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
     if found and found not in known:
         raise UserError(
-            f"The database was made by a newer version of Reprise (its tables are at {found[:40]}, ours at {REVISION}).",
+            "The database was made by a newer version of Reprise "
+            f"(its tables are at {found[:40]}, ours at {REVISION}).",
             "Upgrade Reprise, or set REPRISE_DATABASE_URL to another database.",
         )
     config.attributes["connection"] = connection

@@ -1,4 +1,4 @@
-"""What every part of the store is made of: a database, a clock, and how a row becomes a run."""
+"""What the parts of the store share: a database, a clock, and rows read as runs."""
 
 from __future__ import annotations
 
@@ -13,30 +13,42 @@ from bot.adapters.store.tables import requests, runs
 from bot.models.run import NewRun, Run, RunState
 
 
-class Part:
-    """A part of the store. `_clock` tells epoch seconds; it is read after a lock was waited for, never before."""
+class SqlPart:
+    """A part of the store. `_clock` returns epoch seconds; it is read after waiting for a lock."""
 
     _db: Database
     _clock: Callable[[], float]
 
 
-_SHOWN = (
-    "id", "state", "turn", "takes", "approved_by", "cancelled_by", "stage", "progress", "verdict", "error", "seconds",
-)  # fmt: skip
+_COLUMNS = (
+    "id",
+    "state",
+    "turn",
+    "takes",
+    "approved_by",
+    "cancelled_by",
+    "stage",
+    "progress",
+    "verdict",
+    "error",
+    "seconds",
+)
 _WHOLE = select(runs, requests.c.body).join_from(runs, requests, requests.c.run == runs.c.id)
 
 
 def whole() -> Select[Any]:
-    """Runs with what was asked for."""
+    """A query for runs with their requests."""
     return _WHOLE
 
 
 def as_run(row: Row[Any]) -> Run:
-    """A row of `whole()` as a run."""
+    """A run from a row of `whole()`."""
     fields = row._mapping
     times = {name: _moment(fields[name]) for name in ("created_at", "started_at", "finished_at")}
     request = NewRun.model_validate_json(fields["body"])
-    return Run.model_validate({**{name: fields[name] for name in _SHOWN}, **times, "request": request})
+    return Run.model_validate(
+        {**{name: fields[name] for name in _COLUMNS}, **times, "request": request}
+    )
 
 
 def one(connection: Connection, run: str) -> Run | None:
@@ -52,7 +64,7 @@ def several(connection: Connection, ids: Sequence[str]) -> tuple[Run, ...]:
 
 
 def values(states: Sequence[RunState] | frozenset[RunState]) -> list[str]:
-    """States as they stand in a column."""
+    """States as a column stores them."""
     return [state.value for state in states]
 
 

@@ -1,97 +1,112 @@
-"""What a run leaves behind while it works: attempts with their scripts and logs, what a model said and cost, the report."""
+"""What a run records while it works: attempts with their scripts and logs, exchanges with models,
+their cost, and the report.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import delete, insert, select, update
+from typing import Any
+
+from sqlalchemy import Executable, delete, insert, select, update
+from typing_extensions import override
 
 from bot.adapters.store.leases import held
-from bot.adapters.store.part import Part
+from bot.adapters.store.part import SqlPart
 from bot.adapters.store.tables import attempts, costs, exchanges, reports, runs
 from bot.models.attempt import Attempt, Script
 from bot.models.dialogue import Exchange
 from bot.models.report import Report
 from bot.models.run import RunState
-from bot.service import keep
+from bot.service import db_text
+from bot.service.ports.store import ResultStore
 
 _c = attempts.c
 
 
-class Results(Part):
-    """The part of the store that a recorder meets."""
+class SqlResults(SqlPart, ResultStore):
+    """The results of runs. Whoever writes must hold the run's lease."""
 
-    def note_attempt(self, run: str, owner: str, attempt: Attempt, script: Script, log: str) -> bool:
-        """Keep one attempt; the first of a number stays."""
-        row = {"run": run, "number": attempt.number}
-        row |= {"body": keep.json(attempt), "script": keep.json(script), "log": keep.log(log)}
-        with self._db.writing() as connection:
-            if not held(connection, run, owner):
-                return False
-            once = self._db.insert(attempts).on_conflict_do_nothing(index_elements=[_c.run, _c.number])
-            connection.execute(once.values(**row))
-            return True
+    @override
+    def note_attempt(
+        self, run: str, owner: str, attempt: Attempt, script: Script, log: str
+    ) -> bool:
+        body = {"body": db_text.json(attempt), "script": db_text.json(script)}
+        row = {"run": run, "number": attempt.number, **body, "log": db_text.log(log)}
+        return self._leased(run, owner, self._db.insert_once(attempts, row))
 
+    @override
     def attempts(self, run: str) -> tuple[Attempt, ...]:
-        """The attempts of a run."""
         found = select(_c.body).where(_c.run == run).order_by(_c.number)
         with self._db.reading() as connection:
             return tuple(Attempt.model_validate_json(body) for body in connection.scalars(found))
 
+    @override
     def script(self, run: str, number: int) -> Script | None:
-        """The program of one attempt."""
-        with self._db.reading() as connection:
-            body = connection.execute(select(_c.script).where(_c.run == run, _c.number == number)).scalar()
+        body = self._one(select(_c.script).where(_c.run == run, _c.number == number))
         return None if body is None else Script.model_validate_json(body)
 
+    @override
     def log(self, run: str, number: int) -> str:
-        """The log of one attempt."""
-        with self._db.reading() as connection:
-            return connection.execute(select(_c.log).where(_c.run == run, _c.number == number)).scalar() or ""
+        return self._one(select(_c.log).where(_c.run == run, _c.number == number)) or ""
 
+    @override
     def forget_attempts(self, run: str, owner: str, above: int) -> bool:
-        """Drop attempts with a higher number."""
-        with self._db.writing() as connection:
-            if not held(connection, run, owner):
-                return False
-            connection.execute(delete(attempts).where(_c.run == run, _c.number > above))
-            return True
+        return self._leased(run, owner, delete(attempts).where(_c.run == run, _c.number > above))
 
+    @override
     def note_exchange(self, run: str, owner: str, exchange: Exchange) -> bool:
-        """Keep one exchange; the first of a number stays."""
-        with self._db.writing() as connection:
-            if not held(connection, run, owner):
-                return False
-            once = self._db.insert(exchanges).on_conflict_do_nothing(index_elements=[exchanges.c.run, exchanges.c.number])
-            connection.execute(once.values(run=run, number=exchange.number, body=keep.json(exchange)))
-            return True
+        row = {"run": run, "number": exchange.number, "body": db_text.json(exchange)}
+        return self._leased(run, owner, self._db.insert_once(exchanges, row))
 
+    @override
     def exchanges(self, run: str) -> tuple[Exchange, ...]:
-        """The exchanges of a run."""
         found = select(exchanges.c.body).where(exchanges.c.run == run).order_by(exchanges.c.number)
         with self._db.reading() as connection:
             return tuple(Exchange.model_validate_json(body) for body in connection.scalars(found))
 
+    @override
     def put_report(self, run: str, owner: str, report: Report) -> bool:
-        """RUNNING becomes REPORTED; what a model was asked is needed no longer."""
-        body = keep.json(report)
+        state = {"state": RunState.REPORTED.value, "verdict": report.verdict.kind}
+        return self._leased(
+            run,
+            owner,
+            self._db.upsert(reports, {"run": run, "body": db_text.json(report)}),
+            update(runs).where(runs.c.id == run).values(**state),
+            delete(exchanges).where(exchanges.c.run == run),  # only an unfinished run needs them
+        )
+
+    @override
+    def report(self, run: str) -> Report | None:
+        body = self._one(select(reports.c.body).where(reports.c.run == run))
+        return None if body is None else Report.model_validate_json(body)
+
+    @override
+    def note_cost(
+        self,
+        run: str,
+        *,
+        calls: int = 0,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        usd: float = 0.0,
+    ) -> None:
+        tokens = {"input_tokens": input_tokens, "output_tokens": output_tokens}
+        # A pruned run's cost is not counted.
+        known = select(runs.c.id).where(runs.c.id == run).with_for_update(key_share=True)
+        with self._db.writing() as connection:
+            if connection.execute(known).first():
+                row = {"run": run, "calls": calls, **tokens, "usd": usd, "at": self._clock()}
+                connection.execute(insert(costs).values(**row))
+
+    def _leased(self, run: str, owner: str, *statements: Executable) -> bool:
+        """Execute statements in one transaction if this owner holds the run's lease."""
         with self._db.writing() as connection:
             if not held(connection, run, owner):
                 return False
-            new = self._db.insert(reports).values(run=run, body=body)
-            connection.execute(new.on_conflict_do_update(index_elements=[reports.c.run], set_={"body": body}))
-            said = {"state": RunState.REPORTED.value, "verdict": report.verdict.kind}
-            connection.execute(update(runs).where(runs.c.id == run).values(**said))
-            connection.execute(delete(exchanges).where(exchanges.c.run == run))
+            for statement in statements:
+                connection.execute(statement)
             return True
 
-    def report(self, run: str) -> Report | None:
-        """The report of a run."""
+    def _one(self, query: Any) -> str | None:
         with self._db.reading() as connection:
-            body = connection.execute(select(reports.c.body).where(reports.c.run == run)).scalar()
-        return None if body is None else Report.model_validate_json(body)
-
-    def note_cost(self, run: str, *, calls: int = 0, input_tokens: int = 0, output_tokens: int = 0, usd: float = 0.0) -> None:
-        """Add what a model cost; of a run that is no longer kept it is not counted."""
-        row = {"run": run, "calls": calls, "input_tokens": input_tokens, "output_tokens": output_tokens, "usd": usd}
-        with self._db.writing() as connection:
-            if connection.execute(select(runs.c.id).where(runs.c.id == run).with_for_update(key_share=True)).first():
-                connection.execute(insert(costs).values(**row, at=self._clock()))
+            value: str | None = connection.execute(query).scalar()
+            return value

@@ -6,11 +6,13 @@ import secrets
 from collections.abc import Sequence
 
 from sqlalchemy import case, func, insert, select, update
+from typing_extensions import override
 
-from bot.adapters.store.part import Part, as_run, one, several, values, whole
+from bot.adapters.store.part import SqlPart, as_run, one, several, values, whole
 from bot.adapters.store.tables import requests, runs
 from bot.models.run import LIVE, NewRun, Run, RunState
-from bot.service import keep
+from bot.service import db_text
+from bot.service.ports.store import RunStore
 
 _c = runs.c
 _UNBEGUN = (RunState.WAITING.value, RunState.QUEUED.value)
@@ -18,26 +20,34 @@ _BUSY = (RunState.QUEUED.value, RunState.RUNNING.value)
 _LEAST_PREFIX = 8
 
 
-class Runs(Part):
-    """The part of the store that people and commands meet at."""
+class SqlRuns(SqlPart, RunStore):
+    """Runs: added, found, approved and cancelled."""
 
+    @override
     def add_run(self, new: NewRun) -> tuple[Run, bool]:
-        """The run of this delivery and ordinal."""
-        id_, body = secrets.token_hex(16), keep.json(new)
+        id_, body = secrets.token_hex(16), db_text.json(new)
         same = whole().where(_c.delivery == new.delivery, _c.ordinal == new.ordinal)
         with self._db.writing() as connection:
-            row = {**_fresh(new), "id": id_, "offered_at": self._clock(), "created_at": self._clock()}
-            once = self._db.insert(runs).on_conflict_do_nothing(index_elements=[_c.delivery, _c.ordinal])
+            row = {
+                **_fresh(new),
+                "id": id_,
+                "offered_at": self._clock(),
+                "created_at": self._clock(),
+            }
+            once = self._db.insert(runs).on_conflict_do_nothing(
+                index_elements=[_c.delivery, _c.ordinal]
+            )
             added = connection.execute(once.values(**row).returning(_c.id)).scalar() is not None
             if added:
                 connection.execute(insert(requests).values(run=id_, body=body))
             return as_run(connection.execute(same).one()), added
 
+    @override
     def run(self, run: str) -> Run | None:
-        """A run by its id."""
         with self._db.reading() as connection:
             return one(connection, run)
 
+    @override
     def runs(
         self,
         *,
@@ -47,50 +57,79 @@ class Runs(Part):
         states: Sequence[RunState] = (),
         limit: int = 50,
     ) -> tuple[Run, ...]:
-        """Runs that fit, the newest first."""
         found = whole().order_by(_c.seq.desc()).limit(limit)
-        found = found.filter_by(**_given(repository=repository, number=number, installation=installation))
+        found = found.filter_by(
+            **_given(repository=repository, number=number, installation=installation)
+        )
         if states:
             found = found.where(_c.state.in_(values(states)))
         with self._db.reading() as connection:
             return tuple(as_run(row) for row in connection.execute(found))
 
+    @override
     def ahead(self, run: str) -> int:
-        """How many queued or running runs for the same device are older."""
         mine = runs.alias("mine")
-        older = select(func.count()).select_from(runs.join(mine, (mine.c.id == run) & (mine.c.device == _c.device)))
+        older = select(func.count()).select_from(
+            runs.join(mine, (mine.c.id == run) & (mine.c.device == _c.device))
+        )
         with self._db.reading() as connection:
-            return connection.execute(older.where(_c.state.in_(_BUSY), _c.seq < mine.c.seq)).scalar() or 0
+            return (
+                connection.execute(older.where(_c.state.in_(_BUSY), _c.seq < mine.c.seq)).scalar()
+                or 0
+            )
 
+    @override
     def approve(self, repository: str, number: int, plan: str, by: str) -> Run | None:
-        """The waiting run of this plan, now QUEUED. A prefix that fits two different plans names none: an outsider may have
-        searched for a second one.
-        """
         if len(plan) < _LEAST_PREFIX:
             return None
-        waiting = select(_c.id, _c.plan).where(_c.repository == repository, _c.number == number, _c.state == "waiting")
-        fitting = waiting.where(func.substr(_c.plan, 1, len(plan)) == plan).order_by(_c.seq).with_for_update()
+        waiting = select(_c.id, _c.plan).where(
+            _c.repository == repository, _c.number == number, _c.state == "waiting"
+        )
+        fitting = (
+            waiting.where(func.substr(_c.plan, 1, len(plan)) == plan)
+            .order_by(_c.seq)
+            .with_for_update()
+        )
         with self._db.writing() as connection:
+            # A prefix of two different plans names none: an outsider may have searched for one.
             found = connection.execute(fitting).all()
             if len({row.plan for row in found}) != 1:
                 return None
             change = update(runs).where(_c.id == found[-1].id)
-            connection.execute(change.values(state="queued", approved_by=keep.line(by), offered_at=self._clock()))
+            connection.execute(
+                change.values(
+                    state="queued", approved_by=db_text.line(by), offered_at=self._clock()
+                )
+            )
             return one(connection, found[-1].id)
 
+    @override
     def cancel(
-        self, by: str, *, run: str | None = None, repository: str | None = None, number: int | None = None,
+        self,
+        by: str,
+        *,
+        run: str | None = None,
+        repository: str | None = None,
+        number: int | None = None,
         installation: int | None = None,
-    ) -> tuple[Run, ...]:  # fmt: skip
-        """Ask every live run that fits to stop; who asked first is kept."""
+    ) -> tuple[Run, ...]:
         live = select(_c.id).where(_c.state.in_(values(LIVE))).order_by(_c.seq).with_for_update()
-        live = live.filter_by(**_given(id=run, repository=repository, number=number, installation=installation))
+        live = live.filter_by(
+            **_given(id=run, repository=repository, number=number, installation=installation)
+        )
         with self._db.writing() as connection:
             ids = connection.scalars(live).all()
-            first = case((_c.cancelled_by == "", keep.line(by)), else_=_c.cancelled_by)
+            first = case((_c.cancelled_by == "", db_text.line(by)), else_=_c.cancelled_by)
             connection.execute(update(runs).where(_c.id.in_(ids)).values(cancelled_by=first))
-            again = {"state": "queued", "turn": _c.turn + 1, "offered_at": self._clock(), "not_before": 0.0}
-            connection.execute(update(runs).where(_c.id.in_(ids), _c.state.in_(_UNBEGUN)).values(**again))
+            again = {
+                "state": "queued",
+                "turn": _c.turn + 1,
+                "offered_at": self._clock(),
+                "not_before": 0.0,
+            }
+            connection.execute(
+                update(runs).where(_c.id.in_(ids), _c.state.in_(_UNBEGUN)).values(**again)
+            )
             return several(connection, ids)
 
 

@@ -1,4 +1,6 @@
-"""The tables. Times are epoch seconds; 0 stands for no lease and no deferral. Whole objects are kept as JSON text."""
+"""The tables. Times are epoch seconds; 0 stands for no lease and no deferral. Whole objects are
+kept as JSON text.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +20,23 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-from bot.service import keep
+from bot.service import db_text
 
 REVISION = "0002"
 """The migration that leads to these tables."""
 
 
 class Words(TypeDecorator[str]):
-    """Text in which nothing is left that a database would refuse; what is looked up passes the same way."""
+    """Text in which nothing is left that a database would refuse; what is looked up passes the
+    same way.
+    """
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:  # noqa: ARG002
         """On the way in."""
-        return None if value is None else keep.text(value)
+        return None if value is None else db_text.text(value)
 
 
 def _counted() -> Column[int]:
@@ -40,7 +44,8 @@ def _counted() -> Column[int]:
 
 
 def _of_run(**options: bool) -> Column[str]:
-    return Column("run", Words, ForeignKey("runs.id", ondelete="CASCADE"), nullable=False, **options)  # type: ignore[arg-type]
+    run = ForeignKey("runs.id", ondelete="CASCADE")
+    return Column("run", Words, run, nullable=False, **options)  # type: ignore[arg-type]
 
 
 def _text(name: str) -> Column[str]:
@@ -61,7 +66,13 @@ def _real(name: str) -> Column[float]:
 
 def _offered() -> tuple[Column[int] | Column[float] | Column[str], ...]:
     """What a delivery and a run have in common: both are offered, leased and given back."""
-    return _whole("turn"), _real("offered_at"), _real("not_before"), _text("owner"), _real("lease_until")
+    return (
+        _whole("turn"),
+        _real("offered_at"),
+        _real("not_before"),
+        _text("owner"),
+        _real("lease_until"),
+    )
 
 
 metadata = MetaData()

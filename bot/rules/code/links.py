@@ -16,8 +16,8 @@ _RAW = re.compile(
 
 
 class Link(NamedTuple):
-    """Lines of a file of a repository; `start` is 0 when the link names no line. The ref is the first part of the path, or
-    more where a branch has slashes in its name.
+    """Lines of a file of a repository; `start` is 0 when the link names no line. The ref is the
+    first part of the path, or more where a branch has slashes in its name.
     """
 
     repository: str
@@ -30,7 +30,9 @@ class Link(NamedTuple):
 def links(text: str) -> Iterator[Link]:
     """The links to Python sources, each once, in order."""
     seen = set()
-    for found in sorted([*_LINK.finditer(text), *_RAW.finditer(text)], key=lambda match: match.start()):
+    for found in sorted(
+        [*_LINK.finditer(text), *_RAW.finditer(text)], key=lambda match: match.start()
+    ):
         groups = found.groupdict()
         ref, _, path = groups["rest"].partition("/")
         start = int(groups.get("start") or 0)
@@ -41,8 +43,8 @@ def links(text: str) -> Iterator[Link]:
 
 
 def match(path: str, files: Sequence[str]) -> str | None:
-    """The installed file that a path means: the same, one that ends with it, or one that its own end names; None when it is
-    not clear which.
+    """The installed file that a path means: the same, one that ends with it, or one that its own
+    end names; None when it is not clear which.
     """
     wanted = path.replace("\\", "/").strip("/")
     if "site-packages/" in wanted:

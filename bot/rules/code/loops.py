@@ -1,4 +1,6 @@
-"""Training loops by their idioms, read off the syntax: explicit loops, fit, the trainers, gradient tapes and JAX updates."""
+"""Training loops recognised by their idioms in the syntax tree: explicit loops, fit, the trainers,
+gradient tapes and JAX updates.
+"""
 
 from __future__ import annotations
 
@@ -24,15 +26,20 @@ CANDIDATES: tuple[tuple[str, ...], ...] = (
     ("compile", "fit", "optimizer"),
     ("fit", "epochs"),
 )
-"""Words that a piece holding a training loop contains, the most telling first; each is then judged by its syntax."""
+"""Words that a segment with a training loop contains, the most specific first; its syntax then
+decides.
+"""
 
-_PREPARES = re.compile(r"(?i)scal|encod|token|vector|pca|imput|transform|normal|binar|label|cluster|kmeans|bpe|curve|poly")
+_PREPROCESSING = re.compile(
+    r"(?i)scal|encod|token|vector|pca|imput|transform|normal|binar|label|cluster|kmeans|bpe|curve|poly"
+)
 _GRADS = {"grad", "value_and_grad", "filter_grad", "filter_value_and_grad"}
-_Loops = (ast.For, ast.While, ast.AsyncFor)
+_FIT_ARGUMENTS = {"epochs", "batch_size", "validation_data"}
+_Loop = ast.For | ast.While | ast.AsyncFor
 
 
-class Loop(NamedTuple):
-    """A training loop: where it stands (1-based lines of the text) and how complete its idiom is, from 0 to 1."""
+class TrainingLoop(NamedTuple):
+    """A training loop: its lines (1-based) and how complete its idiom is, from 0 to 1."""
 
     idiom: Idiom
     start: int
@@ -40,156 +47,144 @@ class Loop(NamedTuple):
     score: float
 
 
-def loops(tree: ast.AST) -> tuple[Loop, ...]:
-    """The training loops of a program, the most complete first; of two on the same lines the better one."""
-    found = [loop for rule in (_explicit, _tape, _jax, _lightning, _transformers, _fit) for loop in rule(tree)]
-    best: dict[tuple[int, int], Loop] = {}
-    for loop in sorted(found, key=lambda each: (-each.score, each.end - each.start, each.start)):
+def loops(tree: ast.AST) -> tuple[TrainingLoop, ...]:
+    """The training loops of a program, the most complete first; the better one where two have the
+    same lines.
+    """
+    rules = (_explicit, _scoped, _lightning, _calls)
+    found = [loop for rule in rules for loop in rule(tree) if loop.score]
+    best: dict[tuple[int, int], TrainingLoop] = {}
+    for loop in sorted(found, key=lambda loop: (-loop.score, loop.end - loop.start, loop.start)):
         best.setdefault((loop.start, loop.end), loop)
     return tuple(best.values())
 
 
-def _explicit(tree: ast.AST) -> Iterator[Loop]:
-    """A loop that calls backward and an optimizer's step; clearing gradients makes it whole."""
-    for node in _innermost(tree, {"backward", "step"}):
-        called = _called(node)
-        whole = "zero_grad" in called or _clears(node)
-        yield Loop("explicit", node.lineno, _end(node), 1.0 if whole else 0.8)
+def _loop(idiom: Idiom, node: ast.stmt | ast.expr, score: float) -> TrainingLoop:
+    return TrainingLoop(idiom, node.lineno, node.end_lineno or node.lineno, score)
 
 
-def _tape(tree: ast.AST) -> Iterator[Loop]:
-    """A gradient tape whose gradients an optimizer applies."""
-    for function in _scopes(tree):
-        called = _called(function)
-        tapes = [node for node in ast.walk(function) if isinstance(node, ast.With) and _opens_tape(node)]
-        if tapes and "gradient" in called and called & {"apply_gradients", "assign_sub"}:
-            yield Loop("tape", function.lineno, _end(function), 1.0 if "apply_gradients" in called else 0.8)
+def _explicit(tree: ast.AST) -> Iterator[TrainingLoop]:
+    """The innermost loops that call backward and an optimizer's step; one that also clears the
+    gradients is complete.
+    """
+    wanted = {"backward", "step"}
+    training = [
+        node for node in ast.walk(tree) if isinstance(node, _Loop) and wanted <= _called(node)
+    ]
+    for loop in training:
+        if not any(inner in training for inner in ast.walk(loop) if inner is not loop):
+            clears = "zero_grad" in _called(loop) or _clears_gradients(loop)
+            yield _loop("explicit", loop, 1.0 if clears else 0.8)
 
 
-def _jax(tree: ast.AST) -> Iterator[Loop]:
-    """A function that takes gradients and makes new parameters of them: by optax, or by subtracting."""
-    for function in _scopes(tree):
-        called = _called(function)
-        takes = bool(called & _GRADS) or _uses_outer_grad(tree, function)
-        if not takes:
-            continue
-        if "apply_updates" in called or ("apply_gradients" in called and "gradient" not in called):
-            yield Loop("jax", function.lineno, _end(function), 1.0)
-        elif called & {"tree_map", "map"} and any(isinstance(node, ast.Sub) for node in ast.walk(function)):
-            yield Loop("jax", function.lineno, _end(function), 0.8)
+def _scoped(tree: ast.AST) -> Iterator[TrainingLoop]:
+    """Functions, and loops outside them, that apply the gradients of a tape, or update parameters
+    with JAX gradients.
+    """
+    makers = _makers(tree)
+    outer_grads = {name for name, maker in makers.items() if maker.rpartition(".")[2] in _GRADS}
+    for scope in _scopes(tree):
+        called = _called(scope)
+        applies = "gradient" in called and called & {"apply_gradients", "assign_sub"}
+        if applies and any(map(_opens_tape, ast.walk(scope))):
+            yield _loop("tape", scope, 1.0 if "apply_gradients" in called else 0.8)
+        if called & (_GRADS | outer_grads):
+            if "apply_updates" in called or called & {"apply_gradients", "gradient"} == {
+                "apply_gradients"
+            }:
+                yield _loop("jax", scope, 1.0)
+            elif called & {"tree_map", "map"} and _subtracts(scope):
+                yield _loop("jax", scope, 0.8)
 
 
-def _lightning(tree: ast.AST) -> Iterator[Loop]:
-    """A module with a training step, or a Trainer that is told to fit."""
+def _lightning(tree: ast.AST) -> Iterator[TrainingLoop]:
+    """Classes with a training step."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            methods = {each.name for each in node.body if isinstance(each, syntax.Function)}
+            methods = {item.name for item in node.body if isinstance(item, syntax.Function)}
             if "training_step" in methods:
-                yield Loop("lightning", node.lineno, _end(node), 1.0 if "configure_optimizers" in methods else 0.7)
-    yield from _told(tree, "fit", "lightning", {"Trainer"})
+                yield _loop("lightning", node, 1.0 if "configure_optimizers" in methods else 0.7)
 
 
-def _transformers(tree: ast.AST) -> Iterator[Loop]:
-    """A Trainer that is told to train."""
-    made = {name for name in _constructed(tree) if name.endswith("Trainer")}
-    yield from _told(tree, "train", "transformers", made)
+def _calls(tree: ast.AST) -> Iterator[TrainingLoop]:
+    """Calls of `Trainer.train`, `Trainer.fit`, and `fit` of a model."""
+    makers = _makers(tree)
+    methods = [
+        (node, node.func.attr, node.func.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    ]
+    compiled = {syntax.dotted(receiver) for _, name, receiver in methods if name == "compile"}
+    for call, method, receiver in methods:
+        name = syntax.dotted(receiver)
+        maker = makers.get(name, "")
+        if isinstance(receiver, ast.Call):
+            maker = syntax.dotted(receiver.func)
+        maker = maker.rpartition(".")[2]
+        if method == "train" and maker.endswith("Trainer"):
+            yield _loop("transformers", call, 0.9)
+        elif method == "fit" and maker == "Trainer":
+            yield _loop("lightning", call, 0.9)
+        elif method == "fit" and not maker.endswith("Trainer"):
+            yield _loop("fit", call, _fit_score(call, f"{name} {maker}", compiled=name in compiled))
 
 
-def _fit(tree: ast.AST) -> Iterator[Loop]:
-    """`fit` on a model: compiled, with epochs, or at least not on something that only prepares data."""
-    trainers = {name for name, maker in _made(tree).items() if maker.endswith("Trainer")}
-    compiled = {syntax.dotted(call.func).rpartition(".")[0] for call in _calls_of(tree, "compile")}
-    for call in _calls_of(tree, "fit"):
-        receiver = syntax.dotted(call.func).rpartition(".")[0]
-        maker = _maker(call.func, tree)
-        if receiver in trainers or maker.endswith("Trainer") or _PREPARES.search(receiver) or _PREPARES.search(maker):
-            continue
-        named = {keyword.arg for keyword in call.keywords}
-        if named & {"epochs", "batch_size", "validation_data"} or receiver in compiled:
-            yield Loop("fit", call.lineno, _end(call), 0.9)
-        elif len(call.args) >= 2 or named & {"X", "x", "y"}:
-            yield Loop("fit", call.lineno, _end(call), 0.5)
+def _fit_score(call: ast.Call, receiver: str, *, compiled: bool) -> float:
+    """How certain a call of `fit` trains a model: compiled, with epochs, or at least with data and
+    not on a preprocessor.
+    """
+    keywords = {keyword.arg for keyword in call.keywords}
+    if _PREPROCESSING.search(receiver):
+        return 0.0
+    if keywords & _FIT_ARGUMENTS or compiled:
+        return 0.9
+    return 0.5 if len(call.args) >= 2 or keywords & {"X", "x", "y"} else 0.0
 
 
-def _told(tree: ast.AST, verb: str, idiom: Idiom, makers: set[str]) -> Iterator[Loop]:
-    for call in _calls_of(tree, verb):
-        maker = _maker(call.func, tree).rpartition(".")[2]
-        if maker in makers:
-            yield Loop(idiom, call.lineno, _end(call), 0.9)
-
-
-def _maker(func: ast.expr, tree: ast.AST) -> str:
-    """The class that made the receiver of a method call: `Trainer(...).fit`, or `t = Trainer(...); t.fit`."""
-    receiver = func.value if isinstance(func, ast.Attribute) else func
-    if isinstance(receiver, ast.Call):
-        return syntax.dotted(receiver.func)
-    return _made(tree).get(syntax.dotted(receiver), "")
-
-
-def _made(tree: ast.AST) -> dict[str, str]:
-    made: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            for target in node.targets:
-                made[syntax.dotted(target)] = syntax.dotted(node.value.func)
-    made.pop("", None)
-    return made
-
-
-def _constructed(tree: ast.AST) -> set[str]:
-    return {syntax.dotted(node.func).rpartition(".")[2] for node in ast.walk(tree) if isinstance(node, ast.Call)}
-
-
-def _calls_of(tree: ast.AST, method: str) -> Iterator[ast.Call]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == method:
-            yield node
+def _makers(tree: ast.AST) -> dict[str, str]:
+    """What each variable was made by: `t = pl.Trainer()` gives t → pl.Trainer."""
+    assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
+    return {
+        syntax.dotted(target): syntax.dotted(node.value.func)
+        for node in assigned
+        if isinstance(node.value, ast.Call)
+        for target in node.targets
+        if syntax.dotted(target)
+    }
 
 
 def _called(tree: ast.AST) -> set[str]:
-    names = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute):
-                names.add(node.func.attr)
-            elif isinstance(node.func, ast.Name):
-                names.add(node.func.id)
-    return names
-
-
-def _innermost(tree: ast.AST, wanted: set[str]) -> Iterator[ast.stmt]:
-    """The innermost loops in which all these are called."""
-    for node in ast.walk(tree):
-        if isinstance(node, _Loops) and wanted <= _called(node):
-            inner = (each for each in ast.walk(node) if isinstance(each, _Loops) and each is not node)
-            if not any(wanted <= _called(each) for each in inner):
-                yield node
+    """Simple names of what is called anywhere in a tree."""
+    functions = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {func.attr for func in functions if isinstance(func, ast.Attribute)} | {
+        func.id for func in functions if isinstance(func, ast.Name)
+    }
 
 
 def _scopes(tree: ast.AST) -> Iterator[ast.stmt]:
-    """The innermost functions; of a plain script its loops."""
+    """The functions; of a plain script its loops."""
     functions = [node for node in ast.walk(tree) if isinstance(node, syntax.Function)]
     yield from functions
     inside = {id(node) for function in functions for node in ast.walk(function)}
-    yield from (node for node in ast.walk(tree) if isinstance(node, _Loops) and id(node) not in inside)
+    for node in ast.walk(tree):
+        if isinstance(node, _Loop) and id(node) not in inside:
+            yield node
 
 
-def _opens_tape(node: ast.With) -> bool:
-    made = (item.context_expr for item in node.items)
-    return any(isinstance(each, ast.Call) and syntax.dotted(each.func).endswith("GradientTape") for each in made)
+def _opens_tape(node: ast.AST) -> bool:
+    return isinstance(node, ast.With) and any(
+        isinstance(item.context_expr, ast.Call)
+        and syntax.dotted(item.context_expr.func).endswith("GradientTape")
+        for item in node.items
+    )
 
 
-def _clears(node: ast.AST) -> bool:
+def _subtracts(tree: ast.AST) -> bool:
+    return any(isinstance(node, ast.Sub) for node in ast.walk(tree))
+
+
+def _clears_gradients(tree: ast.AST) -> bool:
     """`parameter.grad = None` clears gradients as zero_grad does."""
-    targets = (target for each in ast.walk(node) if isinstance(each, ast.Assign) for target in each.targets)
+    assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
+    targets = (target for node in assigned for target in node.targets)
     return any(isinstance(target, ast.Attribute) and target.attr == "grad" for target in targets)
-
-
-def _uses_outer_grad(tree: ast.AST, function: ast.stmt) -> bool:
-    """`grad_fn = jax.grad(loss)` outside, `grad_fn(params)` inside."""
-    takers = {name for name, maker in _made(tree).items() if maker.rpartition(".")[2] in _GRADS}
-    return bool(takers & _called(function))
-
-
-def _end(node: ast.stmt | ast.expr) -> int:
-    return node.end_lineno or node.lineno

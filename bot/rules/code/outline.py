@@ -1,44 +1,77 @@
-"""Cuts a Python source into pieces by its lines alone: class heads, functions, methods and what stands between them.
+"""Cuts Python source into segments by its lines alone: class heads, functions, methods and the
+code between them.
 
-A parser would be exact, but reads about 7 MB a second on one core; an installed torch with transformers has 100. This reads
-the indentation, knows strings over several lines, and never fails: every line of any text belongs to exactly one piece.
+A parser would be exact but reads 2 to 7 MB a second, and an installed torch with transformers has
+100 MB. This reads indentation, skips strings and comments, and never fails: every line of any text
+belongs to exactly one segment.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
 from bot.models.context import ChunkKind
 
-LONG = 150
+_NESTING = frozenset({"module", "class"})
+_LONG = 150
 _PART = 100
-_MOST = 300
-_MOST_LINES = 120_000
-_QUOTES = re.compile(r'"""|\'\'\'|#|"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'')
-_DEFINITION = re.compile(r"(?:async[ \t]+)?(def|class)[ \t]+(\w+)")
-_STARTS = ("def ", "clas", "asyn", "def\t")
-_CLOSERS = frozenset(")]}")
-_CONTINUES = re.compile(r"(?:elif|else|except|finally|case)\b")
+_LONGEST_STATEMENT = 400
+_STATEMENT_PART = 300
+_TOKEN = re.compile(
+    r"""\n(?P<indent>[ \t]*)(?:(?P<decorator>@)|(?:async[ \t]+)?(?P<keyword>def|class)[ \t]+(?P<name>\w+)"""
+    r"""|(?P<clause>(?:elif|else|except|finally|case)\b)|(?=[^\s#)\]}]))"""
+    r"""|\\\n|\#[^\n]*"""
+    r'''|"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+(?:"""|\Z)'''
+    r"""|'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+(?:'''|\Z)"""
+    r"""|"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?""",
+    re.DOTALL,
+)
 
 
-class Piece(NamedTuple):
-    """Lines `start` to `end` (1-based, inclusive) of a source. `name` is dotted below the module ("Linear.forward", "" for the
-    module itself); `part` counts the pieces of one definition from 0, and part 0 begins with its head.
+class Segment(NamedTuple):
+    """Lines `start` to `end` (1-based, inclusive) of a file. `name` is dotted below the module
+    ("Linear.forward", "" for the module itself). `part` counts the segments of one definition from
+    0; part 0 begins with its head.
     """
 
+    path: str
     kind: ChunkKind
     name: str
     start: int
     end: int
     part: int = 0
 
+    @property
+    def dotted(self) -> str:
+        """The full dotted name of what is defined here."""
+        module = module_of(self.path)
+        return f"{module}.{self.name}" if self.name else module
 
-class _Open(NamedTuple):
+    @property
+    def simple_name(self) -> str:
+        """The last part of the name."""
+        return self.name.rpartition(".")[2]
+
+
+class _Block(NamedTuple):
+    """A definition or the module: where its segment starts, and its indentation."""
+
     kind: ChunkKind
     name: str
     indent: int
+    start: int
+    defines: bool = False
+
+
+def module_of(path: str) -> str:
+    """The dotted module of a path: "torch/nn/__init__.py" is torch.nn; a `src` layout is
+    stripped.
+    """
+    return path.removesuffix(".py").removesuffix("/__init__").removeprefix("src/").replace("/", ".")
 
 
 def normal(text: str) -> str:
@@ -46,139 +79,87 @@ def normal(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def split(text: str) -> list[str]:
-    """The lines of a text with plain line ends; a last empty line does not count."""
-    lines = text.split("\n")
-    if lines and not lines[-1]:
-        lines.pop()
-    return lines
+def line_starts(text: str) -> list[int]:
+    """The offset of each line of a text and, last, of its end. A last empty line does not count."""
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    return starts if starts[-1] == len(text) else [*starts, len(text) + 1]
 
 
-def outline(lines: list[str]) -> list[Piece]:
-    """The pieces of a source in order; together they hold every line once."""
-    if not lines:
-        return []
-    marks = _marks(lines[:_MOST_LINES])
-    pieces: list[Piece] = []
+def outline(text: str, path: str = "", starts: list[int] | None = None) -> list[Segment]:
+    """The segments of a source in order; together they hold every line once."""
+    starts = starts or line_starts(text)
+    blocks = [*_blocks(f"\n{text}", starts), _Block("module", "", 0, len(starts))] if text else []
+    segments: list[Segment] = []
     parts: dict[str, int] = {}
-    for position, (start, kind, name) in enumerate(marks):
-        end = marks[position + 1][0] - 1 if position + 1 < len(marks) else len(lines)
-        cuts = [start, *_cuts(lines, start, end), end + 1] if end - start >= LONG else [start, end + 1]
-        for first, after in pairwise(cuts):
-            opened = first == start and kind != "module" and _opens(lines, first)
-            part = 0 if opened else parts.get(name, -1) + 1
-            parts[name] = part
-            pieces.append(Piece(kind, name, first, after - 1, part))
-    return pieces
-
-
-def _opens(lines: list[str], number: int) -> bool:
-    return lines[number - 1].lstrip()[:4] in _STARTS or lines[number - 1].lstrip().startswith("@")
-
-
-def _marks(lines: list[str]) -> list[tuple[int, ChunkKind, str]]:
-    """Where a new piece begins, what it is and its name."""
-    marks: list[tuple[int, ChunkKind, str]] = []
-    stack: list[_Open] = [_Open("module", "", -1)]
-    delimiter, decorated = "", 0
-    for number, line in enumerate(lines, 1):
-        if delimiter:
-            at = line.find(delimiter)
-            if at >= 0:
-                delimiter = _unclosed(line[at + 3 :])
+    for block, following in pairwise(blocks):
+        if following.start == block.start:  # the file begins with a definition
             continue
-        body = line.lstrip()
-        if body and body[0] != "#" and body[0] not in _CLOSERS:
-            decorated = _step(number, body, len(line) - len(body), stack, decorated, marks)
-        if '"""' in line or "'''" in line:
-            delimiter = _unclosed(line)
-    if not marks or marks[0][0] > 1:
-        marks.insert(0, (1, "module", ""))
-    return marks
+        after = following.start
+        long = after - block.start > _LONG
+        cuts = _cuts(text, starts, block, after) if long else ()
+        for first, following_start in pairwise((block.start, *cuts, after)):
+            opens = block.defines and first == block.start
+            part = parts[block.name] = 0 if opens else parts.get(block.name, -1) + 1
+            segments.append(Segment(path, block.kind, block.name, first, following_start - 1, part))
+    return segments
 
 
-def _step(
-    number: int, body: str, indent: int, stack: list[_Open], decorated: int, marks: list[tuple[int, ChunkKind, str]]
-) -> int:
-    """Take in one line of code; returns the line of a decorator whose definition is still to come, else 0."""
-    left = indent <= stack[-1].indent
-    while indent <= stack[-1].indent:
-        stack.pop()
-    owner = stack[-1]
-    if owner.kind not in {"module", "class"}:
-        return decorated
-    found = _DEFINITION.match(body) if body[:4] in _STARTS else None
-    if found is not None:
-        opened = _opened(found, owner, indent)
-        marks.append((decorated or number, opened.kind, opened.name))
-        stack.append(opened)
-        return 0
-    if body[0] == "@" and not decorated:
-        return number
-    if left and not decorated:
-        marks.append((number, owner.kind, owner.name))
-    return decorated
-
-
-def _opened(found: re.Match[str], owner: _Open, indent: int) -> _Open:
-    name = f"{owner.name}.{found[2]}" if owner.name else found[2]
-    if found[1] == "class":
-        return _Open("class", name, indent)
-    return _Open("method" if owner.kind == "class" else "function", name, indent)
-
-
-def _unclosed(line: str) -> str:
-    """The delimiter of a string that begins in a line (outside a string) and goes on after it, or ""."""
-    at = 0
-    while found := _QUOTES.search(line, at):
-        mark = found[0]
-        if mark == "#":
-            return ""
-        at = found.end()
-        if mark in {'"""', "'''"}:
-            close = line.find(mark, at)
-            while close > 0 and line[close - 1] == "\\":
-                close = line.find(mark, close + 1)
-            if close < 0:
-                return mark
-            at = close + 3
-    return ""
-
-
-def _cuts(lines: list[str], start: int, end: int) -> list[int]:
-    """Where a long piece is cut: at statements of its own body, about every hundred lines."""
-    first = next((number for number in range(start, end + 1) if lines[number - 1].rstrip().endswith(":")), start)
-    body = _statements(lines, first + 1, end)
-    cuts: list[int] = []
-    last = start
-    for number in body:
-        if number - last >= _PART and end - number > _PART // 4:
-            cuts.append(number)
-            last = number
-    return [cut for first, after in zip([start, *cuts], [*cuts, end + 1], strict=True) for cut in _forced(first, after)][1:]
-
-
-def _forced(first: int, after: int) -> range:
-    """A single statement of many hundred lines (a table) is cut all the same."""
-    return range(first, after, _MOST) if after - first > _MOST + _PART else range(first, first + 1)
-
-
-def _statements(lines: list[str], start: int, end: int) -> list[int]:
-    """Lines that begin a statement of the outermost body between two lines, or of one that is barely deeper."""
-    found: list[tuple[int, int]] = []
-    delimiter, continued = "", False
-    for number in range(start, end + 1):
-        line = lines[number - 1]
-        if delimiter:
-            at = line.find(delimiter)
-            if at >= 0:
-                delimiter = _unclosed(line[at + 3 :])
+def _blocks(text: str, starts: list[int]) -> Iterator[_Block]:
+    """Where each segment begins, before long ones are cut. The text starts with an added
+    newline.
+    """
+    stack = [_Block("module", "", -1, 1)]
+    decorated = 0
+    yield stack[0]
+    for match in _TOKEN.finditer(text):
+        if match[1] is None:
             continue
-        body = line.lstrip()
-        if body and body[0] != "#" and body[0] not in _CLOSERS and not continued and not _CONTINUES.match(body):
-            found.append((number, len(line) - len(body)))
-        continued = line.endswith("\\")
-        if '"""' in line or "'''" in line:
-            delimiter = _unclosed(line)
+        indent, owner = len(match[1]), stack[-1]
+        dedented = indent <= owner.indent
+        while indent <= owner.indent:
+            stack.pop()
+            owner = stack[-1]
+        if owner.kind not in _NESTING:
+            continue
+        if match["keyword"]:
+            start = decorated or bisect_right(starts, match.start())
+            stack.append(_defined(match, owner, indent, start))
+            decorated = 0
+            yield stack[-1]
+        elif match["decorator"]:
+            decorated = decorated or bisect_right(starts, match.start())
+        elif dedented and not decorated:
+            yield _Block(owner.kind, owner.name, owner.indent, bisect_right(starts, match.start()))
+
+
+def _defined(match: re.Match[str], owner: _Block, indent: int, start: int) -> _Block:
+    name = f"{owner.name}.{match['name']}" if owner.name else match["name"]
+    kind: ChunkKind = "method" if owner.kind == "class" else "function"
+    return _Block("class" if match["keyword"] == "class" else kind, name, indent, start, True)
+
+
+def _cuts(text: str, starts: list[int], block: _Block, after: int) -> Iterator[int]:
+    """Lines at which a long block is cut: statements of its own body, about every hundred lines."""
+    last = block.start
+    for line in (*_statements(text, starts, block, after), after):
+        if line < after and (line - last < _PART or after - 1 - line <= _PART // 4):
+            continue
+        if line - last > _LONGEST_STATEMENT:  # a table, say
+            yield from range(last + _STATEMENT_PART, line, _STATEMENT_PART)
+        if line < after:
+            yield line
+        last = line
+
+
+def _statements(text: str, starts: list[int], block: _Block, after: int) -> list[int]:
+    """Lines that begin a statement of the outermost body of a block."""
+    begin = starts[block.start - 1]
+    found = [
+        (bisect_right(starts, begin + match.start()), len(match[1]))
+        for match in _TOKEN.finditer(f"\n{text[begin : starts[after - 1]]}")
+        if match[1] is not None and not match["clause"]
+    ]
+    if block.defines:
+        found = [(line, indent) for line, indent in found if indent > block.indent]
     least = min((indent for _, indent in found), default=0)
-    return [number for number, indent in found if indent == least]
+    return [line for line, indent in found if indent == least]

@@ -1,158 +1,154 @@
-"""Finds definitions by name: through modules and re-exports where these tell, by the end of the name where they do not."""
+"""Finds definitions by name: through modules and re-exports where these lead to one, else by the
+end of the name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from bot.rules.code import imports, syntax
-from bot.rules.code.outline import Piece
+from bot.rules.code.outline import Segment
 
-_DEEPEST = 10
-_ASIDE = ("test", "tests", "testing", "_testing", "benchmark", "benchmarks", "examples", "docs", "_vendor")
-
-
-class Place(NamedTuple):
-    """A piece of a file."""
-
-    path: str
-    piece: Piece
-
-    @property
-    def dotted(self) -> str:
-        """The full name of what stands there."""
-        module = imports.module_of(self.path)
-        return f"{module}.{self.piece.name}" if self.piece.name else module
+_SELF = frozenset({"self", "cls", "super"})
+_SECONDARY = frozenset(
+    {"test", "tests", "testing", "_testing", "benchmark", "benchmarks", "examples", "docs"}
+    | {"_vendor"}
+)
 
 
-class Sources(Protocol):
+class DefinitionStore(Protocol):
     """The sources that names are looked up in."""
 
     def text(self, path: str) -> str | None:
         """The text of a file, None when there is none."""
-        ...
 
-    def pieces(self, path: str) -> Sequence[Piece]:
-        """Its pieces, in order."""
-        ...
+    def segments(self, path: str) -> Sequence[Segment]:
+        """The segments of a file, in order."""
 
-    def named(self, last: str) -> Sequence[Place]:
-        """First pieces of the definitions whose simple name this is."""
-        ...
+    def named(self, last: str) -> Sequence[Segment]:
+        """First segments of the definitions with this simple name."""
 
 
-def resolve(sources: Sources, name: str) -> Place | None:
-    """The definition of a full dotted name, by the modules it goes through; None when they do not lead to one."""
-    return _resolve(sources, name, frozenset())
-
-
-def lookup(sources: Sources, name: str, limit: int, main: Sequence[str] = ()) -> tuple[Place, ...]:
-    """Definitions of a partly dotted name: what it resolves to, then those whose names end like it; `main` packages first."""
-    first = resolve(sources, name)
+def lookup(
+    store: DefinitionStore, name: str, limit: int, main: Sequence[str] = ()
+) -> tuple[Segment, ...]:
+    """Definitions of a partly dotted name: what it resolves to, then those whose names end like
+    it; `main` packages first.
+    """
+    first = _Resolution(store).absolute(name)
     parts = name.split(".")
-    others = sorted(sources.named(parts[-1]), key=lambda place: _distance(place, parts, main))
-    asked = [place for place in others if len(parts) == 1 or place.dotted.endswith("." + ".".join(parts[-2:]))]
-    if first is None and not asked:
-        asked = [place for place in others if _through(parts, place.dotted.split("."))]
-    found = dict.fromkeys([*([first] if first else []), *asked])
-    return tuple(found)[:limit]
+    others = sorted(store.named(parts[-1]), key=lambda other: _distance(other, parts, main))
+    ending = "." + ".".join(parts[-2:])
+    found = [other for other in others if len(parts) == 1 or other.dotted.endswith(ending)]
+    if first is None and not found:
+        found = [other for other in others if _in_order(parts, other.dotted.split("."))]
+    return tuple(dict.fromkeys([*([first] if first else []), *found]))[:limit]
 
 
-def bound(sources: Sources, path: str, name: str, owner: str = "") -> Place | None:
-    """What a dotted name means inside a file: a local definition, an import of it, or a member of the class `owner`."""
+def bound(store: DefinitionStore, path: str, name: str, owner: str = "") -> Segment | None:
+    """What a dotted name means inside a file: a local definition, an import of it, or a member
+    of the class `owner`.
+    """
     head, _, rest = name.partition(".")
-    if head in {"self", "cls", "super"} and owner and rest:
-        return _member(sources, path, owner, rest.partition(".")[0], frozenset(), past=head == "super")
-    text = sources.text(path)
-    if text is None or head in {"self", "cls", "super", "?"}:
+    if head not in _SELF:
+        return _Resolution(store).inside(path, name)
+    if not owner or not rest:
         return None
-    return _inside(sources, path, text, name, frozenset())
+    member = rest.partition(".")[0]
+    return _Resolution(store).member(path, owner, member, inherited=head == "super")
 
 
-def _resolve(sources: Sources, name: str, seen: frozenset[str]) -> Place | None:
-    if name in seen or len(seen) > _DEEPEST:
+class _Resolution:
+    """Follows one name. Each step is taken once, so cyclic imports and bases end."""
+
+    def __init__(self, store: DefinitionStore) -> None:
+        self.store = store
+        self.seen: set[tuple[str, str]] = set()
+
+    def absolute(self, name: str) -> Segment | None:
+        """The definition of a full dotted name, by the modules it goes through."""
+        parts = name.split(".")
+        for cut in range(len(parts), 0, -1):
+            for path in imports.paths_of(".".join(parts[:cut])):
+                if self.store.text(path) is not None:
+                    rest = ".".join(parts[cut:])
+                    return self.inside(path, rest) if rest else self._module(path)
         return None
-    parts = name.split(".")
-    for cut in range(len(parts), 0, -1):
-        for path in imports.paths_of(".".join(parts[:cut])):
-            text = sources.text(path)
-            if text is not None:
-                rest = ".".join(parts[cut:])
-                if not rest:
-                    pieces = sources.pieces(path)
-                    return Place(path, pieces[0]) if pieces else None
-                return _inside(sources, path, text, rest, seen | {name})
-    return None
+
+    def inside(self, path: str, name: str) -> Segment | None:
+        """What a dotted name means at the top level of a file."""
+        if not self._first_time(path, name):
+            return None
+        own = self._definition(path, name)
+        if own is not None:
+            return own
+        head, _, rest = name.partition(".")
+        owner = self._definition(path, head) if rest else None
+        if owner is not None and owner.kind == "class":
+            return self.member(path, head, rest.partition(".")[0])
+        known = imports.bindings(self.store.text(path) or "", path)
+        if head in known.names:
+            full = f"{known.names[head]}.{rest}" if rest else known.names[head]
+            return self.absolute(full) or self.inside(path, full)
+        found = (self.absolute(f"{star}.{name}") for star in known.stars)
+        return next(filter(None, found), None)
+
+    def member(
+        self, path: str, owner: str, name: str, *, inherited: bool = False
+    ) -> Segment | None:
+        """A method of a class or of its bases; `inherited` leaves out the class itself."""
+        if not self._first_time(path, f"{owner}:{name}"):
+            return None
+        own = None if inherited else self._definition(path, f"{owner}.{name}")
+        found = (self.member(base.path, base.name, name) for base in self._bases(path, owner))
+        return own or next(filter(None, found), None)
+
+    def _bases(self, path: str, owner: str) -> Iterator[Segment]:
+        tree = syntax.tree_of(self.store.text(path) or "")
+        for base in imports.bases(tree, owner.rpartition(".")[2]) if tree is not None else ():
+            found = bound(self.store, path, base)
+            if found is not None and found.kind == "class":
+                yield found
+
+    def _first_time(self, path: str, name: str) -> bool:
+        new = (path, name) not in self.seen
+        self.seen.add((path, name))
+        return new and len(self.seen) < 200
+
+    def _module(self, path: str) -> Segment | None:
+        return next(iter(self.store.segments(path)), None)
+
+    def _definition(self, path: str, name: str) -> Segment | None:
+        """The last definition of that name in a file: overloads and fallbacks come before the real
+        one.
+        """
+        named = self.store.named(name.rpartition(".")[2])
+        found = [segment for segment in named if (segment.path, segment.name) == (path, name)]
+        return found[-1] if found else None
 
 
-def _inside(sources: Sources, path: str, text: str, name: str, seen: frozenset[str]) -> Place | None:
-    own = _definition(sources, path, name)
-    if own is not None:
-        return own
-    head, _, rest = name.partition(".")
-    holder = _definition(sources, path, head) if rest else None
-    if holder is not None and holder.piece.kind == "class":
-        return _member(sources, path, head, rest.partition(".")[0], seen)
-    known = imports.bindings(text, path)
-    target = known.names.get(head)
-    if target is not None:
-        full = f"{target}.{rest}" if rest else target
-        local = target.partition(".")[0]
-        found = _resolve(sources, full, seen)
-        if found is None and local in known.names and local != head and f"{path}:{full}" not in seen:
-            found = _inside(sources, path, text, full, seen | {f"{path}:{full}"}) if len(seen) < _DEEPEST else None
-        return found
-    for star in known.stars:
-        found = _resolve(sources, f"{star}.{name}", seen)
-        if found is not None:
-            return found
-    return None
-
-
-def _member(sources: Sources, path: str, owner: str, name: str, seen: frozenset[str], *, past: bool = False) -> Place | None:
-    """A method of a class or of its bases; `past` leaves out the class itself."""
-    mark = f"{path}:{owner}.{name}"
-    if mark in seen or len(seen) > _DEEPEST:
-        return None
-    own = None if past else _definition(sources, path, f"{owner}.{name}")
-    if own is not None:
-        return own
-    for base in parents(sources, path, owner):
-        found = _member(sources, base.path, base.piece.name, name, seen | {mark})
-        if found is not None:
-            return found
-    return None
-
-
-def parents(sources: Sources, path: str, owner: str) -> Iterator[Place]:
-    """The bases of a class that are defined in these sources."""
-    text = sources.text(path)
-    tree = syntax.tree_of(text) if text is not None else None
-    for base in imports.bases(tree, owner.rpartition(".")[2]) if tree is not None else ():
-        found = bound(sources, path, base)
-        if found is not None and found.piece.kind == "class" and (found.path, found.piece.name) != (path, owner):
-            yield found
-
-
-def _definition(sources: Sources, path: str, name: str) -> Place | None:
-    """The last definition of that name in a file: overloads and fallbacks stand before the real one."""
-    last = name.rpartition(".")[2]
-    found = [place for place in sources.named(last) if place.path == path and place.piece.name == name]
-    return found[-1] if found else None
-
-
-def _through(parts: Sequence[str], own: Sequence[str]) -> bool:
+def _in_order(parts: Sequence[str], full: Sequence[str]) -> bool:
     """Whether the parts stand in this order in a full name: re-exports leave modules out."""
-    left = iter(own)
+    left = iter(full)
     return all(part in left for part in parts)
 
 
-def _distance(place: Place, parts: Sequence[str], main: Sequence[str]) -> tuple[int, int, int, int, int, str, int]:
-    """How far a definition is from what was asked for: shared end and beginning of the name, the package, how public it is."""
-    own = place.dotted.split(".")
-    shared = sum(1 for mine, asked in zip(reversed(own), reversed(parts), strict=False) if mine == asked)
-    package = own[0] not in main if main else False
-    same = len(parts) > 1 and own[0] != parts[0]
-    aside = any(part in _ASIDE or part.startswith("test_") for part in own[:-1])
-    hidden = sum(part.startswith("_") for part in own)
-    return (-shared, int(same), int(package) + 2 * int(aside), hidden, len(own), place.path, place.piece.start)
+def _distance(
+    found: Segment, parts: Sequence[str], main: Sequence[str]
+) -> tuple[int, bool, int, int, int, str, int]:
+    """How far a definition is from what was asked for: shared end and beginning of the name, the
+    package, how public it is.
+    """
+    own = found.dotted.split(".")
+    shared = sum(a == b for a, b in zip(reversed(own), reversed(parts), strict=False))
+    secondary = any(part in _SECONDARY or part.startswith("test_") for part in own[:-1])
+    return (
+        -shared,
+        len(parts) > 1 and own[0] != parts[0],
+        (bool(main) and own[0] not in main) + 2 * secondary,
+        sum(part.startswith("_") for part in own),
+        len(own),
+        found.path,
+        found.start,
+    )

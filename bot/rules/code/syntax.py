@@ -25,8 +25,10 @@ def tree_of(text: str) -> ast.Module | None:
             return None
 
 
-def tree_of_piece(text: str) -> ast.Module | None:
-    """The tree of some lines of a module: dedented, and with a body where only the head is shown."""
+def tree_of_lines(text: str) -> ast.Module | None:
+    """The tree of some lines of a module: dedented, and with a body where only the head is
+    shown.
+    """
     plain = textwrap.dedent(text)
     tree = tree_of(plain)
     if tree is None and plain.rstrip().endswith(":"):
@@ -42,7 +44,12 @@ def dotted(node: ast.AST) -> str:
         node = node.value
     if isinstance(node, ast.Name):
         return ".".join([node.id, *reversed(parts)])
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super" and parts:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "super"
+        and parts
+    ):
         return ".".join(["super", *reversed(parts)])
     return ""
 

@@ -1,12 +1,15 @@
-"""Words of code and of reports, made alike: identifiers split at humps, dots and underscores, plain endings cut."""
+"""Words of code and of reports in one form: identifiers are split at capitals, dots and
+underscores, and plain endings are cut.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
+from itertools import islice
 
 LONGEST_WORD = 60
-_KEPT = 400_000
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]+")
 _HUMPS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z0-9]+|[A-Z]+[0-9]*")
 _STOP = frozenset(re.findall(r"\w+", """
@@ -20,7 +23,6 @@ _STOP = frozenset(re.findall(r"\w+", """
     line lines problem raise raised raises report reproduce reproduction result results run running script steps thanks thank
     traceback version work working works wrong correct example def class self return import none true false
 """))  # fmt: skip
-_memo: dict[str, str] = {}
 
 
 def identifiers(text: str, start: int = 0, end: int | None = None) -> list[str]:
@@ -28,30 +30,31 @@ def identifiers(text: str, start: int = 0, end: int | None = None) -> list[str]:
     return _IDENTIFIER.findall(text, start, len(text) if end is None else end)
 
 
-def index_words(found: Iterable[str]) -> str:
-    """The words under which identifiers are found, with spaces between: each whole and in its parts."""
-    made = []
-    for name in found:
-        known = _memo.get(name)
-        made.append(known if known is not None else _learn(name))
-    return " ".join(made)
+def index_words(names: Iterable[str]) -> str:
+    """The words under which identifiers are found, separated by spaces: each whole and in parts."""
+    return " ".join(map(_expanded, names))
 
 
 def query_words(query: str, most: int = 32) -> tuple[str, ...]:
-    """The words to look for, each once, in order; words that say nothing are left out unless there are no others."""
-    named = identifiers(query)
-    telling = [name for name in named if name.lower() not in _STOP]
-    found = dict.fromkeys(word for name in telling or named for word in index_words((name,)).split() if len(word) > 1)
-    return tuple([word for word in found if not telling or word not in _STOP][:most])
+    """The words to look for, each once, in order; stop words are left out unless there are no
+    others.
+    """
+    names = identifiers(query)
+    specific = [name for name in names if not is_stop_word(name)]
+    words = dict.fromkeys(" ".join(map(_expanded, specific or names)).split())
+    found = (word for word in words if len(word) > 1 and not (specific and word in _STOP))
+    return tuple(islice(found, most))
 
 
-def says_nothing(word: str) -> bool:
+def is_stop_word(word: str) -> bool:
     """Whether a word is so common in reports that it points at nothing."""
     return word.lower() in _STOP
 
 
 def stem(word: str) -> str:
-    """A plain word without its plural, -ing or -ed: "gradients" and "padded" meet "gradient" and "pad"."""
+    """A plain word without its plural, -ing or -ed: "gradients" and "padded" become "gradient" and
+    "pad".
+    """
     if len(word) < 4 or not word.isalpha():
         return word
     if word.endswith("ies") and len(word) > 4:
@@ -65,12 +68,10 @@ def stem(word: str) -> str:
     return word
 
 
-def _learn(name: str) -> str:
-    made = ""
-    if len(name) <= LONGEST_WORD:
-        whole = name.lower()
-        parts = [stem(part.lower()) for part in _HUMPS.findall(name)]
-        made = " ".join(dict.fromkeys([whole, stem(whole), *parts]))
-    if len(_memo) < _KEPT:
-        _memo[name] = made
-    return made
+@lru_cache(maxsize=400_000)
+def _expanded(name: str) -> str:
+    if len(name) > LONGEST_WORD:
+        return ""
+    whole = name.lower()
+    parts = [stem(part.lower()) for part in _HUMPS.findall(name)]
+    return " ".join(dict.fromkeys([whole, stem(whole), *parts]))

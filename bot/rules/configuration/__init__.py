@@ -1,1 +1,3 @@
-"""`.github/reprise.yml`: from its text to values that fit the model, or to problems with their lines."""
+"""`.github/reprise.yml`: from its text to values that fit the model, or to problems with their
+lines.
+"""

@@ -1,4 +1,4 @@
-"""Files laid over each other: mappings are merged key by key, lists and plain values are replaced."""
+"""Configuration files merged: mappings key by key, lists and plain values as a whole."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BASE = re.compile(r"(?:([\w.-]{1,100})/)?([\w.-]{1,100})(?::([\w./ -]{1,200}))?
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ConfigFile:
     """A file in a repository ("owner/name")."""
 
     repository: str
@@ -26,25 +26,33 @@ class Place:
 
     @property
     def same(self) -> tuple[str, str]:
-        """What two names of the same file have in common: GitHub's names know no upper and lower case."""
+        """What two names of the same file have in common: GitHub's names know no upper and lower
+        case.
+        """
         return self.repository.lower(), self.path
 
 
-def base(written: str, owner: str) -> Place | str:
-    """Where `_extends` points, or why it may not: "name", "owner/name" or either with ":path", of the same owner."""
+def base(written: str, owner: str) -> ConfigFile | str:
+    """Where `_extends` points, or why it may not: "name", "owner/name" or either with ":path",
+    of the same owner.
+    """
     match = _BASE.fullmatch(written.strip())
     if match is None or match.group(2) in {".", ".."}:
         return "must name a repository, as `name`, `owner/name` or `owner/name:path`."
     if match.group(1) and match.group(1).lower() != owner.lower():
-        return "names a repository of another owner; only those of the same owner can be built on."
+        return (
+            "names a repository of another owner; only repositories of the same owner are allowed."
+        )
     path = match.group(3) or PATH
     if path.startswith("/") or ".." in path.split("/") or not path.endswith((".yml", ".yaml")):
-        return "names a path that is no YAML file inside the repository."
-    return Place(f"{owner}/{match.group(2)}", path)
+        return "names a path that is not a YAML file inside the repository."
+    return ConfigFile(f"{owner}/{match.group(2)}", path)
 
 
 def laid(files: Iterable[tuple[Origin, Mapping[str, Any]]]) -> tuple[Config, dict[str, Origin]]:
-    """The configuration of files that were each found valid, the strongest first, and where each of its values came from."""
+    """The configuration of files that were each found valid, the strongest first, and where each
+    of its values came from.
+    """
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for origin, keys in reversed(list(files)):
@@ -57,7 +65,11 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     both = dict(below)
     for key, value in above.items():
         under = both.get(key)
-        both[key] = _merged(under, value) if isinstance(under, Mapping) and isinstance(value, Mapping) else value
+        both[key] = (
+            _merged(under, value)
+            if isinstance(under, Mapping) and isinstance(value, Mapping)
+            else value
+        )
     return both
 
 

@@ -1,5 +1,6 @@
-"""YAML text → a small tree with lines. Less than YAML on purpose: no anchors, aliases, tags or second documents, and no
-guessing of types, so that `python: 3.10` stays 3.10 and `opened: off` stays off; the model decides what a word means.
+"""YAML text → a small tree with lines. Less than YAML on purpose: no anchors, aliases, tags or
+second documents, and no guessing of types, so that `python: 3.10` stays 3.10 and `opened: off`
+stays off; the model decides what a word means.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class YamlNode:
     """A value and its line. A mapping keeps its pairs in order, repeated keys too."""
 
-    value: str | list[Node] | list[tuple[Node, Node]] | None
+    value: str | list[YamlNode] | list[tuple[YamlNode, YamlNode]] | None
     line: int
     kind: str
 
     @property
-    def pairs(self) -> list[tuple[Node, Node]]:
+    def pairs(self) -> list[tuple[YamlNode, YamlNode]]:
         """The pairs of a mapping."""
         return [each for each in self.value or () if isinstance(each, tuple)]
 
     @property
-    def items(self) -> list[Node]:
+    def items(self) -> list[YamlNode]:
         """The items of a list."""
-        return [each for each in self.value or () if isinstance(each, Node)]
+        return [each for each in self.value or () if isinstance(each, YamlNode)]
 
 
-class Malformed(ValueError):
+class InvalidYaml(ValueError):
     """The text is not what a configuration file may be, from `line` on."""
 
     def __init__(self, reason: str, line: int = 0) -> None:
@@ -43,27 +44,29 @@ class Malformed(ValueError):
         self.line = line
 
 
-def read(text: str) -> Node | None:
-    """The tree; None when the file holds nothing. Raises Malformed."""
+def read(text: str) -> YamlNode | None:
+    """The tree; None when the file holds nothing. Raises InvalidYaml."""
     if len(text) > MOST_CHARACTERS:
-        raise Malformed(f"is longer than {MOST_CHARACTERS:,} characters")
+        raise InvalidYaml(f"is longer than {MOST_CHARACTERS:,} characters")
     try:
         return _document(_bounded(text.removeprefix("\ufeff")))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise Malformed(_said(error), mark.line + 1 if mark else 0) from None
+        raise InvalidYaml(_said(error), mark.line + 1 if mark else 0) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise Malformed("holds a character that YAML does not allow", line) from None
+        raise InvalidYaml("contains a character that YAML does not allow", line) from None
 
 
 def _said(error: yaml.MarkedYAMLError) -> str:
     said = error.problem or ""
     if "'\\t'" in said:
-        return "holds a tab: YAML is indented with spaces"
+        return "contains a tab: indent YAML with spaces"
     if "mapping values are not allowed" in said:
-        return "is no YAML: a colon where none may be (wrong indentation, or a text that needs quotes)"
-    return f"is no YAML: {said}" if said else "is no YAML"
+        return (
+            "is not valid YAML: an unexpected colon (wrong indentation, or text that needs quotes)"
+        )
+    return f"is not valid YAML: {said}" if said else "is not valid YAML"
 
 
 def _bounded(text: str) -> Iterator[events.Event]:
@@ -71,23 +74,25 @@ def _bounded(text: str) -> Iterator[events.Event]:
     depth = 0
     for number, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         line = _line(event)
-        depth += isinstance(event, events.CollectionStartEvent) - isinstance(event, events.CollectionEndEvent)
+        depth += isinstance(event, events.CollectionStartEvent) - isinstance(
+            event, events.CollectionEndEvent
+        )
         if isinstance(event, events.AliasEvent) or getattr(event, "anchor", None):
-            raise Malformed("uses an anchor or alias, which is not supported here", line)
+            raise InvalidYaml("uses an anchor or alias, which Reprise does not support", line)
         if getattr(event, "tag", None):
-            raise Malformed("uses a tag, which is not supported here", line)
+            raise InvalidYaml("uses a tag, which Reprise does not support", line)
         if depth > _MOST_DEEP or number > _MOST_EVENTS:
-            raise Malformed("is nested or long beyond reason", line)
+            raise InvalidYaml("is nested too deeply or too long", line)
         yield event
 
 
-def _document(stream: Iterator[events.Event]) -> Node | None:
-    root: Node | None = None
+def _document(stream: Iterator[events.Event]) -> YamlNode | None:
+    root: YamlNode | None = None
     seen = False
     for event in stream:
         if isinstance(event, events.DocumentStartEvent):
             if seen:
-                raise Malformed("holds a second document", _line(event))
+                raise InvalidYaml("contains a second document", _line(event))
             seen = True
             root = _node(next(stream), stream)
     return None if root is None or (root.kind == "scalar" and root.value is None) else root
@@ -97,19 +102,19 @@ def _line(event: events.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 0
 
 
-def _node(event: events.Event, stream: Iterator[events.Event]) -> Node:
+def _node(event: events.Event, stream: Iterator[events.Event]) -> YamlNode:
     line = _line(event)
     if isinstance(event, events.MappingStartEvent):
-        pairs: list[tuple[Node, Node]] = []
+        pairs: list[tuple[YamlNode, YamlNode]] = []
         while not isinstance(start := next(stream), events.MappingEndEvent):
             key = _node(start, stream)
             pairs.append((key, _node(next(stream), stream)))
-        return Node(pairs, line, "mapping")
+        return YamlNode(pairs, line, "mapping")
     if isinstance(event, events.SequenceStartEvent):
-        items: list[Node] = []
+        items: list[YamlNode] = []
         while not isinstance(start := next(stream), events.SequenceEndEvent):
             items.append(_node(start, stream))
-        return Node(items, line, "list")
+        return YamlNode(items, line, "list")
     assert isinstance(event, events.ScalarEvent)
     plain = event.implicit[0]
-    return Node(None if plain and event.value in _NULLS else event.value, line, "scalar")
+    return YamlNode(None if plain and event.value in _NULLS else event.value, line, "scalar")

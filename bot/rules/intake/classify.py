@@ -8,33 +8,44 @@ import tomllib
 from itertools import pairwise
 
 from bot.models.bug import FenceKind
-from bot.rules.intake import dumps
-from bot.rules.intake.boxed import Span
+from bot.rules.intake import version_dumps
 from bot.rules.intake.cleaning import Cleaned
-from bot.rules.intake.dumps import EXAMPLE
 from bot.rules.intake.plain import is_prose
+from bot.rules.intake.rich_tracebacks import TracebackSpan
 from bot.rules.intake.text import indent_of
+from bot.rules.intake.version_dumps import EXAMPLE
 
 _NOTHING = re.compile(
-    r"^\W*(?:_?no response_?|n/?a|none|no|nothing|not applicable|see above|as above|\.{2,}|-+|todo|tbd|same as above)\W*$", re.I
+    r"^\W*(?:_?no response_?|n/?a|none|no|nothing|not applicable|see above|as "
+    r"above|\.{2,}|-+|todo|tbd|same as above)\W*$",
+    re.I,
 )
-_TEMPLATE = re.compile(r"(?:\bhere\b|please|e\.g\.|paste|your (?:code|output|error)|insert|fill in|:\s*$|conda`, `pip`)", re.I)
+_TEMPLATE = re.compile(
+    r"(?:\bhere\b|please|e\.g\.|paste|your (?:code|output|error)|insert|fill in|:\s*$|conda`, "
+    r"`pip`)",
+    re.I,
+)
 _FILLED = re.compile(r"^#\s?-.{2,200}:\s*\w")
 _DIFF = re.compile(r"^(?:diff --git |@@ -\d|--- (?:a/|\S+\.py)|\+\+\+ (?:b/|\S+\.py))", re.M)
 _SHELL = re.compile(
-    r"^\s*(?:[$%>!] ?|\(\w+\) ?[$%#]? ?|\w+@\w+[:~].{0,40}[$#] )?(?:[A-Z_][A-Z0-9_]*=\S+ )*(?:sudo |bash |sh |srun "
-    r"|mpirun )?(?:pip3?|conda|mamba|uv|python[\d.]*|torchrun|accelerate|deepspeed|git|cd|export|wget|curl|mkdir"
+    r"^\s*(?:[$%>!] ?|\(\w+\) ?[$%#]? ?|\w+@\w+[:~].{0,40}[$#] )?(?:[A-Z_][A-Z0-9_]*=\S+ "
+    r")*(?:sudo |bash |sh |srun "
+    r"|mpirun )?(?:pip3?|conda|mamba|uv|python[\d.]*|torchrun|accelerate"
+    r"|deepspeed|git|cd|export|wget|curl|mkdir"
     r"|apt(?:-get)?"
     r"|docker|nvidia-smi|ls|rm|cp|source|make|cmake|pytest|poetry|set|echo|cat|chmod|lightning|tune|transformers-cli"
     r"|CUDA_VISIBLE_DEVICES=\S+)(?:\s|$)"
 )
 _LOG = re.compile(
-    r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d[ T,]|\[?\d\d:\d\d:\d\d|[IWEF]\d{4} |(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b"
+    r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d[ T,]|\[?\d\d:\d\d:\d\d|[IWEF]\d{4} "
+    r"|(?:INFO|WARNING|ERROR|DEBUG|CRITICAL)\b"
     r"|\[(?:INFO|WARN|ERROR|rank)|Epoch\b|\[?Epoch|Step \d|step \d|.{0,60}\d{1,3}%\||\d+/\d+ \[)"
 )
 _YAML = re.compile(r"^\s*(?:- )?[\w./-]+:(?:\s.*)?$|^\s*- .+$|^\s*#.*$|^---$")
 SETTING_TAGS = frozenset({"json", "yaml", "yml", "toml", "ini", "xml", "cfg"})
-_CODE_TAGS = frozenset({"python", "py", "python3", "ipython", "pycon", "ipython3", "jupyter", "py3"})
+_CODE_TAGS = frozenset(
+    {"python", "py", "python3", "ipython", "pycon", "ipython3", "jupyter", "py3"}
+)
 _TEXT_TAGS = frozenset(
     {
         "text",
@@ -66,20 +77,22 @@ _TEXT_TAGS = frozenset(
 )
 
 
-def classify(text: str, tag: str, cleaned: Cleaned, spans: list[Span]) -> FenceKind:
+def classify(text: str, tag: str, cleaned: Cleaned, spans: list[TracebackSpan]) -> FenceKind:
     """The kind of a block."""
     if is_empty(text):
         return FenceKind.EMPTY
-    if (tag in {"diff", "patch"} and re.search(r"^[+-]", text, re.M)) or len(_DIFF.findall(text)) >= 2:
+    if (tag in {"diff", "patch"} and re.search(r"^[+-]", text, re.M)) or len(
+        _DIFF.findall(text)
+    ) >= 2:
         return FenceKind.DIFF
     if is_program(tag, cleaned):
         return FenceKind.PROGRAM
     lines = [line for line in text.split("\n") if line.strip()]
     if _is_traceback(lines, spans):
         return FenceKind.TRACEBACK
-    if dumps.is_requirements(text, tag):
+    if version_dumps.is_requirements(text, tag):
         return FenceKind.REQUIREMENTS
-    if dumps.is_dump(text):
+    if version_dumps.is_dump(text):
         return FenceKind.ENVIRONMENT
     return _config(text, tag) or _lines(lines, text, tag, spans)
 
@@ -104,11 +117,17 @@ def is_empty(text: str) -> bool:
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not lines or (len(lines) == 1 and len(text) < 60 and _NOTHING.match(lines[0])):
         return True
-    comments = all(line.startswith(("#", "//", "<!--")) and _TEMPLATE.search(line) for line in lines)
-    return comments and len(lines) < 30 and not any(_FILLED.match(EXAMPLE.sub("", line)) for line in lines)
+    comments = all(
+        line.startswith(("#", "//", "<!--")) and _TEMPLATE.search(line) for line in lines
+    )
+    return (
+        comments
+        and len(lines) < 30
+        and not any(_FILLED.match(EXAMPLE.sub("", line)) for line in lines)
+    )
 
 
-def _is_traceback(lines: list[str], spans: list[Span]) -> bool:
+def _is_traceback(lines: list[str], spans: list[TracebackSpan]) -> bool:
     if not spans:
         return False
     if any(span.traceback.frames for span in spans):
@@ -141,12 +160,16 @@ def _nested(lines: list[str]) -> bool:
     if not all(_YAML.match(line[:300]) for line in lines):
         return False
     deeper = [(a, b) for a, b in pairwise(lines) if indent_of(b) > indent_of(a)]
-    return bool(deeper) and all(a.rstrip().endswith(":") or a.lstrip().startswith("- ") for a, _ in deeper)
+    return bool(deeper) and all(
+        a.rstrip().endswith(":") or a.lstrip().startswith("- ") for a, _ in deeper
+    )
 
 
-def _lines(lines: list[str], text: str, tag: str, spans: list[Span]) -> FenceKind:
+def _lines(lines: list[str], text: str, tag: str, spans: list[TracebackSpan]) -> FenceKind:
     total = len(lines)
-    if tag in {"shell", "bash", "sh", "console", "zsh", "cmd", "powershell", ""} and _SHELL.match(lines[0]):
+    if tag in {"shell", "bash", "sh", "console", "zsh", "cmd", "powershell", ""} and _SHELL.match(
+        lines[0]
+    ):
         commands = sum(bool(_SHELL.match(line[:300])) for line in lines)
         if commands >= 0.5 * total or tag in {"bash", "sh", "shell"}:
             return FenceKind.SHELL
@@ -160,6 +183,10 @@ def _lines(lines: list[str], text: str, tag: str, spans: list[Span]) -> FenceKin
         and not re.search(r"[\[(]", text)
     ):
         return FenceKind.DATA
-    if tag in _CODE_TAGS and _substantial(text) and sum(is_prose(line) for line in lines) < 0.5 * total:
+    if (
+        tag in _CODE_TAGS
+        and _substantial(text)
+        and sum(is_prose(line) for line in lines) < 0.5 * total
+    ):
         return FenceKind.PROGRAM
     return FenceKind.OUTPUT

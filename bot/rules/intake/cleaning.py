@@ -1,29 +1,28 @@
-"""A pasted program made to parse again, every change written down; what was not program is set aside."""
+"""Makes a pasted program parse again, notes every change, and sets aside what is no program."""
 
 from __future__ import annotations
 
+import ast
 import re
 import textwrap
 from dataclasses import dataclass, replace
+from functools import partial
 
-from bot.models.bug import Mend
+from bot.models.bug import ScriptFix
 from bot.rules.intake import installs, prompts, repairs
 from bot.rules.intake.python import LONGEST, Evidence, attempt, evidence, looks_like, tree_of
-from bot.rules.intake.text import plain_typography
+from bot.rules.intake.text import indent_of, plain_typography
 
-_TYPOGRAPHIC = re.compile(
-    "[\u2018\u2019\u201a\u201c\u201d\u201e\u00a0\u202f\u2007\u3000\u2013\u2212\u2026\uff08\uff09\uff0c\uff1a]"
-)
 _PYTEST = re.compile(r"^E {3,}\S", re.M)
 _NUMBERED = re.compile(r"^\s{0,6}(\d{1,4})(?:[:|.)]|\s|$)\s?(.*)$")
 
 
 @dataclass(frozen=True, slots=True)
 class Cleaned:
-    """A text after mending. `shown` are outputs found in it with their line in the block (0-based)."""
+    """A text after its repairs; `shown` are outputs found in it, by 0-based line of the block."""
 
     text: str
-    mends: tuple[Mend, ...] = ()
+    mends: tuple[ScriptFix, ...] = ()
     shown: tuple[tuple[int, str], ...] = ()
     installs: tuple[str, ...] = ()
     evidence: Evidence = "none"
@@ -32,35 +31,37 @@ class Cleaned:
 
 
 def clean(raw: str, patience: int = 30) -> Cleaned:
-    """Mend what is plainly damage from pasting. A text that is no program comes back without evidence."""
-    if _PYTEST.search(raw):
-        return Cleaned(raw)
-    if not raw.strip() or len(raw) > LONGEST or not (looks_like(raw) or "In [" in raw or "In[" in raw):
+    """Repair what pasting has damaged. A text that is no program comes back without evidence."""
+    promising = looks_like(raw) or "In [" in raw or "In[" in raw
+    if _PYTEST.search(raw) or not raw.strip() or len(raw) > LONGEST or not promising:
         return Cleaned(raw)
     session = prompts.read(raw)
     state = Cleaned(raw)
     if session:
         state = Cleaned(session.code, session.mends, session.shown, transcript=True)
-    state = _take_commands(state)
-    state = _dedent(state)
-    for step in (_typography, _line_numbers, _tabs):
-        if tree_of(state.text) is not None:
-            break
-        state = step(state)
-    if tree_of(state.text) is None:
-        state = _repair(state, patience)
+    state = _dedent(_take_commands(state))
+    for step in (_typography, _line_numbers, _tabs, partial(_repair, patience=patience)):
+        if tree_of(state.text) is None:
+            state = step(state)
     tree = tree_of(state.text)
-    if tree is None:
-        return replace(state, parses=False)
+    return state if tree is None else _parsed(state, tree)
+
+
+def _parsed(state: Cleaned, tree: ast.Module) -> Cleaned:
     text, shown = repairs.echoes(state.text, tree)
     if shown:
-        note = Mend(what="commented out pasted output", why="values stand between the lines of code")
-        state = replace(state, text=text, shown=(*state.shown, *shown), mends=(*state.mends, note))
-        tree = tree_of(text) or tree
-    return replace(state, evidence=evidence(tree), parses=True)
+        why = "values stand between the lines of code"
+        state = _noted(state, text, "commented out pasted output", why)
+        state = replace(state, shown=(*state.shown, *shown))
+    return replace(state, evidence=evidence(tree_of(text) or tree), parses=True)
+
+
+def _noted(state: Cleaned, text: str, what: str, why: str) -> Cleaned:
+    return replace(state, text=text, mends=(*state.mends, ScriptFix(what=what, why=why)))
 
 
 def _take_commands(state: Cleaned) -> Cleaned:
+    """Comment out commands for the shell or the notebook."""
     if not re.search(r"^\s*[!%$]|\b(?:pip|conda|apt)\b", state.text, re.M):
         return state
     lines = state.text.split("\n")
@@ -68,45 +69,41 @@ def _take_commands(state: Cleaned) -> Cleaned:
     taken: list[str] = []
     for i, line in enumerate(lines):
         named = installs.requirements_of(line)
-        if named is None and not (installs.is_magic(line) and not _continues(lines, i)):
+        if named is None and (not installs.is_magic(line) or _continues(lines, i)):
             continue
         wanted.extend(named or ())
         taken.append(line.strip())
-        lines[i] = f"{line[: len(line) - len(line.lstrip())]}# {line.strip()}"
+        lines[i] = f"{line[: indent_of(line)]}# {line.strip()}"
     if not taken:
         return state
-    mend = Mend(what="commented out " + "; ".join(taken[:3])[:200], why="a command for the notebook or the shell, not Python")
-    return replace(state, text="\n".join(lines), mends=(*state.mends, mend), installs=tuple(dict.fromkeys(wanted)))
+    what = "commented out " + "; ".join(taken[:3])[:200]
+    state = _noted(
+        state, "\n".join(lines), what, "a command for the notebook or the shell, not Python"
+    )
+    return replace(state, installs=tuple(dict.fromkeys(wanted)))
 
 
 def _continues(lines: list[str], at: int) -> bool:
     """Whether a line that begins with % goes on with the expression before it."""
-    return lines[at].lstrip().startswith("%") and at > 0 and lines[at - 1].rstrip().endswith(("(", ",", "\\"))
+    before = lines[at - 1].rstrip() if at else ""
+    return lines[at].lstrip().startswith("%") and before.endswith(("(", ",", "\\"))
 
 
 def _dedent(state: Cleaned) -> Cleaned:
-    text = textwrap.dedent(state.text.expandtabs(4) if _mixed(state.text) and tree_of(state.text) is None else state.text)
-    text = text.rstrip()
-    if [line.rstrip() for line in text.split("\n")] == [line.rstrip() for line in state.text.rstrip().split("\n")]:
+    mixed = "\t" in state.text and tree_of(state.text) is None
+    text = textwrap.dedent(state.text.expandtabs(4) if mixed else state.text).rstrip()
+    after, before = text.split("\n"), state.text.rstrip().split("\n")
+    if [line.rstrip() for line in after] == [line.rstrip() for line in before]:
         return replace(state, text=text)
-    return replace(
-        state, text=text, mends=(*state.mends, Mend(what="shifted to the left margin", why="the whole block was indented"))
-    )
-
-
-def _mixed(text: str) -> bool:
-    return "\t" in text
+    return _noted(state, text, "shifted to the left margin", "the whole block was indented")
 
 
 def _typography(state: Cleaned) -> Cleaned:
-    if not _TYPOGRAPHIC.search(state.text):
-        return state
     text = plain_typography(state.text)
-    return replace(
-        state,
-        text=text,
-        mends=(*state.mends, Mend(what="typewriter quotes and spaces", why="typographic characters are not Python")),
-    )
+    if text == state.text:
+        return state
+    why = "typographic characters are not Python"
+    return _noted(state, text, "typewriter quotes and spaces", why)
 
 
 def _line_numbers(state: Cleaned) -> Cleaned:
@@ -115,18 +112,15 @@ def _line_numbers(state: Cleaned) -> Cleaned:
     filled = sum(bool(line.strip()) for line, _ in rows)
     if len(numbers) < 3 or len(numbers) != filled or numbers != sorted(set(numbers)):
         return state
-    bodies = [match[2] if match else "" for _, match in rows]
-    text = textwrap.dedent("\n".join(bodies)).strip("\n")
-    return replace(
-        state, text=text, mends=(*state.mends, Mend(what="took line numbers off", why="each line began with its number"))
-    )
+    text = textwrap.dedent("\n".join(match[2] if match else "" for _, match in rows)).strip("\n")
+    return _noted(state, text, "took line numbers off", "each line began with its number")
 
 
 def _tabs(state: Cleaned) -> Cleaned:
     text = state.text.expandtabs(4)
     if "\t" not in state.text or tree_of(text) is None:
         return state
-    return replace(state, text=text, mends=(*state.mends, Mend(what="tabs to spaces", why="tabs and spaces were mixed")))
+    return _noted(state, text, "tabs to spaces", "tabs and spaces were mixed")
 
 
 def _repair(state: Cleaned, patience: int) -> Cleaned:
@@ -135,23 +129,20 @@ def _repair(state: Cleaned, patience: int) -> Cleaned:
     for _ in range(patience):
         error = attempt(current.text)
         if not isinstance(error, SyntaxError):
-            return current if error is not None and _mostly_code(current.text, state.text) else state
+            whole = error is not None and _mostly_code(current.text, state.text)
+            return current if whole else state
         fix = repairs.next_repair(current.text, error)
         if fix is None or fix.text in seen:
             return state
         seen.add(fix.text)
-        current = _merge(current, fix)
+        mends = tuple(dict.fromkeys((*current.mends, fix.mend)))
+        current = replace(current, text=fix.text, mends=mends, shown=(*current.shown, *fix.shown))
     return state
 
 
 def _mostly_code(after: str, before: str) -> bool:
-    """Whether more was kept than commented out: a text of which sentences are the larger part is no program."""
-    said = {line.strip() for line in before.split("\n")}
+    """Whether a repair kept more lines than it commented out; else the text was mostly prose."""
+    original = {line.strip() for line in before.split("\n")}
     lines = [line.strip() for line in after.split("\n") if line.strip()]
-    silenced = sum(line.startswith("#") and line not in said for line in lines)
+    silenced = sum(line.startswith("#") and line not in original for line in lines)
     return 2 * silenced <= len(lines)
-
-
-def _merge(state: Cleaned, fix: repairs.Repair) -> Cleaned:
-    mends = state.mends if fix.mend in state.mends else (*state.mends, fix.mend)
-    return replace(state, text=fix.text, mends=mends, shown=(*state.shown, *fix.shown))

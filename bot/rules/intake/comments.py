@@ -13,11 +13,15 @@ from bot.rules.intake.values import bare, is_value
 
 _COMMENT = re.compile(r"(?P<code>.*?)#+\s*(?P<note>\S.*)$")
 _BLOCK_LABEL = re.compile(
-    r"^(outputs?|prints?|printed|results?|actual|observed|expected|should (?:be|print))(?: \w+){0,2}\s*:\s*$", re.I
+    r"^(outputs?|prints?|printed|results?|actual|observed|expected|should (?:be|print))(?: "
+    r"\w+){0,2}\s*:\s*$",
+    re.I,
 )
 _NOTE = re.compile(
-    r"^(?P<verb>prints?|printed|outputs?|returns?|returned|gives?|shows?|yields?|results?(?: in)?|got|actual(?:ly)?"
-    r"|observed|->|=>|==>|-->|>>>|expected?(?: output)?|should (?:be|print|return|give|equal))\s*(?:is|be"
+    r"^(?P<verb>prints?|printed|outputs?|returns?|returned|gives?|shows?|yields?|results?(?: "
+    r"in)?|got|actual(?:ly)?"
+    r"|observed|->|=>|==>|-->|>>>|expected?(?: output)?|should "
+    r"(?:be|print|return|give|equal))\s*(?:is|be"
     r"|to be)?\s*[:=]*\s*(?P<value>\S.*)$",
     re.I,
 )
@@ -37,15 +41,21 @@ def of_lines(fence: Fence) -> Iterator[Output]:
             yield from pairs
             continue
         stated = _NOTE.match(note)
-        if stated and (is_value(stated["value"]) or (not code and is_value(stated["value"].split("  ")[0]))):
-            side: Side = "expected" if re.match(r"expect|should", stated["verb"], re.I) else "observed"
+        if stated and (
+            is_value(stated["value"]) or (not code and is_value(stated["value"].split("  ")[0]))
+        ):
+            side: Side = (
+                "expected" if re.match(r"expect|should", stated["verb"], re.I) else "observed"
+            )
             yield Output(text=bare(stated["value"]), role=side, fence=fence.index, line=number)
         elif is_value(note) and re.match(r"(?:print|pprint|display)\(", code):
             yield Output(text=bare(note), role="observed", fence=fence.index, line=number)
 
 
 def of_blocks(fence: Fence) -> Iterator[Output]:
-    """Outputs that run over several lines of comment, below a label or below the line that prints them."""
+    """Outputs that run over several lines of comment, below a label or below the line that
+    prints them.
+    """
     rows = fence.raw.split("\n")[:3000]
     at = 0
     while at < len(rows):
@@ -58,7 +68,16 @@ def of_blocks(fence: Fence) -> Iterator[Output]:
             body = "\n".join(notes[1:] if label else notes).strip("\n")
             printed = at > 0 and re.match(r"\s*(?:print|pprint|display)\(", rows[at - 1])
             if body and (label or (printed and is_value(" ".join(body.split())))):
-                side: Side = "expected" if label and re.match(r"expect|should", label[1], re.I) else "observed"
+                side: Side = (
+                    "expected"
+                    if label and re.match(r"expect|should", label[1], re.I)
+                    else "observed"
+                )
                 if not any(is_prose(note) for note in notes[1:]):
-                    yield Output(text=body, role=side, fence=fence.index, line=fence.line + at + (1 if label else 0))
+                    yield Output(
+                        text=body,
+                        role=side,
+                        fence=fence.index,
+                        line=fence.line + at + (1 if label else 0),
+                    )
         at = max(end, at + 1)

@@ -1,4 +1,4 @@
-"""A body as blocks: stretches of text under their headings, and the code between them."""
+"""The one parse of a report that all readers share: prose and code under their headings."""
 
 from __future__ import annotations
 
@@ -6,54 +6,55 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from bot.rules.intake import unseen
-from bot.rules.intake.layout import Line, straighten
+from bot.rules.intake import hidden_html
+from bot.rules.intake.layout import SourceLine, straighten
 from bot.rules.intake.python import evidence, tree_of
-from bot.rules.intake.text import readable
+from bot.rules.markdown import block_tokens
 
-_PARSER = MarkdownIt("commonmark").disable(["reference"])
-_PARSER.core.ruler.enableOnly(["normalize", "block"])
+_BOLD_LEVEL = 9  # below all headings of Markdown
 _INLINE_FENCE = re.compile(r"```+([^`\n]{3,4000})```+")
 _FORM_HEADING = re.compile(r"^\s{0,3}\*\*([^*\n]{2,80})\*\*:?\s*$")
 
-# Sections of issue forms stand at their own level, whatever headings the author put into the section before.
+# A section of an issue form ends the one before it, whatever headings that one contains.
 _FORM_SECTION = re.compile(
-    r"^(?:versions?|environment|system info\b.*|what version\b.*|how to reproduce\b.*|reproduc(?:tion|ed in studio)"
+    r"^(?:versions?|environment|system info\b.*|what version\b.*|how to "
+    r"reproduce\b.*|reproduc(?:tion|ed in studio)"
     r"|to reproduce"
-    r"|error messages and logs|relevant log output|more info|who can help\??|information|tasks|expected (?:behaviou?r"
+    r"|error messages and logs|relevant log output|more info|who can "
+    r"help\??|information|tasks|expected (?:behaviou?r"
     r"|result)s?\??"
-    r"|(?:actual|current) (?:behaviou?r|result)s?\??|standalone code\b.*|minimal (?:reproducible )?example"
+    r"|(?:actual|current) (?:behaviou?r|result)s?\??|standalone code\b.*|minimal (?:reproducible "
+    r")?example"
     r"|steps to reproduce\b.*"
-    r"|additional (?:context|info(?:rmation)?)|installation|python version|issue type|os platform\b.*|gpu model\b.*|checklist"
+    r"|additional (?:context|info(?:rmation)?)|installation|python version|issue type|os "
+    r"platform\b.*|gpu model\b.*|checklist"
     r"|bug description|describe the bug|describe the issue|logs|screenshots|context)$",
     re.I,
 )
 
-Form = Literal["fence", "indented", "inline", "bare"]
-
 
 @dataclass(frozen=True, slots=True)
-class Code:
-    """A block of the issue. `line` is that of its first line of content, `headings` run from the outermost to the nearest."""
+class CodeBlock:
+    """A block of code. `line` is its first line of content, `numbers` are those of all its lines.
+
+    `headings` run from the outermost to the nearest; `lead` is the paragraph just before the block.
+    """
 
     tag: str
     text: str
     line: int
     headings: tuple[str, ...]
     lead: str
-    form: Form
     numbers: tuple[int, ...]
     adjoining: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Prose:
-    """A line that is not code, under its headings. `heading` marks the line of a heading itself."""
+class ProseLine:
+    """A line that is not code, under its headings; `heading` when it is a heading itself."""
 
     text: str
     number: int
@@ -62,45 +63,43 @@ class Prose:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """A body that has been taken apart; `lines` are those of the readable body."""
+class ReportDocument:
+    """A parsed body. `lines` are those of the text that GitHub shows."""
 
     lines: tuple[str, ...]
-    prose: tuple[Prose, ...]
-    codes: tuple[Code, ...]
+    prose: tuple[ProseLine, ...]
+    codes: tuple[CodeBlock, ...]
 
 
-def parse(body: str) -> Document:
-    """Take a body apart."""
-    text = unseen.without(readable(body))
+def parse(body: str) -> ReportDocument:
+    """Parse a body."""
+    text = hidden_html.visible(body)
     lines = straighten(text)
-    tokens = _PARSER.parse("\n".join(line.text for line in lines) + "\n")
-    spans = sorted(_spans(tokens), key=lambda span: span[0])
     reader = _Reader(lines)
-    for start, end, token in spans:
-        reader.take(start, end, token)
-    reader.rest()
-    return Document(tuple(text.split("\n")), tuple(reader.prose), tuple(reader.codes))
+    tokens = block_tokens("\n".join(line.text for line in lines) + "\n")
+    for start, end, token in sorted(_spans(tokens), key=lambda span: span[0]):
+        if start >= reader.at:
+            reader.text_until(start)
+            reader.take(start, end, token)
+    reader.text_until(len(lines))
+    return ReportDocument(tuple(text.split("\n")), tuple(reader.prose), tuple(reader.codes))
 
 
 def _spans(tokens: list[Token]) -> Iterator[tuple[int, int, Token]]:
-    """Start, end and token of each block of code and each heading."""
+    """Start, end and token of each code block and each heading."""
     for at, token in enumerate(tokens):
-        if token.map is None:
-            continue
-        if token.type in {"fence", "code_block"}:
-            yield token.map[0], token.map[1], token
-        elif token.type == "heading_open":
-            yield token.map[0], token.map[1], tokens[at + 1]
+        if token.map is not None and token.type in {"fence", "code_block", "heading_open"}:
+            content = tokens[at + 1] if token.type == "heading_open" else token
+            yield token.map[0], token.map[1], content
 
 
 class _Reader:
-    """Walks the lines once and collects prose and code under the heading path of the moment."""
+    """Walks the lines once and collects prose and code under the current headings."""
 
-    def __init__(self, lines: list[Line]) -> None:
+    def __init__(self, lines: list[SourceLine]) -> None:
         self.lines = lines
-        self.prose: list[Prose] = []
-        self.codes: list[Code] = []
+        self.prose: list[ProseLine] = []
+        self.codes: list[CodeBlock] = []
         self.path: list[tuple[int, str]] = []
         self.at = 0
 
@@ -109,97 +108,84 @@ class _Reader:
         return tuple(text for _, text in self.path)
 
     def take(self, start: int, end: int, token: Token) -> None:
-        if start < self.at:
-            return
-        self.text_until(start)
-        if token.type == "inline":
-            self.heading(start, end, token)
-            return
-        fenced = token.type == "fence"
-        if not fenced and not _worth(token.content):
+        level = _level(self.lines[start].text)
+        # A paragraph that happens to stand over dashes is rarely meant as a heading.
+        if token.type == "inline" and level:
+            self.heading(self.lines[start], level, token.content)
+        elif token.type == "fence" or (token.type == "code_block" and _is_code(token.content)):
+            self.code(start, token)
+        else:
             self.text_until(end)
-            return
-        first = start + 1 if fenced else start
-        content = token.content.split("\n")[:-1] if token.content.endswith("\n") else token.content.split("\n")
-        last = len(self.lines) - 1
-        numbers = tuple(self.lines[min(first + k, last)].number for k in range(len(content)))
-        self.codes.append(
-            Code(
-                tag=token.info.strip().split(" ")[0].strip("{}.").lower()[:30],
-                text="\n".join(content),
-                line=numbers[0] if token.content else self.lines[min(start, last)].number,
-                headings=self.headings,
-                lead=self.lead(),
-                form="fence" if fenced else "indented",
-                numbers=numbers,
-                adjoining=self.adjoins(),
-            )
-        )
         self.at = end
 
-    def heading(self, start: int, end: int, token: Token) -> None:
-        text = " ".join(token.content.split()).strip("#*_ ")
-        level = _level(self.lines[start].text)
-        if level == 0:  # setext: a paragraph that happens to stand over dashes is rarely meant as a heading
-            self.text_until(end)
-            return
+    def code(self, start: int, token: Token) -> None:
+        first = start + 1 if token.type == "fence" else start
+        content, last = token.content.removesuffix("\n"), len(self.lines) - 1
+        rows = range(first, first + content.count("\n") + 1)
+        numbers = tuple(self.lines[min(row, last)].number for row in rows)
+        block = CodeBlock(
+            tag=token.info.strip().split(" ")[0].strip("{}.").lower()[:30],
+            text=content,
+            line=numbers[0] if token.content else self.lines[min(start, last)].number,
+            headings=self.headings,
+            lead=self.lead(),
+            numbers=numbers,
+            adjoining=self.adjoins(),
+        )
+        self.codes.append(block)
+
+    def heading(self, line: SourceLine, level: int, content: str) -> None:
+        text = " ".join(content.split()).strip("#*_ ")
         if _FORM_SECTION.match(text):
             self.path.clear()
+        self.enter(level, text)
+        self.prose.append(ProseLine(line.text, line.number, self.headings, heading=True))
+
+    def enter(self, level: int, text: str) -> None:
         while self.path and self.path[-1][0] >= level:
             self.path.pop()
         self.path.append((level, text))
-        self.prose.append(Prose(self.lines[start].text, self.lines[start].number, self.headings, heading=True))
-        self.at = end
 
     def text_until(self, end: int) -> None:
         for line in self.lines[self.at : end]:
             bold = _FORM_HEADING.match(line.text)
             if bold:
-                while self.path and self.path[-1][0] >= 9:
-                    self.path.pop()
-                self.path.append((9, bold[1].strip(": ")))
-            self.prose.append(Prose(line.text, line.number, self.headings, heading=bool(bold)))
+                self.enter(_BOLD_LEVEL, bold[1].strip(": "))
+            self.prose.append(ProseLine(line.text, line.number, self.headings, heading=bool(bold)))
             for match in _INLINE_FENCE.finditer(line.text):
                 lead = line.text[: match.start()].strip() or self.lead(skip=1)
-                self.codes.append(Code("", match[1].strip(), line.number, self.headings, lead, "inline", (line.number,)))
+                code, place = match[1].strip(), line.number
+                self.codes.append(CodeBlock("", code, place, self.headings, lead, (place,)))
         self.at = max(self.at, end)
 
-    def rest(self) -> None:
-        self.text_until(len(self.lines))
-
     def lead(self, skip: int = 0) -> str:
-        """The paragraph just before this point, under the same heading and after the code before it."""
+        """The paragraph just before this point, below the last heading and the last code."""
         found: list[str] = []
-        last_code = self.codes[-1].numbers[-1] if self.codes and self.codes[-1].numbers else 0
+        last_code = self.codes[-1].numbers[-1] if self.codes else 0
         for prose in reversed(self.prose[: len(self.prose) - skip]):
-            if prose.heading or prose.number <= last_code or len(found) > 30:
+            text = prose.text.strip()
+            outside = prose.heading or prose.number <= last_code or len(found) > 30
+            if outside or (found and not text):
                 break
-            if prose.text.strip():
-                found.append(prose.text.strip())
-            elif found:
-                break
+            found += [text] if text else []
         return "\n".join(reversed(found))[-2000:]
 
     def adjoins(self) -> bool:
         """Whether only blank lines stand between this point and the block before."""
         if not self.codes:
             return False
-        last = self.codes[-1].numbers[-1] if self.codes[-1].numbers else self.codes[-1].line
+        last = self.codes[-1].numbers[-1]
         for prose in reversed(self.prose):
-            if prose.number <= last + 1 and not prose.text.strip():
-                return True
-            if prose.text.strip():
-                return prose.number <= last
+            if prose.text.strip() or prose.number <= last + 1:
+                return not prose.text.strip() or prose.number <= last
         return True
 
 
-def _worth(content: str) -> bool:
+def _is_code(content: str) -> bool:
     """Whether indented text is code; most often it is a list that Markdown takes for code."""
     if "Traceback (most recent call last)" in content or re.search(r"^\s*>>> ", content, re.M):
         return True
-    if len(content) > 60_000:
-        return False
-    tree = tree_of(textwrap.dedent(content))
+    tree = tree_of(textwrap.dedent(content)) if len(content) <= 60_000 else None
     return tree is not None and evidence(tree) == "strong"
 
 

@@ -1,9 +1,9 @@
 """The line that names an exception, and how far its message goes.
 
-A name says by itself that it is an exception's (by its ending, as a class of Python's own library, by a module such as
-`errors`), or only where it stands: `pkg.mod.InvalidThing: some words` alone at the end of a log. What else has the form
-`Name: words` (`InvalidThing: 3`, `Model: resnet`) may be one or the other, which only a run can tell; see
-`bot.rules.signatures.readings`.
+A name says by itself that it is an exception's (by its ending, as a class of Python's own library,
+by a module such as `errors`), or only where it stands: `pkg.mod.InvalidThing: some words` alone at
+the end of a log. What else has the form `Name: words` (`InvalidThing: 3`, `Model: resnet`) may be
+one or the other, which only a run can tell; see `bot.rules.signatures.readings`.
 """
 
 from __future__ import annotations
@@ -23,25 +23,34 @@ _KNOWN = (
 )
 LONE = re.compile(rf"^(?P<exc>{_DOTTED}(?:{_KNOWN}))(?::(?:\s(?P<msg>.*)|$)|\s*$)")
 NAMED = re.compile(rf"^(?P<exc>{_DOTTED}[A-Za-z_]\w{{0,80}})(?::(?:\s?(?P<msg>.*)|$)|\s*$)")
-INLINE = re.compile(rf"(?<![\w./`'\"])(?P<exc>{_DOTTED}[A-Z]\w{{0,60}}(?:Error|Exception)): (?P<msg>[^\s].{{0,2000}})")
+INLINE = re.compile(
+    rf"(?<![\w./`'\"])(?P<exc>{_DOTTED}[A-Z]\w{{0,60}}(?:Error|Exception)): "
+    rf"(?P<msg>[^\s].{{0,2000}})"
+)
 _SUFFIXED = re.compile(rf"{_DOTTED}(?:{_KNOWN})")
 _CLASS = re.compile(r"_{0,2}[A-Z]\w*[a-z]\w*")
 _COMPOUND = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]")
-_HOMES = frozenset({"exceptions", "exception", "exc", "excs", "errors", "error", "errors_impl", "errorfactory"})
+_HOMES = frozenset(
+    {"exceptions", "exception", "exc", "excs", "errors", "error", "errors_impl", "errorfactory"}
+)
 _LOWER = re.compile(r"[a-z]*error|timeout")
 _OTHERS = re.compile(r"log(?:s|ger|gers|ging)?|self|cls")
 _WORDS = re.compile(r"(?<![^\s('\"`])[A-Za-z][A-Za-z'-]+(?![^\s.,:;!?)'\"`])")
 _CODE = re.compile(r"^\W*\w+\s?=|^lambda\b|\| None\b|\s#\s|[,({\[=|]\s*$")
 _FEW = 2
 LINK = re.compile(
-    r"During handling of the above exception|The above exception was|The preceding is the original exception"
+    r"During handling of the above exception|The above exception was|The preceding is the "
+    r"original exception"
     r"|direct cause of the following"
 )
 _STOP = re.compile(
-    r"^\s*(?:-{10,}|={10,}|\*{10,}|_{10,})\s*$|^For simplicity, JAX has removed|^The stack trace below excludes"
+    r"^\s*(?:-{10,}|={10,}|\*{10,}|_{10,})\s*$|^For simplicity, JAX has removed|^The stack trace "
+    r"below excludes"
     r"|^Traceback \(most recent|^Original Traceback \(most recent"
-    r"|^(?:>>> |In ?\[\d*\]:|\$ )|^Process finished with exit code|^Exception ignored in|^Set the environment variable HYDRA"
-    r"|^\[\w+\d*\]:\[[WIE]\d|^\d{4}-\d\d-\d\d[ T]\d\d:\d\d|^[WIE]\d{4} \d\d:|^(?:INFO|DEBUG|WARNING):|^#{1,6} \w"
+    r"|^(?:>>> |In ?\[\d*\]:|\$ )|^Process finished with exit code|^Exception ignored in|^Set the "
+    r"environment variable HYDRA"
+    r"|^\[\w+\d*\]:\[[WIE]\d|^\d{4}-\d\d-\d\d[ T]\d\d:\d\d|^[WIE]\d{4} "
+    r"\d\d:|^(?:INFO|DEBUG|WARNING):|^#{1,6} \w"
     r"|^NOTE: If your import|^You can suppress this exception"
     r"|^wandb:|^\+-{5,}|^  warnings\.warn\("
 )
@@ -53,21 +62,31 @@ def lone(line: str) -> re.Match[str] | None:
     if match is not None or (":" not in line and "." not in line):
         return match
     match = NAMED.match(line)
-    if match is None or not named(match["exc"]) or re.fullmatch(NUMBER, (match["msg"] or "").strip()):
+    if (
+        match is None
+        or not named(match["exc"])
+        or re.fullmatch(NUMBER, (match["msg"] or "").strip())
+    ):
         return None
     # Alone on its line, without a module, it is as well a word.
     return match if "." in match["exc"] or (match["msg"] or "").strip() else None
 
 
 def likely(line: str) -> re.Match[str] | None:
-    """A line that names an exception if it stands where a program ends: a dotted class (or `error`) before some words."""
+    """A line that names an exception if it stands where a program ends: a dotted class (or
+    `error`) before some words.
+    """
     match = NAMED.match(line)
     if match is None or "." not in match["exc"]:
         return None
     path, _, name = match["exc"].rpartition(".")
     said = match["msg"] or ""
     modules = path.split(".")
-    if not (_CLASS.fullmatch(name) or _LOWER.fullmatch(name)) or "Warning" in name or path[0].isupper():
+    if (
+        not (_CLASS.fullmatch(name) or _LOWER.fullmatch(name))
+        or "Warning" in name
+        or path[0].isupper()
+    ):
         return None
     if any(_OTHERS.fullmatch(module) for module in modules) or is_value(said) or _CODE.search(said):
         return None
@@ -99,8 +118,8 @@ def is_class(name: str) -> bool:
 
 
 def could_be(name: str) -> bool:
-    """Whether a name is spelled as an exception's may be: a class of a module, or one put together of several words. A single
-    word is as well a label.
+    """Whether a name is spelled as an exception's may be: a class of a module, or one put
+    together of several words. A single word is as well a label.
     """
     return is_class(name) if "." in name else is_compound(name)
 
@@ -118,8 +137,12 @@ def ends(lines: Sequence[str], at: int, prefix: str = "") -> bool:
     return not line.strip() or bool(LINK.search(line) or _STOP.match(line))
 
 
-def message(lines: Sequence[str], start: int, first: str, prefix: str = "", tight: bool = False) -> tuple[str, int]:
-    """The whole message that begins on line `start` with the words `first`, and the line after it."""
+def message(
+    lines: Sequence[str], start: int, first: str, prefix: str = "", tight: bool = False
+) -> tuple[str, int]:
+    """The whole message that begins on line `start` with the words `first`, and the line after
+    it.
+    """
     nested = first.find("Traceback (most recent call last)")
     if nested >= 0:
         return first[:nested].rstrip(" :"), start + 1
@@ -130,12 +153,18 @@ def message(lines: Sequence[str], start: int, first: str, prefix: str = "", tigh
         if LINK.search(line) or _STOP.match(line) or "Traceback (most recent call last)" in line:
             break
         if not line.strip():
-            following = next((without(prefix, text) for text in lines[at + 1 : at + 4] if text.strip()), "")
+            following = next(
+                (without(prefix, text) for text in lines[at + 1 : at + 4] if text.strip()), ""
+            )
             unsaid = kept[-1].rstrip().endswith(":") and following and at - start < 4
-            indented = following[:1].isspace() and not following.lstrip().startswith(("File ", "at "))
+            indented = following[:1].isspace() and not following.lstrip().startswith(
+                ("File ", "at ")
+            )
             if tight or not (unsaid or indented):
                 break
-        elif (tight and not line[:1].isspace()) or (LONE.match(line) and at > start + 1 and not kept[-1].strip().endswith(":")):
+        elif (tight and not line[:1].isspace()) or (
+            LONE.match(line) and at > start + 1 and not kept[-1].strip().endswith(":")
+        ):
             break
         kept.append(line)
         at += 1

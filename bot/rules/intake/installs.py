@@ -7,9 +7,13 @@ import shlex
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-_PIP = re.compile(r"^\s*(?:[!%$>]\s?)?(?:sudo )?(?:(?:python[\d.]*|py) -m )?(?:uv )?pip[\d.]* install\s+(?P<rest>.+?)\s*\\?$")
+_PIP = re.compile(
+    r"^\s*(?:[!%$>]\s?)?(?:sudo )?(?:(?:python[\d.]*|py) -m )?(?:uv )?pip[\d.]* "
+    r"install\s+(?P<rest>.+?)\s*\\?$"
+)
 _MAGIC = re.compile(
-    r"^\s*(?:%%?[a-zA-Z_]\w*(?:\s.*)?|![A-Za-z./$({~].*|(?:\$|PS>|C:\\>) ?\S.*|(?:mamba|conda) (?:install|create"
+    r"^\s*(?:%%?[a-zA-Z_]\w*(?:\s.*)?|![A-Za-z./$({~].*|(?:\$|PS>|C:\\>) ?\S.*|(?:mamba|conda) "
+    r"(?:install|create"
     r"|activate)\s.*|apt(?:-get)? install\s.*)$"
 )
 _VALUED = frozenset(
@@ -32,7 +36,9 @@ _VALUED = frozenset(
 
 
 def requirements_of(line: str) -> tuple[str, ...] | None:
-    """What a `pip install` line names, validated, without links; None when the line is no such command."""
+    """What a `pip install` line names, validated, without links; None when the line is no such
+    command.
+    """
     match = _PIP.match(line) if "pip" in line else None
     if not match:
         return None

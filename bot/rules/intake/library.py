@@ -1,4 +1,5 @@
-"""The exceptions of Python and its standard library whose names do not end as those of exceptions do, warnings left out.
+"""The exceptions of Python and its standard library whose names do not end as those of
+exceptions do, warnings left out.
 
 The list is the same whatever Python runs Reprise; `python tests/stdlib.py` writes it anew.
 """

@@ -1,4 +1,6 @@
-"""Exceptions in running text: a whole traceback without a fence, a ticked last line, a name in the title."""
+"""Exceptions in running text: a whole traceback without a fence, a ticked last line, a name in
+the title.
+"""
 
 from __future__ import annotations
 
@@ -8,26 +10,31 @@ from collections.abc import Iterator, Sequence
 from bot.models.bug import Traceback
 from bot.models.issue import Issue
 from bot.rules.intake import tracebacks
-from bot.rules.intake.document import Prose
+from bot.rules.intake.document import ProseLine
 from bot.rules.intake.exceptions import INLINE, NAMED, could_be, likely, lone, named
 from bot.rules.intake.sentences import Sentence
 from bot.rules.intake.signals import WORDS
 
 _TICKED = re.compile(r"`{1,3}\s*([^`\n]{4,2000}?)\s*`{1,3}")
 _RAISED = re.compile(
-    r"\b(?:rais(?:es|ed|ing)|throws?|thrown|fails? with|failed with|failing with|crash(?:es|ed)? with|gets?|got"
+    r"\b(?:rais(?:es|ed|ing)|throws?|thrown|fails? with|failed with|failing with|crash(?:es|ed)? "
+    r"with|gets?|got"
     r"|results? in|leads? to|gives?|causes?|produces?)\s+(?:an?\s+|the\s+)?(?:\w+\s+){0,3}?"
     r"`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b`?",
 )
 
-_SAID = r"\b(?:rais(?:es|ed|ing)|throws?|thrown|(?:fail|crash|die)(?:s|d|ed|es)? with|error|exception):?\s+(?:an?\s+|the\s+)?"
+_SAID = (
+    r"\b(?:rais(?:es|ed|ing)|throws?|thrown|(?:fail|crash|die)(?:s|d|ed|es)? "
+    r"with|error|exception):?\s+(?:an?\s+|the\s+)?"
+)
 _BEFORE = re.compile(rf"{_SAID}$", re.I)
 _NAMED = re.compile(
-    rf"(?P<said>{_SAID})?(?<![\w./`'\"])(?P<exc>(?:[a-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,80}}): (?P<msg>\S.{{0,2000}})"
+    rf"(?P<said>{_SAID})?(?<![\w./`'\"])(?P<exc>(?:[a-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,80}}): "
+    rf"(?P<msg>\S.{{0,2000}})"
 )
 
 
-def in_lines(prose: Sequence[Prose], home: str) -> Iterator[Traceback]:
+def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
     """Tracebacks that stand in the text itself."""
     lines = [re.sub(r"^\s{0,3}>\s?", "", line.text) for line in prose]
     numbers = [line.number for line in prose]
@@ -35,7 +42,11 @@ def in_lines(prose: Sequence[Prose], home: str) -> Iterator[Traceback]:
     for span in tracebacks.find(lines, home=home, tight=True, loose=True):
         if span.start in headings and not named(span.traceback.exception):
             continue
-        if span.traceback.frames or span.traceback.message or span.traceback.exception.startswith("SIG"):
+        if (
+            span.traceback.frames
+            or span.traceback.message
+            or span.traceback.exception.startswith("SIG")
+        ):
             yield span.traceback.model_copy(update={"line": numbers[span.start]})
 
 
@@ -49,14 +60,24 @@ def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
             match = _ticked(ticked[1], sentence.text[: ticked.start()])
             if match and match["msg"] and "Warning" not in match["exc"]:
                 found = True
-                yield Traceback(exception=match["exc"], message=match["msg"].strip(), line=sentence.line_at(ticked.start(1)))
+                yield Traceback(
+                    exception=match["exc"],
+                    message=match["msg"].strip(),
+                    line=sentence.line_at(ticked.start(1)),
+                )
         plain = None if found else INLINE.search(sentence.text) or _plain(sentence.text)
         if plain:
-            yield Traceback(exception=plain["exc"], message=_unquoted(plain["msg"]), line=sentence.line_at(plain.start("exc")))
+            yield Traceback(
+                exception=plain["exc"],
+                message=_unquoted(plain["msg"]),
+                line=sentence.line_at(plain.start("exc")),
+            )
 
 
 def _ticked(text: str, before: str) -> re.Match[str] | None:
-    """A piece of code that is the last line of an exception, by itself or by the words before it."""
+    """A piece of code that is the last line of an exception, by itself or by the words before
+    it.
+    """
     match = NAMED.match(text) if _BEFORE.search(before) else None
     return lone(text) or likely(text) or (match if match and could_be(match["exc"]) else None)
 
@@ -64,7 +85,14 @@ def _ticked(text: str, before: str) -> re.Match[str] | None:
 def _plain(text: str) -> re.Match[str] | None:
     """A class before its message, where the name or the words before it say that it was raised."""
     found = _NAMED.finditer(text)
-    return next((match for match in found if named(match["exc"]) or (match["said"] and could_be(match["exc"]))), None)
+    return next(
+        (
+            match
+            for match in found
+            if named(match["exc"]) or (match["said"] and could_be(match["exc"]))
+        ),
+        None,
+    )
 
 
 def _unquoted(words: str) -> str:
@@ -76,21 +104,30 @@ def _unquoted(words: str) -> str:
 
 
 def makes(programs: str, name: str) -> bool:
-    """Whether programs call what has this name, as they do with a class that they use: then a line `pkg.Thing: words` is
-    about it. A name that can be nothing but an exception's stays one.
+    """Whether programs call what has this name, as they do with a class that they use: then a
+    line `pkg.Thing: words` is about it. A name that can be nothing but an exception's stays one.
     """
     if named(name) or name.startswith("SIG"):
         return False
-    return bool(re.search(rf"(?<!raise )\b(?:[a-z_]\w*\.)*{re.escape(name.rpartition('.')[2])}\s*\(", programs))
+    return bool(
+        re.search(
+            rf"(?<!raise )\b(?:[a-z_]\w*\.)*{re.escape(name.rpartition('.')[2])}\s*\(", programs
+        )
+    )
 
 
 def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
-    """The title's exception; when there is none, a class of which it is said that it was raised, without its message."""
+    """The title's exception; when there is none, a class of which it is said that it was raised,
+    without its message.
+    """
     match = lone(issue.title.strip(" `")) or INLINE.search(issue.title)
     if match and match["msg"]:
         yield Traceback(exception=match["exc"], message=match["msg"].strip(" `"), line=0)
         return
-    for text, line in [(issue.title, 0), *((sentence.text, sentence.line) for sentence in words[:40])]:
+    for text, line in [
+        (issue.title, 0),
+        *((sentence.text, sentence.line) for sentence in words[:40]),
+    ]:
         raised = _RAISED.search(text)
         if raised:
             yield Traceback(exception=raised[1], message="", line=line)

@@ -1,4 +1,6 @@
-"""Names that people write for packages, and the distributions they mean. Only for recognising a name in text."""
+"""Names that people write for packages, and the distributions they mean. Only for recognising a
+name in text.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,22 @@ _OTHER = {
     "pytorch-sparse": "torch-sparse",
     "pytorch-cluster": "torch-cluster",
 }
-_SHORT = frozenset({"py", "np", "pl", "pil", "eqx", "pip", "ray", "gym", "adapters", "apex", "evaluate", "catalyst"})
+_SHORT = frozenset(
+    {
+        "py",
+        "np",
+        "pl",
+        "pil",
+        "eqx",
+        "pip",
+        "ray",
+        "gym",
+        "adapters",
+        "apex",
+        "evaluate",
+        "catalyst",
+    }
+)
 
 
 def normal(name: str) -> str:
@@ -71,7 +88,10 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.\s]+", "-", name.strip().lower()).strip("-")
 
 
-ALIASES: dict[str, str] = {**{name: name for name in _SAME}, **{normal(name): target for name, target in _OTHER.items()}}
+ALIASES: dict[str, str] = {
+    **{name: name for name in _SAME},
+    **{normal(name): target for name, target in _OTHER.items()},
+}
 
 
 def distribution(name: str) -> str:
@@ -100,5 +120,7 @@ def in_prose(extra: str = "") -> str:
     names = [name for name in ALIASES if name not in _SHORT]
     if extra and normal(extra) not in ALIASES:
         names.append(normal(extra))
-    parts = sorted((re.escape(name).replace(r"\-", r"[-_ ]?") for name in names), key=len, reverse=True)
+    parts = sorted(
+        (re.escape(name).replace(r"\-", r"[-_ ]?") for name in names), key=len, reverse=True
+    )
     return "|".join(parts)

@@ -23,22 +23,27 @@ _MACHINE = re.compile(r"\.py:\d+|\b\w+(?:Warning|Error|Exception): |^\[?\d{4}-\d
 _LABEL = re.compile(
     r"^(?:[#*>\s-]{0,6})(?:(?:the\s+)?(?:actual|expected|current|console|terminal|program|full|sample)?\s*(?:outputs?"
     r"|results?|prints?|error|errors|logs?|gives|returns|"
-    r"yields|stdout|stderr|traceback|stack ?trace|error message|which gives|raises))\s*(?:is|are)?\s*:?\s*$",
+    r"yields|stdout|stderr|traceback|stack ?trace|error message|which "
+    r"gives|raises))\s*(?:is|are)?\s*:?\s*$",
     re.I,
 )
 _RULE = re.compile(r"^\s*(?:[-=_*~#]\s?){4,}\s*$")
 _FILE = re.compile(r"^\s*(?:file:?\s*)?[\w./-]{1,80}\.(?:py|ipynb|sh|yaml|json)\s*:?\s*$", re.I)
 _OUTPUT = re.compile(
-    r"^\s*(?:Traceback \(most recent|File \"|(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Interrupt)\b(?::|$)|tensor\("
+    r"^\s*(?:Traceback \(most recent|File "
+    r"\"|(?:[\w.]+\.)?\w*(?:Error|Exception|Warning|Interrupt)\b(?::|$)|tensor\("
     r"|array\(|Array\(|torch\.Size\(|Epoch\b|\[?\d{4}-\d\d-\d\d|"
-    r"\d+%\||\[[\d., eE+naif\s-]+\]?$|-?\d[\d.,eE+-]*$|nan\b|inf\b|True$|False$|None$|<[\w.]+ .*>|<class |\(.*\)$|\{.*\}$"
+    r"\d+%\||\[[\d., eE+naif\s-]+\]?$|-?\d[\d.,eE+-]*$|nan\b|inf\b|True$|False$|None$|<[\w.]+ "
+    r".*>|<class |\(.*\)$|\{.*\}$"
     r"|[\w /()%.'-]{1,40}[:=] ?\S|Segmentation fault|Killed$|Aborted"
     r"|[\w.-]+\s+[-+]?(?:\d[\d.eE+-]*|nan|inf)$|(?:INFO|WARNING|ERROR|DEBUG)\b|.*\d+(?:it|s/it)|\.\.\.$|---+>?\s*\d*)"
 )
 
 
 def is_prose(line: str) -> bool:
-    """Plainly a sentence: several words, common ones among them, few signs, and not Python by itself."""
+    """Plainly a sentence: several words, common ones among them, few signs, and not Python by
+    itself.
+    """
     text = line.strip()
     if not text or len(text) > 2000 or text.startswith(("#", "@", '"', "'")):
         return False
@@ -51,7 +56,9 @@ def is_prose(line: str) -> bool:
     bare = _LINK.sub("", text)
     words = _WORD.findall(bare)
     letters = sum(map(len, words)) + bare.count(" ")
-    few = len(words) < 4 and not (len(words) >= 2 and text[0].isupper() and text.endswith((":", ".")))
+    few = len(words) < 4 and not (
+        len(words) >= 2 and text[0].isupper() and text.endswith((":", "."))
+    )
     if few or letters < 0.78 * len(bare):
         return False
     common = sum(word.lower() in _COMMON for word in words)

@@ -1,30 +1,33 @@
-"""Transcripts of interactive sessions: doctest prompts and notebook cells taken apart into code and what was shown."""
+"""Separates transcripts of interactive sessions (doctest, notebook) into code and output."""
 
 from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
-from bot.models.bug import Mend
-from bot.rules.intake.python import evidence, tree_of
+from bot.models.bug import ScriptFix
+from bot.rules.intake.python import Evidence, evidence, is_call_of, tree_of
 
 _DOCTEST = re.compile(r"^\s*>>> ?(?P<code>.*)$")
 _MORE = re.compile(r"^\s*\.\.\.(?: (?P<code>.*))?$")
 _IN = re.compile(r"^\s*In ?\[[\d ]*\]: ?(?P<code>.*)$")
 _CONTINUED = re.compile(r"^\s*\.{3,}: ?(?P<code>.*)$")
 _OUT = re.compile(r"^\s*Out ?\[[\d ]*\]: ?(?P<code>.*)$")
-_BANNER = re.compile(r"^(?:Python \d\.\d+.*|\[GCC .*|\[Clang .*|Type \"help\".*|IPython \d.*|Type '.*|\$? ?i?python[\d.]*)\s*$")
+_BANNER = re.compile(
+    r"^(?:Python \d\.\d+.*|\[GCC .*|\[Clang .*|Type \"help\".*|IPython \d.*|Type '.*|\$? "
+    r"?i?python[\d.]*)\s*$"
+)
 
 
 @dataclass(slots=True)
-class Chunk:
-    """One entry at the prompt and what followed it."""
+class PromptEntry:
+    """One entry at the prompt, its first line in the block, and what followed it."""
 
-    code: list[str] = field(default_factory=list)
+    code: list[str]
+    line: int
     shown: list[str] = field(default_factory=list)
-    echoed: bool = False
-    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,111 +36,99 @@ class Transcript:
 
     code: str
     shown: tuple[tuple[int, str], ...]
-    mends: tuple[Mend, ...]
+    mends: tuple[ScriptFix, ...]
 
 
 def read(text: str) -> Transcript | None:
     """The session in a text, or None when it is none."""
     lines = text.split("\n")
-    first = next((line for line in lines if line.strip() and not _BANNER.match(line.strip())), "")
-    if any(_IN.match(line) for line in lines):
-        return _assemble(_chunks(lines, _IN, _CONTINUED))
-    if not any(_DOCTEST.match(line) for line in lines):
+    if any(map(_IN.match, lines)):
+        return _assemble(_entries(lines, _IN, _CONTINUED))
+    if not any(map(_DOCTEST.match, lines)):
         return None
+    first = next((line for line in lines if line.strip() and not _BANNER.match(line.strip())), "")
     if not _DOCTEST.match(first):
         return _marked(lines)
-    return _assemble(_chunks(lines, _DOCTEST, _MORE))
+    return _assemble(_entries(lines, _DOCTEST, _MORE))
 
 
-def _chunks(lines: list[str], start: re.Pattern[str], more: re.Pattern[str]) -> list[Chunk]:
-    chunks: list[Chunk] = []
+def _entries(lines: list[str], start: re.Pattern[str], more: re.Pattern[str]) -> list[PromptEntry]:
+    entries: list[PromptEntry] = []
     entering = False
     for number, line in enumerate(lines):
         begin, further, out = start.match(line), more.match(line), _OUT.match(line)
+        last = entries[-1] if entries else None
         if begin:
-            chunks.append(Chunk([begin["code"]], line=number))
+            entries.append(PromptEntry([begin["code"]], number))
             entering = True
-        elif not chunks:
+        elif last is None:
             continue
-        elif further and entering:
-            chunks[-1].code.append(further["code"] or "")
-        elif out:
-            chunks[-1].echoed = True
-            chunks[-1].shown.append(out["code"])
-            entering = False
-        elif entering and _unfinished(chunks[-1].code) and line.strip():
-            chunks[-1].code.append(line)
+        elif entering and further:
+            last.code.append(further["code"] or "")
+        elif entering and not out and line.strip() and _unfinished(last.code):
+            last.code.append(line)
         else:
-            entering = entering and not line.strip()
-            chunks[-1].shown.append(line)
-    return chunks
+            entering = entering and not out and not line.strip()
+            last.shown.append(out["code"] if out else line)
+    return entries
 
 
 def _unfinished(code: list[str]) -> bool:
-    """Whether the entry so far still needs lines (pasted without their continuation prompts)."""
-    return len(code) < 200 and (
-        code[-1].rstrip().endswith((":", "(", "[", "{", ",", "\\")) and tree_of("\n".join(code)) is None
-    )
+    """Whether an entry pasted without continuation prompts still needs lines."""
+    open_ended = code[-1].rstrip().endswith((":", "(", "[", "{", ",", "\\"))
+    return len(code) < 200 and open_ended and tree_of("\n".join(code)) is None
 
 
-def _assemble(chunks: list[Chunk]) -> Transcript:
+def _assemble(entries: list[PromptEntry]) -> Transcript:
     code: list[str] = []
     shown: list[tuple[int, str]] = []
     wrapped = 0
-    for chunk in chunks:
-        text = "\n".join(chunk.code).rstrip()
-        output = "\n".join(chunk.shown).strip("\n")
+    for entry in entries:
+        text, output = "\n".join(entry.code).rstrip(), "\n".join(entry.shown).strip("\n")
+        silent = not output.strip() or "Traceback (most recent" in output
+        code.append(text if silent else _printing(text))
+        wrapped += code[-1] != text
         if output.strip():
-            shown.append((chunk.line + len(chunk.code), output.rstrip()))
-        if output.strip() and "Traceback (most recent" not in output:
-            printed = _printing(text)
-            wrapped += printed != text
-            text = printed
-        code.append(text)
-    mends = [Mend(what="took the prompts off", why="the block is a transcript of an interactive session")]
+            shown.append((entry.line + len(entry.code), output.rstrip()))
+    return Transcript("\n".join(code).strip("\n"), tuple(shown), tuple(_notes(wrapped)))
+
+
+def _notes(wrapped: int) -> Iterator[ScriptFix]:
+    why = "the block is a transcript of an interactive session"
+    yield ScriptFix(what="took the prompts off", why=why)
     if wrapped:
-        mends.append(
-            Mend(
-                what=f"printed the value of {wrapped} expression{'s' if wrapped > 1 else ''}",
-                why="a prompt shows the value of an expression, a program does not",
-            )
-        )
-    return Transcript("\n".join(code).strip("\n"), tuple(shown), tuple(mends))
+        why = "a prompt shows the value of an expression, a program does not"
+        what = f"printed the value of {wrapped} expression{'s' if wrapped > 1 else ''}"
+        yield ScriptFix(what=what, why=why)
 
 
 def _printing(text: str) -> str:
-    """The entry with its last expression printed, as the prompt would have done."""
+    """The entry with its only expression printed, as the prompt would have done."""
     tree = tree_of(text)
-    last = tree.body[-1] if tree and tree.body else None
-    if not isinstance(last, ast.Expr) or last.end_lineno != text.count("\n") + 1:
+    node = tree.body[0] if tree and len(tree.body) == 1 else None
+    if not isinstance(node, ast.Expr) or node.end_lineno != text.count("\n") + 1:
         return text
-    call = last.value
-    if (
-        isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Name)
-        and call.func.id in {"print", "pprint", "help", "exit", "display"}
-    ):
-        return text
-    expression = ast.get_source_segment(text, last.value)
-    if expression is None or len(tree.body if tree else []) != 1:
-        return text
-    return f"print(repr({expression}))"
+    expression = ast.get_source_segment(text, node.value)
+    prints = is_call_of(node.value, "print", "pprint", "help", "exit", "display")
+    return text if prints or expression is None else f"print(repr({expression}))"
 
 
 def _marked(lines: list[str]) -> Transcript | None:
-    """A program whose author set `>>>` before what it printed, or a session whose first lines have no prompt."""
+    """A program that marks its output with `>>>`, or a session whose first lines lack a prompt."""
     marks = [(i, match["code"]) for i, line in enumerate(lines) if (match := _DOCTEST.match(line))]
-    entered = any((tree := tree_of(code)) and evidence(tree) != "none" for _, code in marks)
-    if entered:
+    if any(_evidence_of(code) != "none" for _, code in marks):
         before = "\n".join(lines[: marks[0][0]])
-        tree = tree_of(before)
-        session = _assemble(_chunks(lines, _DOCTEST, _MORE))
-        if tree is None or evidence(tree) == "none":
+        session = _assemble(_entries(lines, _DOCTEST, _MORE))
+        if _evidence_of(before) == "none":
             return session
-        return Transcript(before + "\n" + session.code, session.shown, session.mends)
+        return replace(session, code=f"{before}\n{session.code}")
     code = "\n".join("# " + line.strip() if _DOCTEST.match(line) else line for line in lines)
-    tree = tree_of(code)
-    if tree is None or evidence(tree) != "strong":
+    if _evidence_of(code) != "strong":
         return None
-    shown = tuple((i, text) for i, text in marks if text.strip())
-    return Transcript(code, shown, (Mend(what="commented out lines marked >>>", why="they show output, not code"),))
+    fix = ScriptFix(what="commented out lines marked >>>", why="they show output, not code")
+    return Transcript(code, tuple((i, text) for i, text in marks if text.strip()), (fix,))
+
+
+def _evidence_of(code: str) -> Evidence:
+    tree = tree_of(code)
+    return "none" if tree is None else evidence(tree)

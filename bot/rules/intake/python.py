@@ -16,10 +16,17 @@ _REPR = re.compile(
     r"|defaultdict)$"
 )
 _MARKS = re.compile(
-    r"^\s*(?:>>> |import [a-zA-Z_]|from [\w.]+ import |def \w+\(|class \w+[(:]|@\w|async def |with .+:|for .+ in .+:"
+    r"^\s*(?:>>> |import [a-zA-Z_]|from [\w.]+ import |def \w+\(|class \w+[(:]|@\w|async def "
+    r"|with .+:|for .+ in .+:"
     r"|[\w.\[\], ]+ ?[-+*/@|&]?= ?\S|"
     r"[\w.]+\(.*|assert |try:|if .+:)",
     re.M,
+)
+_FAMILIAR = frozenset({"print", "model", "main", "run", "test", "f", "exec", "len", "type"})
+_COMPUTED = (ast.Call, ast.Attribute, ast.Subscript, ast.Lambda, ast.BinOp, ast.ListComp)
+_LITERALS = (
+    *(ast.Constant, ast.List, ast.Tuple, ast.Dict),
+    *(ast.UnaryOp, ast.BinOp, ast.Attribute),
 )
 
 
@@ -27,6 +34,24 @@ def tree_of(text: str) -> ast.Module | None:
     """The syntax tree of a text, or None when it is not Python."""
     tree = attempt(text)
     return tree if isinstance(tree, ast.Module) else None
+
+
+def module_of(text: str) -> ast.Module:
+    """The syntax tree of a program; an empty one when it does not parse."""
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return ast.Module(body=[], type_ignores=[])
+
+
+def name_of(node: ast.AST) -> str:
+    """The last part of a name: `f` for both `f` and `a.f`; "" for any other expression."""
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def is_call_of(node: ast.AST, *functions: str) -> bool:
+    """Whether an expression calls one of these functions by its bare name."""
+    return isinstance(node, ast.Call) and getattr(node.func, "id", "") in functions
 
 
 @lru_cache(maxsize=64)
@@ -45,60 +70,39 @@ def attempt(text: str) -> ast.Module | SyntaxError | None:
 
 
 def looks_like(text: str) -> bool:
-    """A cheap look: is there a line that could be Python?"""
+    """Whether any line could be Python; a cheap test."""
     return bool(_MARKS.search(text))
 
 
 def evidence(tree: ast.Module) -> Evidence:
-    """How much the statements of a tree speak for a program rather than for words or output that happen to parse."""
-    best: Evidence = "none"
-    for statement in tree.body:
-        found = _statement(statement)
-        if found == "strong":
-            return "strong"
-        if found == "weak":
-            best = "weak"
-    return best
+    """How strongly the statements indicate a program, not words or output that happen to parse."""
+    found = {_statement(statement) for statement in tree.body}
+    return "strong" if "strong" in found else "weak" if "weak" in found else "none"
 
 
 def _statement(node: ast.stmt) -> Evidence:
     if isinstance(node, ast.Expr):
         return _expression(node.value)
     if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
-        if node.value is None:
-            return "none"
-        telling = (ast.Call, ast.Attribute, ast.Subscript, ast.Lambda, ast.BinOp, ast.ListComp)
-        return "strong" if isinstance(node.value, telling) else "weak"
+        computed = isinstance(node.value, _COMPUTED)
+        return "none" if node.value is None else "strong" if computed else "weak"
     return "weak" if isinstance(node, ast.Pass | ast.Delete | ast.Return | ast.Global) else "strong"
 
 
 def _expression(node: ast.expr) -> Evidence:
     if isinstance(node, ast.Await):
         return "strong"
-    if not isinstance(node, ast.Call):
+    if not isinstance(node, ast.Call) or is_repr(node):
         return "none"
-    if is_repr(node):
-        return "none"
-    plain = isinstance(node.func, ast.Name)
-    named = isinstance(node.func, ast.Name) and node.func.id in {
-        "print",
-        "model",
-        "main",
-        "run",
-        "test",
-        "f",
-        "exec",
-        "len",
-        "type",
-    }
-    return "strong" if named or not plain else "weak"
+    familiar = not isinstance(node.func, ast.Name) or node.func.id in _FAMILIAR
+    return "strong" if familiar else "weak"
 
 
 def is_repr(node: ast.expr) -> bool:
-    """Whether a call is what printing an object shows: `tensor([1.])`, `Size([2, 3])`, `Data(x=[4, 2])`."""
+    """Whether a call is what printing an object shows, such as `tensor([1.])` or `Size([2, 3])`."""
     if not isinstance(node, ast.Call):
         return False
-    name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr if isinstance(node.func, ast.Attribute) else ""
+    name = name_of(node.func)
     if not (_REPR.match(name) or (isinstance(node.func, ast.Name) and name[:1].isupper())):
         return False
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
@@ -108,9 +112,11 @@ def is_repr(node: ast.expr) -> bool:
 def _literal(node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         return node.id in {"nan", "inf", "NaN", "Infinity"}
-    allowed = (ast.Constant, ast.List, ast.Tuple, ast.Dict, ast.UnaryOp, ast.BinOp, ast.Attribute, ast.Name)
     children = node.elts if isinstance(node, ast.List | ast.Tuple) else []
-    return isinstance(node, allowed) and (not isinstance(node, ast.Name)) and all(isinstance(c, allowed) for c in children[:50])
+    allowed = (*_LITERALS, ast.Name)
+    return isinstance(node, _LITERALS) and all(
+        isinstance(child, allowed) for child in children[:50]
+    )
 
 
 def bound_names(tree: ast.Module) -> frozenset[str]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from bot.models.bug import Fence, FenceKind, Output, Role, Traceback, WarningText
 from bot.models.issue import Issue
 from bot.rules.intake import classify, comments, installs, mentions, outputs, roles, shell, warned
-from bot.rules.intake.boxed import Span
 from bot.rules.intake.cleaning import Cleaned, clean
-from bot.rules.intake.document import Code, Document
+from bot.rules.intake.document import CodeBlock, ReportDocument
+from bot.rules.intake.rich_tracebacks import TracebackSpan
 from bot.rules.intake.sentences import Sentence
 from bot.rules.intake.tracebacks import find
 
@@ -21,20 +21,22 @@ _PATIENCE = 500_000
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """A fence with what was found in it: tracebacks by their lines, and where those lines stand in the body."""
+class FenceReading:
+    """A fence with what was found in it: tracebacks by their lines, and where those lines stand
+    in the body.
+    """
 
     fence: Fence
-    spans: tuple[Span, ...]
+    spans: tuple[TracebackSpan, ...]
     numbers: tuple[int, ...]
     shown: tuple[tuple[int, str], ...]
 
 
-def blocks(document: Document, home: str) -> tuple[Block, ...]:
+def blocks(document: ReportDocument, home: str) -> tuple[FenceReading, ...]:
     """Every block of the document, classed, cleaned and given its role."""
     total = sum(len(code.text) for code in document.codes)
     patience = max(1, min(30, _PATIENCE // (total + 1)))
-    out: list[Block] = []
+    out: list[FenceReading] = []
     before: FenceKind | None = None
     spent = 0
     for code in document.codes:
@@ -45,34 +47,61 @@ def blocks(document: Document, home: str) -> tuple[Block, ...]:
         before = block.fence.kind
         out.append(block)
     literals = outputs.literals_of([block.fence for block in out if _imports(block.fence)])
-    return tuple(_as_output(code, block, literals) for code, block in zip(document.codes, out, strict=True))
+    return tuple(
+        _as_output(code, block, literals) for code, block in zip(document.codes, out, strict=True)
+    )
 
 
 def _imports(fence: Fence) -> bool:
     return fence.kind is FenceKind.PROGRAM and "import " in fence.text
 
 
-def _as_output(code: Code, block: Block, literals: frozenset[str]) -> Block:
+def _as_output(code: CodeBlock, block: FenceReading, literals: frozenset[str]) -> FenceReading:
     """`loss = tensor(nan)` is valid Python, but it is what a program of the report prints."""
     fence = block.fence
-    if fence.kind is not FenceKind.PROGRAM or _imports(fence) or block.shown or not outputs.echoes(fence.raw, literals):
+    if (
+        fence.kind is not FenceKind.PROGRAM
+        or _imports(fence)
+        or block.shown
+        or not outputs.echoes(fence.raw, literals)
+    ):
         return block
     role = roles.role(code, FenceKind.OUTPUT, fence.raw, None)
-    changed = {"kind": FenceKind.OUTPUT, "role": role, "text": fence.raw, "mends": (), "installs": ()}
-    return Block(fence.model_copy(update=changed), block.spans, block.numbers, ())
+    changed = {
+        "kind": FenceKind.OUTPUT,
+        "role": role,
+        "text": fence.raw,
+        "mends": (),
+        "installs": (),
+    }
+    return FenceReading(fence.model_copy(update=changed), block.spans, block.numbers, ())
 
 
-def _block(code: Code, cleaned: Cleaned, index: int, before: FenceKind | None, home: str) -> Block:
+def _block(
+    code: CodeBlock, cleaned: Cleaned, index: int, before: FenceKind | None, home: str
+) -> FenceReading:
     lines = code.text.split("\n")
     embedded = shell.program(code.text) if not cleaned.parses else None
     if embedded:
-        cleaned = Cleaned(embedded.text, embedded.mends, evidence=embedded.evidence, parses=True, installs=cleaned.installs)
+        cleaned = Cleaned(
+            embedded.text,
+            embedded.mends,
+            evidence=embedded.evidence,
+            parses=True,
+            installs=cleaned.installs,
+        )
     program = classify.is_program(code.tag, cleaned)
     whole = embedded or cleaned.transcript or cleaned.shown or not program
-    spans = find(lines if whole else _comments(lines), home=home, loose=bool(whole) and code.tag not in classify.SETTING_TAGS)
+    spans = find(
+        lines if whole else _comments(lines),
+        home=home,
+        loose=bool(whole) and code.tag not in classify.SETTING_TAGS,
+    )
     kind = classify.classify(code.text, code.tag, cleaned, spans)
     text = cleaned.text if kind is FenceKind.PROGRAM else code.text
-    wanted = cleaned.installs or tuple(name for line in lines[:2000] for name in installs.requirements_of(line) or ())
+    wanted = cleaned.installs or tuple(
+        name for line in lines[:2000] for name in installs.requirements_of(line) or ()
+    )
     fence = Fence(
         index=index,
         tag=code.tag,
@@ -84,18 +113,29 @@ def _block(code: Code, cleaned: Cleaned, index: int, before: FenceKind | None, h
         heading=code.headings[-1] if code.headings else "",
         lead=code.lead,
         mends=cleaned.mends if kind is FenceKind.PROGRAM else (),
-        outputs=tuple(shown for _, shown in cleaned.shown) if cleaned.transcript and kind is FenceKind.PROGRAM else (),
+        outputs=tuple(shown for _, shown in cleaned.shown)
+        if cleaned.transcript and kind is FenceKind.PROGRAM
+        else (),
         installs=tuple(dict.fromkeys(wanted)),
     )
-    return Block(fence, tuple(spans), code.numbers, cleaned.shown if kind is FenceKind.PROGRAM else ())
+    return FenceReading(
+        fence, tuple(spans), code.numbers, cleaned.shown if kind is FenceKind.PROGRAM else ()
+    )
 
 
 def _comments(lines: Sequence[str]) -> list[str]:
     """Only what the comments of a program say, line by line."""
-    return [match[1] if "#" in line and len(line) < 2000 and (match := re.search(r"#\s?(.*)$", line)) else "" for line in lines]
+    return [
+        match[1]
+        if "#" in line and len(line) < 2000 and (match := re.search(r"#\s?(.*)$", line))
+        else ""
+        for line in lines
+    ]
 
 
-def tracebacks(issue: Issue, document: Document, words: Sequence[Sentence], found: Sequence[Block]) -> tuple[Traceback, ...]:
+def tracebacks(
+    issue: Issue, document: ReportDocument, words: Sequence[Sentence], found: Sequence[FenceReading]
+) -> tuple[Traceback, ...]:
     """Tracebacks of blocks, then those of the text that say something new, at last the title's."""
     out: list[Traceback] = []
     for block in found:
@@ -103,7 +143,9 @@ def tracebacks(issue: Issue, document: Document, words: Sequence[Sentence], foun
             line = block.numbers[min(span.start, len(block.numbers) - 1)]
             out.append(span.traceback.model_copy(update={"fence": block.fence.index, "line": line}))
     home = issue.repository.rsplit("/", 1)[-1].replace("-", "_").lower()
-    programs = "\n".join(block.fence.text for block in found if block.fence.kind is FenceKind.PROGRAM)
+    programs = "\n".join(
+        block.fence.text for block in found if block.fence.kind is FenceKind.PROGRAM
+    )
     for candidate in [*mentions.in_lines(document.prose, home), *mentions.in_words(words)]:
         if mentions.makes(programs, candidate.exception):
             continue
@@ -122,7 +164,9 @@ def _same(candidate: Traceback, known: Traceback) -> bool:
     return alike or any(_same(candidate, inner) for inner in known.chained)
 
 
-def shown(document: Document, words: Sequence[Sentence], found: Sequence[Block]) -> tuple[Output, ...]:
+def shown(
+    document: ReportDocument, words: Sequence[Sentence], found: Sequence[FenceReading]
+) -> tuple[Output, ...]:
     """Every output in the order of the body."""
     programs = [block.fence for block in found if block.fence.kind is FenceKind.PROGRAM]
     literals = outputs.literals_of(programs)
@@ -147,18 +191,24 @@ def shown(document: Document, words: Sequence[Sentence], found: Sequence[Block])
     return tuple(distinct.values())
 
 
-def _pasted(block: Block) -> Iterator[Output]:
+def _pasted(block: FenceReading) -> Iterator[Output]:
     """Output that stood inside a program's block, less its tracebacks."""
     for offset, text in block.shown:
         lines = text.split("\n")
         covered = {i for span in find(lines, loose=True) for i in range(span.start, span.end)}
         kept = "\n".join(line for i, line in enumerate(lines) if i not in covered).strip("\n")
         if kept.strip():
-            number = block.numbers[min(offset, len(block.numbers) - 1)] if block.numbers else block.fence.line
+            number = (
+                block.numbers[min(offset, len(block.numbers) - 1)]
+                if block.numbers
+                else block.fence.line
+            )
             yield Output(text=kept, role="observed", fence=block.fence.index, line=number)
 
 
-def warnings(document: Document, words: Sequence[Sentence], found: Sequence[Block]) -> tuple[WarningText, ...]:
+def warnings(
+    document: ReportDocument, words: Sequence[Sentence], found: Sequence[FenceReading]
+) -> tuple[WarningText, ...]:
     """Every warning quoted, each wording once."""
     rows: list[WarningText] = []
     for block in found:
@@ -167,7 +217,9 @@ def warnings(document: Document, words: Sequence[Sentence], found: Sequence[Bloc
             continue
         if fence.role not in {Role.FIX, Role.SOURCE, Role.EXPECTED}:
             rows.extend(warned.find(_numbered(block)))
-    rows.extend(warned.find((line.number, line.text) for line in document.prose if not line.heading))
+    rows.extend(
+        warned.find((line.number, line.text) for line in document.prose if not line.heading)
+    )
     rows.extend(warned.stated(words))
     distinct: dict[str, WarningText] = {}
     for row in rows:
@@ -175,5 +227,5 @@ def warnings(document: Document, words: Sequence[Sentence], found: Sequence[Bloc
     return tuple(distinct.values())
 
 
-def _numbered(block: Block) -> Iterable[tuple[int, str]]:
+def _numbered(block: FenceReading) -> Iterable[tuple[int, str]]:
     return zip(block.numbers, block.fence.raw.split("\n"), strict=False)

@@ -1,4 +1,6 @@
-"""What a block is for: the words just before it, else its headings, else what it is and stands next to."""
+"""What a block is for: the words just before it, else its headings, else what it is and stands
+next to.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import ast
 import re
 
 from bot.models.bug import FenceKind, Role
-from bot.rules.intake.document import Code
+from bot.rules.intake.document import CodeBlock
 from bot.rules.intake.python import tree_of
 
 _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
@@ -14,8 +16,10 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
         Role.FIX,
         re.compile(
             r"\b(?:(?:proposed|suggested|potential|possible|quick|simple|temporary|recommended|my|the|a|following"
-            r"|expected) (?:fix|solution|patch|workaround|change)(?:es|s)?\b(?! (?:does|did|is needed))"
-            r"|work-?arounds?\b|fix(?:ed)? (?:by|with|is|it|this|the)|(?:can|could|should) be (?:fixed|changed|replaced"
+            r"|expected) (?:fix|solution|patch|workaround|change)(?:es|s)?\b(?! (?:does|did|is "
+            r"needed))"
+            r"|work-?arounds?\b|fix(?:ed)? (?:by|with|is|it|this|the)|(?:can|could|should) be "
+            r"(?:fixed|changed|replaced"
             r"|rewritten|solved|resolved)|should (?:instead )?be(?: instead)?:?$"
             r"|chang(?:e|ed|ing)\b.{0,80}\bto:?$|replac(?:e|ing)\b.{0,80}\b(?:with|by):?$|suggest(?:ion)?\b|solution\b"
             r"|instead,? (?:use|it should)|\bto:$|patch(?:ed)?:?$|alternative(?:ly)?\b)",
@@ -25,25 +29,35 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
     (
         Role.SOURCE,
         re.compile(
-            r"^in (?:the )?(?:file|module|function|source|method|class)?\s*[`\[(\"]?[\w./\\-]+\.(?:py|ipynb)\b"
-            r"|\b(?:root cause|analysis|cause)\b|\bsource code\b|\b(?:current|existing|relevant|actual) (?:implementation"
+            r"^in (?:the "
+            r")?(?:file|module|function|source|method|class)?\s*[`\[(\"]?[\w./\\-]+\.(?:py|ipynb)\b"
+            r"|\b(?:root cause|analysis|cause)\b|\bsource "
+            r"code\b|\b(?:current|existing|relevant|actual) (?:implementation"
             r"|code|source|logic)\b"
-            r"|\binternally\b|\bimplementation (?:of|in|is)\b|\bimplemented (?:as|in|like)\b|\bis defined (?:as|in)\b"
-            r"|\b(?:following|these|this|offending|problematic|culprit|relevant) (?:lines?|logic|snippet in|check"
+            r"|\binternally\b|\bimplementation (?:of|in|is)\b|\bimplemented (?:as|in|like)\b|\bis "
+            r"defined (?:as|in)\b"
+            r"|\b(?:following|these|this|offending|problematic|culprit|relevant) "
+            r"(?:lines?|logic|snippet in|check"
             r"|condition|function in)\b"
-            r"|\bblob/\w+|\bfrom the (?:source|library|docs|documentation)|\bbecause\b.{0,200}:$|\bthe (?:code|logic|check"
-            r"|function) (?:in|of|at)\b|\bline \d+\b|\bL\d+\b|^\s*#?\s*v?\d+\.\d+(?:\.[\dx]+)?\s*:?$",
+            r"|\bblob/\w+|\bfrom the "
+            r"(?:source|library|docs|documentation)|\bbecause\b.{0,200}:$|\bthe (?:code|logic|check"
+            r"|function) (?:in|of|at)\b|\bline "
+            r"\d+\b|\bL\d+\b|^\s*#?\s*v?\d+\.\d+(?:\.[\dx]+)?\s*:?$",
             re.I,
         ),
     ),
     (
         Role.CONTRAST,
         re.compile(
-            r"\b(?:works? (?:fine|well|correctly|perfectly|as expected|ok|properly|without)|(?:this|it|that|following|code"
-            r"|version|one|loading|which|setting|call) (?:also |still |now |does )?(?:works?|passes|succeeds|runs)\b"
-            r"|works:$|^\W*(?:works|working|good|passes|passing|correct)\W*$|working (?:example|version|code|case)"
+            r"\b(?:works? (?:fine|well|correctly|perfectly|as "
+            r"expected|ok|properly|without)|(?:this|it|that|following|code"
+            r"|version|one|loading|which|setting|call) (?:also |still |now |does "
+            r")?(?:works?|passes|succeeds|runs)\b"
+            r"|works:$|^\W*(?:works|working|good|passes|passing|correct)\W*$|working "
+            r"(?:example|version|code|case)"
             r"|no (?:error|problem|issue|bug|crash)s? (?:when|if|with|in|on"
-            r"|occurs?|happens?)\b|does(?: not|n't) (?:fail|crash|raise|error|happen|occur)|(?:success|good|correct) case"
+            r"|occurs?|happens?)\b|does(?: not|n't) "
+            r"(?:fail|crash|raise|error|happen|occur)|(?:success|good|correct) case"
             r"|runs (?:fine|without)|passes:?$|for comparison)",
             re.I,
         ),
@@ -51,8 +65,10 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
     (
         Role.EXPECTED,
         re.compile(
-            r"\bexpect(?:ed|ation|s|ing)?\b(?! (?:solution|fix))|\b(?:i|we|one) would expect\b|\bdesired\b"
-            r"|\bshould (?:have )?(?:print|output|return|give|be|produce|show|see|yield|look)\w*|\bcorrect (?:output"
+            r"\bexpect(?:ed|ation|s|ing)?\b(?! (?:solution|fix))|\b(?:i|we|one) would "
+            r"expect\b|\bdesired\b"
+            r"|\bshould (?:have "
+            r")?(?:print|output|return|give|be|produce|show|see|yield|look)\w*|\bcorrect (?:output"
             r"|result|behaviou?r|value)|\bground truth\b",
             re.I,
         ),
@@ -60,13 +76,17 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
     (
         Role.OBSERVED,
         re.compile(
-            r"\b(?:actual|observed)\b|^\W*(?:got|get)\b|\bcurrent(?:ly)? (?:behaviou?r|output|result)|\boutputs?\b"
+            r"\b(?:actual|observed)\b|^\W*(?:got|get)\b|\bcurrent(?:ly)? "
+            r"(?:behaviou?r|output|result)|\boutputs?\b"
             r"|\bstd(?:out|err)\b|\bleads? to\b|\bshows?\b"
             r"|\berrors?\b|\blogs?\b"
-            r"|\btraceback\b|\bstack ?trace\b|\bexceptions?\b|\b(?:i|we|you) (?:get|got|see|receive|observe|obtain"
+            r"|\btraceback\b|\bstack ?trace\b|\bexceptions?\b|\b(?:i|we|you) "
+            r"(?:get|got|see|receive|observe|obtain"
             r"|end up)\b|\bgives?\b"
-            r"|\bprints?\b|\breturns?\b|\bresults?(?: in)?\b|\braises?\b|\bthrows?\b|\bfails?(?: with)?\b|\bcrash(?:es"
-            r"|ed)?\b|\bproduces?\b|\byields?\b|\bmessage\b|\bwarnings?\b|\bconsole\b|\bwrong (?:output|result)",
+            r"|\bprints?\b|\breturns?\b|\bresults?(?: in)?\b|\braises?\b|\bthrows?\b|\bfails?(?: "
+            r"with)?\b|\bcrash(?:es"
+            r"|ed)?\b|\bproduces?\b|\byields?\b|\bmessage\b|\bwarnings?\b|\bconsole\b|\bwrong "
+            r"(?:output|result)",
             re.I,
         ),
     ),
@@ -76,9 +96,11 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
             r"\brepro(?:duc\w*|s)?\b|\bminimal\b|(?:fails?|crash(?:es)?|breaks?|errors?)\b[^:]{0,40}:?$|(?:this|following"
             r"|code|it) (?:\w+ )?(?:fails|crashes|breaks|raises|hangs)\b|\bMWE\b|\bMRE\b"
             r"|\bMCVE\b|\bexamples?\b|\bsnippets?\b|\bcode\b|\bscript\b"
-            r"|\bsteps\b|\bsample\b|\bdemo\b|\bnotebook\b|\bcolab\b|\btest case\b|\bprogram\b|\bhow to trigger\b"
+            r"|\bsteps\b|\bsample\b|\bdemo\b|\bnotebook\b|\bcolab\b|\btest "
+            r"case\b|\bprogram\b|\bhow to trigger\b"
             r"|\brun(?:ning)? (?:this|the following)\b"
-            r"|\bthe following\b|\bto see\b|\bwhen i (?:run|do|try|call)\b|\bI (?:run|ran|tried|try|use|used|have|do|did|am)\b",
+            r"|\bthe following\b|\bto see\b|\bwhen i (?:run|do|try|call)\b|\bI "
+            r"(?:run|ran|tried|try|use|used|have|do|did|am)\b",
             re.I,
         ),
     ),
@@ -86,19 +108,23 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
 _PROGRAM_ROLES = frozenset({Role.FIX, Role.SOURCE, Role.CONTRAST, Role.REPRODUCER})
 _EVIDENCE_ROLES = frozenset({Role.FIX, Role.CONTRAST, Role.EXPECTED, Role.OBSERVED})
 _FAILS = re.compile(
-    r"\b(?:fail|error|crash|break|broken|does(?: not|n't) work|but|however|except|raise|wrong|nan|bug)\w*", re.I
+    r"\b(?:fail|error|crash|break|broken|does(?: not|n't) "
+    r"work|but|however|except|raise|wrong|nan|bug)\w*",
+    re.I,
 )
 _FIRM = re.compile(
-    r"\brepro(?:duc\w*|s)?\b|\bMWE\b|\bMRE\b|\bMCVE\b|\bminimal (?:working |reproducible |failing )?(?:example|code"
+    r"\brepro(?:duc\w*|s)?\b|\bMWE\b|\bMRE\b|\bMCVE\b|\bminimal (?:working |reproducible |failing "
+    r")?(?:example|code"
     r"|script)|\bstandalone code\b",
     re.I,
 )
 _LIBRARY_FILE = re.compile(
-    r"^#\s*(?:file:?\s*)?(?:\S*/)?(?:src|site-packages|lib)/\S+\.py|^#\s*\S+/\S+\.py(?:#L\d+|:\d+)", re.I
+    r"^#\s*(?:file:?\s*)?(?:\S*/)?(?:src|site-packages|lib)/\S+\.py|^#\s*\S+/\S+\.py(?:#L\d+|:\d+)",
+    re.I,
 )
 
 
-def role(code: Code, kind: FenceKind, text: str, before: FenceKind | None) -> Role:
+def role(code: CodeBlock, kind: FenceKind, text: str, before: FenceKind | None) -> Role:
     """The role of a block. `before` is the kind of the block that it directly follows, if any."""
     program = kind in {FenceKind.PROGRAM, FenceKind.SHELL, FenceKind.DIFF}
     if kind is FenceKind.DIFF:
@@ -117,8 +143,16 @@ def role(code: Code, kind: FenceKind, text: str, before: FenceKind | None) -> Ro
     if found is Role.UNSTATED and not (program and is_excerpt(text)):
         found = _by_headings(code.headings, allowed | ({Role.EXPECTED} if program else set()))
     elif found is Role.UNSTATED:
-        found = Role.FIX if _by_headings(code.headings, frozenset({Role.FIX})) is Role.FIX else Role.SOURCE
-    if found is Role.UNSTATED and not program and (before is FenceKind.PROGRAM or kind is FenceKind.TRACEBACK):
+        found = (
+            Role.FIX
+            if _by_headings(code.headings, frozenset({Role.FIX})) is Role.FIX
+            else Role.SOURCE
+        )
+    if (
+        found is Role.UNSTATED
+        and not program
+        and (before is FenceKind.PROGRAM or kind is FenceKind.TRACEBACK)
+    ):
         return Role.OBSERVED
     if found is Role.REPRODUCER and program and is_excerpt(text) and not _FIRM.search(code.lead):
         return Role.SOURCE
@@ -137,12 +171,15 @@ def is_whole(text: str) -> bool:
         return False
     imports = any(isinstance(node, ast.Import | ast.ImportFrom) for node in tree.body)
     return imports and any(
-        not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef) for node in tree.body
+        not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)
+        for node in tree.body
     )
 
 
 def _by_lead(lead: str, allowed: frozenset[Role], program: bool) -> Role:
-    """The last sentence counts most, then the paragraph (only its firm words, for a paragraph says many things)."""
+    """The last sentence counts most, then the paragraph (only its firm words, for a paragraph
+    says many things).
+    """
     sentences = [part for part in re.split(r"(?<=[.!?])\s+|\n", lead.strip()) if part.strip()]
     if not sentences:
         return Role.UNSTATED
@@ -165,7 +202,11 @@ def _by_lead(lead: str, allowed: frozenset[Role], program: bool) -> Role:
 
 def _by_headings(headings: tuple[str, ...], allowed: frozenset[Role] | set[Role]) -> Role:
     for heading in reversed(headings[-3:]):
-        found = Role.REPRODUCER if Role.REPRODUCER in allowed and _FIRM.search(heading) else match(heading, allowed)
+        found = (
+            Role.REPRODUCER
+            if Role.REPRODUCER in allowed and _FIRM.search(heading)
+            else match(heading, allowed)
+        )
         if found is not Role.UNSTATED:
             return found
     return Role.UNSTATED
@@ -173,7 +214,11 @@ def _by_headings(headings: tuple[str, ...], allowed: frozenset[Role] | set[Role]
 
 def match(text: str, allowed: frozenset[Role] | set[Role]) -> Role:
     """The first role, in the order of their weight, whose words stand in a text."""
-    if Role.REPRODUCER in allowed and _FIRM.search(text) and not re.search(r"\bfix|workaround", text, re.I):
+    if (
+        Role.REPRODUCER in allowed
+        and _FIRM.search(text)
+        and not re.search(r"\bfix|workaround", text, re.I)
+    ):
         return Role.REPRODUCER
     for candidate, pattern in _PATTERNS:
         if candidate not in allowed:
@@ -185,17 +230,30 @@ def match(text: str, allowed: frozenset[Role] | set[Role]) -> Role:
 
 
 def is_excerpt(text: str) -> bool:
-    """Library code quoted for reading: a method without its class, or statements about a `self` that is nowhere."""
+    """Library code quoted for reading: a method without its class, or statements about a `self`
+    that is nowhere.
+    """
     if _LIBRARY_FILE.match(text):
         return True
     tree = tree_of(text)
     if tree is None or not tree.body:
         return False
-    if all(isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _method(node) for node in tree.body):
+    if all(
+        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _method(node)
+        for node in tree.body
+    ):
         return True
-    loose = [node for node in tree.body if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)]
-    uses = any(isinstance(node, ast.Name) and node.id == "self" for top in loose for node in ast.walk(top))
-    uses = uses or any(isinstance(node, ast.Return | ast.Raise) for top in loose for node in ast.walk(top))
+    loose = [
+        node
+        for node in tree.body
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
+    ]
+    uses = any(
+        isinstance(node, ast.Name) and node.id == "self" for top in loose for node in ast.walk(top)
+    )
+    uses = uses or any(
+        isinstance(node, ast.Return | ast.Raise) for top in loose for node in ast.walk(top)
+    )
     binds = any(isinstance(node, ast.Import | ast.ImportFrom) for node in tree.body)
     return uses and not binds
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from bot.models.bug import Quote
-from bot.rules.intake.document import Prose
+from bot.rules.intake.document import ProseLine
 from bot.rules.intake.exceptions import could_be, named
 
 _END = re.compile(
-    r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)[\"')*_]{0,3}\s+(?=[\"'(*_`A-Z\d])|(?<=[:;])\s+(?=[A-Z]\w+ )"
+    r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!vs\.)(?<!etc\.)[\"')*_]{0,3}\s+(?=[\"'(*_`A-Z\d])"
+    r"|(?<=[:;])\s+(?=[A-Z]\w+ )"
 )
 _ITEM = re.compile(r"^\s*(?:[-*+\u2022]|\d{1,3}[.)])\s+")
 _NAME = re.compile(r"(?<![\w.])([A-Za-z_][\w.]{0,200}):$")
@@ -22,7 +23,9 @@ LONGEST = 1500
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence, the line it begins on, the headings over it, and where in it further lines begin."""
+    """A sentence, the line it begins on, the headings over it, and where in it further lines
+    begin.
+    """
 
     text: str
     line: int
@@ -39,11 +42,15 @@ class Sentence:
         return max((number for start, number in self.breaks if start <= offset), default=self.line)
 
 
-def sentences(prose: Sequence[Prose]) -> Iterator[Sentence]:
+def sentences(prose: Sequence[ProseLine]) -> Iterator[Sentence]:
     """The sentences of the prose; a list item or a table row begins a new one."""
-    paragraph: list[Prose] = []
+    paragraph: list[ProseLine] = []
     for line in prose:
-        broken = paragraph and (line.number != paragraph[-1].number + 1 or _NEW_BLOCK.match(line.text) or len(paragraph) > 40)
+        broken = paragraph and (
+            line.number != paragraph[-1].number + 1
+            or _NEW_BLOCK.match(line.text)
+            or len(paragraph) > 40
+        )
         if not line.text.strip() or line.heading or broken:
             yield from _split(paragraph)
             paragraph = []
@@ -57,14 +64,16 @@ def _is_exception(name: str) -> bool:
 
 
 def _goes_on(text: str, begin: int, stop: int) -> bool:
-    """Whether `stop` lies in the middle of a piece of code, or between an exception and its message."""
+    """Whether `stop` lies in the middle of a piece of code, or between an exception and its
+    message.
+    """
     if text.count("`", begin, stop) % 2:
         return True
     name = _NAME.search(text, max(begin, stop - _NEAR), stop)
     return name is not None and _is_exception(name[1])
 
 
-def _split(paragraph: list[Prose]) -> Iterator[Sentence]:
+def _split(paragraph: list[ProseLine]) -> Iterator[Sentence]:
     if not paragraph:
         return
     starts: list[tuple[int, int]] = []
@@ -79,7 +88,9 @@ def _split(paragraph: list[Prose]) -> Iterator[Sentence]:
         piece = text[begin:end].strip()
         if piece:
             first = begin + len(text[begin:end]) - len(text[begin:end].lstrip())
-            number = max((n for offset, n in starts if offset <= first), default=paragraph[0].number)
+            number = max(
+                (n for offset, n in starts if offset <= first), default=paragraph[0].number
+            )
             breaks = tuple((offset - first, n) for offset, n in starts if first < offset < end)
             yield Sentence(piece[:LONGEST], number, paragraph[0].headings, breaks)
         begin = end

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 
-from bot.models.bug import Mend
-from bot.rules.intake.python import Evidence, evidence, tree_of
+from bot.models.bug import ScriptFix
+from bot.rules.intake.python import Evidence, evidence, module_of
 
 _INLINE = re.compile(r"\bpython[\d.]*\s+(?:-\w\s+)*-c\s+(?P<quote>['\"])")
-_MOST = 10
+_MOST, _LONGEST = 10, 100_000
 _VALUE = r"[\w.,:/=+-]{1,80}|\"[^\"\n]{1,80}\"|'[^'\n]{1,80}'"
-_VARIABLE = re.compile(rf"(?:^|\s)(?:export |set |%env )?(?P<name>[A-Z][A-Z0-9_]{{2,60}})=(?P<value>{_VALUE})(?=\s|$)", re.M)
-# What libraries read; never what decides which programs, files or hosts are used.
+_VARIABLE = re.compile(
+    rf"(?:^|\s)(?:export |set |%env )?(?P<name>[A-Z][A-Z0-9_]{{2,60}})=(?P<value>{_VALUE})(?=\s|$)",
+    re.M,
+)
+# Variables that libraries read; none that selects programs, files or hosts.
 _READ = re.compile(
     r"^(?:KERAS_|JAX_|XLA_|TF_|TORCH_|TORCHDYNAMO_|TORCHINDUCTOR_|PYTORCH_|CUDA_|OMP_|MKL_|KMP_|NCCL_|ACCELERATE_|TOKENIZERS_"
     r"|TRANSFORMERS_|DIFFUSERS_|FLAX_|EQX_|HYDRA_|NUMBA_|PYTHONHASHSEED$|PYTHONOPTIMIZE$|PYTHONWARNINGS$|PL_|DGL)"
@@ -26,33 +30,34 @@ class Embedded:
 
     text: str
     evidence: Evidence
-    mends: tuple[Mend, ...]
+    mends: tuple[ScriptFix, ...]
 
 
 def program(text: str) -> Embedded | None:
     """The Python program that a shell block runs, or None."""
-    if len(text) > 100_000:
+    found = "" if len(text) > _LONGEST else _of_flag(text) or _of_document(text)
+    strength = evidence(module_of(found))
+    if strength == "none":
         return None
-    found = _of_flag(text) or _of_document(text)
-    tree = tree_of(found) if found else None
-    if not found or tree is None or evidence(tree) == "none":
-        return None
-    mend = Mend(what="took the program out of a shell command", why="it was passed to python on the command line")
-    return Embedded(found, evidence(tree), (mend,))
+    what = "took the program out of a shell command"
+    why = "it was passed to python on the command line"
+    return Embedded(found, strength, (ScriptFix(what=what, why=why),))
 
 
 def _of_flag(text: str) -> str:
-    """The programs of every `-c`, one after the other: a later command uses what the earlier one has left."""
+    """The programs of every `-c`, one after the other: a later one uses what an earlier left."""
     parts: list[str] = []
     at = 0
     while len(parts) < _MOST and (match := _INLINE.search(text, at)) is not None:
-        end = text.find(match["quote"], match.end())
+        quote = match["quote"]
+        end = text.find(quote, match.end())
         while end > 0 and text[end - 1] == "\\":
-            end = text.find(match["quote"], end + 1)
+            end = text.find(quote, end + 1)
         if end < 0:
             break
         code, at = text[match.end() : end], end + 1
-        parts.append(code.replace('\\"', '"').replace("\\$", "$").strip("\n") if match["quote"] == '"' else code.strip("\n"))
+        escaped = code.replace('\\"', '"').replace("\\$", "$")
+        parts.append((escaped if quote == '"' else code).strip("\n"))
     return "\n".join(parts)
 
 
@@ -61,11 +66,13 @@ def _of_document(text: str) -> str:
     if not match or ("python" not in text and ".py" not in text):
         return ""
     lines = text[match.end() :].split("\n")
-    end = next((i for i, line in enumerate(lines) if line.strip() == match["end"]), len(lines))
-    return "\n".join(lines[:end])
+    return "\n".join(takewhile(lambda line: line.strip() != match["end"], lines))
 
 
 def variables(text: str) -> dict[str, str]:
-    """The environment variables that a shell block sets for the libraries: `KERAS_BACKEND=torch python x.py`, `export …`."""
-    found = {match["name"]: match["value"].strip("\"'") for match in _VARIABLE.finditer(text[:20_000])}
-    return {name: value for name, value in found.items() if _READ.match(name)}
+    """The environment variables that a shell block sets for libraries, such as KERAS_BACKEND."""
+    return {
+        match["name"]: match["value"].strip("\"'")
+        for match in _VARIABLE.finditer(text[:20_000])
+        if _READ.match(match["name"])
+    }

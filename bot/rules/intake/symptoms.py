@@ -11,18 +11,21 @@ from bot.rules.intake.sentences import Sentence
 
 _NONFINITE = re.compile(r"(?<!\w)-?(?:nan|inf)(?!\w)", re.I)
 _MEMORY = re.compile(
-    r"OutOfMemory|\bOOM\b|out of memory|memory (?:leak|regression|grows|usage|blow)|ResourceExhausted|RESOURCE_EXHAUSTED"
+    r"OutOfMemory|\bOOM\b|out of memory|memory "
+    r"(?:leak|regression|grows|usage|blow)|ResourceExhausted|RESOURCE_EXHAUSTED"
     r"|CUDNN_STATUS_ALLOC",
     re.I,
 )
 _STORED = re.compile(
-    r"\b(?:checkpoint\w*|state[_ ]dict|pickl\w+|unpickl\w+|load_from_checkpoint|from_pretrained|save_pretrained"
+    r"\b(?:checkpoint\w*|state[_ "
+    r"]dict|pickl\w+|unpickl\w+|load_from_checkpoint|from_pretrained|save_pretrained"
     r"|load_weights|save_weights|torch\.(?:save|load)|load_model|save_model|deserializ\w+|serializ\w+|safetensors|\.ckpt"
     r"|restor(?:e|ing)|load_state|resume\w*)\b",
     re.I,
 )
 _STORED_EXCEPTION = re.compile(
-    r"Pickl|Unpickling|SafetensorError|loading state_dict|Weights only load|older version of|HeaderTooLarge"
+    r"Pickl|Unpickling|SafetensorError|loading state_dict|Weights only load|older version "
+    r"of|HeaderTooLarge"
     r"|Unable to (?:open|load)|InvalidHeader|serializ",
     re.I,
 )
@@ -30,23 +33,32 @@ _STORED_FRAME = re.compile(
     r"(?:serialization|pickle|checkpoint\w*|saving\w*|safetensors)\.py$|(?:load_state_dict|load_from_checkpoint"
     r"|from_pretrained|load_model|save_pretrained|load_weights)$"
 )
+_STORING = re.compile(r"\b(?:load|save|restor|resum|unpickl|pickl|checkpoint|serializ)", re.I)
+_UNSPECIFIC = frozenset({None, Symptom.WRONG_VALUE})
+_OPEN = _UNSPECIFIC | {Symptom.SAVE_LOAD, Symptom.CRASH}
 _WORDS: tuple[tuple[Symptom, re.Pattern[str]], ...] = (
     (
         Symptom.HANG,
         re.compile(
             r"\b(?:hangs?\b|hanging|hung\b|deadlocks?|deadlocked|freezes\b(?! the)|froze\b"
             r"|(?<!loss )(?<!loss is )(?<!accuracy )(?<!accuracy is )stuck\b|never (?:returns?"
-            r"|starts?|finish(?:es)?|ends?|completes?|terminates?)|(?:does|do)(?: not|n't) (?:return|terminate|finish"
+            r"|starts?|finish(?:es)?|ends?|completes?|terminates?)|(?:does|do)(?: not|n't) "
+            r"(?:return|terminate|finish"
             r"|exit)\b|infinite(?:ly)? (?:loop|wait)\w*|0 ?% CPU|waits? forever|blocks? forever)",
             re.I,
         ),
     ),
-    (Symptom.NONFINITE, re.compile(r"(?<![\w.])(?:nans?|infs?|infinit(?:y|ies)|non-?finite|-inf)\b(?!er)", re.I)),
+    (
+        Symptom.NONFINITE,
+        re.compile(r"(?<![\w.])(?:nans?|infs?|infinit(?:y|ies)|non-?finite|-inf)\b(?!er)", re.I),
+    ),
     (
         Symptom.PERFORMANCE,
         re.compile(
-            r"\b(?:OOMs?|out of memory|memory (?:leaks?|usage|regression|consumption|grows)|slow(?:er|down|s|ly)?"
-            r"|performance|times? (?:slower|longer)|throughput (?:drop|regress)\w*|takes? (?:too|so|very) long"
+            r"\b(?:OOMs?|out of memory|memory "
+            r"(?:leaks?|usage|regression|consumption|grows)|slow(?:er|down|s|ly)?"
+            r"|performance|times? (?:slower|longer)|throughput (?:drop|regress)\w*|takes? "
+            r"(?:too|so|very) long"
             r"|speed (?:drop|regression)|leaks? memory|recompil\w+)\b",
             re.I,
         ),
@@ -54,37 +66,51 @@ _WORDS: tuple[tuple[Symptom, re.Pattern[str]], ...] = (
     (
         Symptom.NOT_LEARNING,
         re.compile(
-            r"\b(?:(?:does|do|did|is|are|was)(?: not|n't|n\u2019t) (?:learn|train|converg|improv|decreas|updat)\w*"
-            r"|not (?:learning|training|converging|decreasing|improving|updat\w+)|loss (?:stays?|is stuck|plateaus?"
-            r"|remains?|stuck|does not|doesn't|never|is constant|not)|accuracy (?:stays?|stuck|does not|never|remains?"
-            r"|around|is (?:always|stuck))|(?:never|no) (?:converges?|learns?|improvement)|random guess\w*|(?:gradients?"
-            r"|grads?|weights?|parameters?) (?:is|are|stays?|remain) (?:None|zeros?|unchanged|always|not updat\w+))",
+            r"\b(?:(?:does|do|did|is|are|was)(?: not|n't|n\u2019t) "
+            r"(?:learn|train|converg|improv|decreas|updat)\w*"
+            r"|not (?:learning|training|converging|decreasing|improving|updat\w+)|loss "
+            r"(?:stays?|is stuck|plateaus?"
+            r"|remains?|stuck|does not|doesn't|never|is constant|not)|accuracy "
+            r"(?:stays?|stuck|does not|never|remains?"
+            r"|around|is (?:always|stuck))|(?:never|no) (?:converges?|learns?|improvement)|random "
+            r"guess\w*|(?:gradients?"
+            r"|grads?|weights?|parameters?) (?:is|are|stays?|remain) "
+            r"(?:None|zeros?|unchanged|always|not updat\w+))",
             re.I,
         ),
     ),
     (
         Symptom.SAVE_LOAD,
         re.compile(
-            r"\b(?:after (?:loading|reloading|saving)|(?:loading|saving|reloading|restoring|resuming|load|save|restore"
+            r"\b(?:after "
+            r"(?:loading|reloading|saving)|(?:loading|saving|reloading|restoring|resuming|load|save|restore"
             r"|resume)\b.{0,60}\b(?:checkpoints?|models?|weights?|state|optimizer|data|dataset)\b|load_from_checkpoint"
             r"|state_dict|checkpoints?\b|pickl\w+|serializ\w+|round-?trip)",
             re.I,
         ),
     ),
-    (Symptom.WARNING, re.compile(r"\b(?:warnings?|UserWarning|FutureWarning|DeprecationWarning|spam(?:s|ming)?)\b", re.I)),
+    (
+        Symptom.WARNING,
+        re.compile(
+            r"\b(?:warnings?|UserWarning|FutureWarning|DeprecationWarning|spam(?:s|ming)?)\b", re.I
+        ),
+    ),
     (
         Symptom.CRASH,
         re.compile(
             r"\b(?:crash(?:es|ed|ing)?|raises?|raised|throws?|thrown|exceptions?|segfaults?|segmentation fault|traceback"
-            r"|[A-Z]\w+(?:Error|Exception)|fails?|failed|failing|errors? out|gets? (?:an )?error|errors?)\b"
+            r"|[A-Z]\w+(?:Error|Exception)|fails?|failed|failing|errors? out|gets? (?:an "
+            r")?error|errors?)\b"
         ),
     ),
     (
         Symptom.WRONG_VALUE,
         re.compile(
             r"\b(?:wrong(?:ly)?|incorrect(?:ly)?|inconsistent|differs?|different|mismatch(?:es)?|instead of"
-            r"|not (?:being )?(?:used|passed|applied|respected|persistent|restored)|ignored|ignores|silently"
-            r"|unexpected(?:ly)?|inaccurate|should (?:be|return|have)|does(?: not|n't) (?:pass|match|respect|use|work"
+            r"|not (?:being "
+            r")?(?:used|passed|applied|respected|persistent|restored)|ignored|ignores|silently"
+            r"|unexpected(?:ly)?|inaccurate|should (?:be|return|have)|does(?: not|n't) "
+            r"(?:pass|match|respect|use|work"
             r"|restore|account|equal|update|reflect)|misleading|discrepanc\w+|conflict|bias(?:ed)?|off by|miscount\w*"
             r"|twice|duplicated?|missing|reappear\w*)\b",
             re.I,
@@ -101,14 +127,15 @@ def symptom(
     outputs: Sequence[Output],
     lines: Sequence[str] = (),
 ) -> tuple[Symptom, Quote | None]:
-    """Pasted evidence decides; else the title's words; else the first telling sentence."""
-    by_title = _said(issue.title)
-    sides = {output.role: output for output in reversed(outputs) if output.fence is not None}
+    """The symptom and its quote. Pasted evidence decides, then the title, then the sentences."""
+    by_title = _described(issue.title)
+    # Two outputs set side by side are better evidence than a traceback beside them.
+    sides = {output.role for output in outputs if output.fence is not None}
     compared = len(sides) == 2 and not any(t.exception.startswith("SIG") for t in tracebacks)
-    if tracebacks and not compared:  # two outputs set side by side say more than a traceback beside them
+    if tracebacks and not compared:
         return _of_exception(issue, tracebacks[0], by_title, lines)
-    by_output = _of_outputs(outputs) if by_title in {None, Symptom.WRONG_VALUE, Symptom.SAVE_LOAD, Symptom.CRASH} else None
-    if by_output and by_output[0] is Symptom.NONFINITE and by_title in {None, Symptom.WRONG_VALUE}:
+    by_output = _of_outputs(outputs) if by_title in _OPEN else None
+    if by_output and by_output[0] is Symptom.NONFINITE and by_title in _UNSPECIFIC:
         return by_output
     if by_title and not (by_title is Symptom.CRASH and compared):
         return by_title, Quote(text=issue.title, source="title")
@@ -116,50 +143,46 @@ def symptom(
         return by_output
     if warnings:
         return Symptom.WARNING, warnings[0].quote
-    said = next(((found, sentence.quote) for sentence in words[:60] if (found := _said(sentence.text))), None)
-    return said or by_output or (Symptom.UNKNOWN, None)
+    described = ((found, s.quote) for s in words[:60] if (found := _described(s.text)))
+    return next(described, by_output) or (Symptom.UNKNOWN, None)
 
 
 def _of_outputs(outputs: Sequence[Output]) -> tuple[Symptom, Quote] | None:
     observed = [output for output in outputs if output.role == "observed"]
-    if not observed:
-        return None
     expected = " ".join(output.text for output in outputs if output.role == "expected")
     odd = next((output for output in observed if _NONFINITE.search(output.text)), None)
     if odd and not re.search(r"\bnan\b", expected, re.I):
         return Symptom.NONFINITE, Quote(text=odd.text[:300], line=odd.line)
-    return Symptom.WRONG_VALUE, Quote(text=observed[0].text.split("\n")[0][:300], line=observed[0].line)
+    quotes = (Quote(text=row.text.split("\n")[0][:300], line=row.line) for row in observed)
+    return next(((Symptom.WRONG_VALUE, quote) for quote in quotes), None)
 
 
-def _said(text: str) -> Symptom | None:
+def _described(text: str) -> Symptom | None:
     return next((symptom for symptom, pattern in _WORDS if pattern.search(text[:2000])), None)
 
 
 def _quote(issue: Issue, traceback: Traceback, lines: Sequence[str]) -> Quote:
-    """The line that names the exception, where it stands."""
+    """The line that names the exception."""
     if not traceback.line or not lines:
         return Quote(text=issue.title, source="title")
-    first = traceback.message.split("\n")[0].strip()[:60]
-    here = range(traceback.line - 1, len(lines))
-    at = next((i for i in here if traceback.exception in lines[i] and first in lines[i]), traceback.line - 1)
+    first, start = traceback.message.split("\n")[0].strip()[:60], traceback.line - 1
+    here = range(start, len(lines))
+    at = next((i for i in here if traceback.exception in lines[i] and first in lines[i]), start)
     return Quote(text=lines[at].strip()[:400], line=at + 1)
 
 
-def _of_exception(issue: Issue, traceback: Traceback, by_title: Symptom | None, lines: Sequence[str]) -> tuple[Symptom, Quote]:
-    quote = _quote(issue, traceback, lines)
-    everything = f"{traceback.exception} {traceback.message[:2000]}"
-    if _MEMORY.search(everything) or (traceback.exception == "SIGKILL" and _MEMORY.search(issue.title)):
+def _of_exception(
+    issue: Issue, traceback: Traceback, by_title: Symptom | None, lines: Sequence[str]
+) -> tuple[Symptom, Quote]:
+    quote, title = _quote(issue, traceback, lines), Quote(text=issue.title, source="title")
+    text = f"{traceback.exception} {traceback.message[:2000]}"
+    killed = traceback.exception == "SIGKILL" and _MEMORY.search(issue.title)
+    if killed or _MEMORY.search(text):
         return Symptom.PERFORMANCE, quote
     if traceback.exception == "AssertionError" and by_title is Symptom.NONFINITE:
-        return Symptom.NONFINITE, Quote(text=issue.title, source="title")
-    stored = _STORED_EXCEPTION.search(everything) or any(
-        _STORED_FRAME.search(f"{frame.module_path} {frame.function}") for frame in traceback.frames
-    )
-    if stored or (
-        _STORED.search(issue.title)
-        and re.search(r"\b(?:load|save|restor|resum|unpickl|pickl|checkpoint|serializ)", issue.title, re.I)
-    ):
+        return Symptom.NONFINITE, title
+    places = (f"{frame.module_path} {frame.function}" for frame in traceback.frames)
+    titled = _STORED.search(issue.title) and _STORING.search(issue.title)
+    if titled or _STORED_EXCEPTION.search(text) or any(map(_STORED_FRAME.search, places)):
         return Symptom.SAVE_LOAD, quote
-    if by_title is Symptom.HANG:
-        return Symptom.HANG, Quote(text=issue.title, source="title")
-    return Symptom.CRASH, quote
+    return (Symptom.HANG, title) if by_title is Symptom.HANG else (Symptom.CRASH, quote)

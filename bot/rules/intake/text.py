@@ -36,13 +36,16 @@ _TYPOGRAPHY = str.maketrans(
 )
 
 
-# GitHub allows 65,536 characters; what stands far beyond that is not read, so that no text takes long.
+# GitHub allows 65,536 characters; what stands far beyond that is not read, so that no text takes
+# long.
 _LONGEST_BODY = 300_000
 _MOST_LINES = 12_000
 
 
 def readable(body: str) -> str:
-    """The body with one kind of newline and nothing that cannot be seen. Lines keep their numbers."""
+    """The body with one kind of newline and nothing that cannot be seen. Lines keep their
+    numbers.
+    """
     text = body[:_LONGEST_BODY].replace("\r\n", "\n").replace("\r", "\n")
     text = _UNUSUAL.sub(lambda match: _seen(match.group()), _COLOUR.sub("", text))
     if text.count("\n") < _MOST_LINES:
@@ -51,11 +54,17 @@ def readable(body: str) -> str:
 
 
 def _seen(char: str) -> str:
-    """A character as the eye sees it; variation selectors can carry whole messages behind a letter."""
+    """A character as the eye sees it; variation selectors can carry whole messages behind a
+    letter.
+    """
     if char in "\u2028\u2029":
         return " "
     hidden = unicodedata.category(char) in _HIDDEN or char in _FILLERS
-    return "" if hidden or "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef" else char
+    return (
+        ""
+        if hidden or "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
+        else char
+    )
 
 
 def line(text: str) -> str:

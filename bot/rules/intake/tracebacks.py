@@ -1,18 +1,34 @@
-"""Tracebacks in any text: CPython's, IPython's and pytest's, chained, nested, prefixed, or only their last line."""
+"""Finds tracebacks in any text: of CPython, IPython, pytest and rich, or only their last line."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import takewhile
 
-from bot.models.bug import Frame, Traceback
+from bot.models.bug import Frame
 from bot.rules.intake import frames
-from bot.rules.intake.boxed import Span, rich
-from bot.rules.intake.exceptions import LINK, LONE, NAMED, ends, is_class, likely, lone, message, without
+from bot.rules.intake.exceptions import (
+    LINK,
+    LONE,
+    NAMED,
+    ends,
+    is_class,
+    likely,
+    lone,
+    message,
+    without,
+)
+from bot.rules.intake.rich_tracebacks import TracebackSpan, rich, span_of
 from bot.rules.intake.signals import fatal
 
-_HEADER = re.compile(r"^(?P<prefix>.{0,400}?)(?P<words>(?:Original |Exception Group )?Traceback \(most recent call last\))")
-_NOTEBOOK_HEADER = re.compile(r"^\s*(?P<exc>[A-Za-z_][\w.]{0,120})\s{2,}Traceback \(most recent call last\)")
+_HEADER = re.compile(
+    r"^(?P<prefix>.{0,400}?)(?P<words>(?:Original |Exception Group )?Traceback \(most recent call "
+    r"last\))"
+)
+_NOTEBOOK_HEADER = re.compile(
+    r"^\s*(?P<exc>[A-Za-z_][\w.]{0,120})\s{2,}Traceback \(most recent call last\)"
+)
 _ARROW = re.compile(r"^\s*-+>\s*(?P<line>\d{1,6})\s?(?P<code>.*)$")
 _GROUP = re.compile(r"^\s*[+|](?:-+)? ?")
 _CARETS = re.compile(r"^[\s~^\u2500-\u257f]*$")
@@ -21,56 +37,63 @@ _BEFORE = re.compile(
     r"|ERROR:\s*)?(?:[\u2190-\u2bff\U0001f000-\U0001ffff]\ufe0f?\s*)?"
     r"(?:(?:raises?|throws?|fails? with|gives?|[Ee]rror|got|[-=]+>)[:\s]\s*)?"
 )
-_PYTEST = re.compile(r"^E\s{2,}(?P<text>\S.*)$")
+_PYTEST_LINE = re.compile(r"^E(?:\s{2,}(?=\S)|\s*$)")
+_TITLE = "Traceback (most recent call last)"
+_NOTEBOOK_STARTS = ("File ", "Cell In", "Input In", "[<ipython", "<ipython")
+_PYTEST = re.compile(r"^E\s{2,}\S")
 
 
-def find(lines: Sequence[str], *, home: str = "", tight: bool = False, loose: bool = False) -> list[Span]:
-    """Every traceback in these lines, in order; a cause or context is put into the exception that came of it.
+def find(
+    lines: Sequence[str], *, home: str = "", tight: bool = False, loose: bool = False
+) -> list[TracebackSpan]:
+    """Every traceback in these lines, in order; causes and contexts stand in what they led to.
 
-    `tight` is for running text, where a message ends with its line. `loose` is for what a report shows of a run: there a line
-    at the end may name an exception that is only likely one.
+    `tight` is for prose, where a message ends with its line. `loose` is for output of a run, whose
+    last line may name an exception that is only likely one.
     """
-    found: list[Span] = []
+    found: list[TracebackSpan] = []
     at = 0
     while at < len(lines):
         span = _at(lines, at, home, tight) or (_ending(lines, at) if loose else None)
-        if span is None:
-            at += 1
-            continue
-        at = max(span.end, at + 1)
-        if span.traceback.exception:
+        at = max(span.end, at + 1) if span else at + 1
+        if span and span.traceback.exception:
             found.append(span)
     return _linked(lines, found)
 
 
-def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> Span | None:
+def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> TracebackSpan | None:
     line = lines[at]
     if len(line) > 20_000:
         return None
-    if "Traceback (most recent call last)" in line:
-        if "\u2500" in line:
-            return rich(lines, at, home)
-        if _NOTEBOOK_HEADER.match(line):
-            return _notebook(lines, at, at + 1, home)
-        header = _HEADER.match(line)
-        return _cpython(lines, at, at + 1, header["prefix"] if header else "", home)
+    if _TITLE in line:
+        return _titled(lines, at, home)
     if frames.CPYTHON.match(line):
         return _cpython(lines, at, at, "", home)
-    if line.lstrip().startswith(("File ", "Cell In", "Input In", "[<ipython", "<ipython")) and frames.notebook(line, home):
+    if line.lstrip().startswith(_NOTEBOOK_STARTS) and frames.notebook(line, home):
         return _notebook(lines, at, at, home)
-    if _PYTEST.match(line):
-        return _pytest(lines, at, home)
-    return _last_line(lines, at, tight)
+    return _pytest(lines, at, home) if _PYTEST.match(line) else _last_line(lines, at, tight)
 
 
-def _ending(lines: Sequence[str], at: int) -> Span | None:
-    """A line that only likely names an exception, where nothing follows and no other of its kind stands before it."""
+def _titled(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
+    """The traceback below a title, in the format that the title shows."""
+    if "\u2500" in lines[at]:
+        return rich(lines, at, home)
+    if _NOTEBOOK_HEADER.match(lines[at]):
+        return _notebook(lines, at, at + 1, home)
+    header = _HEADER.match(lines[at])
+    return _cpython(lines, at, at + 1, header["prefix"] if header else "", home)
+
+
+def _ending(lines: Sequence[str], at: int) -> TracebackSpan | None:
+    """A last line that only likely names an exception, with no other such line before it."""
     lead = _lead(lines[at])
     match = likely(lines[at][len(lead) :])
-    if match is None or "#" in lead or lead[:1].isspace() or (at and likely(lines[at - 1][len(lead) :])):
+    if match is None or "#" in lead or lead[:1].isspace():
+        return None
+    if at and likely(lines[at - 1][len(lead) :]):
         return None
     words, end = message(lines, at, match["msg"] or "", lead, tight=True)
-    return Span(Traceback(exception=match["exc"], message=words), at, end) if ends(lines, end, lead) else None
+    return span_of(at, end, match["exc"], words) if ends(lines, end, lead) else None
 
 
 def _lead(line: str) -> str:
@@ -79,49 +102,69 @@ def _lead(line: str) -> str:
     return prefix[0] if prefix else ""
 
 
-def _last_line(lines: Sequence[str], at: int, tight: bool) -> Span | None:
+def _last_line(lines: Sequence[str], at: int, tight: bool) -> TracebackSpan | None:
     text = lines[at]
     lead = _lead(text)
     match = lone(text[len(lead) :])
     if match and "Warning" not in match["exc"] and not match["exc"].endswith(".py"):
         words, end = message(lines, at, match["msg"] or "", lead, tight)
-        return Span(Traceback(exception=match["exc"], message=words), at, end)
+        return span_of(at, end, match["exc"], words)
     name, words, used = ("", "", 0) if tight and len(text) > 120 else fatal(lines, at)
-    return Span(Traceback(exception=name, message=words), at, at + used) if name else None
+    return span_of(at, at + used, name, words) if name else None
 
 
-def _cpython(lines: Sequence[str], start: int, at: int, prefix: str, home: str) -> Span | None:
+def _cpython(
+    lines: Sequence[str], start: int, at: int, prefix: str, home: str
+) -> TracebackSpan | None:
     group, headed = "Exception Group" in lines[start], at > start
     prefix = "" if group else prefix
     found: list[Frame] = []
     while at < len(lines):
-        line = _GROUP.sub("", lines[at]) if group else without(prefix, lines[at])
-        match = frames.CPYTHON.match(line)
-        if match:
+        line = _content(lines[at], prefix, group)
+        if match := frames.CPYTHON.match(line):
             code, at = _code_after(lines, at, prefix, group)
-            found.append(frames.frame(match["path"], match["line"], match["function"] or "", code, home))
-            continue
-        text = line.strip()
-        if (
-            not text
-            or text.startswith("[Previous line repeated")
-            or text == "..."
-            or _CARETS.match(text)
-            or (line[:1] in " \t" and found and at - start < 3000)
-        ):
-            if not text and not found:
-                return None
+            name = match["function"] or ""
+            found.append(frames.frame(match["path"], match["line"], name, code, home))
+        elif not line.strip():
             at += 1
-            if not text and not _goes_on(lines, at, prefix):
-                return Span(Traceback(exception="", message="", frames=tuple(found)), start, at)
-            continue
-        named = NAMED.match(text)
-        sure = found or lone(text) or (headed and named and named["msg"] and is_class(named["exc"]))
-        if named is None or not sure:
-            return Span(Traceback(exception="", message="", frames=tuple(found)), start, at)
-        words, end = message(lines, at, named["msg"] or "", prefix)
-        return Span(Traceback(exception=named["exc"], message=words, frames=tuple(found)), start, end)
-    return Span(Traceback(exception="", message="", frames=tuple(found)), start, at)
+            if not found:
+                return None
+            if not _goes_on(lines, at, prefix):
+                break
+        elif _is_detail(line, found and at - start < 3000):
+            at += 1
+        else:
+            return _raised(lines, (start, at), line.strip(), found, headed, prefix)
+    return span_of(start, at, frames=found)
+
+
+def _content(line: str, prefix: str, group: bool) -> str:
+    return _GROUP.sub("", line) if group else without(prefix, line)
+
+
+def _is_detail(line: str, framed: object) -> bool:
+    """Whether a line belongs to the frame before it: marks, an ellipsis, or further code."""
+    text = line.strip()
+    shortened = text.startswith("[Previous line repeated") or text == "..."
+    return shortened or bool(_CARETS.match(text) or (line[:1] in " \t" and framed))
+
+
+def _raised(
+    lines: Sequence[str],
+    place: tuple[int, int],
+    text: str,
+    found: list[Frame],
+    headed: bool,
+    prefix: str,
+) -> TracebackSpan:
+    """The traceback that the line at the end of `place` closes, if it names an exception."""
+    start, at = place
+    named = NAMED.match(text)
+    stated = headed and named and named["msg"] and is_class(named["exc"])
+    if named is None or not (found or lone(text) or stated):
+        return span_of(start, at, frames=found)
+    words, end = message(lines, at, named["msg"] or "", prefix)
+    return span_of(start, end, named["exc"], words, found)
 
 
 def _goes_on(lines: Sequence[str], at: int, prefix: str) -> bool:
@@ -132,82 +175,100 @@ def _goes_on(lines: Sequence[str], at: int, prefix: str) -> bool:
 
 def _code_after(lines: Sequence[str], at: int, prefix: str, group: bool) -> tuple[str, int]:
     """The source line shown under a frame, and the line after what belongs to the frame."""
-    following = at + 1
-    if following >= len(lines):
-        return "", following
-    line = _GROUP.sub("", lines[following]) if group else without(prefix, lines[following])
-    if not line.strip() or frames.CPYTHON.match(line) or LONE.match(line) or "Traceback (most recent" in line:
-        return "", following
+    line = _content(lines[at + 1], prefix, group) if at + 1 < len(lines) else ""
     named = NAMED.match(line)
-    if named and "." in named["exc"] and named["msg"] is not None:
-        return "", following
-    return ("" if _CARETS.match(line) else line.strip()), following + 1
+    if (
+        not line.strip()
+        or frames.CPYTHON.match(line)
+        or LONE.match(line)
+        or _TITLE[:-6] in line
+        or (named and "." in named["exc"] and named["msg"] is not None)
+    ):
+        return "", at + 1
+    return ("" if _CARETS.match(line) else line.strip()), at + 2
 
 
-def _notebook(lines: Sequence[str], start: int, at: int, home: str) -> Span | None:
+def _notebook(lines: Sequence[str], start: int, at: int, home: str) -> TracebackSpan | None:
     found: list[Frame] = []
     header = _NOTEBOOK_HEADER.match(lines[start])
     expected = header["exc"].rsplit(".", 1)[-1] if header else ""
-    while at < len(lines) and "Traceback (most recent call last)" not in lines[at]:
+    while at < len(lines) and _TITLE not in lines[at]:
         line = lines[at]
         arrow = _ARROW.match(line)
-        place = None if arrow else frames.notebook(line, home)
-        match = None if line[:1].isspace() else LONE.match(line) or NAMED.match(line)
         if arrow and found:
-            found[-1] = found[-1].model_copy(update={"line": int(arrow["line"]), "code": arrow["code"].strip()})
-        elif place:
+            shown = {"line": int(arrow["line"]), "code": arrow["code"].strip()}
+            found[-1] = found[-1].model_copy(update=shown)
+        elif not arrow and (place := frames.notebook(line, home)):
             found.append(place)
-        elif match and (match["exc"].rsplit(".", 1)[-1] == expected or (LONE.match(line) and "Warning" not in match["exc"])):
+        elif match := _notebook_end(line, expected):
             words, end = message(lines, at, match["msg"] or "")
-            return Span(Traceback(exception=match["exc"], message=words, frames=tuple(found)), start, end)
+            return span_of(start, end, match["exc"], words, found)
         at += 1
-    return Span(Traceback(exception=expected, message="", frames=tuple(found)), start, at)
+    return span_of(start, at, expected, "", found)
 
 
-def _pytest(lines: Sequence[str], at: int, home: str) -> Span | None:
+def _notebook_end(line: str, expected: str) -> re.Match[str] | None:
+    """A line that names the exception of the title, or plainly another one."""
+    known = None if line[:1].isspace() else LONE.match(line)
+    match = known or (None if line[:1].isspace() else NAMED.match(line))
+    if match and match["exc"].rsplit(".", 1)[-1] == expected:
+        return match
+    return known if known and "Warning" not in known["exc"] else None
+
+
+def _pytest(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
     """The `E` lines of a pytest failure and the places named around them."""
-    end = at
-    words: list[str] = []
-    while end < len(lines) and (match := _PYTEST.match(lines[end]) or re.match(r"^E(?P<text>)\s*$", lines[end])):
-        words.append(match["text"])
-        end += 1
-    places = [m for line in [*lines[max(0, at - 60) : at], *lines[end : end + 3]] if (m := frames.PYTEST.match(line))]
-    stated = next((m["exc"] for m in reversed(places) if m["exc"]), "")
-    code = next((line[1:].strip() for line in reversed(lines[max(0, at - 10) : at]) if line.startswith(">")), "")
-    match = lone(words[0]) or likely(words[0])
-    if match is None and (own := NAMED.match(words[0])) and own["exc"].rpartition(".")[2] == stated:
-        match = own
+    words = [line[1:].lstrip() for line in takewhile(_PYTEST_LINE.match, lines[at:])]
+    end = at + len(words)
+    around = [*lines[max(0, at - 60) : at], *lines[end : end + 3]]
+    places = [match for match in map(frames.PYTEST.match, around) if match]
+    stated = next((place["exc"] for place in reversed(places) if place["exc"]), "")
+    own = NAMED.match(words[0])
+    own = own if own and own["exc"].rpartition(".")[2] == stated else None
+    match = lone(words[0]) or likely(words[0]) or own
     if not match and not stated:
         return None
     found = [frames.frame(m["path"], m["line"], m["function"] or "", home=home) for m in places]
-    if found and code:
+    if found and (code := _marked(lines[max(0, at - 10) : at])):
         found[-1] = found[-1].model_copy(update={"code": code})
     first = (match["msg"] or "") if match else words[0]
     text = "\n".join([first, *words[1:]]).strip()
-    return Span(Traceback(exception=match["exc"] if match else stated, message=text, frames=tuple(found)), at, end)
+    return span_of(at, end, match["exc"] if match else stated, text, found)
 
 
-def _linked(lines: Sequence[str], spans: list[Span]) -> list[Span]:
-    out: list[Span] = []
+def _marked(lines: Sequence[str]) -> str:
+    """The last source line that pytest marks as the one that failed."""
+    return next((line[1:].strip() for line in reversed(lines) if line.startswith(">")), "")
+
+
+def _linked(lines: Sequence[str], spans: list[TracebackSpan]) -> list[TracebackSpan]:
+    """The spans, with chained and nested tracebacks put into the one that they belong to."""
+    out: list[TracebackSpan] = []
     for span in spans:
-        before = out[-1] if out else None
-        between = lines[before.end : span.start] if before else []
-        joined = before is not None and span.start - before.end < 14 and any(LINK.search(line) for line in between)
-        nested = before is not None and before.end >= span.start and _inner(lines, span.start)
-        if before is not None and joined:
-            chained = (*before.traceback.chained, before.traceback.model_copy(update={"chained": ()}), *span.traceback.chained)
-            out[-1] = Span(span.traceback.model_copy(update={"chained": chained}), before.start, span.end)
-        elif before is not None and nested:
-            chained = (*before.traceback.chained, span.traceback)
-            out[-1] = Span(before.traceback.model_copy(update={"chained": chained}), before.start, span.end)
-        else:
-            out.append(span)
+        outer = _joined(lines, out[-1], span) if out else None
+        out[len(out) - bool(outer) :] = [outer or span]
     return out
 
 
-def _inner(lines: Sequence[str], start: int) -> bool:
-    """Whether a traceback stands inside the message of the one before: a worker's own, or one quoted by a runtime."""
+def _joined(
+    lines: Sequence[str], before: TracebackSpan, span: TracebackSpan
+) -> TracebackSpan | None:
+    """Two tracebacks as one, if the first led to the second or holds it in its message."""
+    first, second = before.traceback, span.traceback
+    near = span.start - before.end < 14
+    if near and any(map(LINK.search, lines[before.end : span.start])):
+        cause = first.model_copy(update={"chained": ()})
+        chained, kept = (*first.chained, cause, *second.chained), second
+    elif before.end >= span.start and _is_inner(lines, span.start):
+        chained, kept = (*first.chained, second), first
+    else:
+        return None
+    joined = kept.model_copy(update={"chained": chained})
+    return TracebackSpan(joined, before.start, span.end)
+
+
+def _is_inner(lines: Sequence[str], start: int) -> bool:
+    """Whether a traceback stands inside the message of the one before, such as a worker's own."""
     if "Original Traceback" in lines[start]:
         return True
-    opened = start > 0 and "Traceback (most recent call last)" in lines[start - 1]
-    return opened and "Traceback (most recent call last)" not in lines[start]
+    return start > 0 and _TITLE in lines[start - 1] and _TITLE not in lines[start]

@@ -7,7 +7,8 @@ import re
 NUMBER = r"[-+]?(?:\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|\.\d+|nan|NaN|inf|Inf|infinity)"
 VALUE = (
     r"(?:`[^`\n]{1,120}`|(?:tensor|array|Array|torch\.Size|TensorShape)\([^\n]{1,200}?\)+|\[[^\]\n]{1,160}\]+"
-    rf"|\((?:\d+,? ?){{1,6}}\)|\"[^\"\n]{{1,80}}\"|'[^'\n]{{1,80}}'|True|False|None|{NUMBER}(?![\w/]|\.\d))"
+    r"|\((?:\d+,? "
+    rf"?){{1,6}}\)|\"[^\"\n]{{1,80}}\"|'[^'\n]{{1,80}}'|True|False|None|{NUMBER}(?![\w/]|\.\d))"
 )
 _WHOLE = re.compile(rf"^(?:{VALUE}|<class '[\w.]+'>)$")
 
@@ -20,4 +21,8 @@ def is_value(text: str) -> bool:
 def bare(text: str) -> str:
     """A value without the ticks or the full stop around it."""
     stripped = text.strip().rstrip(".,;") if not text.strip().endswith("...") else text.strip()
-    return stripped[1:-1].strip() if len(stripped) > 2 and stripped[0] == stripped[-1] == "`" else stripped
+    return (
+        stripped[1:-1].strip()
+        if len(stripped) > 2 and stripped[0] == stripped[-1] == "`"
+        else stripped
+    )

@@ -12,7 +12,9 @@ _PRINTED = re.compile(
     r"(?:^|[\s(`\[])(?:(?P<path>[^\s`:]{1,300}\.py):(?P<line>\d{1,6}): "
     r"?)?(?P<category>(?:[a-z_]\w*\.){0,5}[A-Z]\w{0,40}Warning): ?(?P<message>[^\n]{3,2000})"
 )
-_QUOTED = re.compile(r"(?<!\w)(?:`(?P<a>[^`\n]{12,400})`|\"(?P<b>[^\"\n]{12,400})\"|\u201c(?P<c>[^\u201d\n]{12,400})\u201d)")
+_QUOTED = re.compile(
+    r"(?<!\w)(?:`(?P<a>[^`\n]{12,400})`|\"(?P<b>[^\"\n]{12,400})\"|\u201c(?P<c>[^\u201d\n]{12,400})\u201d)"
+)
 
 
 def find(lines: Iterable[tuple[int, str]]) -> Iterator[WarningText]:
@@ -42,7 +44,9 @@ def find(lines: Iterable[tuple[int, str]]) -> Iterator[WarningText]:
             number = following
             message += "\n" + more.strip()
         yield WarningText(
-            category=match["category"], message=message.strip(), quote=Quote(text=text.strip()[:600], line=rows[at][0])
+            category=match["category"],
+            message=message.strip(),
+            quote=Quote(text=text.strip()[:600], line=rows[at][0]),
         )
 
 

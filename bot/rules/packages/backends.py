@@ -1,4 +1,6 @@
-"""The framework behind a library that leaves it to its user: which one the program means, and the variable that says so."""
+"""The framework behind a library that leaves it to its user: which one the program means, and
+the variable that says so.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from datetime import datetime
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
-from bot.models.environment import Requirement, Rung
+from bot.models.environment import PinSource, Requirement
 from bot.rules.packages import companions, modules
 from bot.rules.packages.versions import pinned
 
@@ -17,8 +19,12 @@ _CHOSEN = re.compile(r"KERAS_BACKEND\W{1,12}(tensorflow|jax|torch|numpy)\b")
 Pin = Callable[[str, str], Requirement]
 
 
-def add(wanted: dict[str, Requirement], source: str, at: datetime | None, pin: Pin) -> dict[str, str]:
-    """Add the frameworks that the wanted distributions need; returns the variables that choose between them."""
+def add(
+    wanted: dict[str, Requirement], source: str, at: datetime | None, pin: Pin
+) -> dict[str, str]:
+    """Add the frameworks that the wanted distributions need; returns the variables that choose
+    between them.
+    """
     for name in list(wanted):
         needs = companions.BACKENDS.get(name, ())
         built = [companions.installed_as(need, at) for need in needs]
@@ -29,13 +35,18 @@ def add(wanted: dict[str, Requirement], source: str, at: datetime | None, pin: P
     return _keras(wanted, source, at, pin)
 
 
-def _keras(wanted: dict[str, Requirement], source: str, at: datetime | None, pin: Pin) -> dict[str, str]:
+def _keras(
+    wanted: dict[str, Requirement], source: str, at: datetime | None, pin: Pin
+) -> dict[str, str]:
     tensorflow = companions.installed_as("tensorflow", at)
     three = keras_3(wanted["keras"].specifier, at)
     backend = _backend(source, tensorflow in wanted) if three else "tensorflow"
     name = tensorflow if backend == "tensorflow" else backend
     if name not in wanted and name != "numpy":
-        wanted[name] = pin(name, f"the backend of Keras{' that the program chooses' if _CHOSEN.search(source) else ''}")
+        wanted[name] = pin(
+            name,
+            f"the backend of Keras{' that the program chooses' if _CHOSEN.search(source) else ''}",
+        )
     _same_line(wanted, tensorflow, three)
     return {"KERAS_BACKEND": backend} if three else {}
 
@@ -46,7 +57,9 @@ def _same_line(wanted: dict[str, Requirement], tensorflow: str, three: bool) -> 
     found = re.fullmatch(r"==2\.(\d+)(?:\.[\w*]+)*", keras.specifier)
     if not three and found and beside is not None and not beside.specifier and int(found[1]) >= 4:
         reason = f"Keras 2.{found[1]} was released with TensorFlow 2.{found[1]}"
-        wanted[tensorflow] = Requirement(name=tensorflow, specifier=f"==2.{found[1]}.*", rung=Rung.ISSUE, reason=reason)
+        wanted[tensorflow] = Requirement(
+            name=tensorflow, specifier=f"==2.{found[1]}.*", rung=PinSource.ISSUE, reason=reason
+        )
 
 
 def _backend(source: str, has_tensorflow: bool) -> str:
@@ -64,7 +77,8 @@ def keras_3(specifier: str, at: datetime | None) -> bool:
     if exact:
         return Version(exact).major >= 3
     if specifier:
-        return any(SpecifierSet(specifier).contains(version) for version in ("3.0.0", "3.5.0", "3.10.0", "3.15.0")) and (
-            not re.match(r"==2", specifier)
-        )
+        return any(
+            SpecifierSet(specifier).contains(version)
+            for version in ("3.0.0", "3.5.0", "3.10.0", "3.15.0")
+        ) and (not re.match(r"==2", specifier))
     return at is None or at >= companions.KERAS_3

@@ -1,9 +1,11 @@
-"""The versions that a report names, by package: which to install by, which to bound by, and how they stand in the report."""
+"""The versions that a report names, by package: which to install by, which to bound by, and how
+they stand in the report.
+"""
 
 from __future__ import annotations
 
 from bot.models.bug import BugReport, VersionClaim
-from bot.models.environment import Claimed, Requirement, Rung
+from bot.models.environment import Claimed, PinSource, Requirement
 from bot.models.job import Options
 from bot.rules.packages import companions, repositories, versions
 
@@ -11,7 +13,9 @@ Claims = dict[str, list[VersionClaim]]
 
 
 def gathered(report: BugReport) -> Claims:
-    """All claims by distribution, the most believable first; releases that travel together lend each other theirs."""
+    """All claims by distribution, the most believable first; releases that travel together lend
+    each other theirs.
+    """
     found: Claims = {}
     for claim in report.versions:
         found.setdefault(repositories.alias(claim.name), []).append(claim)
@@ -23,14 +27,29 @@ def gathered(report: BugReport) -> Claims:
 
 
 def bounds(claims: Claims, wanted: dict[str, Requirement]) -> tuple[Requirement, ...]:
-    """Versions that a program printed for packages nobody asked to install: bounds, should something draw them."""
-    skip = {"python", *companions.TORCH_FAMILY, *companions.TENSORFLOW, *wanted, *map(claim_name, wanted)}
+    """Versions that a program printed for packages nobody asked to install: bounds, should
+    something draw them.
+    """
+    skip = {
+        "python",
+        *companions.TORCH_FAMILY,
+        *companions.TENSORFLOW,
+        *wanted,
+        *map(claim_name, wanted),
+    }
     found = []
     for name, ranked in claims.items():
         specifier = versions.specifier(ranked[0].version, ranked[0].source)
-        if name not in skip and specifier and ranked[0].source != "label" and not companions.foreign(name):
+        if (
+            name not in skip
+            and specifier
+            and ranked[0].source != "label"
+            and not companions.foreign(name)
+        ):
             reason = f"the report says {ranked[0].version} ({ranked[0].source})"
-            found.append(Requirement(name=name, specifier=specifier, rung=Rung.ISSUE, reason=reason))
+            found.append(
+                Requirement(name=name, specifier=specifier, rung=PinSource.ISSUE, reason=reason)
+            )
     return tuple(found)
 
 

@@ -1,4 +1,6 @@
-"""What a distribution needs beside it that its own metadata does not say, or says too late; each rule with its source."""
+"""What a distribution needs beside it that its own metadata does not say, or says too late; each
+rule with its source.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,32 @@ from datetime import UTC, datetime
 from typing import Final
 
 TORCH_FAMILY: Final = ("torch", "torchvision", "torchaudio", "torchtext")
-"""Exempt from the date cut-off: one modern torch serves most old libraries, and old CPU builds are seldom to be had."""
+"""Exempt from the date cut-off: one modern torch serves most old libraries, and old CPU builds
+are seldom to be had.
+"""
 
 CUDA_ONLY: Final = ("torchvision", "torchaudio", "torchtext", "torchcodec")
 """The index's builds of these load only beside its CUDA build of torch."""
 
-TENSORFLOW: Final = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "tf-nightly")
-"""The same import package under several names; two of them in one environment overwrite each other."""
+TENSORFLOW: Final = (
+    "tensorflow",
+    "tensorflow-cpu",
+    "tensorflow-gpu",
+    "tensorflow-intel",
+    "tf-nightly",
+)
+"""The same import package under several names; two of them in one environment overwrite each
+other.
+"""
 
 SHARED_VERSIONS: Final = (
     ("lightning", "pytorch-lightning"),
     ("tensorflow", "tensorflow-cpu"),
     ("jax", "jaxlib"),
 )
-"""Released together under one number: a version claimed for one holds for the other when nothing else is said."""
+"""Released together under one number: a version claimed for one holds for the other when nothing
+else is said.
+"""
 
 BACKENDS: Final[dict[str, tuple[str, ...]]] = {
     "accelerate": ("torch",),
@@ -36,19 +50,27 @@ BACKENDS: Final[dict[str, tuple[str, ...]]] = {
     "torch-geometric-temporal": ("torch",),
     "transformers": ("torch", "tensorflow", "jax"),
 }
-"""Frameworks that a distribution imports but leaves to its user to install; the first one when the program names none.
-Source: the `install_requires` of each, where the framework is an extra or absent."""
+"""Frameworks that a distribution imports but leaves to its user to install; the first one when
+the program names none. Source: the `install_requires` of each, where the framework is an extra
+or absent.
+"""
 
 UNDECLARED: Final[dict[str, tuple[str, ...]]] = {"torch": ("numpy",)}
-"""Drawn by no metadata and presumed by everyone: torch warns at import without NumPy, and half of its API needs it."""
+"""Drawn by no metadata and presumed by everyone: torch warns at import without NumPy, and half
+of its API needs it.
+"""
 
 KERAS_3: Final = datetime(2023, 11, 28, tzinfo=UTC)
-"""Release of Keras 3.0, from when on Keras no longer brings or presumes TensorFlow (keras.io/keras_3)."""
+"""Release of Keras 3.0, from when on Keras no longer brings or presumes TensorFlow
+(keras.io/keras_3).
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A bound on a dependency. It holds for environments whose oldest pinned release is older than `until`."""
+    """A bound on a dependency. It holds for environments whose oldest pinned release is older
+    than `until`.
+    """
 
     name: str
     specifier: str
@@ -61,7 +83,8 @@ BOUNDS: Final = (
         "setuptools",
         "<81",
         None,
-        "packages of before 2026 import pkg_resources, which setuptools 82 no longer has (setuptools.pypa.io/history)",
+        "packages of before 2026 import pkg_resources, which setuptools 82 no longer has "
+        "(setuptools.pypa.io/history)",
     ),
     Bound(
         "numpy",
@@ -81,16 +104,34 @@ EXTRAS: Final[dict[str, tuple[str, ...]]] = {"jax": ("cpu",)}
 """Extras to ask for with a pinned release: until 0.4 jax named its jaxlib only there."""
 
 TENSORFLOW_CPU: Final = datetime(2019, 9, 30, tzinfo=UTC)
-"""From when on TensorFlow publishes a CPU build under a name of its own (release 2.0 and the later 1.15)."""
+"""From when on TensorFlow publishes a CPU build under a name of its own (release 2.0 and the
+later 1.15).
+"""
 
-_FOREIGN: Final = ("nvidia-", "cuda-", "pywin", "appnope", "conda", "mkl", "intel-", "triton", "xformers", "jax-cuda", "xla")
+_FOREIGN: Final = (
+    "nvidia-",
+    "cuda-",
+    "pywin",
+    "appnope",
+    "conda",
+    "mkl",
+    "intel-",
+    "triton",
+    "xformers",
+    "jax-cuda",
+    "xla",
+)
 
 
 def installed_as(name: str, at: datetime | None = None) -> str:
     """The distribution to install for another: the CPU build where there is one."""
-    return "tensorflow-cpu" if name == "tensorflow" and (at is None or at >= TENSORFLOW_CPU) else name
+    return (
+        "tensorflow-cpu" if name == "tensorflow" and (at is None or at >= TENSORFLOW_CPU) else name
+    )
 
 
 def foreign(name: str) -> bool:
-    """Whether a package belongs to another machine: drivers, other systems, other package managers."""
+    """Whether a package belongs to another machine: drivers, other systems, other package
+    managers.
+    """
     return name.startswith(_FOREIGN) or name in {"pip", "wheel", "setuptools"}

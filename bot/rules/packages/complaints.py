@@ -1,4 +1,6 @@
-"""What the resolver's words say: which name, version, Python or date stood in the way. Source: uv's error messages."""
+"""What the resolver's words say: which name, version, Python or date stood in the way. Source:
+uv's error messages.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,15 @@ import re
 _UNKNOWN = re.compile(r"\b([\w.-]+) was not found in the package registry")
 _FILTERED = re.compile(r"`([\w.-]+)` was filtered by `exclude-newer`")
 _NO_WHEEL = re.compile(
-    r"Wheels are required for `([\w.-]+)`|\b([\w.-]+)(?:\[[\w,.-]+\])?(?:[=<>!]=?\S+)? ha(?:s|ve) no usable wheels"
+    r"Wheels are required for `([\w.-]+)`|\b([\w.-]+)(?:\[[\w,.-]+\])?(?:[=<>!]=?\S+)? ha(?:s|ve) "
+    r"no usable wheels"
 )
 _TAGS = re.compile(r"found wheels for `([\w.-]+)` .*?tags?: (.+)")
 _TAG = re.compile(r"`(?:cp|py)3(\d+)`")
-_PYTHON = re.compile(r"[Pp]ython(?: version)? ?\(?\d[\d.]*\)? does not satisfy Python([<>=!~][^ ,]+(?:,[<>=!~][^ ]+)*)")
+_PYTHON = re.compile(
+    r"[Pp]ython(?: version)? ?\(?\d[\d.]*\)? does not satisfy Python([<>=!~][^ ,]+(?:,[<>=!~][^ "
+    r"]+)*)"
+)
 _NO_VERSION = re.compile(r"no versions? of ([\w.-]+)")
 
 
@@ -54,7 +60,9 @@ def named(text: str, name: str) -> bool:
 def first_cause(text: str) -> str:
     """The resolver's reason in one line."""
     lines = [
-        " ".join(line.split()) for line in text.splitlines() if line.strip() and not line.startswith(("hint", "error: No sol"))
+        " ".join(line.split())
+        for line in text.splitlines()
+        if line.strip() and not line.startswith(("hint", "error: No sol"))
     ]
     joined = " ".join(lines).removeprefix("cause: ")
     return re.split(r", we can conclude|\. And because", joined)[0].removeprefix("Because ")[:300]

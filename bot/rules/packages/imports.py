@@ -1,7 +1,9 @@
-"""Import names whose distribution is called otherwise; every name not listed here is its own distribution.
+"""Import names whose distribution is called otherwise; every name not listed here is its own
+distribution.
 
-Source: the `top_level.txt` and RECORD of each distribution on the package index. Headless and CPU builds are preferred where a
-project publishes one, because runs happen on machines without a display and mostly without an accelerator.
+Source: the `top_level.txt` and RECORD of each distribution on the package index. Headless and CPU
+builds are preferred where a project publishes one, because runs happen on machines without a
+display and mostly without an accelerator.
 """
 
 from __future__ import annotations
@@ -105,7 +107,16 @@ DISTRIBUTIONS: dict[str, str] = {
 }
 
 NOT_ON_THE_INDEX = frozenset(
-    {"google", "google.colab", "IPython.core.magic", "apex", "kaggle_secrets", "kaggle_datasets", "detectron2", "mmcv_custom"}
+    {
+        "google",
+        "google.colab",
+        "IPython.core.magic",
+        "apex",
+        "kaggle_secrets",
+        "kaggle_datasets",
+        "detectron2",
+        "mmcv_custom",
+    }
 )
 """Imported in pasted programs, but not to be had from a package index under that name."""
 
@@ -117,11 +128,15 @@ LOCAL = frozenset(
     settings solver src test tests tools train trainer training util utils your_module
     """.split()  # noqa: SIM905
 )
-"""Names a reporter gives files of their own. Distributions under these names exist and are never what was meant."""
+"""Names a reporter gives files of their own. Distributions under these names exist and are never
+what was meant.
+"""
 
 
 def distribution(module: str) -> str:
-    """The distribution that provides a dotted module name; "" when it is the reporter's own file or cannot be had."""
+    """The distribution that provides a dotted module name; "" when it is the reporter's own file
+    or cannot be had.
+    """
     parts = module.split(".")
     for length in range(len(parts), 0, -1):
         prefix = ".".join(parts[:length])

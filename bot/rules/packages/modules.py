@@ -1,4 +1,6 @@
-"""The modules that a program imports, read from its syntax; damaged programs are read line by line."""
+"""The modules that a program imports, read from its syntax; damaged programs are read line by
+line.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +9,27 @@ import re
 import sys
 from functools import lru_cache
 
-_LINE = re.compile(r"^[ \t>.]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([A-Za-z_][\w., \t]*))", re.MULTILINE)
+_LINE = re.compile(
+    r"^[ \t>.]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([A-Za-z_][\w., \t]*))",
+    re.MULTILINE,
+)
 _LOADERS = {"import_module", "__import__", "importorskip"}
 
 
 @lru_cache(maxsize=64)
 def imported(source: str) -> tuple[str, ...]:
-    """Dotted names of what is imported from outside the standard library, in order; relative imports are left out."""
+    """Dotted names of what is imported from outside the standard library, in order; relative
+    imports are left out.
+    """
     try:
         names = _from_tree(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         names = _from_lines(source)
-    outside = (name for name in names if name.partition(".")[0] not in sys.stdlib_module_names and name.isascii())
+    outside = (
+        name
+        for name in names
+        if name.partition(".")[0] not in sys.stdlib_module_names and name.isascii()
+    )
     return tuple(dict.fromkeys(outside))
 
 
@@ -42,12 +53,21 @@ def _from_tree(tree: ast.AST) -> list[str]:
 def _loads(node: ast.Call) -> bool:
     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
     first = node.args[0] if node.args else None
-    return name in _LOADERS and isinstance(first, ast.Constant) and isinstance(first.value, str) and first.value.isidentifier()
+    return (
+        name in _LOADERS
+        and isinstance(first, ast.Constant)
+        and isinstance(first.value, str)
+        and first.value.isidentifier()
+    )
 
 
 def _from_lines(source: str) -> list[str]:
     names = []
     for source_module, plain in _LINE.findall(source):
-        found = [source_module] if source_module else [part.split()[0] for part in plain.split(",") if part.split()]
+        found = (
+            [source_module]
+            if source_module
+            else [part.split()[0] for part in plain.split(",") if part.split()]
+        )
         names += [name.strip(".") for name in found if re.fullmatch(r"[A-Za-z_][\w.]*", name)]
     return names

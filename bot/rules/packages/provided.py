@@ -1,4 +1,6 @@
-"""What a repository provides, read from the names of its files and its metadata; nothing of it is run."""
+"""What a repository provides, read from the names of its files and its metadata; nothing of it
+is run.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +20,31 @@ _OURS = {"setup", "conftest", "noxfile"}
 
 
 def read(paths: Iterable[str], texts: Mapping[str, str]) -> Provided:
-    """What a tree of these files provides; `texts` are those of its METADATA. What cannot be read is left out."""
+    """What a tree of these files provides; `texts` are those of its METADATA. What cannot be
+    read is left out.
+    """
     files = [PurePosixPath(path) for path in paths if path.endswith(".py")]
     project = _toml(texts.get("pyproject.toml", ""))
-    name = _named(project) or _of_cfg(texts.get("setup.cfg", "")) or _of_setup(texts.get("setup.py", ""))
-    on_path = dict.fromkeys(found for root in _ROOTS for path in files if (found := _below(path, root)))
-    builds = bool({"setup.cfg", "setup.py"} & set(texts) or {"project", "build-system"} & set(project) or _poetry(project))
+    name = (
+        _named(project)
+        or _of_cfg(texts.get("setup.cfg", ""))
+        or _of_setup(texts.get("setup.py", ""))
+    )
+    on_path = dict.fromkeys(
+        found for root in _ROOTS for path in files if (found := _below(path, root))
+    )
+    builds = bool(
+        {"setup.cfg", "setup.py"} & set(texts)
+        or {"project", "build-system"} & set(project)
+        or _poetry(project)
+    )
     built = dict.fromkeys((*on_path, *_outermost(files))) if builds else ()
     return Provided(name=normalise(name), on_path=tuple(on_path), built=tuple(built))
 
 
 def used(provided: Provided, modules: Collection[str], names: Collection[str]) -> str:
-    """What to call what is provided, where a program uses it: it imports or runs through one of these top-level modules, or has
-    one of these distributions installed. "" where it does not.
+    """What to call what is provided, where a program uses it: it imports or runs through one of
+    these top-level modules, or has one of these distributions installed. "" where it does not.
     """
     known = {*names, *filter(None, map(distribution, modules))}
     if provided.name and provided.name in known:
@@ -41,7 +55,10 @@ def used(provided: Provided, modules: Collection[str], names: Collection[str]) -
 
 def importable(provided: Provided, called: str, modules: Collection[str]) -> bool:
     """Whether what is used of it (`called` as `used` has it) can be imported without a build."""
-    return any(each in modules or called in {distribution(each), normalise(each)} for each in provided.on_path)
+    return any(
+        each in modules or called in {distribution(each), normalise(each)}
+        for each in provided.on_path
+    )
 
 
 def _below(path: PurePosixPath, root: tuple[str, ...]) -> str:
@@ -52,13 +69,23 @@ def _below(path: PurePosixPath, root: tuple[str, ...]) -> str:
     inner = parts[len(root) :]
     if len(inner) == 1:
         return path.stem if path.stem.isidentifier() and path.stem not in _OURS else ""
-    return inner[0] if inner[-1] == "__init__.py" and inner[0].isidentifier() and (root or inner[0] != "src") else ""
+    return (
+        inner[0]
+        if inner[-1] == "__init__.py" and inner[0].isidentifier() and (root or inner[0] != "src")
+        else ""
+    )
 
 
 def _outermost(files: list[PurePosixPath]) -> Iterable[str]:
-    """Packages in no other package, wherever they lie: where a build takes them from is its own affair."""
+    """Packages in no other package, wherever they lie: where a build takes them from is its own
+    affair.
+    """
     folders = {path.parent for path in files if path.name == "__init__.py"}
-    return (each.name for each in sorted(folders) if each.parent not in folders and each.name.isidentifier())
+    return (
+        each.name
+        for each in sorted(folders)
+        if each.parent not in folders and each.name.isidentifier()
+    )
 
 
 def _toml(text: str) -> dict[str, Any]:
@@ -99,7 +126,8 @@ def _of_setup(text: str) -> str:
     given = [
         word.value
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "setup"
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", getattr(node.func, "id", "")) == "setup"
         for word in node.keywords
         if word.arg == "name"
     ]
@@ -111,4 +139,11 @@ def _of_setup(text: str) -> str:
         if isinstance(target, ast.Name)
     }
     values = (constants.get(each.id) if isinstance(each, ast.Name) else each for each in given)
-    return next((each.value for each in values if isinstance(each, ast.Constant) and isinstance(each.value, str)), "")
+    return next(
+        (
+            each.value
+            for each in values
+            if isinstance(each, ast.Constant) and isinstance(each.value, str)
+        ),
+        "",
+    )

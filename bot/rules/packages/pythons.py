@@ -21,8 +21,12 @@ SETTLED: Final = timedelta(days=365)
 
 
 def usual(at: datetime | None, host: str) -> str:
-    """The Python when none is named: the host's own where it was a year old and still supported, else the newest settled."""
-    if at is None or (host in RELEASED and RELEASED[host] + SETTLED <= at <= RELEASED[host] + SUPPORTED):
+    """The Python when none is named: the host's own where it was a year old and still supported,
+    else the newest settled.
+    """
+    if at is None or (
+        host in RELEASED and RELEASED[host] + SETTLED <= at <= RELEASED[host] + SUPPORTED
+    ):
         return host
     settled = [minor for minor, day in RELEASED.items() if day + SETTLED <= at]
     return settled[-1] if settled else next(iter(RELEASED))
@@ -35,6 +39,10 @@ def order(minor: str) -> tuple[int, int]:
 
 
 def by_distance(wanted: str, present: tuple[str, ...]) -> tuple[str, ...]:
-    """The minors that are present, nearest to the wanted one first; of two equally near the newer."""
+    """The minors that are present, nearest to the wanted one first; of two equally near the
+    newer.
+    """
     _, target = order(wanted)
-    return tuple(sorted(present, key=lambda minor: (abs(order(minor)[1] - target), -order(minor)[1])))
+    return tuple(
+        sorted(present, key=lambda minor: (abs(order(minor)[1] - target), -order(minor)[1]))
+    )

@@ -1,6 +1,7 @@
 """Which distribution a repository publishes, and what people call it in prose.
 
-Source: the `name` of each repository's own pyproject.toml or setup.py; the aliases are those of the projects' issue templates.
+Source: the `name` of each repository's own pyproject.toml or setup.py; the aliases are those of the
+projects' issue templates.
 """
 
 from __future__ import annotations
@@ -134,7 +135,9 @@ def alias(name: str) -> str:
 
 
 def distribution_of(repository: str) -> tuple[str, bool]:
-    """The distribution a repository publishes, and whether that is known (else it is the repository's own name, a guess)."""
+    """The distribution a repository publishes, and whether that is known (else it is the
+    repository's own name, a guess).
+    """
     key = repository.lower()
     if key in REPOSITORIES:
         return REPOSITORIES[key], True

@@ -1,4 +1,6 @@
-"""What a version as written means: a specifier for the resolver, and which of several statements to believe."""
+"""What a version as written means: a specifier for the resolver, and which of several statements
+to believe.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,11 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)*(?:\.?(?:post|rc|a|b|dev)\d*)?(?:\+[\w.]+)?"
 
 
 def specifier(version: str, source: str) -> str | None:
-    """The specifier for a version as written; "" for an unreleased or unnumbered one ("master"), None when it names no version.
+    """The specifier for a version as written; "" for an unreleased or unnumbered one ("master"),
+    None when it names no version.
 
-    "2.4.x" and, in prose, "2.4" mean any patch of it; a local part ("+cu126") is dropped; a development version stands for the
-    newest release of before the report.
+    "2.4.x" and, in prose, "2.4" mean any patch of it; a local part ("+cu126") is dropped; a
+    development version stands for the newest release of before the report.
     """
     text = version.strip().strip("`'\"()").removeprefix("==").strip()
     if wild := _WILD.match(text):
@@ -44,7 +47,12 @@ def _exact(parsed: Version, source: str) -> str:
         return ""
     if parsed.is_prerelease and parsed.local:
         return f"=={parsed.major}.{parsed.minor}.*"
-    if source in _LOOSE and len(parsed.release) < 3 and not parsed.is_prerelease and not parsed.is_postrelease:
+    if (
+        source in _LOOSE
+        and len(parsed.release) < 3
+        and not parsed.is_prerelease
+        and not parsed.is_postrelease
+    ):
         return f"=={'.'.join(map(str, parsed.release))}.*"
     return f"=={parsed.public}"
 
@@ -69,14 +77,20 @@ def pinned(text: str) -> str:
 
 
 def ranked(claims: Iterable[VersionClaim]) -> list[VersionClaim]:
-    """Statements about one package, the most believable first: what a program printed before what a person typed."""
+    """Statements about one package, the most believable first: what a program printed before
+    what a person typed.
+    """
     return sorted(claims, key=lambda claim: STRENGTH.index(claim.source))
 
 
 def neighbours(wanted: str, offered: Iterable[str]) -> list[str]:
-    """The releases nearest to one that is gone, best first: same minor by patch, then same major, then the rest by rank."""
+    """The releases nearest to one that is gone, best first: same minor by patch, then same
+    major, then the rest by rank.
+    """
     target = Version(wanted)
-    known = [version for version in map(_version, offered) if version is not None and version != target]
+    known = [
+        version for version in map(_version, offered) if version is not None and version != target
+    ]
     stable = sorted([version for version in known if not version.is_prerelease] or known)
     place = sum(version < target for version in stable)
 

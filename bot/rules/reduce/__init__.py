@@ -1,1 +1,3 @@
-"""Making a failing program smaller: edits, what can be edited, in which order, and what must stay the same."""
+"""Making a failing program smaller: edits, what can be edited, in which order, and what must
+stay the same.
+"""

@@ -1,107 +1,90 @@
-"""Statements that the failure does not depend on by name, with all that only they depend on: usually gone in one try."""
+"""Statements that the failure does not depend on by name, with all that only they depend on:
+usually gone in one try.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from bot.rules.mends.edits import Text
-from bot.rules.reduce.edits import Files, Node, programs
-from bot.rules.reduce.statements import node_of
-
-_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_BLOCKS = ("body", "orelse", "finalbody")
-
+from bot.rules.reduce.edits import Files, ReductionNode
+from bot.rules.reduce.parsed_file import blocks, parsed_files
+from bot.rules.reduce.statements import DEFINITIONS, outermost
 
 Stack = frozenset[tuple[str, int]]
+_Nodes = set[ast.AST]
 
 
-def idle(files: Files, stack: Stack = frozenset()) -> tuple[Node, ...]:
-    """Definitions, assignments and imports whose names nothing else reads, found again and again until there are no more.
+def unread(files: Files, stack: Stack = frozenset()) -> tuple[ReductionNode, ...]:
+    """Definitions, assignments and imports whose names nothing else reads, transitively.
 
-    `stack` are the lines (path, number) on which the failure arises, from the outermost call to the innermost: what they
-    belong to stays, and where they are known, calls made for their effect alone are taken to have no part in it.
+    `stack` holds the lines (path, number) on which the failure arises, from the outermost call to
+    the innermost. What they belong to stays. Where they are known, calls made for their effect
+    alone are assumed to have no part in the failure.
     """
-    found = programs(files)
+    found, dropped = parsed_files(files), _Nodes()
     own = {path.removesuffix(".py").replace("/", ".") for path in files}
-    gone = set[int]()
     while True:
-        read = {name for _, _, tree in found for name in _read(tree, gone, own)}
+        live = [(file.path, node) for file in found for node in _live(file.tree, dropped)]
+        read = {name for _, node in live for name in _read(node, own)}
         more = {
-            id(each)
-            for path, _, tree in found
-            for each in _statements(tree, gone)
-            if not _on(path, each, stack) and _unread(each, read, gone, loose=bool(stack))
+            node
+            for path, node in live
+            if isinstance(node, ast.stmt)
+            and not _on_stack(path, node, stack)
+            and _unread(node, read, dropped, loose=bool(stack))
         }
         if not more:
             break
-        gone |= more
-    return tuple(node for path, source, tree in found for node in _outermost(path, Text(source), tree.body, "", gone))
+        dropped |= more
+    return tuple(node for file in found for node in outermost(file, dropped.__contains__))
 
 
-def _read(tree: ast.AST, gone: set[int], own: set[str]) -> Iterator[str]:
-    """Every name that is read by what is left: variables, attributes, what is imported from another file."""
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if id(node) in gone:
-            continue
-        if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Store):
-            yield node.id if isinstance(node, ast.Name) else node.attr
-        elif isinstance(node, ast.keyword) and node.arg:
-            yield node.arg
-        elif isinstance(node, ast.ImportFrom) and node.module in own:
-            yield from (alias.name for alias in node.names)
-        stack.extend(ast.iter_child_nodes(node))
+def _live(tree: ast.AST, dropped: _Nodes) -> Iterator[ast.AST]:
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if node not in dropped:
+            yield node
+            waiting.extend(ast.iter_child_nodes(node))
 
 
-def _statements(tree: ast.AST, gone: set[int]) -> Iterator[ast.stmt]:
-    stack = [tree]
-    while stack:
-        node = stack.pop()
-        if id(node) not in gone:
-            if isinstance(node, ast.stmt):
-                yield node
-            stack.extend(ast.iter_child_nodes(node))
+def _read(node: ast.AST, own: set[str]) -> Iterator[str]:
+    """The names that a node itself reads: variables, attributes, imports from another file."""
+    if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Store):
+        yield node.id if isinstance(node, ast.Name) else node.attr
+    elif isinstance(node, ast.keyword) and node.arg:
+        yield node.arg
+    elif isinstance(node, ast.ImportFrom) and node.module in own:
+        yield from (alias.name for alias in node.names)
 
 
-def _on(path: str, node: ast.stmt, stack: Stack) -> bool:
-    return any(each == path and node.lineno <= line <= (node.end_lineno or node.lineno) for each, line in stack)
+def _on_stack(path: str, node: ast.stmt, stack: Stack) -> bool:
+    lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+    return any(frame_path == path and line in lines for frame_path, line in stack)
 
 
-def _unread(node: ast.stmt, read: set[str], gone: set[int], *, loose: bool) -> bool:
-    if isinstance(node, _DEFINES):
+def _unread(node: ast.stmt, read: set[str], dropped: _Nodes, *, loose: bool) -> bool:
+    if isinstance(node, DEFINITIONS):
         return node.name not in read and not node.name.startswith("__") and node.name != "forward"
     if isinstance(node, ast.Import | ast.ImportFrom):
         return all((alias.asname or alias.name).split(".")[0] not in read for alias in node.names)
     if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        names = [name for target in targets for name in _bound(target)]
-        return bool(names) and not any(name in read or (name == "*" and not loose) for name in names)
+        names = {name for target in targets for name in _bound(target)}
+        return bool(names) and not names & read and (loose or "*" not in names)
     if isinstance(node, ast.Expr):
         plain = isinstance(node.value, ast.Constant | ast.Name | ast.Attribute)
         return plain or (loose and not ast.unparse(node).startswith("super()"))
     if isinstance(node, ast.If | ast.For | ast.With | ast.While):
-        return all(id(each) in gone or isinstance(each, ast.Pass) for each in [*node.body, *getattr(node, "orelse", [])])
+        inner = [statement for body in blocks(node) for statement in body]
+        return all(one in dropped or isinstance(one, ast.Pass) for one in inner)
     return False
 
 
 def _bound(target: ast.expr) -> list[str]:
-    if isinstance(target, ast.Name):
-        return [target.id]
-    if isinstance(target, ast.Attribute):
-        return [target.attr]
+    if isinstance(target, ast.Name | ast.Attribute):
+        return [target.id if isinstance(target, ast.Name) else target.attr]
     if isinstance(target, ast.Tuple | ast.List):
-        return [name for each in target.elts for name in _bound(each)]
-    return ["*"]  # an entry of something: who reads it is not to be seen
-
-
-def _outermost(path: str, text: Text, body: list[ast.stmt], label: str, gone: set[int]) -> Iterator[Node]:
-    for statement in body:
-        if id(statement) in gone:
-            yield node_of(path, text, statement, label, len(body))
-            continue
-        for name in _BLOCKS:
-            inner = getattr(statement, name, [])
-            if inner and isinstance(inner[0], ast.stmt):
-                yield from _outermost(path, text, inner, f"{statement.lineno}.{name}", gone)
+        return [name for element in target.elts for name in _bound(element)]
+    return ["*"]  # an item of a container: its readers cannot be seen

@@ -1,4 +1,6 @@
-"""Edits of a program as values: pieces of text to replace, put together so that the result is always valid Python."""
+"""Reductions as values: text replacements that combine into a smaller program which still
+compiles.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +9,19 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import CodeType
 
-from bot.rules.mends.edits import lines
+from bot.rules.script_fixes.edits import lines
 
 Files = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """One span of a file and its new text. A deleted statement names its `block` (any label that is one a block) and how many
-    statements that has, so that a block that loses all of them gets a `pass`.
+class Replacement:
+    """A span of a file and its new text.
+
+    One that removes a statement names the statement's `block` and how many statements that block
+    has: a block that loses all of them gets the `filler`, a `pass`.
     """
 
     path: str
@@ -29,94 +34,85 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """Pieces that belong together, and files to drop. Positions are those of the text the edit was made from. A `bold` one puts
-    other values in the place of those that the program computed, and is left alone where the failure is a value.
+class Reduction:
+    """Replacements that belong together, and files to drop. Positions refer to the text that the
+    reduction was made from.
+
+    One that `alters_values` computes other values than the program did; it is not tried where the
+    failure is itself a value.
     """
 
     what: str
-    pieces: tuple[Piece, ...] = ()
+    replacements: tuple[Replacement, ...] = ()
     drops: tuple[str, ...] = ()
-    bold: bool = False
+    alters_values: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """An edit, and the smaller ones within its span to try when it cannot be made."""
+class ReductionNode:
+    """A reduction, and the smaller ones within its span to try when it is rejected."""
 
-    edit: Edit
-    children: tuple[tuple[Node, ...], ...] = ()
+    reduction: Reduction
+    children: tuple[tuple[ReductionNode, ...], ...] = ()
 
 
-def applied(files: Files, edits: Iterable[Edit]) -> dict[str, str] | None:
-    """The files with the edits made; of overlapping pieces the outer one holds. None when that is no valid Python or no
-    change.
+def applied(files: Files, reductions: Iterable[Reduction]) -> dict[str, str] | None:
+    """The files with the reductions made; of overlapping replacements the outer one is used.
+    None when the result does not compile or nothing changed.
     """
-    chosen = list(edits)
-    drops = {path for edit in chosen for path in edit.drops}
-    pieces: dict[str, set[Piece]] = {}
-    for edit in chosen:
-        for piece in edit.pieces:
-            if piece.path not in drops:
-                pieces.setdefault(piece.path, set()).add(piece)
+    chosen = list(reductions)
+    drops = {path for reduction in chosen for path in reduction.drops}
+    wanted: dict[str, set[Replacement]] = {}
+    for reduction in chosen:
+        for replacement in reduction.replacements:
+            wanted.setdefault(replacement.path, set()).add(replacement)
     result = {path: text for path, text in files.items() if path not in drops}
-    for path, found in pieces.items():
-        text = _replaced(files[path], found)
-        if text != files[path] and not valid(path, text):
+    for path in wanted.keys() - drops:
+        result[path] = _replaced(files[path], wanted[path])
+        if result[path] != files[path] and not valid(path, result[path]):
             return None
-        result[path] = text
     return None if result == files else result
 
 
-def _replaced(text: str, pieces: set[Piece]) -> str:
-    kept, limit = list[Piece](), -1
-    for piece in sorted(pieces, key=lambda piece: (piece.start, -piece.end, piece.new)):
-        if piece.start >= limit:
-            kept.append(piece)
-            limit = piece.end
-    gone = Counter(piece.block for piece in kept if piece.block)
-    filled = set[str]()
+def _replaced(text: str, replacements: set[Replacement]) -> str:
+    outer, limit = list[Replacement](), -1
+    for replacement in sorted(replacements, key=lambda one: (one.start, -one.end, one.new)):
+        if replacement.start >= limit:
+            outer.append(replacement)
+            limit = replacement.end
+    removed = Counter(replacement.block for replacement in outer if replacement.block)
     result, at = list[str](), 0
-    for piece in kept:
-        new = piece.new
-        if piece.block and piece.filler and gone[piece.block] == piece.size and piece.block not in filled:
-            filled.add(piece.block)
-            new = piece.filler
-        result += [text[at : piece.start], new]
-        at = piece.end
+    for replacement in outer:
+        emptied = replacement.block and removed[replacement.block] == replacement.size
+        result += [text[at : replacement.start], replacement.filler if emptied else replacement.new]
+        if emptied:
+            removed[replacement.block] = 0  # one `pass` is enough
+        at = replacement.end
     return "".join([*result, text[at:]])
 
 
 def valid(path: str, text: str) -> bool:
-    """Whether a file is Python that compiles (files that are not Python always are)."""
-    if not path.endswith(".py"):
-        return True
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            compile(text, path, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+    """Whether a file is Python that compiles (a file that is not Python always is valid)."""
+    return not path.endswith(".py") or _compiled(text, 0) is not None
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The tree of a file, None when it has none."""
+    """The tree of a file, None when it does not parse."""
+    tree = _compiled(text, ast.PyCF_ONLY_AST)
+    return tree if isinstance(tree, ast.Module) else None
+
+
+def _compiled(text: str, flags: int) -> ast.AST | CodeType | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return ast.parse(text)
+            code: ast.AST | CodeType = compile(text, "<program>", "exec", flags, dont_inherit=True)
+            return code
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
-def programs(files: Files) -> list[tuple[str, str, ast.Module]]:
-    """The Python files with their trees, those that can be read, in order."""
-    trees = ((path, text, parsed(text)) for path, text in sorted(files.items()) if path.endswith(".py"))
-    return [(path, text, tree) for path, text, tree in trees if tree is not None]
-
-
 def size(files: Files) -> tuple[int, int]:
-    """How large a program is: lines with something on them, then characters."""
+    """How large a program is: lines that are not blank, then characters."""
     found = [line.strip() for text in files.values() for line in lines(text) if line.strip()]
     return len(found), sum(map(len, found))

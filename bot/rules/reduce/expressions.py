@@ -1,33 +1,42 @@
-"""Expressions made simpler: arguments and elements taken away, a part in the place of the whole."""
+"""Simpler expressions: fewer arguments and elements, a part in the place of the whole."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from bot.rules.mends.edits import Text
-from bot.rules.reduce.edits import Edit, Files, Piece, programs
+from bot.rules.reduce.edits import Files, Reduction
+from bot.rules.reduce.parsed_file import ParsedFile, parsed_files
+from bot.rules.reduce.statements import DEFINITIONS
 from bot.rules.reduce.tidy import importing
+from bot.rules.script_fixes.edits import Positioned
 
-_WIDE = 110
+MAX_WIDTH = 110
 _SEEDED = frozenset({"Random", "RandomState", "default_rng", "Generator", "SeedSequence", "PCG64"})
-"""Without their argument they draw from the system, and what failed under every seed fails now and then."""
+"""Without their argument they draw from the system, and what failed under every seed fails now
+and then.
+"""
+_NEED_PARENTHESES = (
+    ast.Tuple, ast.GeneratorExp, ast.BinOp, ast.BoolOp, ast.IfExp, ast.Lambda,
+)  # fmt: skip
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp)
+_Span = tuple[int, int]
 
 
-def edits(files: Files) -> tuple[Edit, ...]:
+def edits(files: Files) -> tuple[Reduction, ...]:
     """Every simplification of every expression, the outermost first."""
-    found = list[Edit]()
-    for path, source, tree in programs(files):
-        text = Text(source)
-        imports = [alias for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-        modules = {(alias.asname or alias.name).split(".")[0] for alias in imports}
-        for node in _outermost(tree):
-            found.extend(_of(path, text, node, modules))
+    found = list[Reduction]()
+    for file in parsed_files(files):
+        imports = (node for node in ast.walk(file.tree) if isinstance(node, ast.Import))
+        aliases = [alias for node in imports for alias in node.names]
+        modules = {(alias.asname or alias.name).split(".")[0] for alias in aliases}
+        for node in _outermost(file.tree):
+            found.extend(_of(file, node, modules))
     return tuple(dict.fromkeys(found))
 
 
 def _outermost(tree: ast.Module) -> Iterator[ast.AST]:
-    """All nodes, parents before children, without the insides of f-strings (their positions are not to be relied on)."""
+    """All nodes, parents before children, without the insides of f-strings."""
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
@@ -36,35 +45,42 @@ def _outermost(tree: ast.Module) -> Iterator[ast.AST]:
             stack.extend(reversed(list(ast.iter_child_nodes(node))))
 
 
-def _of(path: str, text: Text, node: ast.AST, modules: set[str]) -> Iterator[Edit]:
+def _of(file: ParsedFile, node: ast.AST, modules: set[str]) -> Iterator[Reduction]:
     if isinstance(node, ast.Call):
-        yield from _call(path, text, node, modules)
-    elif isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        yield from _definition(path, text, node)
-    elif isinstance(node, ast.List | ast.Tuple | ast.Set) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
-        yield from _elements(path, text, node, list(node.elts))
+        yield from _call(file, node, modules)
+    elif isinstance(node, DEFINITIONS):
+        yield from _definition(file, node)
+    elif isinstance(node, ast.List | ast.Tuple | ast.Set) and _is_read(node):
+        yield from _elements(file, node)
     elif isinstance(node, ast.Dict):
-        yield from _pairs(path, text, node)
+        yield from _entries(file, node)
     elif isinstance(node, ast.Import | ast.ImportFrom) and len(node.names) > 1:
         for alias in node.names:
-            rest = [each for each in node.names if each is not alias]
-            yield Edit("drop import", (Piece(path, *text.span(node), ast.unparse(importing(node, rest))),))
+            rest = ast.unparse(importing(node, [one for one in node.names if one is not alias]))
+            yield Reduction("drop import", (file.replace(node, rest),))
     elif isinstance(node, ast.stmt):
-        yield from _statement(path, text, node)
+        yield from _statement(file, node)
     elif isinstance(node, ast.expr):
-        yield from (_put(path, text, node, part) for part in parts(node))
-        if isinstance(node, ast.Subscript) and (chosen := _chosen(node)) is not None:
-            yield _put(path, text, node, chosen, bold=False)
+        yield from (_part(file, node, part) for part in _parts(node))
+        if isinstance(node, ast.Subscript) and (item := _literal_item(node)) is not None:
+            yield _part(file, node, item, alters_values=False)
 
 
-def _put(path: str, text: Text, node: ast.expr | ast.stmt, part: ast.expr, bold: bool = True) -> Edit:
-    new = text.of(part)
-    if isinstance(part, ast.Tuple | ast.GeneratorExp | ast.BinOp | ast.BoolOp | ast.IfExp | ast.Lambda) and new[:1] != "(":
-        new = f"({new})" if isinstance(node, ast.expr) else new
-    return Edit(f"{type(node).__name__.lower()} → part", (Piece(path, *text.span(node), new),), bold=bold)
+def _is_read(node: ast.AST) -> bool:
+    return isinstance(getattr(node, "ctx", ast.Load()), ast.Load)
 
 
-def parts(node: ast.expr) -> list[ast.expr]:
+def _part(
+    file: ParsedFile, node: ast.expr, part: ast.expr, *, alters_values: bool = True
+) -> Reduction:
+    new = file.of(part)
+    if isinstance(part, _NEED_PARENTHESES) and new[:1] != "(":
+        new = f"({new})"
+    what = f"{type(node).__name__.lower()} → part"
+    return Reduction(what, (file.replace(node, new),), alters_values=alters_values)
+
+
+def _parts(node: ast.expr) -> list[ast.expr]:
     """The parts of an expression that may stand for it."""
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
@@ -74,40 +90,40 @@ def parts(node: ast.expr) -> list[ast.expr]:
         return [node.body, node.orelse]
     if isinstance(node, ast.UnaryOp) and not isinstance(node.operand, ast.Constant):
         return [node.operand]
-    if isinstance(node, ast.Subscript | ast.Await | ast.Starred) and isinstance(getattr(node, "ctx", ast.Load()), ast.Load):
+    if isinstance(node, ast.Subscript | ast.Await | ast.Starred) and _is_read(node):
         return [node.value]
-    if isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp) and len(node.generators) == 1:
+    if isinstance(node, _COMPREHENSIONS) and len(node.generators) == 1:
         return [node.generators[0].iter]
     return []
 
 
-def _chosen(node: ast.Subscript) -> ast.expr | None:
-    """What is chosen from a list, a tuple or a dictionary that is written down."""
+def _literal_item(node: ast.Subscript) -> ast.expr | None:
+    """The item that a subscript takes from a list, a tuple or a dictionary literal."""
     if not isinstance(node.slice, ast.Constant) or not isinstance(node.ctx, ast.Load):
         return None
-    key, held = node.slice.value, node.value
-    if isinstance(held, ast.Tuple | ast.List) and type(key) is int and not any(isinstance(e, ast.Starred) for e in held.elts):
-        return held.elts[key] if 0 <= key < len(held.elts) else None
-    if isinstance(held, ast.Dict):
-        pairs = zip(held.keys, held.values, strict=True)
-        return next((value for each, value in pairs if isinstance(each, ast.Constant) and each.value == key), None)
-    return None
+    key, container = node.slice.value, node.value
+    if isinstance(container, ast.Tuple | ast.List) and type(key) is int:
+        starred = any(isinstance(element, ast.Starred) for element in container.elts)
+        return container.elts[key] if not starred and 0 <= key < len(container.elts) else None
+    if not isinstance(container, ast.Dict):
+        return None
+    items = zip(container.keys, container.values, strict=True)
+    found = (value for name, value in items if isinstance(name, ast.Constant) and name.value == key)
+    return next(found, None)
 
 
-def _call(path: str, text: Text, node: ast.Call, modules: set[str]) -> Iterator[Edit]:
-    given = [*node.args, *(word.value for word in node.keywords)]
-    outer = isinstance(node.func, ast.Attribute)
-    if isinstance(node.func, ast.Attribute) and text.of(node.func.value).split(".")[0] not in modules:
-        yield _put(path, text, node, node.func.value)
-    yield from (_put(path, text, node, part) for part in given if not isinstance(part, ast.Starred))
-    spans = [text.span(each) for each in node.args] + [_word(text, word) for word in node.keywords]
+def _call(file: ParsedFile, node: ast.Call, modules: set[str]) -> Iterator[Reduction]:
+    method = node.func if isinstance(node.func, ast.Attribute) else None
+    if method is not None and file.of(method.value).split(".")[0] not in modules:
+        yield _part(file, node, method.value)
+    values = [*node.args, *(word.value for word in node.keywords)]
+    yield from (_part(file, node, value) for value in values if type(value) is not ast.Starred)
     if name_of(node.func) in _SEEDED:
         return
-    if len(spans) > 1:
-        open_at, close = text.span(node.func)[1], text.span(node)[1]
-        yield Edit("drop all arguments", (Piece(path, open_at, close, "()"),), bold=not outer)
-    for place in range(len(spans)):
-        yield Edit("drop argument", (Piece(path, *_with_comma(text, spans, place)),))
+    if len(values) > 1:
+        everything = file.cut(file.span(node.func)[1], file.span(node)[1], "()")
+        yield Reduction("drop all arguments", (everything,), alters_values=method is None)
+    yield from _each_dropped(file, "argument", [*node.args, *node.keywords], alters_values=False)
 
 
 def name_of(node: ast.expr) -> str:
@@ -115,95 +131,113 @@ def name_of(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def _word(text: Text, word: ast.keyword) -> tuple[int, int]:
-    return text.offset(word.lineno, word.col_offset), text.span(word.value)[1]
+def _each_dropped(
+    file: ParsedFile, what: str, items: Sequence[Positioned], *, alters_values: bool
+) -> Iterator[Reduction]:
+    spans = [file.span(item) for item in items]
+    for place in range(len(spans)):
+        dropped = (file.cut(*with_comma(file, spans, place)),)
+        yield Reduction(f"drop {what}", dropped, alters_values=alters_values)
 
 
-def _with_comma(text: Text, spans: list[tuple[int, int]], place: int) -> tuple[int, int]:
+def with_comma(file: ParsedFile, spans: list[_Span], place: int) -> _Span:
     """The span of one of several things with commas between, with the comma that goes with it."""
+    start, end = spans[place]
     if place + 1 < len(spans):
-        return spans[place][0], spans[place + 1][0]
+        return start, spans[place + 1][0]
     if place:
-        return spans[place - 1][1], spans[place][1]
-    end = spans[place][1]
-    rest = text.source[end:].lstrip()
-    return spans[place][0], end + text.source[end:].index(",") + 1 if rest.startswith(",") else end
+        return spans[place - 1][1], end
+    rest = file.source[end:]
+    return start, end + rest.index(",") + 1 if rest.lstrip().startswith(",") else end
 
 
-def _elements(path: str, text: Text, node: ast.expr, elements: list[ast.expr]) -> Iterator[Edit]:
-    spans = [text.span(each) for each in elements]
-    if isinstance(node, ast.List) and len(elements) > 1:
-        yield Edit("empty list", (Piece(path, *text.span(node), "[]"),), bold=True)
-    for place in range(len(spans)):
-        if len(spans) > 1 or isinstance(node, ast.List):
-            yield Edit("drop element", (Piece(path, *_with_comma(text, spans, place)),), bold=True)
-    yield from (_put(path, text, node, part) for part in elements if not isinstance(part, ast.Starred))
+def _elements(file: ParsedFile, node: ast.List | ast.Tuple | ast.Set) -> Iterator[Reduction]:
+    if isinstance(node, ast.List) and len(node.elts) > 1:
+        yield Reduction("empty list", (file.replace(node, "[]"),), alters_values=True)
+    if len(node.elts) > 1 or isinstance(node, ast.List):
+        yield from _each_dropped(file, "element", node.elts, alters_values=True)
+    parts = (element for element in node.elts if not isinstance(element, ast.Starred))
+    yield from (_part(file, node, part) for part in parts)
 
 
-def _pairs(path: str, text: Text, node: ast.Dict) -> Iterator[Edit]:
-    if any(key is None for key in node.keys) or not node.keys:
+def _entries(file: ParsedFile, node: ast.Dict) -> Iterator[Reduction]:
+    keys = [key for key in node.keys if key is not None]
+    if len(keys) < len(node.keys):
         return
-    spans = [(text.span(key)[0], text.span(value)[1]) for key, value in zip(node.keys, node.values, strict=True) if key]
-    if len(spans) > 1:
-        yield Edit("empty dict", (Piece(path, *text.span(node), "{}"),))
+    if len(keys) > 1:
+        yield Reduction("empty dict", (file.replace(node, "{}"),))
+    pairs = zip(keys, node.values, strict=True)
+    spans = [(file.span(key)[0], file.span(value)[1]) for key, value in pairs]
     for place in range(len(spans)):
-        yield Edit("drop entry", (Piece(path, *_with_comma(text, spans, place)),))
+        yield Reduction("drop entry", (file.cut(*with_comma(file, spans, place)),))
 
 
-def _definition(path: str, text: Text, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Edit]:
-    for mark in node.decorator_list:
-        start = text.offset(mark.lineno, 0)
-        yield Edit("drop decorator", (Piece(path, start, text.offset((mark.end_lineno or mark.lineno) + 1, 0)),))
+def _definition(
+    file: ParsedFile, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+) -> Iterator[Reduction]:
+    for decorator in node.decorator_list:
+        last = decorator.end_lineno or decorator.lineno
+        lines = file.cut(file.offset(decorator.lineno, 0), file.offset(last + 1, 0))
+        yield Reduction("drop decorator", (lines,))
     if isinstance(node, ast.ClassDef):
-        spans = [text.span(each) for each in node.bases]
-        for place in range(len(spans)):
-            span = _with_comma(text, spans, place)
-            if len(spans) == 1 and not node.keywords:
-                span = text.source.rindex("(", 0, span[0]), text.source.index(")", span[1]) + 1
-            yield Edit("drop base", (Piece(path, *span),))
+        yield from _bases(file, node)
         return
-    notes = [each for each in ast.walk(node.args) if isinstance(each, ast.arg) and each.annotation]
-    pieces = [
-        Piece(path, text.offset(each.lineno, each.col_offset) + len(each.arg), text.span(each.annotation)[1])
-        for each in notes
-        if each.annotation
-    ]
+    notes = [note for note in ast.walk(node.args) if isinstance(note, ast.arg) and note.annotation]
+    found = [file.cut(file.span(note)[0] + len(note.arg), file.span(note)[1]) for note in notes]
     if node.returns is not None:
-        end = text.span(node.returns)[1]
-        start = text.source.rindex("->", 0, end)
-        pieces.append(Piece(path, len(text.source[:start].rstrip()), end))
-    if pieces:
-        yield Edit("drop annotations", tuple(pieces))
+        end = file.span(node.returns)[1]
+        arrow = file.source.rindex("->", 0, end)
+        found.append(file.cut(len(file.source[:arrow].rstrip()), end))
+    if found:
+        yield Reduction("drop annotations", tuple(found))
 
 
-def _statement(path: str, text: Text, node: ast.stmt) -> Iterator[Edit]:
-    span = text.span(node)
-    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Return | ast.Expr) and node.value is not None:
-        if not isinstance(node, ast.Expr):
-            yield Edit("value alone", (Piece(path, *span, text.of(node.value)),))
-        if isinstance(node, ast.AnnAssign):
-            new = f"{text.of(node.target)} = {text.of(node.value)}"
-            yield Edit("drop annotation", (Piece(path, *span, new),))
-        if isinstance(node, ast.Return):
-            yield Edit("return nothing", (Piece(path, *span, "return"),), bold=True)
-        if isinstance(node, ast.Assign):
-            yield from _of_several(path, text, node)
-        flat, now = ast.unparse(node), text.of(node)
-        if len(flat) < len(now) if node.end_lineno == node.lineno else len(flat) <= _WIDE:
-            yield Edit("written plainly", (Piece(path, *span, flat),))
-    elif isinstance(node, ast.If | ast.While):
-        yield Edit("condition alone", (Piece(path, *text.span(node.test), "True"),), bold=True)
+def _bases(file: ParsedFile, node: ast.ClassDef) -> Iterator[Reduction]:
+    if len(node.bases) != 1 or node.keywords:
+        yield from _each_dropped(file, "base", node.bases, alters_values=False)
+        return
+    start, end = file.span(node.bases[0])
+    start, end = file.source.rindex("(", 0, start), file.source.index(")", end) + 1
+    yield Reduction("drop base", (file.cut(start, end),))
 
 
-def _of_several(path: str, text: Text, node: ast.Assign) -> Iterator[Edit]:
+def _statement(file: ParsedFile, node: ast.stmt) -> Iterator[Reduction]:
+    if isinstance(node, ast.If | ast.While):
+        yield Reduction("condition alone", (file.replace(node.test, "True"),), alters_values=True)
+    value = getattr(node, "value", None)
+    if not isinstance(value, ast.expr):
+        return
+    if not isinstance(node, ast.Expr):
+        yield Reduction("value alone", (file.replace(node, file.of(value)),))
+    if isinstance(node, ast.AnnAssign):
+        plain = f"{file.of(node.target)} = {file.of(value)}"
+        yield Reduction("drop annotation", (file.replace(node, plain),))
+    if isinstance(node, ast.Return):
+        yield Reduction("return nothing", (file.replace(node, "return"),), alters_values=True)
+    if isinstance(node, ast.Assign):
+        yield from _assigned_pairs(file, node)
+    flat, now = ast.unparse(node), file.of(node)
+    if len(flat) < len(now) if node.end_lineno == node.lineno else len(flat) <= MAX_WIDTH:
+        yield Reduction("written plainly", (file.replace(node, flat),))
+
+
+def _assigned_pairs(file: ParsedFile, node: ast.Assign) -> Iterator[Reduction]:
     """An assignment of several values to as many names, without one of them."""
+    pairs = assigned(node)
+    starred = any(isinstance(part, ast.Starred) for pair in pairs for part in pair)
+    for dropped in pairs if len(pairs) > 1 and not starred else ():
+        rest = [pair for pair in pairs if pair is not dropped]
+        new = " = ".join(", ".join(file.of(pair[side]) for pair in rest) for side in (0, 1))
+        yield Reduction("drop pair", (file.replace(node, new),))
+
+
+def assigned(node: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
+    """The targets of an assignment with their values; [] when they do not correspond."""
     target, value = node.targets[0], node.value
-    if len(node.targets) > 1 or not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
-        return
-    pairs = list(zip(target.elts, value.elts, strict=False))
-    if len(target.elts) != len(value.elts) or any(isinstance(each, ast.Starred) for pair in pairs for each in pair):
-        return
-    for place in range(len(pairs) if len(pairs) > 1 else 0):
-        rest = [pair for at, pair in enumerate(pairs) if at != place]
-        new = " = ".join(", ".join(text.of(pair[side]) for pair in rest) for side in (0, 1))
-        yield Edit("drop pair", (Piece(path, *text.span(node), new),))
+    if len(node.targets) > 1:
+        return []
+    if not isinstance(target, ast.Tuple):
+        return [(target, value)]
+    if not isinstance(value, ast.Tuple) or len(target.elts) != len(value.elts):
+        return []
+    return list(zip(target.elts, value.elts, strict=True))

@@ -1,56 +1,74 @@
-"""The order of the reduction: files, definitions and statements first, then everything that is left, until nothing goes."""
+"""The order of the reduction: files, definitions and statements first, then everything else,
+until nothing goes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from bot.rules.reduce import constants, dead, expressions, inline, loops, statements, synthetic, tidy
-from bot.rules.reduce.edits import Edit, Files, Node
+from bot.rules.reduce import (
+    constants,
+    dead,
+    expressions,
+    inline,
+    loops,
+    statements,
+    synthetic,
+    tidy,
+)
+from bot.rules.reduce.edits import Files, Reduction, ReductionNode
 
-Groups = list[tuple[Node, ...]]
+Groups = list[tuple[ReductionNode, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """What the passes must know of the program: its entry, what its variables held, and whether values must stay."""
+class ProgramFacts:
+    """What the passes must know of the program: its entry file, the tensors that a run observed,
+    the lines on which the failure arises, and whether values must stay.
+    """
 
     entry: str
-    seen: tuple[synthetic.Seen, ...] = ()
-    careful: bool = False
+    tensors: tuple[synthetic.ObservedTensor, ...] = ()
+    keep_values: bool = False
     stack: dead.Stack = frozenset()
 
 
-def early(files: Files, about: About) -> Groups:
-    """Comments, data made up, and what the failure does not depend on then: most of a program goes here."""
-    first = (*tidy.comments(files), *synthetic.edits(files, about.seen))
-    sets = (*((edit,) for edit in first), *inline.plain(files, about.entry))
-    return _groups([*(_nodes(each, about) for each in sets), dead.idle(files, about.stack)])
+def early(files: Files, facts: ProgramFacts) -> Groups:
+    """Comments, synthetic data, and what the failure then does not depend on: most of a program
+    goes here.
+    """
+    first = (*tidy.comments(files), *synthetic.edits(files, facts.tensors))
+    sets = (*((reduction,) for reduction in first), *inline.plain(files, facts.entry))
+    return _groups([*(_nodes(one, facts) for one in sets), dead.unread(files, facts.stack)])
 
 
-def coarse(files: Files, about: About) -> Groups:
+def coarse(files: Files, facts: ProgramFacts) -> Groups:
     """Files, what the failure does not depend on, and the tree of statements."""
-    others = tuple(Node(Edit(f"drop {path}", drops=(path,))) for path in sorted(files) if path != about.entry)
-    return _groups([others, dead.idle(files, about.stack), *statements.nodes(files)])
+    others = [path for path in sorted(files) if path != facts.entry]
+    dropped = tuple(ReductionNode(Reduction(f"drop {path}", drops=(path,))) for path in others)
+    return _groups([dropped, dead.unread(files, facts.stack), *statements.trees(files)])
 
 
-def settle(files: Files, about: About) -> Groups:
-    """Data made up, names replaced by what they stand for, parameters taken away; and statements again."""
-    small = (*tidy.comments(files), *synthetic.edits(files, about.seen), *inline.edits(files, about.entry))
-    return [*((node,) for node in (*_nodes(small, about), *_nodes(tidy.unused(files), about))), *coarse(files, about)]
+def settle(files: Files, facts: ProgramFacts) -> Groups:
+    """Synthetic data, names by what they stand for, fewer parameters; and statements again."""
+    named = (*synthetic.edits(files, facts.tensors), *inline.edits(files, facts.entry))
+    small = (*tidy.comments(files), *named, *tidy.unused(files))
+    return [*((node,) for node in _nodes(small, facts)), *coarse(files, facts)]
 
 
-def fine(files: Files, about: About) -> Groups:
+def fine(files: Files, facts: ProgramFacts) -> Groups:
     """Everything: statements, names, arguments, expressions, constants and sizes."""
     small = (*loops.edits(files), *expressions.edits(files), *constants.edits(files))
-    return [*settle(files, about), *((node,) for node in _nodes(small, about))]
+    return [*settle(files, facts), *((node,) for node in _nodes(small, facts))]
 
 
-Pass = Callable[[Files, About], Groups]
+Pass = Callable[[Files, ProgramFacts], Groups]
 
 
-def _nodes(edits: tuple[Edit, ...], about: About) -> tuple[Node, ...]:
-    return tuple(Node(edit) for edit in dict.fromkeys(edits) if not (about.careful and edit.bold))
+def _nodes(reductions: Iterable[Reduction], facts: ProgramFacts) -> tuple[ReductionNode, ...]:
+    distinct = dict.fromkeys(reductions)
+    return tuple(ReductionNode(r) for r in distinct if not (facts.keep_values and r.alters_values))
 
 
 def _groups(groups: Groups) -> Groups:

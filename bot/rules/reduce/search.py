@@ -1,8 +1,10 @@
-"""The search for a smaller program, apart from running it: it proposes many programs at a time and learns which still fail.
+"""The search for a smaller program, apart from running it: a pass proposes many variants at a
+time and learns which still fail.
 
-Delta debugging over a tree of edits: sets of siblings first, in ever smaller parts, then what is within those that must stay;
-sets that can go alone are tried together, then in halves, and the largest that still fails is taken. Sources: A. Zeller and R.
-Hildebrandt, IEEE TSE 28 (2002); G. Misherghi and Z. Su, ICSE 2006.
+Hierarchical delta debugging over a tree of reductions: sets of siblings first, in ever smaller
+parts, then what is within those that must stay. Sets that can go alone are tried together, then in
+halves, and the largest that still fails is accepted. Sources: A. Zeller and R. Hildebrandt, IEEE
+TSE 28 (2002); G. Misherghi and Z. Su, ICSE 2006.
 """
 
 from __future__ import annotations
@@ -11,153 +13,161 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bot.rules.reduce.edits import Edit, Files, Node, applied, size
-from bot.rules.reduce.rejected import Rejected, View
+from bot.rules.reduce.edits import Files, Reduction, ReductionNode, applied, size
+from bot.rules.reduce.tried_cache import RejectedReductions, RejectedView
 
 _PARTS, _FEW = 4, 6
 _AHEAD = 7  # all that may go together, its halves, and their halves
 _NOT_WORTH_A_ROUND = 3  # what is left over; the next pass tries it again
+Group = tuple[ReductionNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A smaller program to try, and the sets of edits that make it from what is accepted so far."""
+class Variant:
+    """A smaller program to try, and the sets of reductions that make it from what is accepted so
+    far.
+    """
 
     files: Mapping[str, str]
-    sets: tuple[tuple[Node, ...], ...]
+    sets: tuple[Group, ...]
 
     @property
     def what(self) -> str:
-        """The edits in a few words."""
-        edits = [node.edit.what for group in self.sets for node in group]
-        return edits[0] if len(edits) == 1 else f"{edits[0]} and {len(edits) - 1} more"
+        """The reductions in a few words."""
+        found = [node.reduction.what for group in self.sets for node in group]
+        return found[0] if len(found) == 1 else f"{found[0]} and {len(found) - 1} more"
 
 
-Group = tuple[Node, ...]
+_Variants = dict[tuple[tuple[str, str], ...], Variant]
 
 
 @dataclass(slots=True)
-class Search:
-    """One pass from one program: all edits are in terms of its text. `files` is the smallest found so far.
+class ReductionPass:
+    """One pass from one program: all reductions refer to its text. `files` is the smallest
+    program found so far.
 
-    `alone` are the sets known to go alone from `files`, `stale` those that went alone from an earlier, larger program.
+    `alone` are the sets known to go alone from `files`, `stale` those that went alone from an
+    earlier, larger program.
     """
 
     start: Files
     queue: deque[Group]
     files: Mapping[str, str]
-    accepted: tuple[Edit, ...] = ()
+    accepted: tuple[Reduction, ...] = ()
     alone: list[Group] = field(default_factory=list)
     stale: list[Group] = field(default_factory=list)
     tried: set[tuple[Group, ...]] = field(default_factory=set)
-    rejected: View | None = None
+    rejected: RejectedView | None = None
 
     @classmethod
-    def over(cls, start: Files, groups: Iterable[Group], rejected: Rejected | None = None) -> Search:
-        """A pass over lists of siblings; what is known to be `rejected` is not tried again, but its parts are."""
-        return cls(start, deque(group for group in groups), dict(start), rejected=rejected.view(start) if rejected else None)
+    def over(
+        cls, start: Files, groups: Iterable[Group], rejected: RejectedReductions | None = None
+    ) -> ReductionPass:
+        """A pass over lists of siblings; what is known to be `rejected` is not tried again, but
+        its parts are.
+        """
+        view = rejected.view(start) if rejected else None
+        return cls(start, deque(groups), dict(start), rejected=view)
 
-    def propose(self, most: int) -> list[Candidate]:
-        """About so many programs, none of them twice; [] when nothing is left to try."""
+    def propose(self, most: int) -> list[Variant]:
+        """About so many variants, none of them twice; [] when nothing is left to try."""
         while self.queue or self.alone or len(self.stale) > _NOT_WORTH_A_ROUND:
-            found: dict[tuple[tuple[str, str], ...], Candidate] = {}
+            found = _Variants()
             self._joined(found, most)
             self._queued(found, most)
             if found:
                 return list(found.values())
             if self.alone:
-                self._accept(min(self._singles(), key=lambda each: size(each.files)))
+                self._accept(self._singles())
             else:
                 self.stale = []
         return []
 
-    def learn(self, outcomes: Sequence[tuple[Candidate, bool]]) -> bool:
-        """What came of a round; True when a smaller program was accepted."""
+    def learn(self, outcomes: Sequence[tuple[Variant, bool]]) -> bool:
+        """Take in the outcome of a round; True when a smaller program was accepted."""
         joined = bool(self.alone or self.stale)
-        for candidate, met in outcomes:
-            group = candidate.sets[0]
-            if len(candidate.sets) > 1:
-                self.tried.add(candidate.sets)
-                continue
-            if group in self.stale:
-                self.stale.remove(group)
-            if met and group not in self.alone:
-                self.alone.append(group)
-            elif not met:
-                if self.rejected is not None:
-                    self.rejected.note(group)
-                self._miss(group)
-        fails = [candidate for candidate, met in outcomes if met and len(candidate.sets) > 1]
+        for variant, fails in outcomes:
+            if len(variant.sets) > 1:
+                self.tried.add(variant.sets)
+            else:
+                self._learn_single(variant.sets[0], fails)
+        several = [variant for variant, fails in outcomes if fails and len(variant.sets) > 1]
         singles = self._singles()
-        if fails or (singles and (joined or len(singles) == 1)):
-            self._accept(min([*fails, *singles], key=lambda each: size(each.files)))
+        if several or (singles and (joined or len(singles) == 1)):
+            self._accept([*several, *singles])
             return True
         return False
 
-    def _joined(self, found: dict[tuple[tuple[str, str], ...], Candidate], most: int) -> None:
-        """Sets that went alone, together; those of which that is not certain any more, alone as well."""
-        for sets in _tree([*self.alone, *self.stale], most):
+    def _learn_single(self, group: Group, fails: bool) -> None:
+        if group in self.stale:
+            self.stale.remove(group)
+        if not fails:
+            if self.rejected is not None:
+                self.rejected.note(group)
+            self._split(group)
+        elif group not in self.alone:
+            self.alone.append(group)
+
+    def _joined(self, found: _Variants, most: int) -> None:
+        """Sets that went alone, together; the stale ones alone as well."""
+        for sets in _tree([*self.alone, *self.stale][:most]):
             if (len(sets) == 1 and sets[0] in self.alone) or sets in self.tried:
                 continue
             if len(found) >= _AHEAD:
                 break  # most often all of them go, and the smaller sets need no test
-            made = self._made(sets)
-            if made is not None:
-                found.setdefault(tuple(sorted(made.files.items())), made)
-            elif len(sets) == 1:
+            if not self._add(found, sets) and len(sets) == 1:
                 self.stale.remove(sets[0])
 
-    def _queued(self, found: dict[tuple[tuple[str, str], ...], Candidate], most: int) -> None:
+    def _queued(self, found: _Variants, most: int) -> None:
         while self.queue and len(found) < most:
             group = self.queue.popleft()
-            if self.rejected is not None and self.rejected.known(group):
-                self._miss(group)
-                continue
-            made = self._made((group,))
-            if made is None:
-                self._miss(group)
-            else:
-                found.setdefault(tuple(sorted(made.files.items())), made)
+            known = self.rejected is not None and self.rejected.known(group)
+            if known or not self._add(found, (group,)):
+                self._split(group)
 
-    def _singles(self) -> list[Candidate]:
-        """What is known to go alone, as programs; what changes nothing any more is forgotten."""
+    def _add(self, found: _Variants, sets: tuple[Group, ...]) -> bool:
+        variant = self._made(sets)
+        if variant is not None:
+            found.setdefault(tuple(sorted(variant.files.items())), variant)
+        return variant is not None
+
+    def _singles(self) -> list[Variant]:
+        """What is known to go alone, as variants; what changes nothing any more is forgotten."""
         made = [(group, self._made((group,))) for group in self.alone]
-        self.alone = [group for group, each in made if each is not None]
-        return [each for _, each in made if each is not None]
+        self.alone = [group for group, variant in made if variant is not None]
+        return [variant for _, variant in made if variant is not None]
 
-    def _accept(self, best: Candidate) -> None:
+    def _accept(self, variants: list[Variant]) -> None:
+        """Go on from the smallest of these."""
+        best = min(variants, key=lambda variant: size(variant.files))
         self.files = best.files
-        self.accepted = (*self.accepted, *(node.edit for group in best.sets for node in group))
+        self.accepted += tuple(node.reduction for group in best.sets for node in group)
         self.stale = [group for group in (*self.alone, *self.stale) if group not in best.sets]
         self.alone = []
         self.tried.clear()
 
-    def _made(self, sets: tuple[Group, ...]) -> Candidate | None:
-        files = applied(self.start, [*self.accepted, *(node.edit for group in sets for node in group)])
-        return None if files is None or files == self.files else Candidate(files, sets)
+    def _made(self, sets: tuple[Group, ...]) -> Variant | None:
+        more = (node.reduction for group in sets for node in group)
+        files = applied(self.start, [*self.accepted, *more])
+        return None if files is None or files == self.files else Variant(files, sets)
 
-    def _miss(self, group: Group) -> None:
-        """A set that cannot go: its parts may."""
-        if len(group) > 1:
-            self.queue.extend(_split(group))
-        else:
-            self.queue.extend(part for inner in group[0].children for part in _split(inner))
+    def _split(self, group: Group) -> None:
+        """Queue the parts of a set that cannot go."""
+        parts = [group] if len(group) > 1 else group[0].children
+        self.queue.extend(part for siblings in parts for part in _parts(siblings))
 
 
-def _split(group: Group) -> list[Group]:
+def _parts(group: Group) -> list[Group]:
     """A list of siblings in parts, each one alone when they are few."""
-    if len(group) <= _FEW:
-        return [(node,) for node in group]
-    step = -(-len(group) // _PARTS)
+    step = -(-len(group) // _PARTS) if len(group) > _FEW else 1
     return [group[at : at + step] for at in range(0, len(group), step)]
 
 
-def _tree(groups: list[tuple[Node, ...]], most: int) -> list[tuple[tuple[Node, ...], ...]]:
+def _tree(groups: Sequence[Group]) -> list[tuple[Group, ...]]:
     """All sets together, then both halves, and so on down to each alone."""
-    if not groups:
-        return []
-    level, found = [groups[:most]], list[tuple[tuple[Node, ...], ...]]()
+    level, found = [tuple(groups)] if groups else [], list[tuple[Group, ...]]()
     while level:
-        found.extend(tuple(part) for part in level)
-        level = [half for part in level if len(part) > 1 for half in (part[: len(part) // 2], part[len(part) // 2 :])]
+        found += level
+        halves = [(part[: len(part) // 2], part[len(part) // 2 :]) for part in level]
+        level = [half for pair in halves if pair[0] for half in pair]
     return found

@@ -4,179 +4,149 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 
-from bot.rules.mends import edits as mends
-from bot.rules.mends.edits import Text, lines
-from bot.rules.reduce.edits import Piece, parsed
-from bot.rules.reduce.statements import dedented, whole_lines
+from bot.rules.reduce.edits import Replacement, parsed
+from bot.rules.reduce.parsed_file import ParsedFile, parenthesised
+from bot.rules.reduce.statements import dedented
+from bot.rules.script_fixes.edits import apply, lines
 
 Function = ast.FunctionDef
 _SIMPLE = (ast.Expr, ast.Assign, ast.Return, ast.AugAssign, ast.AnnAssign, ast.Assert)
 _HEADS = {ast.For: "iter", ast.If: "test"}
 _LATER = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.While)
 _PLAIN = re.compile(r"[A-Za-z_][\w.]*|\d+(?:\.\d*)?|\"[^\"\\\\\n]*\"|'[^'\\\\\n]*'")
-_WHOLE = (
-    ast.Name, ast.Attribute, ast.Constant, ast.Call, ast.Subscript, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp,
-    ast.SetComp, ast.JoinedStr,
-)  # fmt: skip
+_Arguments = list[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file of a program with its text, its tree and the parents of its nodes."""
+def spliced(
+    file: ParsedFile, function: Function, call: ast.Call, me: str = "", made: str = ""
+) -> tuple[Replacement, ...]:
+    """What puts the body in the place of the call: parameters become assignments, a last `return`
+    the value.
 
-    path: str
-    text: Text
-    tree: ast.Module
-    parents: dict[ast.AST, ast.AST] = field(repr=False)
-
-    @classmethod
-    def of(cls, path: str, source: str, tree: ast.Module) -> Source:
-        """The file, looked through."""
-        parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-        return cls(path, Text(source), tree, parents)
-
-    def above(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The nodes around a node, from the innermost to the module."""
-        while node in self.parents:
-            node = self.parents[node]
-            yield node
-
-    def inside(self, node: ast.AST) -> Iterator[ast.AST]:
-        """The nodes around a node up to its statement, that one included."""
-        for each in self.above(node):
-            yield each
-            if isinstance(each, ast.stmt):
-                return
-
-    def as_read(self, read: ast.expr, value: str) -> str:
-        """A value as it may stand in the place of an expression: with parentheses where they may be needed."""
-        above = self.parents[read]
-        return value if isinstance(above, ast.stmt) and not isinstance(above, ast.For) else held(value)
-
-    def scope(self, node: ast.AST) -> ast.AST:
-        """The function around a node, or the module."""
-        return next((each for each in self.above(node) if isinstance(each, Function | ast.Lambda)), self.tree)
-
-
-def spliced(source: Source, function: Function, call: ast.Call, me: str = "", made: str = "") -> tuple[Piece, ...] | None:
-    """The pieces that put the body in the place of the call: parameters become assignments, a last `return` the value.
-
-    `me` is what a method was called on; of an `__init__` what the object is assigned to, `made` then being its class. None when
-    the call is not made by a statement that the body could stand before.
+    `me` is what a method was called on; for an `__init__` it is what the object is assigned to,
+    and `made` is its class. () when the body cannot stand before the statement that makes the call.
     """
-    target, passed = _statement_of(source, call), passed_to(source.text, function, call, bound=bool(me))
-    if target is None or passed is None or function in source.above(call) or (me and not function.args.args):
-        return None
-    swaps, passed = _swapped(function, passed)
-    swaps |= {function.args.args[0].arg: me} if me else {}
-    text, body = _renamed(source.text, function, swaps)
-    passed += [(name, new) for name, new in swaps.items() if body is function]
-    value, statements = _value(text, body)
+    target, arguments = _statement_of(file, call), arguments_of(file, function, call, bool(me))
+    if target is None or arguments is None or function in file.above(call):
+        return ()
+    file_after, body, arguments = _substituted(file, function, arguments, me)
+    value, statements = _value(file_after, body)
     if value is None:
-        return None
-    column, lines = target.col_offset, [f"{name} = {given}" for name, given in passed if name != given]
-    start, end = whole_lines(source.text, target)
+        return ()
+    heads = [f"{name} = {given}" for name, given in arguments if name != given]
     if made:
-        given = super_arguments(text, body.body[0])
-        lines, statements = [*lines, f"{me} = {made}({given or ''})"], statements[given is not None :]
-    heads = "".join(f"{' ' * column}{line}\n" for line in lines) + "".join(_moved(source.path, text, statements, column))
+        given = super_arguments(file_after, body)
+        heads.append(f"{me} = {made}({given or ''})")
+        statements = statements[given is not None :]
+    margin = " " * target.col_offset
+    moved = "".join(f"{margin}{line}\n" for line in heads) + _moved(file_after, statements, margin)
     if made or (value == "None" and isinstance(target, ast.Expr) and target.value is call):
-        return (Piece(source.path, start, end, heads),)
-    value = value if isinstance(source.parents[call], _SIMPLE) else held(value)
-    return Piece(source.path, start, start, heads), Piece(source.path, *source.text.span(call), value)
+        return (file.replace_lines(target, moved),)
+    start, simple = file.whole_lines(target)[0], isinstance(file.parents[call], _SIMPLE)
+    in_call = file.replace(call, value if simple else parenthesised(value))
+    return file.cut(start, start, moved), in_call
 
 
-def super_arguments(text: Text, statement: ast.stmt) -> str | None:
-    """What a statement passes to the base class, None when it does not make that."""
-    call = statement.value if isinstance(statement, ast.Expr) else None
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "__init__":
+def super_arguments(file: ParsedFile, method: Function) -> str | None:
+    """What a method first passes to the `__init__` of the base class; None when it does not call
+    that first.
+    """
+    call = getattr(method.body[0], "value", None)
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return None
-    if not isinstance(call.func.value, ast.Call) or getattr(call.func.value.func, "id", "") != "super":
+    above = getattr(getattr(call.func.value, "func", None), "id", "")
+    if call.func.attr != "__init__" or above != "super":
         return None
-    return text.source[text.span(call.func)[1] + 1 : text.span(call)[1] - 1]
+    return file.source[file.span(call.func)[1] + 1 : file.span(call)[1] - 1]
 
 
-def _swapped(function: Function, passed: list[tuple[str, str]]) -> tuple[dict[str, str], list[tuple[str, str]]]:
-    """Of what is passed, that which can be written in the place of its parameter, and the rest."""
+def _substituted(
+    file: ParsedFile, function: Function, arguments: _Arguments, me: str
+) -> tuple[ParsedFile, Function, _Arguments]:
+    """The function with plain arguments in the place of its parameters, in its file, and the
+    other arguments: all of them where a parameter is read in an f-string.
+    """
     names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
     stored = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-    swaps = {name: given for name, given in passed if name not in stored and _PLAIN.fullmatch(given)}
-    return swaps, [row for row in passed if row[0] not in swaps]
+    rest = [row for row in arguments if row[0] in stored or not _PLAIN.fullmatch(row[1])]
+    swaps = dict(row for row in arguments if row not in rest)
+    if me:
+        swaps[function.args.args[0].arg] = me
+    inside = {node for statement in function.body for node in ast.walk(statement)}
+    uses = [node for node in names if node in inside and node.id in swaps]
+    new = apply(file.source, [(*file.span(node), swaps[node.id]) for node in uses])
+    tree = parsed(new) if file.in_f_strings.isdisjoint(uses) else None
+    if tree is None:
+        return file, function, [*rest, *swaps.items()]
+    functions = (node for node in ast.walk(tree) if isinstance(node, Function))
+    body = next(node for node in functions if node.lineno == function.lineno)
+    return ParsedFile(file.path, new, tree), body, rest
 
 
-def _renamed(text: Text, function: Function, swaps: dict[str, str]) -> tuple[Text, Function]:
-    """The function with something else in the place of some of its parameters; itself where one stands in an f-string."""
-    inside = {part for node in ast.walk(function) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    uses = [node for each in function.body for node in ast.walk(each) if isinstance(node, ast.Name) and node.id in swaps]
-    if any(node in inside for node in uses):
-        return text, function
-    new = mends.apply(text.source, [(*text.span(node), swaps[node.id]) for node in uses])
-    tree = parsed(new)
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, Function) and (node.lineno, node.name) == (function.lineno, function.name):
-            return Text(new), node
-    return text, function
-
-
-def _value(text: Text, function: Function) -> tuple[str | None, list[ast.stmt]]:
-    """What a function returns and the statements before that; no value when it returns elsewhere too."""
-    last, returns = function.body[-1], [node for node in ast.walk(function) if isinstance(node, ast.Return)]
-    if any(each is not last for each in returns):
+def _value(file: ParsedFile, function: Function) -> tuple[str | None, list[ast.stmt]]:
+    """What a function returns and the statements before that; no value when it also returns
+    elsewhere.
+    """
+    *statements, last = function.body
+    if any(isinstance(node, ast.Return) and node is not last for node in ast.walk(function)):
         return None, []
     if not isinstance(last, ast.Return):
         return "None", function.body
-    return text.of(last.value) if last.value is not None else "None", function.body[:-1]
+    return file.of(last.value) if last.value is not None else "None", statements
 
 
-def _statement_of(source: Source, call: ast.Call) -> ast.stmt | None:
-    """The statement before which the call may be made: alone on its lines, and once for each time it is reached."""
+def _statement_of(file: ParsedFile, call: ast.Call) -> ast.stmt | None:
+    """The statement before which the call may be made: it begins its line, and runs once for each
+    time that it is reached.
+    """
     below: ast.AST = call
-    for node in source.above(call):
+    for node in file.above(call):
         if isinstance(node, _LATER):
             return None
         if isinstance(node, ast.stmt):
-            head = getattr(node, _HEADS.get(type(node), ""), None) is below or isinstance(below, ast.withitem)
-            line = source.text.offset(node.lineno, 0)
-            alone = not source.text.source[line : source.text.span(node)[0]].strip()
-            return node if alone and (isinstance(node, _SIMPLE) or head) else None
+            in_head = getattr(node, _HEADS.get(type(node), ""), None) is below
+            once = isinstance(node, _SIMPLE) or in_head or isinstance(below, ast.withitem)
+            line = file.offset(node.lineno, 0)
+            return node if once and not file.source[line : file.span(node)[0]].strip() else None
         below = node
     return None
 
 
-def passed_to(text: Text, function: Function, call: ast.Call, *, bound: bool = False) -> list[tuple[str, str]] | None:
-    """The parameters with what is passed for them, None when that is not plain to see. `bound`: the first one is not passed."""
-    positional = [*function.args.posonlyargs, *function.args.args][bound:]
-    names = [each.arg for each in (*positional, *function.args.kwonlyargs)]
+def arguments_of(
+    file: ParsedFile, function: Function, call: ast.Call, bound: bool
+) -> _Arguments | None:
+    """The parameters with what is passed for them, None when that is not plain to see. The first
+    parameter of a `bound` function is not passed.
+    """
+    every = [*function.args.posonlyargs, *function.args.args]
+    positional, keyword_only = every[bound:], function.args.kwonlyargs
     if function.args.vararg or function.args.kwarg or len(call.args) > len(positional):
         return None
-    if any(isinstance(each, ast.Starred) for each in call.args) or any(word.arg is None for word in call.keywords):
+    starred = any(isinstance(value, ast.Starred) for value in call.args)
+    unpacked = any(word.arg is None for word in call.keywords)
+    if starred or unpacked or (bound and not function.args.args):
         return None
     defaults = zip(reversed(positional), reversed(function.args.defaults), strict=False)
-    values = {each.arg: text.of(value) for each, value in defaults}
-    keyword = zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True)
-    values |= {each.arg: text.of(value) for each, value in keyword if value is not None}
-    values |= {name: text.of(value) for name, value in zip(names, call.args, strict=False)}
-    values |= {word.arg: text.of(word.value) for word in call.keywords if word.arg}
-    return [(name, values[name]) for name in names] if set(names) == set(values) else None
+    keyword_defaults = zip(keyword_only, function.args.kw_defaults, strict=True)
+    names = [parameter.arg for parameter in (*positional, *keyword_only)]
+    values = {parameter.arg: value for parameter, value in (*defaults, *keyword_defaults) if value}
+    values |= dict(zip(names, call.args, strict=False))
+    values |= {word.arg: word.value for word in call.keywords if word.arg}
+    if set(names) != set(values):
+        return None
+    return [(name, file.of(values[name])) for name in names]
 
 
-def _moved(path: str, text: Text, body: list[ast.stmt], column: int) -> Iterator[str]:
-    """The lines of a block, moved to a column."""
+def _moved(file: ParsedFile, body: list[ast.stmt], margin: str) -> str:
+    """The lines of a block, moved to a margin."""
     if not body:
-        return
-    start, end = whole_lines(text, body[0])[0], whole_lines(text, body[-1])[1]
-    pieces = {piece.start: piece.end for piece in dedented(path, text, body, 0) or []}
-    at = start
-    for line in lines(text.source[start:end]):
-        cut = pieces.get(at)
-        yield (" " * column if cut is not None and line.strip() else "") + line[(cut - at) if cut is not None else 0 :]
+        return ""
+    start, end = file.whole_lines(body[0])[0], file.whole_lines(body[-1])[1]
+    cuts = {cut.start: cut.end for cut in dedented(file, body, 0)}
+    result, at = list[str](), start
+    for line in lines(file.source[start:end]):
+        cut = cuts.get(at, at)
+        result.append((margin if cut > at and line.strip() else "") + line[cut - at :])
         at += len(line)
-
-
-def held(text: str) -> str:
-    """An expression as it may stand anywhere."""
-    tree = ast.parse(f"({text}\n)", mode="eval").body
-    return text if isinstance(tree, _WHOLE) and "\n" not in text else f"({text})"
+    return "".join(result)

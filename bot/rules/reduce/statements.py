@@ -1,110 +1,91 @@
-"""Statements to take away or to unwrap, as a tree: what cannot go as a whole may go in parts."""
+"""Statements to remove or to unwrap, as a tree: what cannot go whole may go in parts."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterator
 
-from bot.rules.mends.edits import Text
-from bot.rules.reduce.edits import Edit, Files, Node, Piece, programs
+from bot.rules.reduce.edits import Files, Reduction, ReductionNode, Replacement
+from bot.rules.reduce.parsed_file import ParsedFile, blocks, first_line, parsed_files
 
-_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
-
-
-def nodes(files: Files) -> tuple[tuple[Node, ...], ...]:
-    """One list of siblings a file: its statements in order, with those within them as children."""
-    return tuple(block(path, Text(text), tree.body, "") for path, text, tree in programs(files))
+DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_UNWRAPPED = (ast.If, ast.With, ast.AsyncWith, ast.Try, ast.While)
 
 
-def block(path: str, text: Text, body: list[ast.stmt], label: str) -> tuple[Node, ...]:
-    """The statements of one block; the module's own has the label ""."""
+def trees(files: Files) -> tuple[tuple[ReductionNode, ...], ...]:
+    """One list of siblings a file: its statements in order, with those within as children."""
+    return tuple(_block(file, file.tree.body) for file in parsed_files(files))
+
+
+def _block(file: ParsedFile, body: list[ast.stmt]) -> tuple[ReductionNode, ...]:
     if len(body) == 1 and isinstance(body[0], ast.Pass):
         return ()
-    return tuple(node_of(path, text, statement, label, len(body)) for statement in body)
+    return tuple(removal(file, statement) for statement in body)
 
 
-def whole_lines(text: Text, statement: ast.stmt) -> tuple[int, int]:
-    """The span of the lines of a statement with its decorators, the last line break included."""
-    first = min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", []))])
-    return text.offset(first, 0), text.offset((statement.end_lineno or statement.lineno) + 1, 0)
+def removal(file: ParsedFile, statement: ast.stmt) -> ReductionNode:
+    """The removal of a statement, and the reductions within it."""
+    name = f" {statement.name}" if isinstance(statement, DEFINITIONS) else ""
+    whole = Reduction(f"drop {type(statement).__name__.lower()}{name}", (file.remove(statement),))
+    unwrapped = tuple(ReductionNode(reduction) for reduction in _unwraps(file, statement))
+    inner = (unwrapped, *(_block(file, body) for body in blocks(statement)))
+    return ReductionNode(whole, tuple(group for group in inner if group))
 
 
-def node_of(path: str, text: Text, statement: ast.stmt, label: str, count: int) -> Node:
-    """The edit that drops a statement, and those within it. `label` names its block, which has `count` statements."""
-    start, end = whole_lines(text, statement)
-    filler = " " * statement.col_offset + "pass\n" if label else ""
-    piece = Piece(path, start, end, "", f"{path}:{label}" if label else "", count, filler)
-    name = f" {statement.name}" if isinstance(statement, _DEFINES) else ""
-    gone = Edit(f"drop {type(statement).__name__.lower()}{name}", (piece,))
-    inner = [(name, body) for name, body in _bodies(statement)]
-    children = [block(path, text, body, f"{statement.lineno}.{name}") for name, body in inner]
-    inside = tuple(Node(edit) for edit in unwraps(path, text, statement))
-    return Node(gone, tuple(row for row in (inside, *children) if row))
+def outermost(
+    file: ParsedFile, droppable: Callable[[ast.stmt], bool], body: list[ast.stmt] | None = None
+) -> Iterator[ReductionNode]:
+    """The removals of the outermost statements that are droppable."""
+    for statement in file.tree.body if body is None else body:
+        if droppable(statement):
+            yield removal(file, statement)
+            continue
+        for inner in blocks(statement):
+            yield from outermost(file, droppable, inner)
 
 
-def _bodies(statement: ast.stmt) -> list[tuple[str, list[ast.stmt]]]:
-    found = [(name, getattr(statement, name, [])) for name in ("body", "orelse", "finalbody")]
-    found += [(f"handler{place}", each.body) for place, each in enumerate(getattr(statement, "handlers", []))]
-    found += [(f"case{place}", each.body) for place, each in enumerate(getattr(statement, "cases", []))]
-    return [(name, body) for name, body in found if isinstance(body, list) and body and isinstance(body[0], ast.stmt)]
+def _unwraps(file: ParsedFile, statement: ast.stmt) -> Iterator[Reduction]:
+    """One of the blocks of a compound statement in its place."""
+    if isinstance(statement, _UNWRAPPED):
+        yield from unwrapped(file, statement, statement.body)
+        yield from unwrapped(file, statement, getattr(statement, "orelse", []))
+        if isinstance(statement, ast.If) and statement.orelse:
+            last = statement.body[-1]
+            start = file.offset((last.end_lineno or last.lineno) + 1, 0)
+            yield Reduction("drop else", (file.cut(start, file.whole_lines(statement)[1]),))
+    elif isinstance(statement, ast.For | ast.AsyncFor):
+        counts = getattr(getattr(statement.iter, "func", None), "id", "") == "range"
+        first = "0" if counts else f"next(iter({file.of(statement.iter)}))"
+        yield from unwrapped(file, statement, statement.body)
+        head = f"{file.of(statement.target)} = {first}"
+        yield from unwrapped(file, statement, statement.body, head)
 
 
-def unwraps(path: str, text: Text, statement: ast.stmt) -> list[Edit]:
-    """Putting one of the blocks of a compound statement in its place."""
-    if isinstance(statement, ast.If | ast.With | ast.AsyncWith | ast.Try | ast.While):
-        rows = [(name, body) for name, body in _bodies(statement) if name != "finalbody" and not name.startswith("handler")]
-        edits = [opened(path, text, statement, body, "") for _, body in rows]
-        if isinstance(statement, ast.If | ast.Try) and len(_bodies(statement)) > 1:
-            edits.append(_without_rest(path, text, statement))
-        return [edit for edit in edits if edit is not None]
-    if isinstance(statement, ast.For | ast.AsyncFor):
-        first = f"{text.of(statement.target)} = next(iter({text.of(statement.iter)}))"
-        bound = statement.iter
-        if isinstance(bound, ast.Call) and getattr(bound.func, "id", "") == "range":
-            first = f"{text.of(statement.target)} = 0"
-        edits = [opened(path, text, statement, statement.body, each) for each in ("", first)]
-        return [edit for edit in edits if edit is not None]
-    return []
+def unwrapped(
+    file: ParsedFile, statement: ast.stmt, body: list[ast.stmt], head: str = ""
+) -> Iterator[Reduction]:
+    """The block in the place of its statement, after a line in the place of the statement's head;
+    nothing for a block on the line of its head.
+    """
+    start, end = file.whole_lines(statement)
+    inner = file.whole_lines(body[0])[0] if body else start
+    if inner <= start:
+        return
+    around = [file.cut(start, inner, " " * statement.col_offset + head + "\n" if head else "")]
+    if (last := file.whole_lines(body[-1])[1]) < end:
+        around.append(file.cut(last, end))
+    what = f"unwrap {type(statement).__name__.lower()}"
+    yield Reduction(what, (*around, *dedented(file, body, statement.col_offset)))
 
 
-def _without_rest(path: str, text: Text, statement: ast.If | ast.Try) -> Edit | None:
-    """An `if` without its `else`."""
-    last = statement.body[-1]
-    if isinstance(statement, ast.Try) or not statement.orelse:
-        return None
-    start = text.offset((last.end_lineno or last.lineno) + 1, 0)
-    return Edit("drop else", (Piece(path, start, whole_lines(text, statement)[1]),))
-
-
-def opened(path: str, text: Text, statement: ast.stmt, body: list[ast.stmt], first: str) -> Edit | None:
-    """The block alone, moved left to where its statement stood, after a line that stands for the statement's head."""
-    pieces = dedented(path, text, body, statement.col_offset)
-    if pieces is None:
-        return None
-    start, end = whole_lines(text, statement)
-    head = " " * statement.col_offset + first + "\n" if first else ""
-    inner_start, inner_end = whole_lines(text, body[0])[0], whole_lines(text, body[-1])[1]
-    if inner_start <= start:  # on one line with its head
-        return None
-    around = [Piece(path, start, inner_start, head), *pieces]
-    if inner_end < end:
-        around.append(Piece(path, inner_end, end))
-    return Edit(f"unwrap {type(statement).__name__.lower()}", tuple(around))
-
-
-def dedented(path: str, text: Text, body: list[ast.stmt], column: int) -> list[Piece] | None:
-    """The pieces that move a block left to a column; lines within strings stay. None when it stands no deeper."""
-    by = body[0].col_offset - column
-    if by <= 0:
-        return None
-    held = inside_strings(body)
-    first, last = body[0], body[-1]
-    begin = min([first.lineno, *(each.lineno for each in getattr(first, "decorator_list", []))])
-    found = list[Piece]()
-    for line in range(begin, (last.end_lineno or last.lineno) + 1):
-        start = text.offset(line, 0)
-        if line not in held and text.source[start : start + by].strip(" ") == "" and text.source[start : start + by]:
-            found.append(Piece(path, start, start + by))
+def dedented(file: ParsedFile, body: list[ast.stmt], column: int) -> list[Replacement]:
+    """What moves a block left to a column; lines within strings stay as they are."""
+    by, found, strings = body[0].col_offset - column, list[Replacement](), inside_strings(body)
+    for line in range(first_line(body[0]), (body[-1].end_lineno or body[-1].lineno) + 1):
+        start = file.offset(line, 0)
+        margin = file.source[start : start + by]
+        if line not in strings and margin and not margin.strip(" "):
+            found.append(file.cut(start, start + by))
     return found
 
 
@@ -114,6 +95,7 @@ def inside_strings(body: list[ast.stmt]) -> set[int]:
         line
         for statement in body
         for node in ast.walk(statement)
-        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
+        if isinstance(node, ast.JoinedStr)
+        or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
         for line in range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
     }

@@ -1,21 +1,34 @@
-"""Data made up in the place of data that was loaded: tensors of the shape and type that a run showed for a variable."""
+"""Synthetic data in the place of loaded data: tensors of the shape and type that a run showed for
+a variable.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from bot.models.base import Record
-from bot.rules.mends.edits import Text
-from bot.rules.reduce import statements
-from bot.rules.reduce.edits import Edit, Files, Piece, programs
+from bot.rules.reduce.edits import Files, Reduction
+from bot.rules.reduce.parsed_file import ParsedFile, parsed_files
+from bot.rules.reduce.statements import unwrapped
 
-_WHOLE = {"int64": "torch.long", "int32": "torch.int", "bool": "torch.bool", "uint8": "torch.uint8"}
-_FLOAT = {"float32": "", "float64": "torch.float64", "float16": "torch.float16", "bfloat16": "torch.bfloat16"}
+_INTEGERS = {
+    "int64": "torch.long",
+    "int32": "torch.int",
+    "bool": "torch.bool",
+    "uint8": "torch.uint8",
+}
+_FLOATS = {
+    "float32": "",
+    "float64": ", dtype=torch.float64",
+    "float16": ", dtype=torch.float16",
+    "bfloat16": ", dtype=torch.bfloat16",
+}
+_Values = Mapping[str, str]
 
 
-class Seen(Record):
-    """A variable of the program that held a tensor which no parameter had a part in."""
+class ObservedTensor(Record):
+    """A variable of the program that held a tensor in whose computation no parameter took part."""
 
     path: str
     name: str
@@ -23,46 +36,51 @@ class Seen(Record):
     dtype: str
 
 
-def edits(files: Files, seen: tuple[Seen, ...]) -> tuple[Edit, ...]:
-    """Each variable's tensor made up where it is assigned, and where it is read. Only shapes and types are kept."""
-    values = {(each.path, each.name): made for each in seen if (made := constructor(each)) is not None}
-    return tuple(edit for path, source, tree in programs(files) for edit in _in(path, Text(source), tree, values))
+def edits(files: Files, tensors: tuple[ObservedTensor, ...]) -> tuple[Reduction, ...]:
+    """Each variable's tensor made up where it is assigned and where it is read. Only its shape
+    and type stay.
+    """
+    found = [(tensor.path, tensor.name, constructor(tensor)) for tensor in tensors]
+    return tuple(
+        reduction
+        for file in parsed_files(files)
+        for reduction in _in(
+            file, {name: made for path, name, made in found if path == file.path and made}
+        )
+    )
 
 
-def constructor(seen: Seen) -> str | None:
-    """An expression that makes such a tensor; None for types that are rare."""
-    shape = ", ".join(map(str, seen.shape)) if seen.shape else "()"
-    if seen.dtype in _FLOAT:
-        kind = f", dtype={_FLOAT[seen.dtype]}" if _FLOAT[seen.dtype] else ""
-        return f"torch.rand({shape}{kind})"
-    return f"torch.zeros({shape}, dtype={_WHOLE[seen.dtype]})" if seen.dtype in _WHOLE else None
+def constructor(tensor: ObservedTensor) -> str | None:
+    """An expression that makes such a tensor; None for rare types."""
+    shape = ", ".join(map(str, tensor.shape)) if tensor.shape else "()"
+    if tensor.dtype in _FLOATS:
+        return f"torch.rand({shape}{_FLOATS[tensor.dtype]})"
+    integer = _INTEGERS.get(tensor.dtype)
+    return f"torch.zeros({shape}, dtype={integer})" if integer else None
 
 
-def _in(path: str, text: Text, tree: ast.Module, values: dict[tuple[str, str], str]) -> Iterator[Edit]:
-    for node in ast.walk(tree):
+def _in(file: ParsedFile, values: _Values) -> Iterator[Reduction]:
+    for node in ast.walk(file.tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            made = _for(path, node.targets[0], values)
-            if made is not None and made != text.of(node.value):
-                yield Edit("made-up data", (Piece(path, *text.span(node.value), made),), bold=True)
-        elif isinstance(node, ast.For):
-            made = _for(path, node.target, values)
-            opened = made and statements.opened(path, text, node, node.body, f"{text.of(node.target)} = {made}")
-            if opened:
-                yield Edit("made-up batch", opened.pieces, bold=True)
+            made = _for(node.targets[0], values)
+            if made is not None and made != file.of(node.value):
+                data = (file.replace(node.value, made),)
+                yield Reduction("synthetic data", data, alters_values=True)
+        elif isinstance(node, ast.For) and (made := _for(node.target, values)):
+            head = f"{file.of(node.target)} = {made}"
+            for batch in unwrapped(file, node, node.body, head):
+                yield Reduction("synthetic batch", batch.replacements, alters_values=True)
         elif isinstance(node, ast.Call):
-            pieces = [
-                Piece(path, *text.span(each), values[path, each.id])
-                for each in node.args
-                if isinstance(each, ast.Name) and (path, each.id) in values
-            ]
-            if pieces:
-                yield Edit("made-up arguments", tuple(pieces), bold=True)
+            names = [one for one in node.args if isinstance(one, ast.Name) and one.id in values]
+            made_up = tuple(file.replace(name, values[name.id]) for name in names)
+            if made_up:
+                yield Reduction("synthetic arguments", made_up, alters_values=True)
 
 
-def _for(path: str, target: ast.expr, values: dict[tuple[str, str], str]) -> str | None:
+def _for(target: ast.expr, values: _Values) -> str | None:
     if isinstance(target, ast.Name):
-        return values.get((path, target.id))
+        return values.get(target.id)
     if isinstance(target, ast.Tuple):
-        parts = [_for(path, each, values) for each in target.elts]
+        parts = [_for(element, values) for element in target.elts]
         return ", ".join(part for part in parts if part) if all(parts) else None
     return None

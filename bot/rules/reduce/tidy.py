@@ -1,73 +1,65 @@
-"""What no program needs: comments, docstrings, unused imports and names, blank lines; and the layout of the result."""
+"""What no program needs: comments, docstrings, unused imports, blank lines; and the layout of the
+result.
+"""
 
 from __future__ import annotations
 
 import ast
 import io
 import tokenize
+from collections.abc import Iterator
+from contextlib import suppress
 
 from pyflakes import checker, messages
 
-from bot.rules.mends.edits import Text
-from bot.rules.reduce.edits import Edit, Files, Piece, parsed, programs
-from bot.rules.reduce.statements import inside_strings, whole_lines
+from bot.rules.reduce.edits import Files, Reduction, Replacement, parsed
+from bot.rules.reduce.parsed_file import ParsedFile, first_line, parsed_files
+from bot.rules.reduce.statements import DEFINITIONS, inside_strings
 
-_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
+_DOCUMENTED = (ast.Module, *DEFINITIONS)
 
 
-def comments(files: Files) -> tuple[Edit, ...]:
+def comments(files: Files) -> tuple[Reduction, ...]:
     """All comments and docstrings at once."""
-    pieces = list[Piece]()
-    for path, source, tree in programs(files):
-        text = Text(source)
-        pieces.extend(_comments(path, text))
-        pieces.extend(_docstrings(path, text, tree))
-    return (Edit("drop comments", tuple(pieces)),) if pieces else ()
+    found = [one for file in parsed_files(files) for one in (*_comments(file), *_docstrings(file))]
+    return (Reduction("drop comments", tuple(found)),) if found else ()
 
 
-def _comments(path: str, text: Text) -> list[Piece]:
-    found = list[Piece]()
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(text.source).readline):
-            if token.type == tokenize.COMMENT:
-                start = text.offset(token.start[0], 0) + token.start[1]
-                line_start, end = text.offset(token.start[0], 0), start + len(token.string)
-                before = text.source[line_start:start]
-                whole = not before.strip()
-                begin = line_start if whole else line_start + len(before.rstrip())
-                found.append(Piece(path, begin, min(end + 1, len(text.source)) if whole else end))
-    except (tokenize.TokenError, IndentationError):
-        return []
-    return found
+def _comments(file: ParsedFile) -> Iterator[Replacement]:
+    tokens = list[tokenize.TokenInfo]()
+    with suppress(tokenize.TokenError, IndentationError):
+        tokens = list(tokenize.generate_tokens(io.StringIO(file.source).readline))
+    for token in tokens:
+        if token.type == tokenize.COMMENT:
+            line, column = file.offset(token.start[0], 0), token.start[1]
+            code = file.source[line : line + column].rstrip()
+            end = line + column + len(token.string)
+            yield file.cut(line + len(code), end if code else min(end + 1, len(file.source)))
 
 
-def _docstrings(path: str, text: Text, tree: ast.Module) -> list[Piece]:
-    found = list[Piece]()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node):
+def _docstrings(file: ParsedFile) -> Iterator[Replacement]:
+    for node in ast.walk(file.tree):
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node):
             first = node.body[0]
-            alone = len(node.body) == 1 and not isinstance(node, ast.Module)
-            new = " " * first.col_offset + "pass\n" if alone else ""
-            if text.source[text.offset(first.lineno, 0) :][: first.col_offset].strip() == "":
-                found.append(Piece(path, *whole_lines(text, first), new))
-    return found
+            if file.source[file.offset(first.lineno, 0) :][: first.col_offset].strip() == "":
+                yield file.remove(first)
 
 
-def unused(files: Files) -> tuple[Edit, ...]:
-    """Imports and local names that nothing uses, as pyflakes finds them; those of a file that others import stay."""
-    found = list[Edit]()
-    for path, source, tree in programs(files):
-        told = checker.Checker(tree, filename=path).messages
-        idle = {message.lineno for message in told if isinstance(message, messages.UnusedImport)}
-        text = Text(source)
-        for node in tree.body:
-            if isinstance(node, _IMPORTS) and node.lineno in idle:
-                names = {str(row.message_args[0]) for row in told if row.lineno == node.lineno}
-                kept = [alias for alias in node.names if not _named(node, alias, names)]
-                new = ast.unparse(importing(node, kept)) + "\n" if kept else ""
-                found.append(Edit("drop unused import", (Piece(path, *whole_lines(text, node), new),)))
-    return tuple(found)
+def unused(files: Files) -> tuple[Reduction, ...]:
+    """The imports that pyflakes finds unused."""
+    return tuple(reduction for file in parsed_files(files) for reduction in _unused(file))
+
+
+def _unused(file: ParsedFile) -> Iterator[Reduction]:
+    found = checker.Checker(file.tree, filename=file.path).messages
+    idle = [message for message in found if isinstance(message, messages.UnusedImport)]
+    for node in file.tree.body:
+        names = {str(message.message_args[0]) for message in idle if message.lineno == node.lineno}
+        if isinstance(node, _IMPORTS) and names:
+            used = [alias for alias in node.names if not _is_reported(node, alias, names)]
+            rest = ast.unparse(importing(node, used)) + "\n" if used else ""
+            yield Reduction("drop unused import", (file.replace_lines(node, rest),))
 
 
 def importing(node: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.stmt:
@@ -77,48 +69,38 @@ def importing(node: ast.Import | ast.ImportFrom, names: list[ast.alias]) -> ast.
     return ast.ImportFrom(module=node.module, names=names, level=node.level)
 
 
-def _named(node: ast.Import | ast.ImportFrom, alias: ast.alias, names: set[str]) -> bool:
+def _is_reported(node: ast.Import | ast.ImportFrom, alias: ast.alias, names: set[str]) -> bool:
     whole = f"{node.module}.{alias.name}" if isinstance(node, ast.ImportFrom) else alias.name
     return bool({whole, f"{whole} as {alias.asname}"} & names)
 
 
 def formatted(files: Files) -> dict[str, str]:
-    """The files with blank lines where people expect them: two around definitions of a module, one within a class, one
-    after the imports. Nothing that Python reads changes.
+    """The files with conventional blank lines: two around the definitions of a module, one within
+    a class, one after the imports. Nothing that Python reads changes.
     """
-    return {path: _laid_out(text) if path.endswith(".py") else text for path, text in files.items()}
+    return {path: _formatted(path, text) for path, text in files.items()}
 
 
-def _laid_out(source: str) -> str:
-    tree = parsed(source)
+def _formatted(path: str, source: str) -> str:
+    tree = parsed(source) if path.endswith(".py") else None
     if tree is None:
         return source
-    held = inside_strings(tree.body)
-    wanted = _gaps(tree)
-    result = list[str]()
+    strings, gaps, result = inside_strings(tree.body), dict(_gaps(tree.body, 2)), list[str]()
     for number, line in enumerate(source.splitlines(), 1):
-        if not line.strip() and number not in held:
-            continue
-        if result and number in wanted:
-            result.extend([""] * wanted[number])
-        result.append(line if number + 1 in held else line.rstrip())
+        if line.strip() or number in strings:
+            result += [""] * gaps.get(number, 0)
+            result.append(line if number + 1 in strings else line.rstrip())
     new = "\n".join(result) + "\n"
     again = parsed(new)
     return new if again is not None and ast.dump(again) == ast.dump(tree) else source
 
 
-def _gaps(tree: ast.Module) -> dict[int, int]:
-    """How many blank lines stand before the line with which a statement begins."""
-    gaps: dict[int, int] = {}
-
-    def note(body: list[ast.stmt], blank: int) -> None:
-        for before, node in zip([None, *body], body, strict=False):
-            first = min([node.lineno, *(each.lineno for each in getattr(node, "decorator_list", []))])
-            apart = isinstance(node, _DEFINES) or isinstance(before, _DEFINES)
-            if before is not None and (apart or (isinstance(before, _IMPORTS) and not isinstance(node, _IMPORTS))):
-                gaps[first] = blank if apart else 1
-            if isinstance(node, ast.ClassDef):
-                note(node.body, 1)
-
-    note(tree.body, 2)
-    return gaps
+def _gaps(body: list[ast.stmt], blank: int) -> Iterator[tuple[int, int]]:
+    """How many blank lines belong before the line on which a statement begins."""
+    for before, node in zip([None, *body], body, strict=False):
+        if before is not None and isinstance(before, DEFINITIONS) | isinstance(node, DEFINITIONS):
+            yield first_line(node), blank
+        elif isinstance(before, _IMPORTS) and not isinstance(node, _IMPORTS):
+            yield first_line(node), 1
+        if isinstance(node, ast.ClassDef):
+            yield from _gaps(node.body, 1)

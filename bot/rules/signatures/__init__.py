@@ -1,1 +1,3 @@
-"""What counts as the reported failure: how wording, values and frames are compared. Pure functions."""
+"""What counts as the reported failure: how wording, values and frames are compared. Pure
+functions.
+"""

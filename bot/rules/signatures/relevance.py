@@ -1,28 +1,34 @@
-"""Whether what a program prints or does comes from the code that a report is about: a data-flow check, not an opinion.
+"""Whether what a program prints or does comes from the code that a report is about.
 
-A name is touched when it is bound, directly or through other touched names, to something that was imported from the package
-and used under one of the reported names. A value that is printed as evidence must be touched. The analysis is coarse on
-purpose (flow-insensitive, one namespace): it may find too much touched, and is there to refuse programs that never reach the
-code in question or print constants.
+A name is touched when it is bound, directly or through other touched names, to something that was
+imported from the package and used under one of the reported names. A value printed as evidence must
+be touched. The data-flow analysis is coarse on purpose (flow-insensitive, one namespace): it may
+find too much touched, and serves to refuse programs that never reach the code in question or print
+constants.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import Counter
+from collections.abc import Iterator
+from typing import TypeGuard
 
+from bot.rules.intake.python import module_of, name_of, tree_of
 from bot.rules.signatures.observed import MARK
+
+Flow = tuple[set[str], ast.AST]
+"""Names that are bound or changed, and what their values come from."""
 
 
 def exercises(source: str, api: tuple[str, ...]) -> bool:
     """Whether a program uses any of the reported names, imported from their package."""
-    tree = _tree(source)
-    return tree is not None and any(_Reach(tree, api).touches(node) for node in ast.walk(tree) if isinstance(node, ast.expr))
+    return _Reach(module_of(source), api).is_used()
 
 
 def unfounded(source: str, api: tuple[str, ...], name: str) -> str:
-    """Why the value that a program prints under a name is no evidence, "" when it comes from the reported code."""
-    tree = _tree(source)
+    """Why a printed value is no evidence; "" if it comes from the reported code."""
+    tree = tree_of(source)
     if tree is None:
         return "the program is no valid Python"
     prints = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _evidence(node)]
@@ -30,31 +36,27 @@ def unfounded(source: str, api: tuple[str, ...], name: str) -> str:
         return f"it never prints a line {MARK} with `{name}`"
     reach = _Reach(tree, api)
     touched = reach.touched_names()
-    if not touched and not any(reach.touches(node) for node in ast.walk(tree) if isinstance(node, ast.expr)):
+    if not touched and not reach.is_used():
         return f"it uses none of {', '.join(api)}"
-    for call in prints:
-        values = _values(call, name) or [*call.args]
-        if not any(reach.depends(value, touched) for value in values):
-            return f"what it prints as `{name}` does not come from {', '.join(api)}"
-    return ""
-
-
-def _tree(source: str) -> ast.Module | None:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+    values = [_values(call, name) or call.args for call in prints]
+    if all(any(reach.depends(value, touched) for value in given) for given in values):
+        return ""
+    return f"what it prints as `{name}` does not come from {', '.join(api)}"
 
 
 def _evidence(call: ast.Call) -> bool:
-    """A print (or write) whose text holds the mark."""
-    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    texts = (node.value for part in call.args for node in ast.walk(part) if isinstance(node, ast.Constant))
-    return called in {"print", "write"} and any(isinstance(text, str) and text.lstrip().startswith(MARK) for text in texts)
+    """Whether a call prints or writes text that begins with the mark."""
+    nodes = (node for part in call.args for node in ast.walk(part))
+    return name_of(call.func) in {"print", "write"} and any(
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.lstrip().startswith(MARK)
+        for node in nodes
+    )
 
 
 def _values(call: ast.Call, name: str) -> list[ast.expr]:
-    """The expressions that a dictionary in the call gives under the name."""
+    """The expressions that dictionaries in the call give under the name."""
     return [
         value
         for part in call.args
@@ -72,80 +74,97 @@ class _Reach:
         self._tree = tree
         self._packages = {name.split(".")[0] for name in api if name}
         self._wanted = {name.rsplit(".", 1)[-1] for name in api if name}
-        self._imported = self._imports()
+        self._imported: dict[str, bool] = {}
+        for bound, name in self._imports():
+            self._imported[bound] = self._imported.get(bound, False) or name in self._wanted
 
-    def _imports(self) -> dict[str, bool]:
-        """Local names from the packages, and whether the import itself already names what was reported."""
-        found: dict[str, bool] = {}
+    def _imports(self) -> Iterator[tuple[str, str]]:
+        """Local names imported from the packages, each with the last part of what it names."""
         for node in ast.walk(self._tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    if alias.name.split(".")[0] in self._packages:
-                        bound = alias.asname or alias.name.split(".")[0]
-                        found[bound] = found.get(bound, False) or alias.name.rsplit(".", 1)[-1] in self._wanted
-            elif isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] in self._packages:
-                for alias in node.names:
-                    found[alias.asname or alias.name] = alias.name in self._wanted
-        return found
+            source = node.module or "" if isinstance(node, ast.ImportFrom) else ""
+            for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+                if (source or alias.name).split(".")[0] in self._packages:
+                    whole = alias.name if source else alias.name.split(".")[0]
+                    yield alias.asname or whole, alias.name.rsplit(".", 1)[-1]
 
-    def touches(self, node: ast.expr) -> bool:
-        """Whether an expression names the reported code: an imported name, or an attribute of that name."""
+    def is_used(self) -> bool:
+        """Whether any expression names the reported code."""
+        return any(self.touches(node) for node in ast.walk(self._tree))
+
+    def touches(self, node: ast.AST) -> bool:
+        """Whether a node is an imported reported name, or an attribute of that name."""
         if isinstance(node, ast.Name):
             return self._imported.get(node.id, False)
-        return isinstance(node, ast.Attribute) and node.attr in self._wanted and bool(self._imported)
+        return (
+            isinstance(node, ast.Attribute) and node.attr in self._wanted and bool(self._imported)
+        )
 
     def depends(self, node: ast.AST, touched: set[str]) -> bool:
         """Whether anything in a node is touched."""
         return any(
             self.touches(part) or (isinstance(part, ast.Name) and part.id in touched)
             for part in ast.walk(node)
-            if isinstance(part, ast.expr)
         )
 
     def touched_names(self) -> set[str]:
-        """The least set of names that holds all that depends on the reported code."""
+        """All names that depend on the reported code: the least fixed point of the flows."""
         touched: set[str] = set()
         flows = [flow for node in ast.walk(self._tree) for flow in _flows(node)]
-        fixed = _constants(self._tree)
+        constants = _constants(self._tree)
         while True:
-            more = {name for names, source in flows if self.depends(source, touched) for name in names} - touched - fixed
+            reached = [names for names, source in flows if self.depends(source, touched)]
+            more = set[str]().union(*reached) - touched - constants
             if not more:
                 return touched
             touched |= more
 
 
-def _flows(node: ast.AST) -> list[tuple[set[str], ast.AST]]:
-    """Where values go in one statement: the names that are bound or changed, and what they come from."""
+def _flows(node: ast.AST) -> list[Flow]:
+    """Where values go in one statement or expression."""
     if isinstance(node, ast.Assign):
         return [(_names(target), node.value) for target in node.targets]
-    if isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr) and node.value is not None:
-        return [(_names(node.target), node.value)]
-    if isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-        return [(_names(node.target), node.iter), *_inside(node)]
-    if isinstance(node, ast.With | ast.AsyncWith):
-        bound = {name for item in node.items if item.optional_vars is not None for name in _names(item.optional_vars)}
-        return [(bound, item.context_expr) for item in node.items] + [(bound, statement) for statement in node.body]
+    if isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
+        return [(_names(node.target), node.value)] if node.value is not None else []
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [({node.name}, node)]
+    if isinstance(node, ast.Call):
+        return _call_flows(node)
+    return _block_flows(node)
+
+
+def _block_flows(node: ast.AST) -> list[Flow]:
+    if isinstance(node, ast.For | ast.AsyncFor):
+        # What a loop over touched things assigns in its body is touched as well.
+        return [(_names(node.target) | _stored(node.body), node.iter)]
+    if isinstance(node, ast.comprehension):
+        return [(_names(node.target), node.iter)]
+    if isinstance(node, ast.With | ast.AsyncWith):
+        targets = (item.optional_vars for item in node.items)
+        bound = {name for target in targets if target is not None for name in _names(target)}
+        sources = [*(item.context_expr for item in node.items), *node.body]
+        return [(bound, source) for source in sources]
     if isinstance(node, ast.Try):
         caught = {handler.name for handler in node.handlers if handler.name}
         return [(caught, statement) for statement in node.body]
-    if isinstance(node, ast.Call):
-        given = (*node.args, *(word.value for word in node.keywords))
-        # What is handed to the code in question may be changed or called by it: a hook, a spy, a tensor written in place.
-        handed: list[tuple[set[str], ast.AST]] = [({name for part in given for name in _names(part)}, node.func)]
-        if isinstance(node.func, ast.Attribute):
-            handed += [(_names(node.func.value), part) for part in given]
-        return handed
     return []
 
 
+def _call_flows(node: ast.Call) -> list[Flow]:
+    """The code in question may change or call what it is given: a hook, a spy, a tensor."""
+    given = (*node.args, *(word.value for word in node.keywords))
+    flows: list[Flow] = [({name for part in given for name in _names(part)}, node.func)]
+    if isinstance(node.func, ast.Attribute):
+        flows += [(_names(node.func.value), part) for part in given]
+    return flows
+
+
 def _constants(tree: ast.Module) -> set[str]:
-    """Names that are only ever set to values nobody can change, such as a number that is handed over."""
-    stored = Counter(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    """Names that are only ever set to immutable values, such as a number passed to a call."""
+    nodes = list(ast.walk(tree))
+    stored = Counter(node.id for node in nodes if _is_stored(node))
     plain = Counter(
         name
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Assign) and _immutable(node.value)
         for target in node.targets
         for name in _names(target)
@@ -158,17 +177,12 @@ def _immutable(value: ast.expr) -> bool:
     return all(isinstance(part, ast.Constant | ast.UnaryOp | ast.Tuple) for part in parts)
 
 
-def _inside(node: ast.AST) -> list[tuple[set[str], ast.AST]]:
-    """What a loop over touched things assigns in its body is touched as well."""
-    if not isinstance(node, ast.For | ast.AsyncFor):
-        return []
-    stored = {
-        part.id
-        for statement in node.body
-        for part in ast.walk(statement)
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-    }
-    return [(stored, node.iter)]
+def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+
+
+def _stored(body: list[ast.stmt]) -> set[str]:
+    return {part.id for statement in body for part in ast.walk(statement) if _is_stored(part)}
 
 
 def _names(target: ast.AST) -> set[str]:

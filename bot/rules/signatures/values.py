@@ -1,4 +1,6 @@
-"""Comparing printed values: lines token by token, numbers within a tolerance, NaN and infinities only with themselves."""
+"""Comparing printed values: lines token by token, numbers within a tolerance, NaN and infinities
+only with themselves.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,9 @@ import re
 
 from bot.rules.signatures.wording import strip_ansi
 
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|inf(?:inity)?|nan)(?![\w])", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|inf(?:inity)?|nan)(?![\w])", re.IGNORECASE
+)
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 _MOST_LINES = 5000
 
@@ -20,8 +24,8 @@ def shown(line: str) -> str:
 
 
 def clean(line: str) -> str:
-    """A line made comparable: without escapes, addresses and superfluous spaces. Spaces beside brackets and commas do not
-    count.
+    """A line made comparable: without escapes, addresses and superfluous spaces. Spaces beside
+    brackets and commas do not count.
     """
     text = _ADDRESS.sub("<addr>", strip_ansi(line))
     text = re.sub(r"\s*([\[\](){},:=])\s*", r"\1", text)
@@ -29,7 +33,9 @@ def clean(line: str) -> str:
 
 
 def lines(text: str) -> list[str]:
-    """The non-blank lines of an output, cleaned; a progress bar's carriage returns end lines too."""
+    """The non-blank lines of an output, cleaned; a progress bar's carriage returns end lines
+    too.
+    """
     return [clean(line) for line in told(text)]
 
 
@@ -45,7 +51,9 @@ def cleaned(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
 
 
 def chunks(text: str) -> tuple[Chunk, ...]:
-    """The paragraphs of a pasted output, as a person reads their lines; those that are only an ellipsis are left out."""
+    """The paragraphs of a pasted output, as a person reads their lines; those that are only an
+    ellipsis are left out.
+    """
     found: list[Chunk] = []
     for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
         kept = tuple(line for line in told(paragraph) if line not in {"...", "\u2026"})
@@ -74,16 +82,22 @@ def same_line(one: str, other: str, rtol: float, atol: float) -> bool:
 
 
 def _same_text_number(one: str, other: str, rtol: float, atol: float) -> bool:
-    integral = "." not in one + other and "e" not in (one + other).lower() and "n" not in (one + other).lower()
+    integral = (
+        "." not in one + other
+        and "e" not in (one + other).lower()
+        and "n" not in (one + other).lower()
+    )
     return int(one) == int(other) if integral else same_number(float(one), float(other), rtol, atol)
 
 
-def holds(chunk: Chunk, output: list[str], rtol: float, atol: float, slack: int = 3) -> tuple[int, int] | None:
+def holds(
+    chunk: Chunk, output: list[str], rtol: float, atol: float, slack: int = 3
+) -> tuple[int, int] | None:
     """Where a chunk stands in an output: (first, past last) line, or None.
 
-    Its lines stand in order, with at most `slack` foreign lines between them (a log, a warning), or all together in another
-    order, which libraries do not promise. A line that says the same with another value is not foreign: there the chunk does
-    not stand.
+    Its lines stand in order, with at most `slack` foreign lines between them (a log, a warning), or
+    all together in another order, which libraries do not promise. A line that says the same with
+    another value is not foreign: there the chunk does not stand.
     """
     size = len(chunk)
     for start in range(len(output)):
@@ -95,7 +109,9 @@ def holds(chunk: Chunk, output: list[str], rtol: float, atol: float, slack: int 
     return None
 
 
-def _in_order(chunk: Chunk, output: list[str], start: int, rtol: float, atol: float, slack: int) -> int | None:
+def _in_order(
+    chunk: Chunk, output: list[str], start: int, rtol: float, atol: float, slack: int
+) -> int | None:
     at, foreign = start, 0
     for place, wanted in enumerate(chunk):
         while at < len(output) and not same_line(output[at], wanted, rtol, atol):
@@ -140,16 +156,24 @@ def numbers(line: str) -> tuple[float, ...]:
 
 def nonfinite(line: str) -> frozenset[str]:
     """The kinds of non-finite numbers in a line: "nan", "inf"."""
-    return frozenset(number.lower().lstrip("+-")[:3] for number in _NUMBER.findall(line) if number[-1].lower() in "nfy")
+    return frozenset(
+        number.lower().lstrip("+-")[:3]
+        for number in _NUMBER.findall(line)
+        if number[-1].lower() in "nfy"
+    )
 
 
 def within(value: str, output: list[str], rtol: float, atol: float) -> int | None:
-    """The first line of the output that contains a short value as a whole word (numbers within tolerance), or None."""
+    """The first line of the output that contains a short value as a whole word (numbers within
+    tolerance), or None.
+    """
     wanted = clean(value)
     numeric = _NUMBER.fullmatch(wanted)
     for index, line in enumerate(output):
         if numeric:
-            if any(_same_text_number(wanted, number, rtol, atol) for number in _NUMBER.findall(line)):
+            if any(
+                _same_text_number(wanted, number, rtol, atol) for number in _NUMBER.findall(line)
+            ):
                 return index
         elif re.search(r"(?<!\w)" + re.escape(wanted) + r"(?!\w)", line):
             return index

@@ -17,7 +17,8 @@ _QUOTES = re.compile(r"[\s`'\"]+")
 
 
 def lines(printed: Sequence[str], wanted: WarningSignature) -> list[str]:
-    """The lines that give the reported warning. The source line that Python prints below a warning is no second one.
+    """The lines that give the reported warning. The source line that Python prints below a
+    warning is no second one.
 
     A line in a library's own form ("file.py:3: message") need not name the category.
     """
@@ -27,7 +28,11 @@ def lines(printed: Sequence[str], wanted: WarningSignature) -> list[str]:
             continue
         if not _says(line, wanted.message):
             continue
-        if wanted.category and wanted.category not in line and not (_PLACE.match(line) and not _CATEGORY.search(line)):
+        if (
+            wanted.category
+            and wanted.category not in line
+            and not (_PLACE.match(line) and not _CATEGORY.search(line))
+        ):
             continue
         found.append(line)
     return found
@@ -35,11 +40,17 @@ def lines(printed: Sequence[str], wanted: WarningSignature) -> list[str]:
 
 def nearest(printed: Sequence[str], most: int = 3) -> list[str]:
     """Some lines that look like warnings, for whoever wonders why none was the reported one."""
-    return list(dict.fromkeys(line.strip() for line in printed if _PLACE.match(line) or _CATEGORY.search(line)))[:most]
+    return list(
+        dict.fromkeys(
+            line.strip() for line in printed if _PLACE.match(line) or _CATEGORY.search(line)
+        )
+    )[:most]
 
 
 def _says(line: str, message: str) -> bool:
-    """The words of a warning agree as those of an exception do; a part of it, quoted alone, has to stand in it as it is."""
+    """The words of a warning agree as those of an exception do; a part of it, quoted alone, has
+    to stand in it as it is.
+    """
     if wording.resemblance(message, line) >= wording.ENOUGH:
         return True
     part = _QUOTES.sub(" ", message).strip().casefold()

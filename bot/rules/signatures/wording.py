@@ -1,9 +1,10 @@
-"""Comparing the words of two error messages: tolerant where wording varies, strict where it is the failure.
+"""Comparing the words of two error messages: tolerant where wording varies, strict where it is
+the failure.
 
-Tolerated: paths, addresses, line numbers, other numbers, the class prefix that Python 3.10 puts before a method
-("Net.forward()"), names that the program itself defines. Strict: quoted names of libraries, operand shapes and dtypes. Source
-of the distinctions: what varied between report and rerun over real issues, and the crash buckets of Issue2Test (arXiv
-2503.16320).
+Tolerated: paths, addresses, line numbers, other numbers, the class prefix that Python 3.10 puts
+before a method ("Net.forward()"), names that the program itself defines. Strict: quoted names of
+libraries, operand shapes and dtypes. Source of the distinctions: what varied between report and
+rerun over real issues, and the crash buckets of Issue2Test (arXiv 2503.16320).
 """
 
 from __future__ import annotations
@@ -33,25 +34,38 @@ def strip_ansi(text: str) -> str:
 
 
 def normalise(message: str, own_names: frozenset[str] = frozenset()) -> str:
-    """A message with everything that may vary replaced by a word in angle brackets; whitespace collapsed."""
+    """A message with everything that may vary replaced by a word in angle brackets; whitespace
+    collapsed.
+    """
     text = strip_ansi(message).translate(_CURLY)
-    for pattern, word in ((_URL, "<url>"), (_PATH, "<path>"), (_ADDRESS, "<addr>"), (_LINE, "line <n>")):
+    for pattern, word in (
+        (_URL, "<url>"),
+        (_PATH, "<path>"),
+        (_ADDRESS, "<addr>"),
+        (_LINE, "line <n>"),
+    ):
         text = pattern.sub(word, text)
     text = _OWNER.sub(r"\1", text)
     text = re.sub(r"\b(?:__main__|main|builtins)\.(\w+)", "<name>", text)
     if own_names:
-        text = re.sub(r"\b[A-Za-z_]\w*\b", lambda word: "<name>" if word[0] in own_names else word[0], text)
+        text = re.sub(
+            r"\b[A-Za-z_]\w*\b", lambda word: "<name>" if word[0] in own_names else word[0], text
+        )
     return " ".join(text.split())
 
 
 def shapes(message: str) -> tuple[str, ...]:
-    """The operand shapes in a message, in order, without spaces: "14x7", "(2,3)"; brackets of either kind count as the same."""
+    """The operand shapes in a message, in order, without spaces: "14x7", "(2,3)"; brackets of
+    either kind count as the same.
+    """
     found = _SHAPE.findall(_PATH.sub("<path>", strip_ansi(message)))
     return tuple(re.sub(r"[\[(](.*?),?[\])]", r"(\1)", "".join(shape.split())) for shape in found)
 
 
 def core(message: str) -> str:
-    """The phrase that must be found again: the first line with at least three words, or all lines before it together."""
+    """The phrase that must be found again: the first line with at least three words, or all
+    lines before it together.
+    """
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     taken: list[str] = []
     for line in lines:
@@ -67,10 +81,12 @@ def tokens(text: str) -> list[str]:
 
 
 def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset()) -> float:
-    """How much of the reported core phrase stands, in order, in the message that was seen: 0 to 1.
+    """How much of the reported core phrase stands, in order, in the message that was seen: 0 to
+    1.
 
-    0 as well when a quoted library name of the reported phrase is missing from what was seen. A phrase of one or two words
-    must be equal. Reported text that was cut with an ellipsis is compared as far as it goes.
+    0 as well when a quoted library name of the reported phrase is missing from what was seen. A
+    phrase of one or two words must be equal. Reported text that was cut with an ellipsis is
+    compared as far as it goes.
     """
     phrase = normalise(core(reported), own_names).removesuffix("...").removesuffix("\u2026").strip()
     whole = normalise(seen, own_names)
@@ -79,7 +95,9 @@ def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset(
         return 1.0
     if len(wanted) <= 2:  # too short for a resemblance: a key, a number
         return float(phrase.lower() in {normalise(core(seen), own_names).lower(), whole.lower()})
-    names = {name.lower() for name in _QUOTED.findall(phrase)} - {name.lower() for name in own_names}
+    names = {name.lower() for name in _QUOTED.findall(phrase)} - {
+        name.lower() for name in own_names
+    }
     if any(name not in whole.lower() for name in names):
         return 0.0
     blocks = SequenceMatcher(None, wanted, given, autojunk=False).get_matching_blocks()
@@ -97,10 +115,13 @@ def same_shapes(reported: tuple[str, ...], seen: str) -> bool:
 
 
 def same_exception(reported: str, seen: str, bases: tuple[str, ...] = ()) -> bool:
-    """Whether two exception names mean the same class: the module and a leading underscore do not count, a base class does only
-    for names that libraries have moved (the reported one must be an ancestor, and not one of the roots).
+    """Whether two exception names mean the same class: the module and a leading underscore do
+    not count, a base class does only for names that libraries have moved (the reported one must
+    be an ancestor, and not one of the roots).
     """
     short, other = (name.rsplit(".", 1)[-1].lstrip("_") for name in (reported, seen))
     if short == other:
         return True
-    return short not in {"Exception", "BaseException", "Warning"} and short in {base.lstrip("_") for base in bases}
+    return short not in {"Exception", "BaseException", "Warning"} and short in {
+        base.lstrip("_") for base in bases
+    }

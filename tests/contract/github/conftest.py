@@ -16,18 +16,20 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from bot.adapters.hub import Hub
+from bot.adapters.github import GitHubApp
 from bot.errors import TransientError
-from bot.service.ports import Hook, Permission, Target, Throttled
-from bot.testing import FakeGitHub
-from bot.testing.server import GitHubServer
-from bot.testing.server.records import HookDelivery
+from bot.service.ports.github import Hook, Permission, Target, Throttled
+from tests.support.fakes import FakeGitHub
+from tests.support.server.records import HookDelivery
+from tests.support.stand_in import GitHubServer
 
 TARGET = Target(installation=5, repository="octo/net")
 APP, SLUG = 77, "reprise"
 Reply = tuple[int, dict[str, str], Any]
 NOW = datetime.now(UTC).replace(microsecond=0)
-DESCRIPTION = Path(__file__).parents[2] / "node/node_modules/@octokit/openapi/generated/api.github.com.json"
+DESCRIPTION = (
+    Path(__file__).parents[2] / "node/node_modules/@octokit/openapi/generated/api.github.com.json"
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,9 @@ class Request:
 
 @dataclass
 class Script:
-    """A server that answers by rules, the first that fits, and keeps what it was sent. It mints tokens by itself."""
+    """A server that answers by rules, the first that fits, and keeps what it was sent. It mints
+    tokens by itself.
+    """
 
     rules: list[tuple[str, Reply | Callable[[Request], Reply]]] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
@@ -55,7 +59,12 @@ class Script:
     minted: int = 0
 
     def on(self, pattern: str, status: int = 200, data: Any = None, **headers: str) -> None:
-        self.rules.append((pattern, (status, {name.replace("_", "-"): text for name, text in headers.items()}, data)))
+        self.rules.append(
+            (
+                pattern,
+                (status, {name.replace("_", "-"): text for name, text in headers.items()}, data),
+            )
+        )
 
     def call(self, pattern: str, answer: Callable[[Request], Reply]) -> None:
         self.rules.append((pattern, answer))
@@ -82,12 +91,20 @@ class Handler(BaseHTTPRequestHandler):
     def serve(self) -> None:
         length = int(self.headers.get("content-length") or 0)
         raw = self.rfile.read(length)
-        request = Request(self.command, self.path, dict(self.headers.items()), json.loads(raw) if raw else None)
+        request = Request(
+            self.command, self.path, dict(self.headers.items()), json.loads(raw) if raw else None
+        )
         status, headers, data = self.server.script.answer(request)  # type: ignore[attr-defined]
         if status == 0:  # hang up without a word
             self.close_connection = True
             return
-        content = data if isinstance(data, bytes) else json.dumps(data).encode() if data is not None else b""
+        content = (
+            data
+            if isinstance(data, bytes)
+            else json.dumps(data).encode()
+            if data is not None
+            else b""
+        )
         self.send_response(status)
         for name, text in headers.items():
             self.send_header(name, text)
@@ -126,8 +143,8 @@ def script() -> Iterator[Script]:
 
 
 @pytest.fixture
-def hub(script: Script, key: str) -> Hub:
-    return Hub(script.base, APP, key, SLUG, timeout_s=5)
+def hub(script: Script, key: str) -> GitHubApp:
+    return GitHubApp(script.base, APP, key, SLUG, timeout_s=5)
 
 
 class FakeWorld:
@@ -158,7 +175,9 @@ class FakeWorld:
         return [(each.author, each.body) for each in self.github.comments.values()]
 
     def reactions(self, comment: int | None) -> list[tuple[str, str]]:
-        return sorted(self._issue.reactions if comment is None else self.github.comments[comment].reactions)
+        return sorted(
+            self._issue.reactions if comment is None else self.github.comments[comment].reactions
+        )
 
     def know_label(self, name: str, colour: str, description: str) -> None:
         self._here.labels[name] = (colour, description)
@@ -175,7 +194,12 @@ class FakeWorld:
 
     def tried(self, guid: str, status: int, at: datetime) -> int:
         made = Hook(
-            id=len(guid) + len(self.github.deliveries), guid=guid, event="issues", ok=status < 300, redelivery=False, at=at
+            id=len(guid) + len(self.github.deliveries),
+            guid=guid,
+            event="issues",
+            ok=status < 300,
+            redelivery=False,
+            at=at,
         )
         self.github.deliveries.append(made)
         return made.id
@@ -201,7 +225,9 @@ class FakeWorld:
 
 
 class ServerWorld:
-    """The same on a server, reached by the real adapter; what GitHub's description does not allow fails there."""
+    """The same on a server, reached by the real adapter; what GitHub's description does not
+    allow fails there.
+    """
 
     login = "reprise[bot]"
     described = DESCRIPTION.exists()
@@ -216,7 +242,7 @@ class ServerWorld:
         covering = self.state.covering("octo/net")
         assert covering is not None
         self.target = Target(installation=covering.id, repository="octo/net")
-        self.github = Hub(server.api_url, app.id, app.key, app.slug, timeout_s=5)
+        self.github = GitHubApp(server.api_url, app.id, app.key, app.slug, timeout_s=5)
 
     def allow(self, login: str, role: Permission) -> None:
         self.state.collaborator("octo/net", login, role)
@@ -247,16 +273,23 @@ class ServerWorld:
         return set(self._issue.labels)
 
     def known_labels(self) -> dict[str, tuple[str, str | None]]:
-        return {each.name: (each.color, each.description) for each in self.state.repository("octo/net").labels.values()}
+        return {
+            each.name: (each.color, each.description)
+            for each in self.state.repository("octo/net").labels.values()
+        }
 
     def tried(self, guid: str, status: int, at: datetime) -> int:
-        made = HookDelivery(self.state.new_id(), guid, "issues", {}, b"{}", at, status_code=status, status="done")
+        made = HookDelivery(
+            self.state.new_id(), guid, "issues", {}, b"{}", at, status_code=status, status="done"
+        )
         self.state.deliveries.append(made)
         return made.id
 
     def redelivered(self) -> list[int]:
         asked = [
-            each.path.split("/") for each in self.server.requests if each.path.endswith("/attempts") and each.status == 202
+            each.path.split("/")
+            for each in self.server.requests
+            if each.path.endswith("/attempts") and each.status == 202
         ]
         return [int(parts[-2]) for parts in asked]
 
@@ -264,7 +297,11 @@ class ServerWorld:
         return len(self.server.writes)
 
     def tries(self) -> int:
-        return sum(1 for each in self.server.requests if each.method == "POST" and each.path.endswith("/comments"))
+        return sum(
+            1
+            for each in self.server.requests
+            if each.method == "POST" and each.path.endswith("/comments")
+        )
 
     def throttle(self, seconds: int) -> None:
         self.server.fail("secondary", "POST", "/comments$", seconds=seconds)
@@ -279,7 +316,9 @@ class ServerWorld:
 @pytest.fixture
 def served() -> Iterator[ServerWorld]:
     """The real adapter alone."""
-    with GitHubServer(openapi=DESCRIPTION if ServerWorld.described else None, webhook="http://127.0.0.1:9/") as server:
+    with GitHubServer(
+        openapi=DESCRIPTION if ServerWorld.described else None, webhook="http://127.0.0.1:9/"
+    ) as server:
         yield ServerWorld(server)
         assert server.violations == []
 

@@ -1,4 +1,6 @@
-"""What every GitHub promises, the fake included: one suite over the fake and over the adapter that talks to a server."""
+"""What every GitHub promises, the fake included: one suite over the fake and over the adapter
+that talks to a server.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.errors import TransientError, UserError
-from bot.service.ports import Gone, Target, Throttled
+from bot.service.ports.github import Gone, Target, Throttled
 
 MARK = "<!-- reprise:run -->"
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -23,7 +25,10 @@ def test_what_people_may_do(world):
     assert world.github.permission(world.target, "nobody") == "none"
 
 
-@pytest.mark.parametrize("login", ["", "..", "is-admin/../is-admin", "is-admin?", "is-admin#x", "is-admin/", "is%2Dadmin"])
+@pytest.mark.parametrize(
+    "login",
+    ["", "..", "is-admin/../is-admin", "is-admin?", "is-admin#x", "is-admin/", "is%2Dadmin"],
+)
 def test_an_odd_login_may_nothing(world, login):
     world.allow("is-admin", "admin")
     assert world.github.permission(world.target, login) == "none"
@@ -39,7 +44,16 @@ def test_reads_files_as_text(world):
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/", "..", "../.github/a.yml", ".github/../.github/a.yml", ".github//a.yml", ".github/a.yml?"]
+    "path",
+    [
+        "",
+        "/",
+        "..",
+        "../.github/a.yml",
+        ".github/../.github/a.yml",
+        ".github//a.yml",
+        ".github/a.yml?",
+    ],
 )
 def test_an_odd_path_is_no_file(world, path):
     world.put_file(".github/a.yml", b"x")
@@ -52,9 +66,15 @@ def test_a_file_that_is_large_or_no_text_is_none(world):
     world.put_file("latin.txt", b"caf\xe9")
     world.put_file("binary.bin", b"a\0b")
     found = {
-        name: world.github.file(world.target, name, 1000) for name in ("exact.txt", "large.txt", "latin.txt", "binary.bin")
+        name: world.github.file(world.target, name, 1000)
+        for name in ("exact.txt", "large.txt", "latin.txt", "binary.bin")
     }
-    assert found == {"exact.txt": "x" * 1000, "large.txt": None, "latin.txt": None, "binary.bin": None}
+    assert found == {
+        "exact.txt": "x" * 1000,
+        "large.txt": None,
+        "latin.txt": None,
+        "binary.bin": None,
+    }
 
 
 @pytest.mark.parametrize("name", ["elsewhere/net", "octo/other", "octo/..", "octo", ""])
@@ -134,7 +154,12 @@ def test_reacting_twice_is_reacting_once(world):
     assert world.reactions(None) == [(world.login, "confused"), (world.login, "eyes")]
 
 
-OURS = ("reprise: inconclusive", "reprise: needs info", "reprise: not reproduced", "reprise: reproduced")
+OURS = (
+    "reprise: inconclusive",
+    "reprise: needs info",
+    "reprise: not reproduced",
+    "reprise: reproduced",
+)
 
 
 def put(world, name: str) -> None:
@@ -169,9 +194,18 @@ def test_a_label_that_the_repository_has_keeps_its_colour(world):
 def test_odd_labels_take_nothing_else_off(world):
     world.put_label("bug")
     world.put_label("a/b?c#d")
-    world.github.labels(world.target, world.number, "reprise: reproduced", ["", ".", "..", "not there"], "0e8a16", "")
+    world.github.labels(
+        world.target,
+        world.number,
+        "reprise: reproduced",
+        ["", ".", "..", "not there"],
+        "0e8a16",
+        "",
+    )
     assert world.labels() == {"bug", "a/b?c#d", "reprise: reproduced"}
-    world.github.labels(world.target, world.number, "reprise: reproduced", ["a/b?c#d"], "0e8a16", "")
+    world.github.labels(
+        world.target, world.number, "reprise: reproduced", ["a/b?c#d"], "0e8a16", ""
+    )
     assert world.labels() == {"bug", "reprise: reproduced"}
 
 
@@ -222,12 +256,16 @@ def test_an_error_of_githubs_own_is_not_answered_with_a_second_try(world):
 
 def test_a_pace_is_asked_before_each_write(world):
     asked: list[tuple[int, bool]] = []
-    slow = world.github.paced(lambda installation, notifies: asked.append((installation, notifies)))
+    slow = world.github.before_writes(
+        lambda installation, notifies: asked.append((installation, notifies))
+    )
     comment = slow.create_comment(world.target, world.number, "text")
     slow.update_comment(world.target, comment, "other")
     slow.react(world.target, world.number, comment, "eyes")
     slow.labels(world.target, world.number, "reprise: reproduced", [], "0e8a16", "")
-    slow.labels(world.target, world.number, "reprise: inconclusive", ["reprise: reproduced"], "0e8a16", "")
+    slow.labels(
+        world.target, world.number, "reprise: inconclusive", ["reprise: reproduced"], "0e8a16", ""
+    )
     here = world.target.installation
     assert asked == [(here, True), *[(here, False)] * 7]
     slow.find_comment(world.target, world.number, MARK)
@@ -241,7 +279,7 @@ def test_a_pace_that_says_no_keeps_the_write_back(world):
         raise Throttled("not now", 9)
 
     with pytest.raises(Throttled):
-        world.github.paced(no).create_comment(world.target, world.number, "text")
+        world.github.before_writes(no).create_comment(world.target, world.number, "text")
     assert world.comments() == []
 
 
@@ -255,4 +293,6 @@ def test_threads_do_not_disturb_each_other(world):
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(body for _, body in world.comments()) == sorted(f"final {number}" for number in range(8))
+    assert sorted(body for _, body in world.comments()) == sorted(
+        f"final {number}" for number in range(8)
+    )

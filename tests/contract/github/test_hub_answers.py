@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bot.errors import UserError
-from bot.service.ports import Gone, Target
+from bot.service.ports.github import Gone, Target
 
 TARGET = Target(installation=5, repository="octo/net")
 APP, SLUG = 77, "reprise"
@@ -35,16 +35,27 @@ def test_a_role_is_read(script, hub, answer, role):
 
 
 @pytest.mark.parametrize(
-    "login", ["", ".", "..", "a/b", "../..", "mona?x=1", "mona#", "mona%2f..", "mona\n", "mö", "a b", "-x"]
+    "login",
+    ["", ".", "..", "a/b", "../..", "mona?x=1", "mona#", "mona%2f..", "mona\n", "mö", "a b", "-x"],
 )
 def test_a_login_that_nobody_can_have_is_not_even_asked_about(script, hub, login):
-    script.on(".*", 200, {"permission": "admin", "role_name": "admin", "token": "t", "expires_at": "2099-01-01T00:00:00Z"})
+    script.on(
+        ".*",
+        200,
+        {
+            "permission": "admin",
+            "role_name": "admin",
+            "token": "t",
+            "expires_at": "2099-01-01T00:00:00Z",
+        },
+    )
     assert hub.permission(TARGET, login) == "none"
     assert script.requests == []
 
 
 @pytest.mark.parametrize(
-    "repository", ["octo", "octo/..", "../net", "octo/a/b", "octo/a?b", "octo/", "/net", "octo/n%65t", "o c/n"]
+    "repository",
+    ["octo", "octo/..", "../net", "octo/a/b", "octo/a?b", "octo/", "/net", "octo/n%65t", "o c/n"],
 )
 def test_a_repository_that_cannot_be_is_gone(script, hub, repository):
     odd = Target(installation=5, repository=repository)
@@ -54,7 +65,9 @@ def test_a_repository_that_cannot_be_is_gone(script, hub, repository):
     assert script.requests == []
 
 
-@pytest.mark.parametrize("path", ["", "/", "..", "../a", "a/../../b", "a//b", "a/.", "/etc/passwd", "a\0b"])
+@pytest.mark.parametrize(
+    "path", ["", "/", "..", "../a", "a/../../b", "a//b", "a/.", "/etc/passwd", "a\0b"]
+)
 def test_a_path_that_leads_elsewhere_is_no_file(script, hub, path):
     assert hub.file(TARGET, path) is None
     assert script.requests == []
@@ -62,7 +75,12 @@ def test_a_path_that_leads_elsewhere_is_no_file(script, hub, path):
 
 @pytest.mark.parametrize(
     ("path", "quoted"),
-    [("a?ref=evil", "a%3Fref%3Devil"), ("a#b", "a%23b"), ("a%2e%2e/b", "a%252e%252e/b"), ("ä b/\\", "%C3%A4%20b/%5C")],
+    [
+        ("a?ref=evil", "a%3Fref%3Devil"),
+        ("a#b", "a%23b"),
+        ("a%2e%2e/b", "a%252e%252e/b"),
+        ("ä b/\\", "%C3%A4%20b/%5C"),
+    ],
 )
 def test_outside_text_stays_one_part_of_a_path(script, hub, path, quoted):
     assert hub.file(TARGET, path) is None
@@ -70,7 +88,13 @@ def test_outside_text_stays_one_part_of_a_path(script, hub, path, quoted):
 
 
 def encoded(raw: bytes, **more: Any) -> dict[str, Any]:
-    return {"type": "file", "size": len(raw), "encoding": "base64", "content": b64encode(raw).decode(), **more}
+    return {
+        "type": "file",
+        "size": len(raw),
+        "encoding": "base64",
+        "content": b64encode(raw).decode(),
+        **more,
+    }
 
 
 @pytest.mark.parametrize(
@@ -94,7 +118,9 @@ def test_only_small_text_is_a_file(script, hub, data, text):
 
 
 def test_a_file_that_github_finds_too_large_is_none_and_a_refusal_is_not(script, hub):
-    script.on("GET .*/contents/huge", 403, {"message": "too big", "errors": [{"code": "too_large"}]})
+    script.on(
+        "GET .*/contents/huge", 403, {"message": "too big", "errors": [{"code": "too_large"}]}
+    )
     script.on("GET .*/contents/closed", 403, {"message": "Resource not accessible by integration"})
     assert hub.file(TARGET, "huge") is None
     with pytest.raises(UserError):
@@ -106,9 +132,16 @@ def page(number: int, last: int, comments: list[dict[str, Any]], base: str) -> A
     return 200, {"Link": links} if number < last else {}, comments
 
 
-def said(number: int, body: str, login: str = f"{SLUG}[bot]", kind: str = "Bot", via: int | None = None) -> dict[str, Any]:
+def said(
+    number: int, body: str, login: str = f"{SLUG}[bot]", kind: str = "Bot", via: int | None = None
+) -> dict[str, Any]:
     through = None if via is None else {"id": via}
-    return {"id": number, "body": body, "user": {"login": login, "type": kind}, "performed_via_github_app": through}
+    return {
+        "id": number,
+        "body": body,
+        "user": {"login": login, "type": kind},
+        "performed_via_github_app": through,
+    }
 
 
 def test_our_comment_is_told_from_everybody_elses(script, hub):
@@ -132,7 +165,12 @@ def test_a_long_conversation_is_read_from_both_ends(script, hub):
     def answer(request: Any) -> Any:
         number = int(re.search(r"[?&]page=(\d+)", request.path).group(1))  # type: ignore[union-attr]
         asked.append(number)
-        return page(number, 400, [said(number, "<!-- m -->")] if number in {200, 397, 399} else [], script.base)
+        return page(
+            number,
+            400,
+            [said(number, "<!-- m -->")] if number in {200, 397, 399} else [],
+            script.base,
+        )
 
     script.call(f"GET {COMMENTS}", answer)
     assert hub.find_comment(TARGET, 7, "<!-- m -->") == 397
@@ -142,23 +180,45 @@ def test_a_long_conversation_is_read_from_both_ends(script, hub):
 def test_labels_are_written_only_where_something_changes(script, hub):
     here = "/repos/octo/net/issues/7/labels"
     script.on(f"GET {here}", 200, [{"name": "bug"}, {"name": "Reprise: inconclusive"}])
-    script.on("POST /repos/octo/net/labels", 422, {"message": "Validation Failed", "errors": [{"code": "already_exists"}]})
+    script.on(
+        "POST /repos/octo/net/labels",
+        422,
+        {"message": "Validation Failed", "errors": [{"code": "already_exists"}]},
+    )
     script.on(f"POST {here}", 200, [])
-    hub.labels(TARGET, 7, "reprise: reproduced", ["reprise: inconclusive", "reprise: needs info", "", ".."], "#d73a4a", "ran")
+    hub.labels(
+        TARGET,
+        7,
+        "reprise: reproduced",
+        ["reprise: inconclusive", "reprise: needs info", "", ".."],
+        "#d73a4a",
+        "ran",
+    )
     name = "reprise%3A%20"
     assert script.sent() == [
-        f"GET {here}?per_page=100", f"GET /repos/octo/net/labels/{name}reproduced", "POST /repos/octo/net/labels",
-        f"POST {here}", f"DELETE {here}/{name}inconclusive",
-    ]  # fmt: skip
-    assert script.requests[3].body == {"name": "reprise: reproduced", "color": "d73a4a", "description": "ran"}
+        f"GET {here}?per_page=100",
+        f"GET /repos/octo/net/labels/{name}reproduced",
+        "POST /repos/octo/net/labels",
+        f"POST {here}",
+        f"DELETE {here}/{name}inconclusive",
+    ]
+    assert script.requests[3].body == {
+        "name": "reprise: reproduced",
+        "color": "d73a4a",
+        "description": "ran",
+    }
 
 
 def test_each_write_is_announced_before_it_is_sent(script, hub):
     script.on("GET /repos/octo/net/issues/7/labels", 200, [{"name": "old"}])
     script.on("POST ", 201, {"id": 1})
-    script.rules.insert(0, ("/access_tokens$", (201, {}, {"token": "t", "expires_at": "2099-01-01T00:00:00Z"})))
+    script.rules.insert(
+        0, ("/access_tokens$", (201, {}, {"token": "t", "expires_at": "2099-01-01T00:00:00Z"}))
+    )
     asked: list[tuple[int, bool, int]] = []
-    slow = hub.paced(lambda installation, notifies: asked.append((installation, notifies, len(script.sent()))))
+    slow = hub.before_writes(
+        lambda installation, notifies: asked.append((installation, notifies, len(script.sent())))
+    )
     slow.labels(TARGET, 7, "new", ["old"], "ffffff", "")
     assert [each[:2] for each in asked] == [(5, False)] * 3
     assert [each[2] for each in asked] == [2, 3, 4]
@@ -173,15 +233,24 @@ def test_deliveries_are_read_page_by_page_until_the_moment(script, hub):
     def answer(request: Any) -> Any:
         at = int((re.search(r"cursor=v1_(\d+)", request.path) or [0, "0"])[1])
         tried = {
-            "id": 900 - at, "guid": f"guid-{at}", "event": "issues", "status_code": 500 if at else 202, "redelivery": False,
+            "id": 900 - at,
+            "guid": f"guid-{at}",
+            "event": "issues",
+            "status_code": 500 if at else 202,
+            "redelivery": False,
             "delivered_at": (now - timedelta(hours=at)).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        }  # fmt: skip
-        link = f'<http://evil.example/app/hook/deliveries?per_page=100&cursor=v1_{at + 1}>; rel="next"'
+        }
+        link = (
+            f'<http://evil.example/app/hook/deliveries?per_page=100&cursor=v1_{at + 1}>; rel="next"'
+        )
         return 200, {"Link": link}, [tried]
 
     script.call("GET /app/hook/deliveries", answer)
     hooks = hub.hooks(now - timedelta(hours=1))
-    assert [(each.id, each.guid, each.ok) for each in hooks] == [(900, "guid-0", True), (899, "guid-1", False)]
+    assert [(each.id, each.guid, each.ok) for each in hooks] == [
+        (900, "guid-0", True),
+        (899, "guid-1", False),
+    ]
     assert len(script.requests) == 3
     assert len(hub.hooks(now - timedelta(days=900))) == 5
     script.on("POST /app/hook/deliveries/899/attempts", 202, {})

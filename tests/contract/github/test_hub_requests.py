@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.hub import Hub
+from bot.adapters.github import GitHubApp
 from bot.errors import TransientError, UserError
-from bot.service.ports import Gone, Target, Throttled
-from bot.testing import FrozenClock
+from bot.service.ports.github import Gone, Target, Throttled
+from tests.support.fakes import FrozenClock
 
 TARGET = Target(installation=5, repository="octo/net")
 APP, SLUG = 77, "reprise"
@@ -43,7 +43,9 @@ def test_a_token_is_asked_for_one_repository_and_one_permission_and_kept(script,
     assert mint.body == {"repositories": ["net"], "permissions": {"issues": "write"}}
     assert claims(mint)["iss"] == str(APP)
     assert claims(mint)["exp"] - claims(mint)["iat"] <= 600
-    assert {each.headers["Authorization"] for each in (first, second)} == {"token ghs_minted0001secretsecret"}
+    assert {each.headers["Authorization"] for each in (first, second)} == {
+        "token ghs_minted0001secretsecret"
+    }
     assert first.headers["X-GitHub-Api-Version"] == "2022-11-28"
     assert first.body == {"body": "text"}
 
@@ -55,13 +57,15 @@ def test_each_step_has_a_token_of_its_own(script, hub):
     hub.clone_token(TARGET)
     script.on("POST .*/reactions", 201, {"id": 1})
     hub.react(TARGET, 7, None, "eyes")
-    asked = [each.body["permissions"] for each in script.requests if each.path.endswith("/access_tokens")]
+    asked = [
+        each.body["permissions"] for each in script.requests if each.path.endswith("/access_tokens")
+    ]
     assert asked == [{"metadata": "read"}, {"contents": "read"}, {"issues": "write"}]
 
 
 def test_a_token_is_minted_anew_five_minutes_before_it_runs_out(script, key):
     clock = FrozenClock(time.time())
-    hub = Hub(script.base, APP, key, SLUG, now=clock)
+    hub = GitHubApp(script.base, APP, key, SLUG, now=clock)
     first = hub.clone_token(TARGET).token
     clock.advance(3600 - 320)
     assert hub.clone_token(TARGET).token == first
@@ -76,7 +80,11 @@ def test_a_revoked_token_is_minted_anew_once(script, hub):
     def file(request: Any) -> Any:
         if "minted0001" in request.headers["Authorization"]:
             return 401, {}, {"message": "Bad credentials"}
-        return 200, {}, {"type": "file", "size": 2, "encoding": "base64", "content": b64encode(b"hi").decode()}
+        return (
+            200,
+            {},
+            {"type": "file", "size": 2, "encoding": "base64", "content": b64encode(b"hi").decode()},
+        )
 
     script.call("GET .*/contents/", file)
     assert hub.file(TARGET, "a.txt") == "hi"
@@ -89,18 +97,23 @@ def test_a_revoked_token_is_minted_anew_once(script, hub):
 
 
 def test_an_enterprise_server_is_reached_below_its_own_path(script, key):
-    hub = Hub(f"{script.base}/api/v3", APP, key, SLUG)
+    hub = GitHubApp(f"{script.base}/api/v3", APP, key, SLUG)
     script.on(f"POST /api/v3{COMMENTS}", 201, {"id": 3})
     script.on("GET /api/v3/app/hook/deliveries", 200, [])
     assert hub.create_comment(TARGET, 7, "text") == 3
     assert hub.hooks(datetime.now(UTC)) == ()
     assert [each.path for each in script.requests] == [
-        "/api/v3/app/installations/5/access_tokens", f"/api/v3{COMMENTS}", "/api/v3/app/hook/deliveries?per_page=100",
-    ]  # fmt: skip
+        "/api/v3/app/installations/5/access_tokens",
+        f"/api/v3{COMMENTS}",
+        "/api/v3/app/hook/deliveries?per_page=100",
+    ]
     assert claims(script.requests[2])["iss"] == str(APP)
 
 
-SECONDARY = {"message": "You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}
+SECONDARY = {
+    "message": "You have exceeded a secondary rate limit. "
+    "Please wait a few minutes before you try again."
+}
 
 
 @pytest.mark.parametrize(
@@ -113,15 +126,29 @@ SECONDARY = {"message": "You have exceeded a secondary rate limit. Please wait a
         (403, {"retry_after": "Wed, 21 Oct 2026 07:28:00 GMT"}, SECONDARY, 60, 60),
         (403, {}, SECONDARY, 60, 60),
         (429, {}, None, 60, 60),
-        (403, {"x_ratelimit_remaining": "0", "x_ratelimit_reset": "+90"}, {"message": "API rate limit exceeded"}, 80, 91),
+        (
+            403,
+            {"x_ratelimit_remaining": "0", "x_ratelimit_reset": "+90"},
+            {"message": "API rate limit exceeded"},
+            80,
+            91,
+        ),
         (403, {"x_ratelimit_remaining": "0", "x_ratelimit_reset": "+99999"}, None, 3600, 3600),
         (403, {"x_ratelimit_remaining": "0", "x_ratelimit_reset": "-90"}, None, 1, 1),
-        (403, {"x_ratelimit_remaining": "0", "x_ratelimit_reset": "99999999999999999999"}, None, 60, 60),
+        (
+            403,
+            {"x_ratelimit_remaining": "0", "x_ratelimit_reset": "99999999999999999999"},
+            None,
+            60,
+            60,
+        ),
         (403, {"x_ratelimit_remaining": "0"}, None, 60, 60),
         (403, {"x_ratelimit_remaining": "4000", "x_ratelimit_reset": "+3000"}, SECONDARY, 60, 60),
     ],
 )
-def test_a_limit_is_told_with_its_seconds_and_nothing_is_sent_again(script, hub, status, headers, data, least, most):
+def test_a_limit_is_told_with_its_seconds_and_nothing_is_sent_again(
+    script, hub, status, headers, data, least, most
+):
     reset = headers.get("x_ratelimit_reset", "")
     if reset[:1] in {"+", "-"}:
         headers = {**headers, "x_ratelimit_reset": str(int(time.time()) + int(reset))}
@@ -145,7 +172,7 @@ def test_a_post_is_sent_once_whatever_the_server_says(script, hub, status):
 
 def test_a_post_without_an_answer_is_sent_once(script, key):
     script.on(f"POST {COMMENTS}", 0)
-    hub = Hub(script.base, APP, key, SLUG, timeout_s=0.3)
+    hub = GitHubApp(script.base, APP, key, SLUG, timeout_s=0.3)
     with pytest.raises(TransientError, match="reached"):
         hub.create_comment(TARGET, 7, "text")
     script.rules.clear()
@@ -158,7 +185,7 @@ def test_a_post_without_an_answer_is_sent_once(script, key):
 
 
 def test_nobody_listens(key):
-    hub = Hub("http://127.0.0.1:9", APP, key, SLUG, timeout_s=2)
+    hub = GitHubApp("http://127.0.0.1:9", APP, key, SLUG, timeout_s=2)
     with pytest.raises(TransientError, match="reached"):
         hub.permission(TARGET, "mona")
 
@@ -181,7 +208,12 @@ def test_a_success_that_github_never_gave_is_no_success(script, hub):
 
 def test_a_missing_permission_is_named(script, hub):
     words = {"message": "Resource not accessible by integration"}
-    script.on(f"POST {COMMENTS}", 403, words, X_Accepted_GitHub_Permissions="issues=write; pull_requests=write")
+    script.on(
+        f"POST {COMMENTS}",
+        403,
+        words,
+        X_Accepted_GitHub_Permissions="issues=write; pull_requests=write",
+    )
     with pytest.raises(UserError, match="not accessible by integration") as caught:
         hub.create_comment(TARGET, 7, "text")
     assert "issues=write" in caught.value.fix
@@ -197,7 +229,13 @@ def test_a_missing_permission_is_named(script, hub):
     [
         (404, "Not Found"),
         (403, "This installation has been suspended"),
-        (422, "There is at least one repository that does not exist or is not accessible to the parent installation."),
+        (
+            422,
+            (
+                "There is at least one repository that does not exist "
+                "or is not accessible to the parent installation."
+            ),
+        ),
     ],
 )
 def test_what_the_installation_no_longer_covers_is_gone(script, hub, status, message):
@@ -208,7 +246,8 @@ def test_what_the_installation_no_longer_covers_is_gone(script, hub, status, mes
 
 
 @pytest.mark.parametrize(
-    ("status", "message"), [(404, "Integration not found"), (401, "A JSON web token could not be decoded")]
+    ("status", "message"),
+    [(404, "Integration not found"), (401, "A JSON web token could not be decoded")],
 )
 def test_a_wrong_app_id_is_not_taken_for_a_missing_repository(script, hub, status, message):
     script.on("^[A-Z]+ /app/", status, {"message": message})
@@ -221,7 +260,11 @@ def test_a_wrong_app_id_is_not_taken_for_a_missing_repository(script, hub, statu
 
 def test_a_repository_of_the_same_name_elsewhere_is_not_taken_for_it(script, hub):
     until = "2099-01-01T00:00:00Z"
-    script.on("/access_tokens$", 201, {"token": "t", "expires_at": until, "repositories": [{"full_name": "other/net"}]})
+    script.on(
+        "/access_tokens$",
+        201,
+        {"token": "t", "expires_at": until, "repositories": [{"full_name": "other/net"}]},
+    )
     with pytest.raises(Gone):
         hub.clone_token(TARGET)
 
@@ -229,7 +272,7 @@ def test_a_repository_of_the_same_name_elsewhere_is_not_taken_for_it(script, hub
 def test_an_unusable_key_is_told_without_being_shown(script):
     key = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
     with pytest.raises(UserError, match="private key") as caught:
-        Hub(script.base, APP, key, SLUG).clone_token(TARGET)
+        GitHubApp(script.base, APP, key, SLUG).clone_token(TARGET)
     assert "c2VjcmV0" not in everything(caught.value)
     assert script.requests == []
 
@@ -246,11 +289,20 @@ def everything(error: BaseException) -> str:
 @pytest.mark.parametrize("status", [0, 302, 401, 403, 404, 422, 429, 500])
 def test_errors_and_logs_hold_no_secret_and_no_request(script, hub, key, caplog, status):
     caplog.set_level(logging.DEBUG)
-    script.on(f"POST {COMMENTS}", status, {"message": "Bad ghs_minted0001secretsecret"}, retry_after="soon")
+    script.on(
+        f"POST {COMMENTS}",
+        status,
+        {"message": "Bad ghs_minted0001secretsecret"},
+        retry_after="soon",
+    )
     with pytest.raises((TransientError, UserError)) as caught:
         hub.create_comment(TARGET, 7, "text")
     told = everything(caught.value) + caplog.text
-    jwt = next(each for each in script.requests if "/access_tokens" in each.path).headers["Authorization"].split()[1]
+    jwt = (
+        next(each for each in script.requests if "/access_tokens" in each.path)
+        .headers["Authorization"]
+        .split()[1]
+    )
     assert caught.value.__context__ is None
     for secret in ("ghs_minted", jwt, jwt.split(".")[2], key.splitlines()[1]):
         assert secret not in told
@@ -258,7 +310,8 @@ def test_errors_and_logs_hold_no_secret_and_no_request(script, hub, key, caplog,
 
 def test_nothing_of_githubkit_is_imported_before_the_first_request():
     code = (
-        "import sys; from bot.adapters.hub import Hub; Hub('https://api.github.com', 1, 'k', 's'); import bot.service.pacing;"
+        "import sys; from bot.adapters.github import GitHubApp; "
+        "GitHubApp('https://api.github.com', 1, 'k', 's'); import bot.service.rate_limit;"
         "print(sorted({'githubkit', 'hishel', 'jwt', 'httpx'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -267,7 +320,10 @@ def test_nothing_of_githubkit_is_imported_before_the_first_request():
 
 def test_threads_share_one_hub(script, hub):
     script.on(f"POST {COMMENTS}", 201, {"id": 3})
-    threads = [threading.Thread(target=hub.create_comment, args=(TARGET, 7, f"text {n}")) for n in range(16)]
+    threads = [
+        threading.Thread(target=hub.create_comment, args=(TARGET, 7, f"text {n}"))
+        for n in range(16)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

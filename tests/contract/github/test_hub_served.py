@@ -1,4 +1,6 @@
-"""The adapter against a whole GitHub: what its tokens can do, and what becomes of an installation."""
+"""The adapter against a whole GitHub: what its tokens can do, and what becomes of an
+installation.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.hub import Hub
+from bot.adapters.github import GitHubApp
 from bot.errors import TransientError, UserError
-from bot.service.ports import Gone, Throttled
+from bot.service.ports.github import Gone, Throttled
 
 MARK = "<!-- reprise:run -->"
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -23,7 +25,9 @@ NOW = datetime.now(UTC).replace(microsecond=0)
 def raw(world: Any, method: str, path: str, token: str) -> int:
     """The status of a request that the adapter would never send."""
     asked = urllib.request.Request(
-        f"{world.server.api_url}{path}", method=method, data=b'{"body": "x"}' if method == "POST" else None
+        f"{world.server.api_url}{path}",
+        method=method,
+        data=b'{"body": "x"}' if method == "POST" else None,
     )
     asked.add_header("Authorization", f"token {token}")
     asked.add_header("User-Agent", "test")
@@ -68,7 +72,9 @@ def test_git_takes_the_token_to_clone_with_and_no_other(served, tmp_path):
             f"{served.server.url}/octo/net.git",
         )
         quiet = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "GIT_TERMINAL_PROMPT": "0"}
-        return subprocess.run((*git, str(tmp_path / name)), env=quiet, capture_output=True, check=False, timeout=60).returncode
+        return subprocess.run(
+            (*git, str(tmp_path / name)), env=quiet, capture_output=True, check=False, timeout=60
+        ).returncode
 
     assert cloned(token.username, token.token, "good") == 0
     assert (tmp_path / "good" / "a.txt").read_text() == "x"
@@ -82,7 +88,11 @@ def test_a_token_that_ran_out_or_was_revoked_is_minted_anew(served):
     served.github.update_comment(served.target, made, "second")
     served.state.tokens.clear()
     served.github.update_comment(served.target, made, "third")
-    assert [edit.body for edit in served.state.comments[made].history] == ["first", "second", "third"]
+    assert [edit.body for edit in served.state.comments[made].history] == [
+        "first",
+        "second",
+        "third",
+    ]
     assert sum(1 for each in served.server.requests if each.path.endswith("/access_tokens")) == 3
 
 
@@ -101,7 +111,9 @@ def test_an_installation_that_ended_or_sleeps_or_grants_less(served):
 
 def test_a_stranger_to_github_is_told_so(served):
     with pytest.raises(UserError) as caught:
-        Hub(served.server.api_url, 1, served.state.app.key, "reprise").clone_token(served.target)
+        GitHubApp(served.server.api_url, 1, served.state.app.key, "reprise").clone_token(
+            served.target
+        )
     assert "REPRISE_APP_ID" in caught.value.fix
 
 
@@ -113,9 +125,12 @@ def test_an_organisation_may_have_made_up_a_role(served):
 def test_a_link_or_a_submodule_is_no_file(served):
     served.put_file("a.txt", b"x")
     here = served.server.git.folder(served.state.repository("octo/net"))
-    sha = subprocess.run(("git", "rev-parse", "HEAD"), cwd=here, capture_output=True, text=True, check=True).stdout.strip()
+    sha = subprocess.run(
+        ("git", "rev-parse", "HEAD"), cwd=here, capture_output=True, text=True, check=True
+    ).stdout.strip()
     modes = f"M 120000 inline link\ndata 6\n/a.txt\nM 160000 {sha} module\n"
-    commit = f"commit refs/heads/main\ncommitter O <o@example.com> {int(NOW.timestamp())} +0000\ndata 1\nx\nfrom {sha}\n{modes}"
+    committer = f"committer O <o@example.com> {int(NOW.timestamp())} +0000"
+    commit = f"commit refs/heads/main\n{committer}\ndata 1\nx\nfrom {sha}\n{modes}"
     subprocess.run(("git", "fast-import", "--quiet"), cwd=here, input=commit.encode(), check=True)
     found = {name: served.github.file(served.target, name) for name in ("a.txt", "link", "module")}
     assert found == {"a.txt": "x", "link": None, "module": None}
@@ -132,7 +147,7 @@ def test_a_lost_edit_is_sent_once(served):
 
 def test_silence_ends_with_the_time_that_was_given(served):
     app = served.state.app
-    hub = Hub(served.server.api_url, app.id, app.key, app.slug, timeout_s=0.3)
+    hub = GitHubApp(served.server.api_url, app.id, app.key, app.slug, timeout_s=0.3)
     hub.find_comment(served.target, served.number, MARK)
     served.server.fail("hang", "POST", "/comments$", seconds=1)
     with pytest.raises(TransientError, match="did not answer"):
@@ -159,9 +174,15 @@ def test_every_request_is_one_that_github_describes_and_no_step_takes_more_than_
         "create": lambda: hub.create_comment(where, 7, MARK),
         "edit": lambda: hub.update_comment(where, served.state.ours("octo/net", 7)[0].id, "text"),
         "react": lambda: hub.react(where, 7, None, "eyes"),
-        "first label": lambda: hub.labels(where, 7, "reprise: reproduced", ["reprise: needs info"], "0e8a16", "Ran"),
-        "same label": lambda: hub.labels(where, 7, "reprise: reproduced", ["reprise: needs info"], "0e8a16", "Ran"),
-        "other label": lambda: hub.labels(where, 7, "reprise: needs info", ["reprise: reproduced"], "0e8a16", "Ran"),
+        "first label": lambda: hub.labels(
+            where, 7, "reprise: reproduced", ["reprise: needs info"], "0e8a16", "Ran"
+        ),
+        "same label": lambda: hub.labels(
+            where, 7, "reprise: reproduced", ["reprise: needs info"], "0e8a16", "Ran"
+        ),
+        "other label": lambda: hub.labels(
+            where, 7, "reprise: needs info", ["reprise: reproduced"], "0e8a16", "Ran"
+        ),
         "clone": lambda: hub.clone_token(where),
         "hooks": lambda: hub.hooks(NOW - timedelta(days=1)),
         "redeliver": lambda: hub.redeliver(failed),
@@ -175,7 +196,17 @@ def test_every_request_is_one_that_github_describes_and_no_step_takes_more_than_
         taken[name] = len(asked) - minted[name]
     assert served.server.violations == []
     assert taken == {
-        "permission": 1, "file": 1, "find": 1, "create": 1, "edit": 1, "react": 1, "first label": 4, "same label": 1,
-        "other label": 5, "clone": 0, "hooks": 1, "redeliver": 1,
-    }  # fmt: skip
+        "permission": 1,
+        "file": 1,
+        "find": 1,
+        "create": 1,
+        "edit": 1,
+        "react": 1,
+        "first label": 4,
+        "same label": 1,
+        "other label": 5,
+        "clone": 0,
+        "hooks": 1,
+        "redeliver": 1,
+    }
     assert [name for name, number in minted.items() if number] == ["permission", "file", "find"]

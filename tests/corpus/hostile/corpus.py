@@ -24,12 +24,20 @@ class Hostile:
 
     def __post_init__(self) -> None:
         if self.fill:
-            object.__setattr__(self, "text", (self.text * (self.fill // len(self.text) + 1))[: self.fill])
+            object.__setattr__(
+                self, "text", (self.text * (self.fill // len(self.text) + 1))[: self.fill]
+            )
 
 
 def load(name: str) -> tuple[Hostile, ...]:
     """The texts of a file, "incoming" or "outgoing"."""
     entries = tomllib.loads((HERE / f"{name}.toml").read_text(encoding="utf-8"))["text"]
     return tuple(
-        Hostile(**{key: tuple(value) if isinstance(value, list) else value for key, value in each.items()}) for each in entries
+        Hostile(
+            **{
+                key: tuple(value) if isinstance(value, list) else value
+                for key, value in each.items()
+            }
+        )
+        for each in entries
     )

@@ -1,7 +1,9 @@
-"""A reader of comments that is none of ours: what GitHub would make of a body, looked at from outside.
+"""A reader of comments that is none of ours: what GitHub would make of a body, looked at from
+outside.
 
-Markdown with HTML on (CommonMark, tables, strikethrough), then the HTML parsed again. What GitHub turns into links and
-notifications is looked for in the text that stands outside code, after entities have become characters.
+Markdown with HTML on (CommonMark, tables, strikethrough), then the HTML parsed again. What GitHub
+turns into links and notifications is looked for in the text that stands outside code, after
+entities have become characters.
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ LIVE = {
     "address": re.compile(r"\b(?:https?|ftp)://|\bwww\.\w|\b(?:mailto|xmpp):[\w.+-]+@\w", re.I),
     "commit": re.compile(r"(?<![\w.])(?=[0-9a-f]*[0-9])[0-9a-f]{7,40}\b(?!\.\d)"),
     "emoji": re.compile(r":(?:[a-z_]+|\+1|-1|100):"),
-    "closing": re.compile(r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+(?:[\w.-]+/[\w.-]+)?(?:#\d|gh-\d|https?://)", re.I),
+    "closing": re.compile(
+        r"\b(?:close[sd]?|fix(?:e[sd])?|resolve[sd]?):?\s+(?:[\w.-]+/[\w.-]+)?(?:#\d|gh-\d|https?://)",
+        re.I,
+    ),
 }
 MARKER = re.compile(r"<!--\s*reprise\s*:", re.I)
 COMMAND = re.compile(
@@ -37,7 +42,9 @@ COMMAND = re.compile(
 
 @dataclass
 class Seen:
-    """What the reader saw: elements in order, texts outside code by element, links, what was left open."""
+    """What the reader saw: elements in order, texts outside code by element, links, what was
+    left open.
+    """
 
     tags: list[str] = field(default_factory=list)
     text: str = ""
@@ -55,7 +62,9 @@ class _Reader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.seen.tags.append(tag)
-        self.seen.attributes += [(tag, name) for name, _ in attrs if (tag, name) != ("code", "class")]
+        self.seen.attributes += [
+            (tag, name) for name, _ in attrs if (tag, name) != ("code", "class")
+        ]
         if tag not in _VOID:
             self.open.append(tag)
         self.seen.text += " " if tag not in {"code", "strong"} else "\x00"
@@ -101,18 +110,26 @@ def read(body: str) -> Seen:
 
 
 def _formulas(body: str) -> list[str]:
-    """Texts outside code with a dollar sign. GitHub looks for formulas before entities become characters."""
+    """Texts outside code with a dollar sign. GitHub looks for formulas before entities become
+    characters.
+    """
     tokens = _MARKDOWN.parse(body.replace("&#36;", "S"))
     parts = (part for token in tokens for part in token.children or ())
     return [part.content for part in parts if part.type != "code_inline" and "$" in part.content]
 
 
 def alive(body: str) -> list[str]:
-    """Everything in a comment that acts, or that is not of our making. Nothing, when outside text was made inert."""
+    """Everything in a comment that acts, or that is not of our making. Nothing, when outside
+    text was made inert.
+    """
     seen = read(body)
     found = [f"element {tag}" for tag in set(seen.tags) - OURS]
     found += [f"attribute {name} of {tag}" for tag, name in seen.attributes]
-    found += [f"{name}: {match.group()!r}" for name, pattern in LIVE.items() if (match := pattern.search(seen.text))]
+    found += [
+        f"{name}: {match.group()!r}"
+        for name, pattern in LIVE.items()
+        if (match := pattern.search(seen.text))
+    ]
     found += [f"formula in {text[:80]!r}" for text in _formulas(body)]
     found += [f"marker {match.group()!r}" for match in MARKER.finditer(body)]
     found += [f"command {match.group()!r}" for match in COMMAND.finditer(body)]

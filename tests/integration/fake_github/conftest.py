@@ -11,9 +11,11 @@ import httpx
 import jwt
 import pytest
 
-from bot.testing.server import GitHubServer
+from tests.support.stand_in import GitHubServer
 
-DESCRIPTION = Path(__file__).parents[2] / "node/node_modules/@octokit/openapi/generated/api.github.com.json"
+DESCRIPTION = (
+    Path(__file__).parents[2] / "node/node_modules/@octokit/openapi/generated/api.github.com.json"
+)
 HOME = "/repos/octo-org/nets"
 
 Caller = Callable[..., httpx.Client]
@@ -23,7 +25,11 @@ def signed(hub: GitHubServer, **claims: Any) -> str:
     """The App's JWT, with claims changed; None takes one away."""
     now = int(time.time())
     every = {"iat": now - 60, "exp": now + 540, "iss": str(hub.state.app.id), **claims}
-    return jwt.encode({name: value for name, value in every.items() if value is not None}, hub.state.app.key, "RS256")
+    return jwt.encode(
+        {name: value for name, value in every.items() if value is not None},
+        hub.state.app.key,
+        "RS256",
+    )
 
 
 @pytest.fixture
@@ -37,7 +43,9 @@ def hub() -> Iterator[GitHubServer]:
 
 @pytest.fixture
 def caller(hub: GitHubServer) -> Iterator[Caller]:
-    """A client: as the App with `app=True`, else with a token of these permissions for one repository."""
+    """A client: as the App with `app=True`, else with a token of these permissions for one
+    repository.
+    """
     clients: list[httpx.Client] = []
 
     def client(app: bool = False, repository: str = "nets", **permissions: str) -> httpx.Client:
@@ -45,13 +53,20 @@ def caller(hub: GitHubServer) -> Iterator[Caller]:
         if not app:
             covering = hub.state.covering("octo-org/nets")
             assert covering is not None
-            wanted = {"repositories": [repository], "permissions": permissions or {"issues": "write", "contents": "read"}}
+            wanted = {
+                "repositories": [repository],
+                "permissions": permissions or {"issues": "write", "contents": "read"},
+            }
             where = f"{hub.api_url}/app/installations/{covering.id}/access_tokens"
             made = httpx.post(where, json=wanted, headers={"authorization": authorization})
             assert made.status_code == 201, made.text
             authorization = f"token {made.json()['token']}"
         accept = "application/vnd.github+json"
-        clients.append(httpx.Client(base_url=hub.api_url, headers={"accept": accept, "authorization": authorization}))
+        clients.append(
+            httpx.Client(
+                base_url=hub.api_url, headers={"accept": accept, "authorization": authorization}
+            )
+        )
         return clients[-1]
 
     yield client

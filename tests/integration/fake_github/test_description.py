@@ -1,4 +1,6 @@
-"""GitHub's own OpenAPI description catches what GitHub would not take, ours included; our events are GitHub's."""
+"""GitHub's own OpenAPI description catches what GitHub would not take, ours included; our events
+are GitHub's.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bot.testing.server import Event, GitHubServer, OpenApi
 from tests.integration.fake_github.conftest import DESCRIPTION, HOME, Caller
+from tests.support.stand_in import Event, GitHubServer, OpenApi
 
 pytestmark = pytest.mark.node
 
@@ -18,12 +20,32 @@ BAD: list[tuple[str, str, dict[str, Any], str]] = [
     ("POST", f"{HOME}/issues/1/comments", {"json": {"body": "x", "text": "y"}}, "text is unknown"),
     ("POST", f"{HOME}/issues/1/comments", {"content": b"{"}, "the body is no JSON"),
     ("POST", f"{HOME}/issues/1/comments", {}, "the body is missing"),
-    ("POST", f"{HOME}/issues/1/reactions", {"json": {"content": "thumbs"}}, "'thumbs' is not one of"),
+    (
+        "POST",
+        f"{HOME}/issues/1/reactions",
+        {"json": {"content": "thumbs"}},
+        "'thumbs' is not one of",
+    ),
     ("POST", f"{HOME}/labels", {"json": {"color": "ffffff"}}, "'name' is a required property"),
     ("GET", f"{HOME}/issues/one", {}, "'one' is not of type 'integer'"),
-    ("GET", f"{HOME}/issues/1/comments", {"params": {"per_page": "many"}}, "'many' is not of type 'integer'"),
-    ("GET", f"{HOME}/issues/1/comments", {"params": {"since": "yesterday"}}, "'yesterday' is not a 'date-time'"),
-    ("GET", f"{HOME}/issues/1/comments", {"params": {"sort": "up"}}, "query parameter sort is unknown"),
+    (
+        "GET",
+        f"{HOME}/issues/1/comments",
+        {"params": {"per_page": "many"}},
+        "'many' is not of type 'integer'",
+    ),
+    (
+        "GET",
+        f"{HOME}/issues/1/comments",
+        {"params": {"since": "yesterday"}},
+        "'yesterday' is not a 'date-time'",
+    ),
+    (
+        "GET",
+        f"{HOME}/issues/1/comments",
+        {"params": {"sort": "up"}},
+        "query parameter sort is unknown",
+    ),
     ("GET", f"{HOME}/issue/1", {}, "no such operation"),
     ("PUT", f"{HOME}/issues/1/comments", {"json": {"body": "x"}}, "no such operation"),
     ("GET", f"{HOME}/branches", {}, "the fake has not"),
@@ -46,7 +68,9 @@ def test_an_answer_that_github_would_not_give_fails(hub: GitHubServer, caller: C
     hub.state.repository("octo-org/nets").labels["bug"].color = 7  # type: ignore[assignment]
     with caller() as app:
         assert app.get(f"{HOME}/labels/bug").status_code == 500
-    assert hub.violations == [f"GET {HOME}/labels/bug: answer 200 $.color: 7 is not of type 'string'"]
+    assert hub.violations == [
+        f"GET {HOME}/labels/bug: answer 200 $.color: 7 is not of type 'string'"
+    ]
 
 
 def everything(hub: GitHubServer) -> list[Event]:
@@ -63,7 +87,9 @@ def everything(hub: GitHubServer) -> list[Event]:
         build.issue_labeled("octo-org/nets", 1, "reproduce", action="unlabeled"),
         build.issue_comment("octo-org/nets", 1, "bob", "/reproduce"),
         build.issue_comment("octo-org/nets", 2, "bob", "/reproduce"),
-        build.issue_comment("octo-org/nets", 1, "bob", "/reproduce seed=1", "edited", before="/reproduce"),
+        build.issue_comment(
+            "octo-org/nets", 1, "bob", "/reproduce seed=1", "edited", before="/reproduce"
+        ),
         build.issue_comment("octo-org/nets", 1, "bob", "gone", "deleted"),
         build.comment("created", ours, "reprise[bot]"),
         build.issue_transferred("octo-org/nets", 2, "octo-org/other"),
@@ -102,8 +128,13 @@ def test_an_event_that_is_none_of_githubs_is_found_out(hub: GitHubServer) -> Non
 def test_the_built_comment_event_tells_what_was_written(hub: GitHubServer) -> None:
     events = [event.payload for event in everything(hub)]
     edited = next(each for each in events if each.get("action") == "edited")
-    assert (edited["changes"], edited["comment"]["body"]) == ({"body": {"from": "/reproduce"}}, "/reproduce seed=1")
+    assert (edited["changes"], edited["comment"]["body"]) == (
+        {"body": {"from": "/reproduce"}},
+        "/reproduce seed=1",
+    )
     ours = next(each for each in events if each.get("comment", {}).get("performed_via_github_app"))
     assert (ours["sender"]["type"], ours["sender"]["login"]) == ("Bot", "reprise[bot]")
-    assert {each["issue"].get("pull_request") is not None for each in events if "comment" in each} == {True, False}
+    assert {
+        each["issue"].get("pull_request") is not None for each in events if "comment" in each
+    } == {True, False}
     assert ours["installation"]["id"] != ours["repository"]["id"]

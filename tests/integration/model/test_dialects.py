@@ -1,4 +1,6 @@
-"""What endpoints take and refuse: the form of answers, streams, limits; and what they leave in their answers."""
+"""What endpoints take and refuse: the form of answers, streams, limits; and what they leave in
+their answers.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ import pytest
 from bot.adapters.model.counting import Price, estimated, said
 from bot.errors import ModelUnavailable
 from bot.models.dialogue import Usage
-from bot.testing.endpoint import Act, FakeEndpoint, error, says, status
-from tests.integration.model.asking import PRICE, QUESTION, RIGHT, SAID, model
+from tests.integration.model.questions import PRICE, QUESTION, RIGHT, SAID, model
+from tests.support.endpoint import Act, FakeEndpoint, error, says, status
 
 
 def form(body: dict[str, Any]) -> str:
@@ -36,7 +38,10 @@ def asked(acts: Any, times: int = 1, **options: Any) -> list[dict[str, Any]]:
 def test_the_schema_and_the_limit_are_sent() -> None:
     (body,) = asked([says(SAID)])
     sent = body["response_format"]
-    assert sent == {"type": "json_schema", "json_schema": {"name": "answer", "schema": QUESTION.answer_schema, "strict": True}}
+    assert sent == {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": QUESTION.answer_schema, "strict": True},
+    }
     assert (body["model"], body["max_tokens"], body["stream"]) == ("m", 500, True)
     assert body["stream_options"] == {"include_usage": True}
     assert body["messages"] == [each.model_dump() for each in QUESTION.messages]
@@ -51,7 +56,9 @@ def test_the_schema_and_the_limit_are_sent() -> None:
         ("plain", ["strict", "json_schema", "json_object", "plain"]),
     ],
 )
-def test_a_form_that_is_refused_gives_way_and_that_is_remembered(code: int, takes: str, forms: list[str]) -> None:
+def test_a_form_that_is_refused_gives_way_and_that_is_remembered(
+    code: int, takes: str, forms: list[str]
+) -> None:
     bodies = asked(taking(takes, code=code), times=2)
     assert [form(body) for body in bodies] == [*forms, takes]
 
@@ -75,13 +82,20 @@ def test_what_is_remembered_is_of_one_model() -> None:
 
 @pytest.mark.parametrize("structured", ["json_schema", "json_object", "plain"])
 def test_the_form_that_the_host_sets_is_kept_to(structured: Any) -> None:
-    with FakeEndpoint([error(400, "response_format is not supported")]) as endpoint, pytest.raises(ModelUnavailable):
+    with (
+        FakeEndpoint([error(400, "response_format is not supported")]) as endpoint,
+        pytest.raises(ModelUnavailable),
+    ):
         model(endpoint.url, structured=structured).ask(QUESTION)
-    assert [form(each.body) for each in endpoint.asked] == ["strict" if structured == "json_schema" else structured]
+    assert [form(each.body) for each in endpoint.asked] == [
+        "strict" if structured == "json_schema" else structured
+    ]
 
 
 def test_a_schema_that_leaves_things_open_is_not_held_to_strictly() -> None:
-    loose = QUESTION.model_copy(update={"answer_schema": {"type": "object", "properties": {"name": {"type": "string"}}}})
+    loose = QUESTION.model_copy(
+        update={"answer_schema": {"type": "object", "properties": {"name": {"type": "string"}}}}
+    )
     with FakeEndpoint([says(SAID)]) as endpoint:
         model(endpoint.url).ask(loose)
     assert form(endpoint.asked[0].body) == "json_schema"
@@ -90,12 +104,18 @@ def test_a_schema_that_leaves_things_open_is_not_held_to_strictly() -> None:
 @pytest.mark.parametrize(
     ("refuses", "words", "missing"),
     [
-        ("max_tokens", "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.", "max_tokens"),
+        (
+            "max_tokens",
+            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+            "max_tokens",
+        ),
         ("stream_options", "unknown field stream_options", "stream_options"),
         ("stream", "streaming is not supported", "stream"),
     ],
 )
-def test_a_parameter_that_is_refused_is_left_out_and_that_is_remembered(refuses: str, words: str, missing: str) -> None:
+def test_a_parameter_that_is_refused_is_left_out_and_that_is_remembered(
+    refuses: str, words: str, missing: str
+) -> None:
     bodies = asked(lambda body: error(400, words) if refuses in body else says(SAID), times=2)
     assert [missing in body for body in bodies] == [True, False, False]
     assert all(form(body) == "strict" for body in bodies)
@@ -122,8 +142,13 @@ def test_a_refusal_that_is_about_something_else_ends_it() -> None:
 
 
 def test_an_endpoint_that_does_not_stream_though_asked_to() -> None:
-    whole = {"choices": [{"message": {"content": SAID}}], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}
-    with FakeEndpoint([status(200, json.dumps(whole).encode(), {"Content-Type": "application/json"})]) as endpoint:
+    whole = {
+        "choices": [{"message": {"content": SAID}}],
+        "usage": {"prompt_tokens": 7, "completion_tokens": 3},
+    }
+    with FakeEndpoint(
+        [status(200, json.dumps(whole).encode(), {"Content-Type": "application/json"})]
+    ) as endpoint:
         answer = model(endpoint.url).ask(QUESTION)
     assert answer.usage == Usage(calls=1, input_tokens=7, output_tokens=3, usd=PRICE.of(7, 3))
 
@@ -136,8 +161,21 @@ def test_a_stream_under_the_wrong_name() -> None:
 
 
 def test_content_in_parts() -> None:
-    whole = {"choices": [{"message": {"content": [{"type": "text", "text": SAID[:5]}, {"type": "text", "text": SAID[5:]}]}}]}
-    with FakeEndpoint([status(200, json.dumps(whole).encode(), {"Content-Type": "application/json"})]) as endpoint:
+    whole = {
+        "choices": [
+            {
+                "message": {
+                    "content": [
+                        {"type": "text", "text": SAID[:5]},
+                        {"type": "text", "text": SAID[5:]},
+                    ]
+                }
+            }
+        ]
+    }
+    with FakeEndpoint(
+        [status(200, json.dumps(whole).encode(), {"Content-Type": "application/json"})]
+    ) as endpoint:
         assert model(endpoint.url).ask(QUESTION).data == RIGHT
 
 
@@ -188,6 +226,8 @@ def test_figures_that_cannot_be_are_not_believed(usage: Any) -> None:
 def test_a_model_without_a_price_is_free_and_marked() -> None:
     with FakeEndpoint([says(SAID)]) as endpoint:
         asking = model(endpoint.url, prices={"other": Price(input=1, output=1)})
-        assert asking.ask(QUESTION).usage == Usage(calls=1, input_tokens=100, output_tokens=20, estimated=True)
+        assert asking.ask(QUESTION).usage == Usage(
+            calls=1, input_tokens=100, output_tokens=20, estimated=True
+        )
         bound = asking.bound(QUESTION)
     assert (bound.usd, bound.estimated) == (0, True)

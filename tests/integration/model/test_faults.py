@@ -1,22 +1,46 @@
-"""An endpoint that fails in every way it can: the right outcome, in time, with what was used counted and no request too many."""
+"""An endpoint that fails in every way it can: the right outcome, in time, with what was used
+counted and no request too many.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import socket
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from threading import Event, Thread, Timer
-from threading import enumerate as threads
 from time import monotonic, sleep
 
 import pytest
 
+from bot.adapters.model.endpoint import event_loop
 from bot.errors import ModelUnavailable, Stopped, UserError
 from bot.models.dialogue import Usage
-from bot.testing.endpoint import Act, Exchanged, FakeEndpoint, after, begins, error, event, resets, says, silent, status
-from tests.integration.model.asking import KEY, PRICE, QUESTION, RIGHT, SAID, by_model, model, within
+from tests.integration.model.questions import (
+    KEY,
+    PRICE,
+    QUESTION,
+    RIGHT,
+    SAID,
+    by_model,
+    model,
+    within,
+)
+from tests.support.endpoint import (
+    Act,
+    Exchanged,
+    FakeEndpoint,
+    after,
+    begins,
+    error,
+    event,
+    resets,
+    says,
+    silent,
+    status,
+)
 
 ONE = Usage(calls=1, input_tokens=100, output_tokens=20, usd=PRICE.of(100, 20))
 HTML = b"<!doctype html><html><body><h1>502 Bad Gateway</h1></body></html>"
@@ -25,14 +49,20 @@ SSE = {"Content-Type": "text/event-stream"}
 
 
 def gives_up(acts: Sequence[Act], requests: int, said: str, **options: float) -> ModelUnavailable:
-    with FakeEndpoint(acts) as endpoint, within(4), pytest.raises(ModelUnavailable, match=said) as raised:
+    with (
+        FakeEndpoint(acts) as endpoint,
+        within(4),
+        pytest.raises(ModelUnavailable, match=said) as raised,
+    ):
         model(endpoint.url, **options).ask(QUESTION)  # type: ignore[arg-type]
     assert len(endpoint.asked) == requests
     assert KEY not in str(raised.value) + raised.value.fix
     return raised.value
 
 
-def comes_through(acts: Sequence[Act], requests: int, usage: Usage = ONE, **options: float) -> FakeEndpoint:
+def comes_through(
+    acts: Sequence[Act], requests: int, usage: Usage = ONE, **options: float
+) -> FakeEndpoint:
     with FakeEndpoint(acts) as endpoint, within(4):
         answer = model(endpoint.url, **options).ask(QUESTION)  # type: ignore[arg-type]
     assert answer.data == RIGHT
@@ -70,7 +100,11 @@ def test_it_is_tried_again_so_often_and_no_more() -> None:
 
 @pytest.mark.parametrize("form", ["1", "1.0", "date"])
 def test_retry_after_is_waited_for(form: str) -> None:
-    value = format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True) if form == "date" else form
+    value = (
+        format_datetime(datetime.now(UTC) + timedelta(seconds=2), usegmt=True)
+        if form == "date"
+        else form
+    )
     with within(4, least=0.9):
         comes_through([error(429, "slow down", {"Retry-After": value}), says(SAID)], 2)
 
@@ -81,7 +115,11 @@ def test_a_wait_longer_than_the_time_left_is_not_begun() -> None:
 
 
 def test_an_account_without_money_is_not_asked_again() -> None:
-    gives_up([error(429, "You exceeded your current quota, please check your plan and billing details")], 1, "quota")
+    gives_up(
+        [error(429, "You exceeded your current quota, please check your plan and billing details")],
+        1,
+        "quota",
+    )
 
 
 def test_where_nobody_listens_it_ends_in_time() -> None:
@@ -147,18 +185,22 @@ def test_a_slow_stream_is_no_stall() -> None:
 
 @pytest.mark.parametrize(
     "act",
-    [silent, begins("{", silent), error(429, "slow down", {"Retry-After": "20"}), after(20, says(SAID))],
+    [
+        silent,
+        begins("{", silent),
+        error(429, "slow down", {"Retry-After": "20"}),
+        after(20, says(SAID)),
+    ],
     ids=["silent", "mid-stream", "waiting", "late"],
 )
 def test_cancelling_is_heard_within_a_second(act: Act) -> None:
     cancel = Event()
-    before = {thread.ident for thread in threads()}
     with FakeEndpoint([act]) as endpoint:
         Timer(0.4, cancel.set).start()
         with within(1.4, least=0.3), pytest.raises(Stopped):
             model(endpoint.url, timeout_s=30, stall_s=30).ask(QUESTION, cancel=cancel)
         until = monotonic() + 3
-        while left := [each for each in threads() if each.name == "model-call" and each.ident not in before]:
+        while left := asyncio.all_tasks(event_loop()):
             assert monotonic() < until, f"{left} still waits for an answer nobody wants"
             sleep(0.05)
     assert len(endpoint.asked) == 1
@@ -179,8 +221,12 @@ def test_a_question_that_was_cancelled_before_is_not_asked() -> None:
     [
         begins('{"name": "Con', lambda _: None),
         begins('{"name": "Con', resets),
-        begins('{"name": "Con', lambda asked: asked.send(event({"error": {"message": "overloaded"}}))),
-        status(200, b'{"choices": [{"message": {"content": "{\\"na', {**JSON, "Content-Length": "400"}),
+        begins(
+            '{"name": "Con', lambda asked: asked.send(event({"error": {"message": "overloaded"}}))
+        ),
+        status(
+            200, b'{"choices": [{"message": {"content": "{\\"na', {**JSON, "Content-Length": "400"}
+        ),
         status(200, b'{"choices": [{"message": {"content": "{\\"na', JSON),
         begins("", lambda asked: asked.send(b"data: garbage\n\n\xff\xfe\n\n")),
         begins("x" * 9_000_000, silent),
@@ -198,14 +244,21 @@ def test_an_answer_that_broke_off_is_counted_and_asked_for_once_more(fault: Act)
 
 @pytest.mark.parametrize(
     "page",
-    [status(200, HTML, {"Content-Type": "text/html"}), status(200, b""), status(200, b"[1]", JSON), status(200, b'"no"', JSON)],
+    [
+        status(200, HTML, {"Content-Type": "text/html"}),
+        status(200, b""),
+        status(200, b"[1]", JSON),
+        status(200, b'"no"', JSON),
+    ],
 )
 def test_what_is_no_endpoint_is_asked_once(page: Act) -> None:
     assert gives_up([page], 1, "no OpenAI-compatible endpoint").usage == Usage()
 
 
 def test_bytes_that_are_no_text_do_not_break_the_answer() -> None:
-    body = json.dumps({"choices": [{"message": {"content": '{"name": "?"}'}, "finish_reason": "stop"}]}).encode()
+    body = json.dumps(
+        {"choices": [{"message": {"content": '{"name": "?"}'}, "finish_reason": "stop"}]}
+    ).encode()
     with FakeEndpoint([status(200, body.replace(b"?", b"\xff\xc3"), JSON)]) as endpoint:
         answer = model(endpoint.url).ask(QUESTION)
     assert answer.data == {"name": "\ufffd\ufffd"}
@@ -254,7 +307,9 @@ def test_an_answer_that_does_not_fit_is_mended_once_by_showing_the_error(name: s
 def test_the_error_that_is_shown_says_where() -> None:
     with FakeEndpoint([says('{"name": 3}'), says(SAID)]) as endpoint:
         model(endpoint.url).ask(QUESTION)
-    assert "at $.name: 3 is not of type 'string'" in endpoint.asked[1].body["messages"][3]["content"]
+    assert (
+        "at $.name: 3 is not of type 'string'" in endpoint.asked[1].body["messages"][3]["content"]
+    )
 
 
 # --- the cascade -------------------------------------------------------------------------------------------------------------
@@ -262,7 +317,12 @@ def test_the_error_that_is_shown_says_where() -> None:
 
 @pytest.mark.parametrize(
     ("bad", "calls", "requests"),
-    [(error(404, "The model `cheap` does not exist"), 1, 2), (says("no"), 3, 3), (silent, 3, 3), (error(402, "pay"), 1, 2)],
+    [
+        (error(404, "The model `cheap` does not exist"), 1, 2),
+        (says("no"), 3, 3),
+        (silent, 3, 3),
+        (error(402, "pay"), 1, 2),
+    ],
     ids=["404", "misfit", "silent", "402"],
 )
 def test_the_next_model_is_asked_when_one_fails(bad: Act, calls: int, requests: int) -> None:
@@ -273,7 +333,10 @@ def test_the_next_model_is_asked_when_one_fails(bad: Act, calls: int, requests: 
 
 
 def test_a_model_that_takes_all_its_time_leaves_the_next_one_its_share() -> None:
-    with FakeEndpoint(by_model({"slow": after(30, says(SAID)), "quick": says(SAID)})) as endpoint, within(2, least=0.9):
+    with (
+        FakeEndpoint(by_model({"slow": after(30, says(SAID)), "quick": says(SAID)})) as endpoint,
+        within(2, least=0.9),
+    ):
         answer = model(endpoint.url, "slow", "quick", timeout_s=2).ask(QUESTION)
     assert (answer.model, answer.usage.calls) == ("quick", 2)
 
@@ -281,7 +344,9 @@ def test_a_model_that_takes_all_its_time_leaves_the_next_one_its_share() -> None
 def test_when_all_fail_each_is_named_with_its_reason() -> None:
     with (
         FakeEndpoint(by_model({"a": error(404, "no such model"), "b": says("no")})) as endpoint,
-        pytest.raises(ModelUnavailable, match=r"a: the endpoint answers 404: no such model; b: its answer") as raised,
+        pytest.raises(
+            ModelUnavailable, match=r"a: the endpoint answers 404: no such model; b: its answer"
+        ) as raised,
     ):
         model(endpoint.url, "a", "b").ask(QUESTION)
     assert raised.value.usage == ONE + ONE
@@ -319,7 +384,10 @@ def test_a_refused_key_names_the_setting_and_never_the_key(code: int) -> None:
 def test_a_redirect_is_not_followed(code: int) -> None:
     with FakeEndpoint([says(SAID)]) as elsewhere:
         moved = status(code, b"", {"Location": f"{elsewhere.url}/chat/completions"})
-        with FakeEndpoint([moved]) as endpoint, pytest.raises(UserError, match="redirects are not followed") as raised:
+        with (
+            FakeEndpoint([moved]) as endpoint,
+            pytest.raises(UserError, match="redirects are not followed") as raised,
+        ):
             model(endpoint.url).ask(QUESTION)
     assert "REPRISE_MODEL_URL" in raised.value.fix
     assert (len(endpoint.asked), len(elsewhere.asked)) == (1, 0)
@@ -337,6 +405,18 @@ def test_the_key_is_sent_and_without_one_nothing_is() -> None:
     assert {each.path for each in endpoint.asked} == {"/v1/chat/completions"}
 
 
+def test_variables_of_the_sdk_reach_no_other_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-of-the-host")
+    monkeypatch.setenv("OPENAI_API_KEY", "another-key")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "Authorization: Bearer another-key\nX-Own: yes")
+    with FakeEndpoint([says(SAID)]) as endpoint:
+        model(endpoint.url).ask(QUESTION)
+        model(endpoint.url, key="").ask(QUESTION)
+    assert [each.headers.get("authorization") for each in endpoint.asked] == [f"Bearer {KEY}", None]
+    for each in endpoint.asked:
+        assert not {"x-own", "openai-organization", "x-stainless-os"} & each.headers.keys()
+
+
 @pytest.mark.parametrize("key", ["two words", "line\nbreak", "schlüssel"])
 def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key: str) -> None:
     with pytest.raises(UserError) as raised:
@@ -344,7 +424,9 @@ def test_a_key_that_no_header_can_carry_is_refused_without_being_shown(key: str)
     assert key not in str(raised.value) + raised.value.fix
 
 
-def test_a_proxy_is_not_told_what_is_meant_for_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_proxy_is_not_told_what_is_meant_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     with FakeEndpoint([says(SAID)]) as proxy, FakeEndpoint([says(SAID)]) as endpoint:
         for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
             monkeypatch.setenv(name, proxy.url.removesuffix("/v1"))

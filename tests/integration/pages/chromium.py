@@ -1,4 +1,6 @@
-"""A real browser, spoken to over a pair of pipes in the DevTools protocol; nothing but the standard library."""
+"""A real browser, spoken to over a pair of pipes in the DevTools protocol; nothing but the
+standard library.
+"""
 
 from __future__ import annotations
 
@@ -23,20 +25,30 @@ _PATIENCE_S = 30.0
 
 
 class Browser:
-    """One tab. `complaints` is what the page's console and the network said since the last `open`."""
+    """One tab. `complaints` is what the page's console and the network said since the last
+    `open`.
+    """
 
     def __init__(self, read: int, write: int) -> None:
         self._read, self._write, self._rest, self._last = read, write, b"", 0
         self._session = ""
         self.complaints: list[str] = []
         target = self._do("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._do("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self._session = self._do("Target.attachToTarget", targetId=target, flatten=True)[
+            "sessionId"
+        ]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._do(f"{domain}.enable")
 
     def look(self, width: int, height: int, *, dark: bool = False) -> None:
         """Be a window of this size, in light or dark colours."""
-        self._do("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
+        self._do(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=width < 600,
+        )
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self._do("Emulation.setEmulatedMedia", features=[scheme])
 
@@ -51,7 +63,9 @@ class Browser:
 
     def value(self, script: str) -> Any:
         """What an expression is worth on the page."""
-        return self._do("Runtime.evaluate", expression=script, returnByValue=True)["result"].get("value")
+        return self._do("Runtime.evaluate", expression=script, returnByValue=True)["result"].get(
+            "value"
+        )
 
     def shot(self, path: Path, *, whole: bool = False) -> None:
         """A picture of the window, or of the whole page."""
@@ -65,7 +79,9 @@ class Browser:
 
     def _do(self, method: str, **params: Any) -> dict[str, Any]:
         self._last += 1
-        asked = {"id": self._last, "method": method, "params": params} | ({"sessionId": self._session} if self._session else {})
+        asked = {"id": self._last, "method": method, "params": params} | (
+            {"sessionId": self._session} if self._session else {}
+        )
         os.write(self._write, json.dumps(asked).encode() + b"\0")
         deadline = monotonic() + _PATIENCE_S
         while True:
@@ -97,9 +113,13 @@ class Browser:
             case "Runtime.exceptionThrown":
                 self.complaints.append(str(params["exceptionDetails"].get("text")))
             case "Network.loadingFailed":
-                self.complaints.append(f"not loaded: {params.get('errorText')} {params.get('blockedReason', '')}")
+                self.complaints.append(
+                    f"not loaded: {params.get('errorText')} {params.get('blockedReason', '')}"
+                )
             case "Network.responseReceived" if params["response"]["status"] >= 400:
-                self.complaints.append(f"{params['response']['status']} from {params['response']['url']}")
+                self.complaints.append(
+                    f"{params['response']['status']} from {params['response']['url']}"
+                )
 
 
 @contextmanager
@@ -108,7 +128,15 @@ def browser(profile: Path) -> Iterator[Browser]:
     (there, write), (read, back) = os.pipe(), os.pipe()
     # Chromium reads what it is asked from descriptor 3 and answers on 4.
     wiring = f'exec "$0" "$@" 3<&{there} 4>&{back}'
-    argv = ["/bin/bash", "-c", wiring, PROGRAM, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
+    argv = [
+        "/bin/bash",
+        "-c",
+        wiring,
+        PROGRAM,
+        *_FLAGS,
+        f"--user-data-dir={profile}",
+        "about:blank",
+    ]
     with (profile.parent / "chromium.log").open("wb") as log:
         process = subprocess.Popen(argv, pass_fds=(there, back), stdout=log, stderr=log)
     os.close(there)

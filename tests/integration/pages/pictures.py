@@ -1,6 +1,8 @@
-"""Takes the pictures of the README: the example is run for real, told on an issue, and looked at in a browser.
+"""Takes the pictures of the README: the example is run for real, told on an issue, and looked at
+in a browser.
 
-`python tests/integration/pages/pictures.py` writes .github/images/run.svg, page.png and comment.png.
+`python tests/integration/pages/pictures.py` writes .github/images/run.svg, page.png and
+comment.png.
 """
 
 from __future__ import annotations
@@ -18,10 +20,9 @@ sys.path.insert(0, str(ROOT))
 from rich._export_format import CONSOLE_SVG_FORMAT  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.text import Text  # noqa: E402
-from starlette.applications import Starlette  # noqa: E402
 
 from bot import bootstrap, pipeline  # noqa: E402
-from bot.adapters.source import example  # noqa: E402
+from bot.adapters.issues.source import example  # noqa: E402
 from bot.models.delivery import Repository  # noqa: E402
 from bot.models.job import Job, Options  # noqa: E402
 from bot.models.report import Report  # noqa: E402
@@ -30,11 +31,11 @@ from bot.render import labels, sticky  # noqa: E402
 from bot.render.terminal import terminal  # noqa: E402
 from bot.service.recording import StoreRecorder  # noqa: E402
 from bot.settings import load  # noqa: E402
-from bot.testing import MemoryStore  # noqa: E402
-from bot.testing.server import GitHubServer  # noqa: E402
-from handlers.pages import routes  # noqa: E402
+from handlers.app import create  # noqa: E402
 from tests.integration.pages.chromium import browser  # noqa: E402
-from tests.integration.pages.site import served  # noqa: E402
+from tests.integration.pages.site import SETTINGS, served  # noqa: E402
+from tests.support.fakes import InlineQueue, MemoryStore  # noqa: E402
+from tests.support.stand_in import GitHubServer  # noqa: E402
 
 IMAGES = ROOT / ".github" / "images"
 
@@ -55,7 +56,12 @@ def worked(store: MemoryStore) -> tuple[Run, Report]:
     run, _ = store.add_run(asked)
     store.take_run(run.id, "me", 3_600)
     settings = load()
-    world = bootstrap.ports(asked.job.options, settings, recorder=StoreRecorder(store, run.id, "me"), listener=lambda _: None)
+    world = bootstrap.ports(
+        asked.job.options,
+        settings,
+        recorder=StoreRecorder(store, run.id, "me"),
+        listener=lambda _: None,
+    )
     report = pipeline.run(asked.job, world)
     store.put_report(run.id, "me", report)
     store.finish_run(run.id, "me")
@@ -100,8 +106,12 @@ def main() -> None:
     run, report = worked(store)
     (IMAGES / "run.svg").write_text(drawn(report), encoding="utf-8")
     print(f"{datetime.now(UTC):%H:%M:%S} {report.verdict.kind} after {len(report.attempts)} runs")  # noqa: T201
-    with tempfile.TemporaryDirectory() as folder, browser(Path(folder) / "profile") as tab, GitHubServer() as github:
-        with served(Starlette(routes=routes(store, load()))) as url:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        browser(Path(folder) / "profile") as tab,
+        GitHubServer() as github,
+    ):
+        with served(create(SETTINGS, store, InlineQueue())) as url:
             tab.look(940, 1780)
             tab.open(f"{url}/runs/{run.id}")
             tab.shot(IMAGES / "page.png")

@@ -89,7 +89,9 @@ _OURS = re.compile(
     r"/|/(?:runs|static)/[\w./?=-]*|/(?:healthz|readyz|metrics)|https://github\.com/(?:acme/pool/issues/\d+|apps/reprise-test)"
 )
 # A changelog's address comes from a package index: a plain one, opened without telling where from.
-_ELSEWHERE = re.compile(r"https?://[a-z0-9.-]+\.[a-z]+(?::\d+)?(?:/[\w./~%+-]*)?(?:#[\w.-]*)?", re.IGNORECASE | re.ASCII)
+_ELSEWHERE = re.compile(
+    r"https?://[a-z0-9.-]+\.[a-z]+(?::\d+)?(?:/[\w./~%+-]*)?(?:#[\w.-]*)?", re.IGNORECASE | re.ASCII
+)
 _REL = "noreferrer nofollow noopener"
 
 
@@ -106,7 +108,11 @@ class _Reader(HTMLParser):
             self.wrong.append(f"element {tag}")
         self.wrong += [f"attribute {name} of {tag}" for name, _ in attrs if name not in _ATTRIBUTES]
         safe = _ELSEWHERE if dict(attrs).get("rel") == _REL else _OURS
-        self.wrong += [f"leads to {value}" for name, value in attrs if name == "href" and not safe.fullmatch(value or "")]
+        self.wrong += [
+            f"leads to {value}"
+            for name, value in attrs
+            if name == "href" and not safe.fullmatch(value or "")
+        ]
         if tag not in _VOID:
             self.open.append(tag)
 
@@ -138,8 +144,16 @@ def wrong(page: str) -> list[str]:
     reader = _Reader()
     reader.feed(page)
     reader.close()
-    unseen = {hex(ord(char)) for char in page if unicodedata.category(char) in {"Cc", "Cf", "Cs"} and char not in "\n\t"}
-    return reader.wrong + [f"{tag} is left open" for tag in reader.open] + [f"character {each}" for each in sorted(unseen)]
+    unseen = {
+        hex(ord(char))
+        for char in page
+        if unicodedata.category(char) in {"Cc", "Cf", "Cs"} and char not in "\n\t"
+    }
+    return (
+        reader.wrong
+        + [f"{tag} is left open" for tag in reader.open]
+        + [f"character {each}" for each in sorted(unseen)]
+    )
 
 
 def words(page: str) -> str:

@@ -13,7 +13,7 @@ from email.message import Message
 from pathlib import Path
 
 from pydantic import SecretStr
-from starlette.applications import Starlette
+from starlette.types import ASGIApp
 
 from bot.adapters.store import SqlStore
 from bot.models.attempt import Attempt, Script
@@ -21,11 +21,12 @@ from bot.models.delivery import Repository
 from bot.models.job import Job, Options
 from bot.models.report import Report
 from bot.models.run import NewRun, Run, RunState
-from bot.service.ports import Store
+from bot.service.ports.store import AppStore
 from bot.settings import Settings
-from handlers.pages import routes
+from handlers.app import create
 from handlers.server import address, bound, make
 from tests.golden.stages import REPORTS
+from tests.support.fakes import InlineQueue
 
 SECRET = "webhook secret of this test"
 LOG = "exit code 1\n--- stdout\n<script>alert(1)</script> \u00e9 webhook secret of this test\n"
@@ -50,7 +51,7 @@ class Site:
     """Where it is served, and the id of each run by name."""
 
     url: str
-    store: Store
+    store: AppStore
     runs: dict[str, str]
 
     def get(self, path: str, method: str = "GET") -> Answer:
@@ -78,15 +79,17 @@ def new(name: str, report: Report, number: int, **values: object) -> NewRun:
     return asked.model_copy(update=values)
 
 
-def worked(store: Store, run: Run, report: Report, attempts: tuple[Attempt, ...]) -> None:
+def worked(store: AppStore, run: Run, report: Report, attempts: tuple[Attempt, ...]) -> None:
     """Take a run and keep attempts of it."""
     assert store.take_run(run.id, "worker", 600) is not None
     for attempt in attempts:
-        script = report.script or Script(files={"repro.py": "pass\n"})  # a program of a model that showed nothing is not kept
+        script = report.script or Script(
+            files={"repro.py": "pass\n"}
+        )  # a program of a model that showed nothing is not kept
         assert store.note_attempt(run.id, "worker", attempt, script, LOG)
 
 
-def filled(store: Store) -> dict[str, str]:
+def filled(store: AppStore) -> dict[str, str]:
     """Runs of every verdict and every state."""
     ids = {}
     for number, (name, report) in enumerate(REPORTS.items(), 1):
@@ -108,7 +111,7 @@ def filled(store: Store) -> dict[str, str]:
 
 
 @contextmanager
-def served(app: Starlette) -> Iterator[str]:
+def served(app: ASGIApp) -> Iterator[str]:
     """The address of an application while it is served."""
     sock = bound("127.0.0.1", 0)
     server = make(app)
@@ -131,7 +134,7 @@ def site(folder: Path) -> Iterator[Site]:
     store = SqlStore(f"sqlite:///{folder / 'pages.db'}")
     try:
         ids = filled(store)
-        with served(Starlette(routes=routes(store, SETTINGS))) as url:
+        with served(create(SETTINGS, store, InlineQueue())) as url:
             yield Site(url, store, ids)
     finally:
         store.close()

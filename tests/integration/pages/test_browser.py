@@ -1,4 +1,6 @@
-"""The pages in a real browser: nothing is wider than the window, nothing is refused, nothing is complained about."""
+"""The pages in a real browser: nothing is wider than the window, nothing is refused, nothing is
+complained about.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def test_a_run_fits_every_window(pages: Site, tab: Browser, name: str) -> None:
         assert (tab.value(WIDE), tab.value(OUTSIDE)) == (width, "")
         assert tab.complaints == []
         assert tab.value("document.styleSheets.length") == 1
-        assert tab.value("getComputedStyle(document.querySelector('section')).borderTopLeftRadius") in {"10px", "8px"}
+        assert tab.value(
+            "getComputedStyle(document.querySelector('section')).borderTopLeftRadius"
+        ) in {"10px", "8px"}
 
 
 @pytest.mark.parametrize("path", ["/", "/nothing"])
@@ -55,7 +59,15 @@ def test_other_pages_fit_too(pages: Site, tab: Browser, path: str) -> None:
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize(
     "name",
-    ["reproduced-with-control", "reproduced-with-proof", "inconclusive", "needs_info", "not_reproduced", "live", "broken"],
+    [
+        "reproduced-with-control",
+        "reproduced-with-proof",
+        "inconclusive",
+        "needs_info",
+        "not_reproduced",
+        "live",
+        "broken",
+    ],
 )
 def test_what_is_written_can_be_read(pages: Site, tab: Browser, name: str, dark: bool) -> None:
     tab.look(1280, 800, dark=dark)

@@ -1,4 +1,6 @@
-"""The real application, driven as a server would drive it, over a store and a queue that only remember."""
+"""The real application, driven as a server would drive it, over a store and a queue that only
+remember.
+"""
 
 from __future__ import annotations
 
@@ -11,18 +13,22 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
+from fastapi import FastAPI
 from pydantic import SecretStr
-from starlette.applications import Starlette
 
 from bot.errors import TransientError
 from bot.models.delivery import Delivery
-from bot.service.ports import Claim, Task
+from bot.service.ports.store import Claim
+from bot.service.ports.tasks import Task
 from bot.settings import Settings
-from bot.testing import InlineQueue, MemoryStore
 from handlers.app import create
+from tests.support.fakes import InlineQueue, MemoryStore
 
 SECRET = "a secret of this test"
-EXAMPLES = Path(__file__).parents[2] / "node/node_modules/@octokit/webhooks-examples/api.github.com/index.json"
+EXAMPLES = (
+    Path(__file__).parents[2]
+    / "node/node_modules/@octokit/webhooks-examples/api.github.com/index.json"
+)
 
 
 class Memory(MemoryStore):
@@ -41,7 +47,9 @@ class Memory(MemoryStore):
         claims = super().claim(deliveries)
         for delivery, claim in zip(deliveries, claims, strict=True):
             if claim == "new":
-                self.kept[delivery.guid] = Delivery.model_validate_json(delivery.model_dump_json().encode())
+                self.kept[delivery.guid] = Delivery.model_validate_json(
+                    delivery.model_dump_json().encode()
+                )
         return claims
 
     def switches(self) -> dict[str, str]:
@@ -78,14 +86,22 @@ Call = Callable[..., Awaitable[Answer]]
 
 
 async def call(
-    app: Starlette, headers: Headers = (), chunks: Sequence[bytes] = (b"",), *, method: str = "POST", path: str = "/webhook"
+    app: FastAPI,
+    headers: Headers = (),
+    chunks: Sequence[bytes] = (b"",),
+    *,
+    method: str = "POST",
+    path: str = "/webhook",
 ) -> Answer:
     """One request, as an ASGI server passes it on."""
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "path": path, "raw_path": path.encode(), "query_string": b"",
         "headers": list(headers), "scheme": "http", "server": ("127.0.0.1", 80), "client": ("127.0.0.1", 1), "root_path": "",
     }  # fmt: skip
-    waiting = [{"type": "http.request", "body": chunk, "more_body": at < len(chunks) - 1} for at, chunk in enumerate(chunks)]
+    waiting = [
+        {"type": "http.request", "body": chunk, "more_body": at < len(chunks) - 1}
+        for at, chunk in enumerate(chunks)
+    ]
     sent: list[Any] = []
 
     async def receive() -> Any:
@@ -99,7 +115,9 @@ async def call(
     await app(scope, receive, send)
     start = sent[0]
     names = {name.decode("latin-1"): value.decode("latin-1") for name, value in start["headers"]}
-    return Answer(start["status"], names, b"".join(message.get("body", b"") for message in sent[1:]))
+    return Answer(
+        start["status"], names, b"".join(message.get("body", b"") for message in sent[1:])
+    )
 
 
 def signed(body: bytes, event: str, guid: str, secret: str = SECRET) -> list[tuple[bytes, bytes]]:
@@ -110,12 +128,15 @@ def signed(body: bytes, event: str, guid: str, secret: str = SECRET) -> list[tup
         (b"user-agent", b"GitHub-Hookshot/044aadd"),
         (b"x-github-event", event.encode()),
         (b"x-github-delivery", guid.encode()),
-        (b"x-hub-signature-256", b"sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest().encode()),
+        (
+            b"x-hub-signature-256",
+            b"sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest().encode(),
+        ),
     ]
 
 
 class World(NamedTuple):
-    app: Starlette
+    app: FastAPI
     store: Memory
     queue: Offers
 
@@ -133,7 +154,12 @@ def world() -> World:
 def examples(*events: str) -> list[tuple[str, dict[str, Any]]]:
     """GitHub's own example payloads; all of them when no event is named."""
     every = json.loads(EXAMPLES.read_text())
-    return [(each["name"], payload) for each in every if not events or each["name"] in events for payload in each["examples"]]
+    return [
+        (each["name"], payload)
+        for each in every
+        if not events or each["name"] in events
+        for payload in each["examples"]
+    ]
 
 
 async def settled(queue: Offers, count: int) -> None:

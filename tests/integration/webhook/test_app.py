@@ -1,4 +1,6 @@
-"""The application's answers: what is accepted, what is refused and why, and what happens when the store or the queue is away."""
+"""The application's answers: what is accepted, what is refused and why, and what happens when
+the store or the queue is away.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +12,12 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
 
 from bot.errors import TransientError, UserError
 from bot.settings import Settings
-from handlers import receiving
+from handlers import webhook
 from handlers.app import create
-from handlers.events import read
-from handlers.inbox import Full, Inbox
-from tests.integration.webhook.conftest import Memory, Offers, World, call, settled, signed
+from tests.integration.webhook.conftest import SECRET, Memory, Offers, World, call, settled, signed
 
 GUID = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
 
@@ -93,14 +90,21 @@ def test_a_body_without_a_length_is_measured_as_it_comes(world: World) -> None:
     assert answer.status == 413
 
 
-def test_bodies_that_come_at_the_same_time_share_one_allowance(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "MOST_HELD", 1_000)
-    assert asyncio.run(call(world.app, with_header(b"content-length", None), [b"x" * 1_001])).status == 503
-    assert asyncio.run(world.post(opened(), "issues", GUID)).status == 202, "what was held is given back"
+def test_bodies_that_come_at_the_same_time_share_one_allowance(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "MAX_BUFFERED", 1_000)
+    assert (
+        asyncio.run(call(world.app, with_header(b"content-length", None), [b"x" * 1_001])).status
+        == 503
+    )
+    assert asyncio.run(world.post(opened(), "issues", GUID)).status == 202, (
+        "what was held is given back"
+    )
 
 
 def test_a_body_that_trickles_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(receiving, "READ_S", 0.05)
+    monkeypatch.setattr(webhook, "READ_S", 0.05)
     scope_headers, sent = signed(opened(), "issues", GUID), list[Any]()
 
     async def never() -> Any:
@@ -122,20 +126,27 @@ def test_a_body_that_trickles_is_given_up(world: World, monkeypatch: pytest.Monk
 
 
 def test_a_signed_body_that_is_no_payload_is_refused(world: World) -> None:
-    answer = asyncio.run(world.post(b'{"action": "opened", "installation": {"id": "SECRET"}}', "issues", GUID))
+    answer = asyncio.run(
+        world.post(b'{"action": "opened", "installation": {"id": "SECRET"}}', "issues", GUID)
+    )
     assert (answer.status, answer.says["reason"]) == (
         400,
         "This is not a payload of issues: installation.id is not usable (int_type).",
     )
 
 
-def test_an_issue_too_long_for_the_event_loop_is_read_all_the_same(world: World) -> None:
-    assert asyncio.run(world.post(opened("x" * receiving.LONG_BYTES), "issues", GUID)).status == 202
+def test_a_long_issue_is_read_all_the_same(world: World) -> None:
+    assert asyncio.run(world.post(opened("x" * 65_536), "issues", GUID)).status == 202
 
 
 @pytest.mark.parametrize(
     ("method", "path", "status"),
-    [("GET", "/webhook", 405), ("POST", "/", 404), ("GET", "/healthz", 200), ("GET", "/readyz", 200)],
+    [
+        ("GET", "/webhook", 405),
+        ("POST", "/nowhere", 404),
+        ("GET", "/healthz", 200),
+        ("GET", "/readyz", 200),
+    ],
 )
 def test_other_doors(world: World, method: str, path: str, status: int) -> None:
     assert asyncio.run(call(world.app, method=method, path=path)).status == status
@@ -168,14 +179,6 @@ def test_no_secret_no_service() -> None:
             create(Settings(webhook_secret=secret), Memory(), Offers())
 
 
-def test_pages_of_others_are_served_beside() -> None:
-    async def page(_request: Request) -> PlainTextResponse:
-        return PlainTextResponse("a page")
-
-    app = create(Settings(webhook_secret=SecretStr("s")), Memory(), Offers(), extra_routes=[Route("/runs/x", page)])
-    assert asyncio.run(call(app, method="GET", path="/runs/x")).body == b"a page"
-
-
 class Slow(Memory):
     """A store whose first transaction waits for a sign."""
 
@@ -188,56 +191,34 @@ class Slow(Memory):
         return super().claim(deliveries)
 
 
-def deliveries(count: int) -> list[Any]:
-    from datetime import UTC, datetime
-
-    return [read("issues", f"{GUID}{number}", opened(), datetime(2026, 1, 1, tzinfo=UTC)) for number in range(count)]
-
-
-def test_what_arrives_during_one_transaction_shares_the_next() -> None:
-    store, queue = Slow(), Offers()
-
-    async def story() -> list[Any]:
-        inbox = Inbox(store, queue)
-        puts = [asyncio.create_task(inbox.put(each)) for each in deliveries(20)]
-        await asyncio.sleep(0.05)
-        more = [asyncio.create_task(inbox.put(each)) for each in [*deliveries(21)[20:], *deliveries(1)]]
-        await asyncio.sleep(0.05)
-        store.go.set()
-        claims = await asyncio.gather(*puts, *more)
-        inbox.close()
-        return claims
-
-    claims = asyncio.run(story())
-    assert claims == [("new",)] * 21 + [("known",)]
-    assert store.transactions == [1, 21]
-
-
-def test_too_many_waiting_are_turned_away_and_the_others_are_kept() -> None:
+def test_a_store_that_hangs_does_not_hold_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook, "WAIT_S", 0.1)
     store = Slow()
+    app = create(Settings(webhook_secret=SecretStr(SECRET)), store, Offers())
 
-    async def story() -> list[Any]:
-        inbox = Inbox(store, Offers(), most_waiting=3)
-        first = asyncio.create_task(inbox.put(deliveries(1)[0]))
-        await asyncio.sleep(0.05)
-        puts = [asyncio.create_task(inbox.put(each)) for each in deliveries(6)[1:]]
-        await asyncio.sleep(0.05)
-        store.go.set()
-        return list(await asyncio.gather(first, *puts, return_exceptions=True))
-
-    ended = asyncio.run(story())
-    assert [each for each in ended if each == ("new",)] == [("new",)] * 4
-    assert [type(each) for each in ended if each != ("new",)] == [Full, Full]
-
-
-def test_a_store_that_hangs_does_not_hold_the_answer() -> None:
-    async def story() -> float:
-        store = Slow()
-        inbox = Inbox(store, Offers(), wait_s=0.1)
+    async def story() -> tuple[int, float]:
         begun = time.monotonic()
-        with pytest.raises(Full, match="in time"):
-            await inbox.put(deliveries(1)[0])
+        answer = await call(app, signed(opened(), "issues", GUID), (opened(),))
         store.go.set()
-        return time.monotonic() - begun
+        return answer.status, time.monotonic() - begun
 
-    assert asyncio.run(story()) < 2
+    status, seconds = asyncio.run(story())
+    assert status == 503
+    assert seconds < 2
+
+
+def test_deliveries_that_wait_for_each_other_are_all_kept() -> None:
+    store = Slow()
+    app = create(Settings(webhook_secret=SecretStr(SECRET)), store, Offers())
+
+    async def story() -> list[int]:
+        posts = [
+            asyncio.create_task(call(app, signed(opened(), "issues", f"{GUID}{n}"), (opened(),)))
+            for n in range(40)
+        ]
+        await asyncio.sleep(0.05)
+        store.go.set()
+        return [answer.status for answer in await asyncio.gather(*posts)]
+
+    assert asyncio.run(story()) == [202] * 40
+    assert len(store.kept) == 40

@@ -1,4 +1,6 @@
-"""The load generator: its clock starts when a request was due, and nothing it meets is left out of the figures."""
+"""The load generator: its clock starts when a request was due, and nothing it meets is left out
+of the figures.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from handlers.bench.load import load, quantile
+from benchmarks.webhook.load import load, quantile
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"

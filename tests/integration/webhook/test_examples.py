@@ -11,7 +11,15 @@ import pytest
 
 from tests.integration.webhook.conftest import World, examples
 
-EVENTS = ("issues", "issue_comment", "installation", "installation_repositories", "pull_request", "ping", "repository")
+EVENTS = (
+    "issues",
+    "issue_comment",
+    "installation",
+    "installation_repositories",
+    "pull_request",
+    "ping",
+    "repository",
+)
 KEPT = {
     ("issues", "opened"): "opened", ("issues", "labeled"): "labeled", ("issues", "deleted"): "gone", ("issues", "transferred"): "gone",
     ("installation", "deleted"): "uninstalled", ("installation", "suspend"): "uninstalled", ("installation_repositories", "removed"): "gone",
@@ -21,7 +29,9 @@ pytestmark = pytest.mark.node
 
 
 def expected(event: str, payload: dict[str, Any]) -> str:
-    """What becomes of an example: none of them is written by a bot, and no comment in them holds a command."""
+    """What becomes of an example: none of them is written by a bot, and no comment in them holds
+    a command.
+    """
     trigger = KEPT.get((event, payload.get("action", "")), "ignored")
     return trigger if "installation" in payload else "ignored"
 
@@ -34,7 +44,9 @@ async def outcome(world: World, event: str, payload: dict[str, Any]) -> str:
     return world.store.kept[guid].trigger if answer.status == 202 else answer.says["status"]
 
 
-def test_every_example_is_handled_as_it_was_recorded_and_as_an_app_would_get_it(world: World) -> None:
+def test_every_example_is_handled_as_it_was_recorded_and_as_an_app_would_get_it(
+    world: World,
+) -> None:
     async def all_of_them() -> dict[str, int]:
         seen: dict[str, int] = {}
         for event, payload in examples(*EVENTS):

@@ -1,4 +1,6 @@
-"""Ten thousand requests that GitHub would not send, made from those it does: never a 5xx, nothing kept without a signature."""
+"""Ten thousand requests that GitHub would not send, made from those it does: never a 5xx,
+nothing kept without a signature.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,15 @@ from tests.integration.webhook.conftest import SECRET, World, call, examples, si
 
 REQUESTS = 10_000
 SEED = int(os.environ.get("REPRISE_FUZZ_SEED", "20260101"))
-EVENTS = ("issues", "issue_comment", "installation", "installation_repositories", "repository", "pull_request", "ping")
+EVENTS = (
+    "issues",
+    "issue_comment",
+    "installation",
+    "installation_repositories",
+    "repository",
+    "pull_request",
+    "ping",
+)
 COMMANDS = (
     "/reproduce",
     "/reproduce torch=2.1.0 runs=x",
@@ -42,7 +52,9 @@ def mutated_json(value: Any, chance: random.Random) -> Any:
     for _ in range(chance.randint(1, 4)):
         at = value
         while isinstance(at, dict | list) and at:
-            key: Any = chance.choice(list(at)) if isinstance(at, dict) else chance.randrange(len(at))
+            key: Any = (
+                chance.choice(list(at)) if isinstance(at, dict) else chance.randrange(len(at))
+            )
             if not isinstance(at[key], dict | list) or not at[key] or chance.random() < 0.3:
                 how = chance.random()
                 if how < 0.6:
@@ -77,7 +89,9 @@ def mutated_bytes(body: bytes, chance: random.Random) -> bytes:
     )()
 
 
-def mutated_headers(headers: list[tuple[bytes, bytes]], chance: random.Random) -> list[tuple[bytes, bytes]]:
+def mutated_headers(
+    headers: list[tuple[bytes, bytes]], chance: random.Random
+) -> list[tuple[bytes, bytes]]:
     """The headers with one of them gone, doubled, changed or moved."""
     headers = list(headers)
     at = chance.randrange(len(headers))
@@ -135,7 +149,9 @@ def request(
 def rightly_signed(headers: list[tuple[bytes, bytes]], body: bytes) -> bool:
     """Whether the header that a server reads, the first one, signs this body."""
     given = next((value for name, value in headers if name == b"x-hub-signature-256"), b"")
-    return given == b"sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest().encode()
+    return (
+        given == b"sha256=" + hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest().encode()
+    )
 
 
 def split(body: bytes, chance: random.Random) -> list[bytes]:
@@ -147,7 +163,11 @@ def split(body: bytes, chance: random.Random) -> list[bytes]:
 def test_no_request_makes_a_5xx_and_nothing_unsigned_is_kept(world: World) -> None:
     sys.stdout.write(f"REPRISE_FUZZ_SEED={SEED}\n")
     chance = random.Random(SEED)
-    payloads = [each for each in examples(*EVENTS) for _ in range(6 if (each[0], each[1].get("action")) in CONCERNS else 1)]
+    payloads = [
+        each
+        for each in examples(*EVENTS)
+        for _ in range(6 if (each[0], each[1].get("action")) in CONCERNS else 1)
+    ]
     seen: dict[int, int] = {}
 
     async def one(number: int) -> None:
@@ -170,4 +190,6 @@ def test_no_request_makes_a_5xx_and_nothing_unsigned_is_kept(world: World) -> No
     asyncio.run(all_of_them())
     sys.stdout.write(f"{dict(sorted(seen.items()))}\n")
     assert sum(seen.values()) == REQUESTS
-    assert min(seen.get(status, 0) for status in (200, 202, 400, 401, 415)) > 100  # every door was tried
+    assert (
+        min(seen.get(status, 0) for status in (200, 202, 400, 401, 415)) > 100
+    )  # every door was tried

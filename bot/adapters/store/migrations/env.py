@@ -6,6 +6,10 @@ from alembic import context
 
 from bot.adapters.store.tables import metadata
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, transactional_ddl=True)
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    transactional_ddl=True,
+)
 with context.begin_transaction():
     context.run_migrations()

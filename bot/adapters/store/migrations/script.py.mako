@@ -14,8 +14,3 @@ depends_on = None
 def upgrade() -> None:
     """One step forward."""
     ${upgrades if upgrades else "pass"}
-
-
-def downgrade() -> None:
-    """One step back."""
-    ${downgrades if downgrades else "pass"}

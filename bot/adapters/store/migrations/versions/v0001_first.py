@@ -138,28 +138,3 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["run"], ["runs.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("run"),
     )
-
-
-def downgrade() -> None:
-    """To nothing."""
-    op.drop_table("requests")
-    op.drop_table("reports")
-    op.drop_index("costs_by_time", table_name="costs")
-    op.drop_index("costs_by_run", table_name="costs")
-    op.drop_table("costs")
-    op.drop_table("attempts")
-    op.drop_index("writes_by_installation", table_name="writes")
-    op.drop_table("writes")
-    op.drop_table("switches")
-    op.drop_index("runs_by_verdict", table_name="runs")
-    op.drop_index("runs_by_state", table_name="runs")
-    op.drop_index("runs_by_start", table_name="runs")
-    op.drop_index("runs_by_issue", table_name="runs")
-    op.drop_index("runs_by_installation", table_name="runs")
-    op.drop_index("runs_by_end", table_name="runs")
-    op.drop_table("runs")
-    op.drop_table("holds")
-    op.drop_index("deliveries_by_state", table_name="deliveries")
-    op.drop_index("deliveries_by_end", table_name="deliveries")
-    op.drop_table("deliveries")
-    op.drop_table("comments")

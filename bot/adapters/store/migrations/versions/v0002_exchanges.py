@@ -21,8 +21,3 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["run"], ["runs.id"], ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("run", "number"),
     )
-
-
-def downgrade() -> None:
-    """Without it."""
-    op.drop_table("exchanges")

@@ -1,0 +1,3 @@
+"""Measures Reprise against work whose answer is known; nothing else in the house reads an answer
+key.
+"""

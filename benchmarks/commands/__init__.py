@@ -1,0 +1,28 @@
+"""The command line of the benchmarks: one file for each command."""
+
+from __future__ import annotations
+
+import typer
+
+from benchmarks.commands.ablation import ablation
+from benchmarks.commands.context import context
+from benchmarks.commands.deliveries import deliveries
+from benchmarks.commands.flaky import flaky
+from benchmarks.commands.issues import issues
+from benchmarks.commands.killing import killing
+from benchmarks.commands.minimize import minimize
+from benchmarks.commands.sandbox_starts import sandbox_starts
+from benchmarks.webhook.command import webhook
+
+# Commands import what is heavy inside their functions, as in `bot.cli`.
+
+app = typer.Typer(
+    help="Measure Reprise against work whose answer is known.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (issues, ablation, killing, deliveries, context, minimize, flaky, webhook):
+    app.command()(command)
+app.command("sandbox")(sandbox_starts)

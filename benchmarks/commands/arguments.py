@@ -1,0 +1,23 @@
+"""Options that several benchmarks share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+SandboxName = Annotated[
+    Literal["auto", "docker", "bwrap", "process"], typer.Option(help="Where the code runs.")
+]
+WhichSandbox = Annotated[
+    Literal["each", "docker", "bwrap", "process"],
+    typer.Option(help="One sandbox, or each that works."),
+]
+Only = Annotated[
+    str, typer.Option(help="Ids or prefixes of ids, separated by commas.", metavar="ID,...")
+]
+Kept = Annotated[
+    Path | None,
+    typer.Option(help="Keeps a run folder per case; finished cases are skipped.", metavar="DIR"),
+]

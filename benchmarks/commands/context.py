@@ -1,0 +1,80 @@
+"""The index of installed sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bot.cli.error_boundary import boundary
+from bot.errors import UserError
+from bot.settings import load
+
+
+def context(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Contains cases/*.json and keys/*.json: how is the right file ranked?",
+            metavar="[DIR]",
+        ),
+    ] = None,
+    tree: Annotated[
+        Path | None,
+        typer.Option(help="Root of an environment to index and query.", metavar="PATH"),
+    ] = None,
+    packages: Annotated[
+        str,
+        typer.Option(help="Distributions of the tree, separated by commas.", metavar="NAME,..."),
+    ] = ("torch,transformers"),
+    only: Annotated[
+        str,
+        typer.Option(
+            help="Ids or prefixes of ids, separated by commas.",
+            metavar="ID,...",
+            show_default=False,
+        ),
+    ] = "",
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            help="Maps ids to the files that matter, where keys do not say.", metavar="FILE"
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
+) -> None:
+    """Measure the source index, and how highly it ranks the file that the fix
+    changed.
+    """
+    with boundary():
+        from benchmarks import context as contexts  # builds environments
+        from benchmarks.runner import find_cases
+        from bot.adapters.issues import source
+        from bot.adapters.packages.builder import UvBuilder
+        from bot.adapters.sources import SqliteIndexer
+        from sandbox.select import choose
+
+        if folder is None and tree is None:
+            raise UserError("There is nothing to measure.", "Name a folder of cases, or --tree.")
+        if tree is not None:
+            figures = contexts.indexed(tree, [each for each in packages.split(",") if each])
+            typer.echo(figures.model_dump_json(indent=2) if as_json else contexts.told(figures))
+        if folder is not None:
+            settings = load()
+            builder, library = (
+                UvBuilder(settings.cache_dir, sandbox=choose("auto")),
+                SqliteIndexer(settings.cache_dir),
+            )
+            places = [
+                contexts.placed(
+                    each, source.load(str(each.path), settings), builder, library, answers
+                )
+                for each in find_cases(folder, [start for start in only.split(",") if start])
+            ]
+            shown = (
+                "\n".join(each.model_dump_json() for each in places)
+                if as_json
+                else contexts.told_places(places)
+            )
+            typer.echo(shown)

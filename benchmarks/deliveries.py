@@ -1,0 +1,328 @@
+"""Kills the web and worker processes of a whole App at random while GitHub delivers: each
+delivery must end in exactly one run and one comment.
+
+Everything is real but GitHub itself, which is `tests.support.server`: two workers and a web process
+by their console script, a Redis, a database, a sandbox.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Thread
+
+from benchmarks.supervised import Supervised, free_port, reachable, redis
+from bot.adapters.store import SqlStore
+from bot.errors import TransientError, UserError
+from bot.models.base import Record
+from bot.models.run import LIVE, Run, RunState
+from tests.support.stand_in import GitHubServer
+
+Say = Callable[[str], None]
+_START_S = 60.0
+_PER_REPOSITORY = 20
+_BODY = """With Python 3.11:
+
+```python
+import statistics
+
+print(statistics.mean([]))  # sample {number}
+```
+
+```
+Traceback (most recent call last):
+  File "repro.py", line 3, in <module>
+    print(statistics.mean([]))
+  File "/usr/lib/python3.11/statistics.py", line 327, in mean
+    raise StatisticsError('mean requires at least one data point')
+statistics.StatisticsError: mean requires at least one data point
+```
+"""
+
+
+class Fate(Record):
+    """What became of one delivery."""
+
+    guid: str
+    issue: str
+    sent: int
+    runs: int
+    comments: int
+    verdict: str
+    state: str
+
+    @property
+    def right(self) -> bool:
+        """One run, one comment, and the verdict that the program has when nobody is killed."""
+        return (self.runs, self.comments, self.verdict, self.state) == (
+            1,
+            1,
+            "reproduced",
+            RunState.FINISHED,
+        )
+
+
+class Outcome(Record):
+    """What became of all of them. `kills` by process; `starts` as well; times in seconds."""
+
+    fates: tuple[Fate, ...]
+    deliveries: int
+    refused: int
+    kills: dict[str, int]
+    starts: dict[str, int]
+    taken: int
+    stream_s: float
+    settled_s: float
+    violations: tuple[str, ...] = ()
+
+    @property
+    def right(self) -> bool:
+        """Whether nothing was lost and nothing was done twice."""
+        return all(fate.right for fate in self.fates) and not self.violations
+
+
+@dataclass
+class Plan:
+    """How much is delivered and killed, and by what dice."""
+
+    deliveries: int = 200
+    duplicates: float = 0.3
+    kills: int = 50
+    seed: int = 0
+    rate: float = 2.0
+    sandbox: str = "auto"
+    database: str = ""
+    settle_s: float = 600.0
+    openapi: Path | None = None
+    cache: Path | None = None
+    environ: dict[str, str] = field(default_factory=dict)
+
+
+def storm(plan: Plan, say: Say) -> Outcome:
+    """Deliver, kill, wait until nothing is left to do, and count."""
+    chance = random.Random(plan.seed)
+    with (
+        tempfile.TemporaryDirectory(prefix="reprise-storm-") as folder,
+        _app(plan, Path(folder)) as (hub, app, database),
+    ):
+        issues = _issues(hub, plan)
+        order = _order(issues, plan, chance)
+        began = time.monotonic()
+        kills: Counter[str] = Counter()
+        killer = Thread(target=_kill, args=(app, plan, chance, kills, say), name="killer")
+        killer.start()
+        _deliver(hub, order, plan)
+        stream_s = time.monotonic() - began
+        killer.join()
+        say(f"{len(order)} deliveries sent, {kills.total()} kills; waiting for what is left")
+        runs = _settled(hub, database, issues, plan, say)
+        return Outcome(
+            fates=tuple(_fate(hub, guid, where, runs, order) for guid, where in issues.items()),
+            deliveries=len(order),
+            refused=sum(
+                not 200 <= each.status_code < 300
+                for each in hub.state.deliveries
+                if each.guid in issues
+            ),
+            kills=dict(kills),
+            starts=app.starts,
+            taken=sum(run.takes for run in runs),
+            stream_s=stream_s,
+            settled_s=time.monotonic() - began,
+            violations=tuple(hub.violations),
+        )
+
+
+@contextmanager
+def _app(plan: Plan, folder: Path) -> Iterator[tuple[GitHubServer, Supervised, str]]:
+    folder.chmod(0o755)  # root's runs are given to another user
+    web, queue = free_port(), free_port()
+    database = plan.database or f"sqlite:///{folder / 'storm.db'}"
+    script = Path(sys.executable).with_name("reprise")
+    if not script.exists():
+        raise UserError(
+            "The console script reprise is not beside this Python.",
+            "Install Reprise into its environment.",
+        )
+    server = redis(queue, folder, shutil.which("redis-server", path=plan.environ.get("PATH")))
+    with GitHubServer(webhook=f"http://127.0.0.1:{web}/webhook", openapi=plan.openapi) as hub:
+        env = {**plan.environ, **hub.settings(), **_settings(plan, folder, database, web, queue)}
+        programs = {
+            "web": [str(script), "serve", "--port", str(web)],
+            **{
+                f"worker-{number}": [str(script), "worker", "--queue", "cpu", "--slots", "2"]
+                for number in (1, 2)
+            },
+        }
+        with Supervised({"redis": server}, env, folder), Supervised(programs, env, folder) as app:
+            if not reachable(queue, _START_S) or not reachable(web, _START_S):
+                raise UserError(
+                    "The App does not start.",
+                    (folder / "web.log").read_text("utf-8", "replace")[-1000:],
+                )
+            yield hub, app, database
+
+
+def _settings(plan: Plan, folder: Path, database: str, web: int, queue: int) -> dict[str, str]:
+    """The App's own defaults but for the pace of writes, which would make 140 comments take ten
+    minutes, and the quotas.
+    """
+    cache = {"REPRISE_CACHE_DIR": str(plan.cache)} if plan.cache is not None else {}
+    return cache | {
+        "REPRISE_DATABASE_URL": database,
+        "REPRISE_REDIS_URL": f"redis://127.0.0.1:{queue}/0",
+        "REPRISE_PUBLIC_URL": f"http://127.0.0.1:{web}",
+        "REPRISE_APP_FILE": str(folder / "app.env"),
+        "REPRISE_SANDBOX": plan.sandbox,
+        "REPRISE_RECONCILE_S": "5",
+        "REPRISE_WRITE_GAP_S": "0.02",
+        "REPRISE_NOTIFY_GAP_S": "0.02",
+        "REPRISE_WRITES_PER_MINUTE": "100000",
+        "REPRISE_WRITES_PER_HOUR": "100000",
+        "REPRISE_DAILY_RUNS": "100000",
+    }
+
+
+def _issues(hub: GitHubServer, plan: Plan) -> dict[str, tuple[str, int]]:
+    """The different issues, each by the id of the delivery that tells of it."""
+    different = max(1, round(plan.deliveries * (1 - plan.duplicates)))
+    made = {}
+    for number in range(different):
+        repository = f"storm/repository-{number // _PER_REPOSITORY}"
+        issue = hub.state.issue(
+            repository,
+            "mean fails on an empty list",
+            _BODY.format(number=number),
+            author=f"reporter-{number}",
+        )
+        made[f"storm-{plan.seed}-{number:04d}"] = (repository, issue.number)
+    return made
+
+
+def _order(
+    issues: dict[str, tuple[str, int]], plan: Plan, chance: random.Random
+) -> list[tuple[str, str, int]]:
+    """All deliveries in order: each issue once, and duplicates of what came before strewn in."""
+    order = [(guid, *where) for guid, where in issues.items()]
+    for _ in range(plan.deliveries - len(order)):
+        at = chance.randrange(1, len(order) + 1)
+        order.insert(at, chance.choice(order[:at]))
+    return order
+
+
+def _deliver(hub: GitHubServer, order: list[tuple[str, str, int]], plan: Plan) -> None:
+    """At a steady rate, whether or not somebody listens."""
+    began = time.monotonic()
+    with ThreadPoolExecutor(8, "deliveries") as senders:
+        for number, (guid, repository, issue) in enumerate(order):
+            time.sleep(max(0.0, began + number / plan.rate - time.monotonic()))
+            senders.submit(hub.deliver, hub.events.issue_opened(repository, issue), guid=guid)
+
+
+def _kill(
+    app: Supervised, plan: Plan, chance: random.Random, kills: Counter[str], say: Say
+) -> None:
+    """Kills spread over the stream at random moments; those that meet no living process are made
+    up for.
+    """
+    mean = plan.deliveries / plan.rate / max(1, plan.kills)
+    while kills.total() < plan.kills:
+        time.sleep(chance.uniform(0.2, 1.8) * mean)
+        if name := app.kill(chance):
+            kills[name] += 1
+            if kills.total() % 10 == 0:
+                say(f"{kills.total()} kills")
+
+
+def _settled(
+    hub: GitHubServer, database: str, issues: dict[str, tuple[str, int]], plan: Plan, say: Say
+) -> list[Run]:
+    end, last = time.monotonic() + plan.settle_s, -1
+    store = SqlStore(database)
+    try:
+        while True:
+            runs = _runs(store, {repository for repository, _ in issues.values()})
+            told = sum(bool(hub.state.ours(*where)) for where in issues.values())
+            done = len({run.request.delivery for run in runs if run.state not in LIVE})
+            if (done >= len(issues) and told >= len(issues)) or time.monotonic() > end:
+                time.sleep(3.0)  # whatever would be done twice may be about to be
+                return _runs(store, {repository for repository, _ in issues.values()})
+            if done != last and done % 20 == 0:
+                say(f"{done} of {len(issues)} done")
+            last = done
+            time.sleep(1.0)
+    finally:
+        store.close()
+
+
+def _runs(store: SqlStore, repositories: set[str]) -> list[Run]:
+    found: list[Run] = []
+    for repository in sorted(repositories):
+        try:
+            found.extend(store.runs(repository=repository, limit=10_000))
+        except TransientError:
+            time.sleep(0.5)
+            found.extend(store.runs(repository=repository, limit=10_000))
+    return found
+
+
+def _fate(
+    hub: GitHubServer,
+    guid: str,
+    where: tuple[str, int],
+    runs: list[Run],
+    order: list[tuple[str, str, int]],
+) -> Fate:
+    ours = [run for run in runs if run.request.delivery == guid]
+    return Fate(
+        guid=guid,
+        issue=f"{where[0]}#{where[1]}",
+        sent=sum(each[0] == guid for each in order),
+        runs=len(ours),
+        comments=len(hub.state.ours(*where)),
+        verdict=ours[0].verdict if ours else "",
+        state=ours[0].state if ours else "",
+    )
+
+
+def told(outcome: Outcome) -> str:
+    """The figures in lines, and each delivery that did not end as it should."""
+    kills = (
+        ", ".join(f"{name} {number}" for name, number in sorted(outcome.kills.items())) or "none"
+    )
+    wrong = [each for each in outcome.fates if not each.right]
+    lines = [
+        (
+            f"{outcome.deliveries} deliveries of {len(outcome.fates)} issues in "
+            f"{outcome.stream_s:.0f} s; "
+            f"settled after {outcome.settled_s:.0f} s"
+        ),
+        (
+            f"kills: {sum(outcome.kills.values())} ({kills}); deliveries that found nobody: "
+            f"{outcome.refused}"
+        ),
+        (
+            f"runs taken by workers: {outcome.taken} for "
+            f"{sum(fate.runs for fate in outcome.fates)} runs"
+        ),
+        (
+            "exactly one run and one comment, with the right verdict: "
+            f"{len(outcome.fates) - len(wrong)} of {len(outcome.fates)}"
+        ),
+        *(
+            f"  {each.issue}: sent {each.sent}, {each.runs} runs, {each.comments} comments, "
+            f"{each.verdict or each.state}"
+            for each in wrong
+        ),
+        *(f"  not as GitHub describes it: {violation}" for violation in outcome.violations),
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,79 @@
+"""One case of the bench as the command line would run it: as of its report, with a model, a
+recorded one or none.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Event
+
+from benchmarks import overhead as costs
+from benchmarks.cassettes import Cassettes
+from benchmarks.runner import Case, Reproduce
+from bot import bootstrap
+from bot.adapters.issues import source
+from bot.adapters.run_folder.folder import Folder
+from bot.models.job import Job, Options
+from bot.models.report import Report
+from bot.ports import Listener
+from bot.settings import Settings
+from sandbox.port import Sandbox
+from sandbox.process import ProcessSandbox
+
+
+def reproducer(
+    settings: Settings,
+    options: Options,
+    sandbox: Sandbox,
+    cancel: Event,
+    *,
+    cassettes: Cassettes | None = None,
+    overhead: bool = False,
+) -> Reproduce:
+    """What `run_cases` calls for each case."""
+    assert options.repo is None, "a clone would hold what came after the report"
+    assert options.ref is None, "a place in a clone would hold what came after the report"
+    cassettes = cassettes or Cassettes()
+
+    def once(case: Case, run: Path, listener: Listener) -> tuple[Report, dict[str, float]]:
+        kept, cassette = Folder(run), cassettes.of(case.id)
+        try:
+            job = Job(
+                issue=source.load(str(case.path), settings),
+                options=cassettes.options(case.id, options),
+            )
+            report = bootstrap.reproduce(
+                job,
+                settings,
+                kept,
+                listener=listener,
+                cancel=cancel,
+                sandbox=sandbox,
+                model=cassette,
+            )
+        finally:
+            kept.close()
+        assert report.spec is None or report.spec.repo is None, (
+            "a model has seen what came after the report"
+        )
+        cassettes.keep(case.id, run)
+        return report, {
+            "missed": len(cassette.missed()),
+            "unused": len(cassette.unused()),
+        } if cassette is not None else {}
+
+    def reproduce(case: Case, run: Path, listener: Listener) -> dict[str, float]:
+        report, figures = once(case, run, listener)
+        if not overhead or not report.attempts:
+            return figures
+        if not costs.was_warm(report):
+            report, figures = once(case, run, listener)
+        bare = costs.bare_seconds(report, ProcessSandbox(), cancel=cancel)
+        ratio = costs.overhead(report, bare) if bare else None
+        return (
+            figures
+            if bare is None or ratio is None
+            else figures | {"bare_seconds": bare, "overhead": ratio}
+        )
+
+    return reproduce

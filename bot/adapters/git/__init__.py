@@ -1,0 +1,1 @@
+"""The repository under test: its clone and its history."""

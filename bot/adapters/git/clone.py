@@ -1,0 +1,383 @@
+"""The repository under test from git: one commit, checked out without running anything that the
+repository asks for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+import shutil
+import tarfile
+from base64 import b64encode
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from bot.errors import TransientError, UserError
+from bot.models.environment import RepoSource
+from sandbox import subprocesses
+from sandbox.cache import Cache
+from sandbox.subprocesses import Completed
+
+_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+~^-]{0,199}")
+_ASKED = "refs/heads/asked"
+HEAD = "refs/heads/reported"
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_REMOTE = re.compile(
+    r"(?:https://[\w.-]+|http://(?:localhost|127\.0\.0\.1))(?::\d+)?/[\w./~+-]+", re.ASCII
+)
+_MOST_BYTES = 2 * 1024**3
+# Hooks, filters, LFS, attributes' programs and submodules are off; only the transports that a clone
+# needs are on.
+_SAFE = (
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.symlinks=false",
+    "-c",
+    "core.autocrlf=false",
+    "-c",
+    "filter.lfs.smudge=",
+    "-c",
+    "filter.lfs.process=",
+    "-c",
+    "filter.lfs.required=false",
+    "-c",
+    "submodule.recurse=false",
+    "-c",
+    "fetch.recurseSubmodules=false",
+    "-c",
+    "protocol.allow=never",
+    "-c",
+    "protocol.https.allow=always",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "credential.helper=",
+    "-c",
+    "uploadpack.packObjectsHook=",
+    "-c",
+    "core.attributesFile=/dev/null",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A commit as files. `tree` is read-only by agreement and stays in the cache. `changed` when
+    tracked files of the clone are not as they were committed; of a commit that was asked for and
+    is not the clone's own that is not told.
+    """
+
+    tree: Path
+    commit: str
+    described: str = ""
+    changed: bool = False
+
+    @property
+    def installable(self) -> bool:
+        """Whether a build front end can make something of it."""
+        return any((self.tree / name).is_file() for name in ("setup.py", "setup.cfg")) or _builds(
+            self.tree / "pyproject.toml"
+        )
+
+    def archive(self) -> bytes:
+        """The tree as a source distribution's archive, links left out."""
+        buffer = io.BytesIO()
+        with tarfile.open(fileobj=buffer, mode="w:gz", compresslevel=1) as pack:
+            for path in sorted(self.tree.rglob("*")):
+                if path.is_file() and not path.is_symlink():
+                    pack.add(path, arcname=f"source/{path.relative_to(self.tree)}", recursive=False)
+        return buffer.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What one address is cloned with. It reaches git by its environment: never its arguments,
+    its configuration or a disk.
+    """
+
+    url: str
+    username: str
+    password: str = field(repr=False)
+
+    def variables(self) -> dict[str, str]:
+        """The header for exactly this address, and no following of redirects, which would carry
+        it elsewhere.
+        """
+        basic = b64encode(f"{self.username}:{self.password}".encode()).decode()
+        return {
+            "GIT_CONFIG_COUNT": "2",
+            "GIT_CONFIG_KEY_0": f"http.{self.url}.extraHeader",
+            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
+            "GIT_CONFIG_KEY_1": "http.followRedirects",
+            "GIT_CONFIG_VALUE_1": "false",
+        }
+
+
+@dataclass
+class Git:
+    """Clones into one cache."""
+
+    cache: Cache
+    environ: dict[str, str]
+    timeout_s: float = 600.0
+    credentials: Credentials | None = None
+    _whole: set[str] = field(default_factory=set, init=False)
+
+    def checkout(self, source: RepoSource, before: datetime | None) -> Checkout:
+        """The asked commit, else the newest of before a day. Raises UserError when there is
+        none.
+        """
+        place, local = _place(source)
+        checked(source.ref)
+        store = self.cache.folder("repos") / hashlib.sha256(place.encode()).hexdigest()[:16]
+        with self.cache.guarded(f"repo-{store.name}"):
+            alone = self._fetch(place, store, source.ref, local)
+            commit = source.commit or self._commit(store, source.ref, before, alone=alone)
+            asked = source.commit or (source.ref and commit != self._resolved(store, HEAD))
+            changed = local and not asked and self._changed(place, store)
+            return Checkout(
+                self._tree(store, commit), commit, self._described(store, commit), changed
+            )
+
+    def history(self, source: RepoSource, *argv: str) -> Completed:
+        """What a reading command of git says about the whole history of a repository, its exit
+        code included.
+        """
+        place, local = _place(source)
+        store = self.cache.folder("repos") / hashlib.sha256(place.encode()).hexdigest()[:16]
+        with self.cache.guarded(f"repo-{store.name}"):
+            if place not in self._whole:
+                self._fetch(place, store, "", local)
+                self._whole.add(place)
+            return self._git(store, *argv, check=False)
+
+    def _fetch(self, place: str, store: Path, ref: str, local: bool) -> bool:
+        """Have a reference and its history, or everything; True when it is that one commit
+        alone.
+        """
+        if not (store / "HEAD").exists():
+            self._made(store)
+        allow = _transport(place, local)
+        if (
+            _COMMIT.fullmatch(ref)
+            and self._git(store, "cat-file", "-e", f"{ref}^{{commit}}", check=False).code == 0
+        ):
+            return False
+        wanted = (f"+HEAD:{HEAD}", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+        shallow = bool(ref) and not local
+        one = ("fetch", "-q", "--depth=1", "--no-tags", "--", place, f"+{ref}:{_ASKED}")
+        if shallow and self._git(store, *allow, *one, check=False).code == 0:
+            return True
+        if (
+            store / "shallow"
+        ).exists():  # one commit was fetched before: its ancestors would stay hidden
+            self._made(store)
+        done = self._git(
+            store, *allow, "fetch", "-q", "--no-tags", "--force", "--", place, *wanted, check=False
+        )
+        if done.code:
+            raise _unfetched(place, done.err, local)
+        if sum(path.stat().st_size for path in store.rglob("*.pack")) > _MOST_BYTES:
+            shutil.rmtree(store, ignore_errors=True)
+            raise UserError(
+                f"The repository {place} is larger than {_MOST_BYTES >> 30} GiB.",
+                "Give a clone with less history.",
+            )
+        self._git(
+            store, "symbolic-ref", "HEAD", HEAD
+        )  # what it means there, whichever branch that is on
+        return False
+
+    def _made(self, store: Path) -> None:
+        shutil.rmtree(store, ignore_errors=True)
+        self._git(None, "init", "-q", "--bare", "--template=", "--", str(store))
+
+    def _commit(self, store: Path, ref: str, before: datetime | None, *, alone: bool) -> str:
+        names = [f"refs/heads/{ref}", f"refs/tags/{ref}", ref] if ref else [HEAD]
+        names = [_ASKED] if alone else names
+        start = next((found for name in names if (found := self._resolved(store, name))), "")
+        if not start:
+            raise UserError(
+                f"The repository has no {ref or 'commit'}.", "Look up the branch, tag or commit."
+            )
+        if ref or before is None:
+            return start
+        done = self._git(
+            store, "rev-list", "-1", "--first-parent", f"--before={before.isoformat()}", start
+        )
+        return done.out.strip() or self._none_before(before)
+
+    @staticmethod
+    def _none_before(before: datetime) -> str:
+        raise UserError(
+            f"The repository has no commit of before {before:%Y-%m-%d}.", "Give one with --ref."
+        )
+
+    def _resolved(self, store: Path, name: str) -> str:
+        done = self._git(
+            store,
+            "rev-parse",
+            "--verify",
+            "-q",
+            "--end-of-options",
+            f"{name}^{{commit}}",
+            check=False,
+        )
+        return done.out.strip() if done.code == 0 else ""
+
+    def _tree(self, store: Path, commit: str) -> Path:
+        tree = self.cache.folder("trees") / f"{store.name}-{commit[:16]}"
+        marker = tree.with_suffix(".complete")
+        if not marker.exists():
+            shutil.rmtree(tree, ignore_errors=True)
+            tree.mkdir(mode=0o755)
+            self._git(
+                store,
+                f"--work-tree={tree}",
+                "checkout",
+                "-q",
+                "--force",
+                "--no-recurse-submodules",
+                commit,
+                "--",
+                ".",
+            )
+            (store / "index").unlink(missing_ok=True)
+            marker.touch()
+        return tree
+
+    def _changed(self, place: str, store: Path) -> bool:
+        """Whether the working tree differs from its commit. A copy of its index is read with our
+        own configuration: nothing that the clone configures is run, and nothing is written to
+        it.
+        """
+        where = (
+            "-C",
+            place,
+            *_transport(place, local=True),
+            "rev-parse",
+            "--path-format=absolute",
+            "--git-path",
+            "index",
+        )
+        told = self._git(None, *where, check=False)
+        index = Path(told.out.strip())
+        if told.code or not index.is_file():
+            return False
+        try:
+            shutil.copy2(
+                index, store / "index"
+            )  # with its time, by which git knows which files it has to read
+            quiet = ("--name-only", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+            done = self._git(store, f"--work-tree={place}", "diff", *quiet, HEAD, "--", check=False)
+            return done.code == 0 and bool(done.out.strip())
+        finally:
+            (store / "index").unlink(missing_ok=True)
+
+    def _described(self, store: Path, commit: str) -> str:
+        done = self._git(store, "describe", "--tags", "--abbrev=0", commit, check=False)
+        found = re.search(r"\d+(?:\.\d+)+", done.out)
+        return found[0] if done.code == 0 and found else ""
+
+    def _git(self, store: Path | None, *argv: str, check: bool = True) -> Completed:
+        program = shutil.which("git", path=self.environ.get("PATH", "/usr/bin:/bin"))
+        if program is None:
+            raise UserError("git is not installed.", "Install git, or leave out --repo.")
+        where = [f"--git-dir={store}"] if store is not None else []
+        done = subprocesses.run(
+            [program, *_SAFE, *where, *argv],
+            env=self._environment(),
+            cancel=self.cache.cancel,
+            timeout_s=self.timeout_s,
+        )
+        if check and done.code:
+            raise TransientError(f"git could not prepare the repository: {_last(done.err)}")
+        return done
+
+    def _environment(self) -> dict[str, str]:
+        kept = {
+            name: text
+            for name, text in self.environ.items()
+            if name.lower().endswith("_proxy") or name in {"GIT_SSL_CAINFO"}
+        }
+        secret = self.credentials.variables() if self.credentials else {}
+        return {
+            **kept,
+            **secret,
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(self.cache.folder("home")),
+            "LC_ALL": "C.UTF-8",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_LFS_SKIP_SMUDGE": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_ASKPASS": "/bin/false",
+            "GIT_OPTIONAL_LOCKS": "0",
+        }
+
+
+def checked(ref: str) -> None:
+    """Raises UserError for what is no name of a commit; "" is one. What passes cannot be taken
+    for an option or a range.
+    """
+    if ref and (not _REF.fullmatch(ref) or ".." in ref):
+        raise UserError(f"{ref!r} is not a git reference.", "Give a branch, a tag or a commit.")
+
+
+def _transport(place: str, local: bool) -> tuple[str, ...]:
+    """What a clone needs beyond https: a folder of this machine, or a server on this machine."""
+    if local:
+        return (
+            "-c",
+            "protocol.file.allow=always",
+            "-c",
+            f"safe.directory={place}",
+            "-c",
+            f"safe.directory={place}/.git",
+        )
+    return ("-c", "protocol.http.allow=always") if place.startswith("http://") else ()
+
+
+def _place(source: RepoSource) -> tuple[str, bool]:
+    if source.path:
+        path = Path(source.path).expanduser().resolve()
+        if not path.is_dir():
+            raise UserError(
+                f"There is no folder {source.path}.",
+                "Give the path of a clone, or its https address.",
+            )
+        return str(path), True
+    if not _REMOTE.fullmatch(source.url):
+        raise UserError(
+            f"{source.url!r} is not an https address of a repository.",
+            "Give one like https://host/owner/name.git.",
+        )
+    return source.url, False
+
+
+def _unfetched(place: str, text: str, local: bool) -> UserError | TransientError:
+    if local:
+        return UserError(f"{place} is not a git repository.", "Give the path of a clone.")
+    return TransientError(
+        f"The repository {place} cannot be fetched: {_last(text)}",
+        "Check the address and the network.",
+    )
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "no reason given"
+
+
+def _builds(pyproject: Path) -> bool:
+    try:
+        text = pyproject.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return False
+    return re.search(r"^\[(?:project|build-system|tool\.poetry)\]", text, re.MULTILINE) is not None

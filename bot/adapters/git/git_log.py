@@ -1,0 +1,123 @@
+"""The history of a clone, read with git: one line of commits, and what lies between the tags of
+two releases.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from bot.adapters.git.clone import HEAD, Git, checked
+from bot.errors import Stopped, TransientError, UserError
+from bot.models.bisect import Commit, Provided
+from bot.models.environment import RepoSource
+from bot.rules.packages import provided
+from sandbox.subprocesses import Completed, Interrupted
+
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}", re.ASCII)
+_RELEASED = re.compile(r"\d+\.\d+")
+_FORMAT = "--format=%H%x09%cI%x09%s"
+_MOST = 20_000
+_MOST_TEXT = 1_000_000
+
+
+@dataclass
+class GitCommits:
+    """Reads clones through one `Git`."""
+
+    git: Git
+
+    def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:
+        """The commits on the first-parent line after `older` up to `newer`, oldest first; empty
+        when `newer` does not come after `older`. Raises UserError for a name that is no commit.
+        """
+        first, last = self.commit(source, older).id, self.commit(source, newer).id
+        if self._git(source, "merge-base", "--is-ancestor", first, last).code:
+            return ()
+        return self._log(
+            source, "--first-parent", "--reverse", f"--max-count={_MOST}", f"{first}..{last}"
+        )
+
+    def commit(self, source: RepoSource, ref: str) -> Commit:
+        """The commit that a branch, a tag or an id means, "" for the head of the default branch.
+        Raises UserError.
+        """
+        checked(ref)
+        for name in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref) if ref else (HEAD,):
+            done = self._git(
+                source, "rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}"
+            )
+            if done.code == 0:
+                return self._log(source, "--max-count=1", done.out.strip())[0]
+        raise UserError(
+            f"The repository has no {ref or 'commit'}.", "Look up the branch, tag or commit."
+        )
+
+    def between(
+        self, source: RepoSource, older: str, newer: str, limit: int = 50
+    ) -> tuple[Commit, ...]:
+        """The commits between the tags of two releases, newest first, at most `limit`; empty
+        when a release has no tag.
+        """
+        first, last = self._tag(source, older), self._tag(source, newer)
+        if not first or not last:
+            return ()
+        return self._log(source, "--no-merges", f"--max-count={limit}", f"{first}..{last}")
+
+    def provides(self, source: RepoSource, commit: str) -> Provided:
+        """What the tree of a commit provides, by its id, read without running anything of it."""
+        listed = self._git(
+            source, "ls-tree", "-r", "-z", "--name-only", commit
+        )  # -z: names as they are
+        if listed.code:
+            raise TransientError("git could not read the files of the repository.")
+        shown = {
+            name: self._git(source, "cat-file", "blob", f"{commit}:{name}")
+            for name in provided.METADATA
+        }
+        texts = {name: done.out[:_MOST_TEXT] for name, done in shown.items() if not done.code}
+        return provided.read(listed.out.split("\0"), texts)
+
+    def tags(self, source: RepoSource, commit: str) -> tuple[str, str]:
+        """The oldest tag that has a commit, and the nearest before it; "" for none. Tags that
+        name a version come first.
+        """
+        order = ("--sort=version:refname", "--sort=creatordate")
+        done = self._git(
+            source,
+            "for-each-ref",
+            *order,
+            "--format=%(refname:strip=2)",
+            f"--contains={commit}",
+            "refs/tags/",
+        )
+        having = done.out.split() if done.code == 0 else []
+        before = self._git(source, "describe", "--tags", "--abbrev=0", f"{commit}^")
+        first = next((tag for tag in having if _RELEASED.search(tag)), having[0] if having else "")
+        return first, before.out.strip() if before.code == 0 else ""
+
+    def _git(self, source: RepoSource, *argv: str) -> Completed:
+        try:
+            return self.git.history(source, *argv)
+        except Interrupted as error:
+            raise Stopped("reading the history was cancelled") from error
+
+    def _tag(self, source: RepoSource, version: str) -> str:
+        """The tag of a release: its version, with a "v" or a name before it."""
+        if not _VERSION.fullmatch(version):
+            return ""
+        done = self._git(source, "for-each-ref", "--format=%(refname)", "refs/tags/")
+        tags = done.out.split() if done.code == 0 else []
+        ends = re.compile(rf"^refs/tags/(?:.*[^0-9.])?{re.escape(version)}$")
+        return min((tag for tag in tags if ends.match(tag)), key=len, default="")
+
+    def _log(self, source: RepoSource, *argv: str) -> tuple[Commit, ...]:
+        done = self._git(source, "log", _FORMAT, *argv, "--")
+        if done.code:
+            raise TransientError("git could not read the history of the repository.")
+        rows = (line.split("\t", 2) for line in done.out.splitlines() if line.count("\t") >= 2)
+        return tuple(
+            Commit(id=name, date=datetime.fromisoformat(day), subject=subject[:200])
+            for name, day, subject in rows
+        )

@@ -1,0 +1,7 @@
+"""GitHub as the App sees it: the only package that imports githubkit, and only once the first
+request is made.
+"""
+
+from bot.adapters.github.client import GitHubApp
+
+__all__ = ["GitHubApp"]

@@ -1,0 +1,254 @@
+"""The GitHub port over the REST API, with tokens narrowed to what each request needs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from copy import copy
+from datetime import datetime
+from functools import partial
+from typing import Any, Self, TypeVar
+
+from typing_extensions import override
+
+from bot.adapters.github import paths, reading
+from bot.adapters.github.http import ApiResponse, AppKey, RestClient
+from bot.adapters.github.problems import problem
+from bot.adapters.github.tokens import Grant, TokenCache
+from bot.service.ports.github import (
+    BeforeWrite,
+    CloneToken,
+    GitHub,
+    Gone,
+    Hook,
+    Permission,
+    Reaction,
+    Target,
+)
+
+T = TypeVar("T")
+
+# With this type a folder is an object too, and a file above 1 MB is no error.
+_OBJECT = "application/vnd.github.object+json"
+_PAGE = 100
+_MOST_PAGES = 10  # from either end of a conversation
+_MOST_HOOK_PAGES = 5
+
+
+class GitHubApp(GitHub):
+    """GitHub as the App with this id, private key (PEM) and slug. `api_url` ends in /api/v3 on a
+    GitHub Enterprise Server.
+    """
+
+    def __init__(
+        self,
+        api_url: str,
+        app_id: int,
+        private_key: str,
+        slug: str,
+        *,
+        timeout_s: float = 20.0,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._app_id = app_id
+        self._slug = slug
+        self._client = RestClient(api_url, timeout_s, app=AppKey(app_id, private_key))
+        self._tokens = TokenCache(self._client, now)
+        self._before_write: BeforeWrite | None = None
+
+    @override
+    def before_writes(self, hook: BeforeWrite) -> Self:
+        other = copy(self)
+        other._before_write = hook
+        return other
+
+    @override
+    def permission(self, target: Target, login: str) -> Permission:
+        who = paths.login(login)
+        if who is None:
+            return "none"
+        path = f"{paths.repository(target)}/collaborators/{who}/permission"
+        answer = self._ask(Grant(target, "metadata", "read"), "GET", path, expected={404})
+        return (
+            "none"
+            if answer.status == 404
+            else _read(answer, path, lambda: reading.permission(answer.data))
+        )
+
+    @override
+    def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
+        quoted = paths.file(path)
+        if quoted is None:
+            return None
+        try:
+            where = f"{paths.repository(target)}/contents/{quoted}"
+            answer = self._ask(
+                Grant(target, "contents", "read"), "GET", where, accept=_OBJECT, expected={403}
+            )
+        except Gone:
+            return None
+        if answer.status == 403 and not reading.too_large(answer.data):
+            raise problem(answer, f"GET {where}")
+        return (
+            None
+            if not answer.ok
+            else _read(answer, where, lambda: reading.text(answer.data, most_bytes))
+        )
+
+    @override
+    def find_comment(self, target: Target, number: int, marker: str) -> int | None:
+        path = f"{paths.repository(target)}/issues/{number:d}/comments"
+
+        def page(which: int) -> ApiResponse:
+            return self._ask(
+                Grant(target, "issues", "write"),
+                "GET",
+                path,
+                params={"per_page": _PAGE, "page": which},
+            )
+
+        first = page(1)
+        for which in (1, *reading.later_pages(first, _MOST_PAGES)):
+            answer = first if which == 1 else page(which)
+            found = _read(
+                answer, path, partial(reading.own_comment, answer, self._app_id, self._slug, marker)
+            )
+            if found is not None:
+                return found
+        return None
+
+    @override
+    def create_comment(self, target: Target, number: int, body: str) -> int:
+        path = f"{paths.repository(target)}/issues/{number:d}/comments"
+        answer = self._write(target, "POST", path, {"body": body}, notifies=True)
+        return _read(answer, path, lambda: int(answer.data["id"]))
+
+    @override
+    def update_comment(self, target: Target, comment: int, body: str) -> None:
+        self._write(
+            target,
+            "PATCH",
+            f"{paths.repository(target)}/issues/comments/{comment:d}",
+            {"body": body},
+        )
+
+    @override
+    def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
+        thing = f"{number:d}" if comment is None else f"comments/{comment:d}"
+        self._write(
+            target,
+            "POST",
+            f"{paths.repository(target)}/issues/{thing}/reactions",
+            {"content": reaction},
+        )
+
+    @override
+    def labels(
+        self,
+        target: Target,
+        number: int,
+        add: str,
+        remove: Sequence[str],
+        colour: str,
+        description: str,
+    ) -> None:
+        home = paths.repository(target)
+        here = f"{home}/issues/{number:d}/labels"
+        answer = self._ask(
+            Grant(target, "issues", "write"), "GET", here, params={"per_page": _PAGE}
+        )
+        on = _read(answer, here, lambda: {str(each["name"]).lower() for each in answer.data})
+        name = paths.segment(add)
+        if name is not None and add.lower() not in on:
+            if (
+                self._ask(
+                    Grant(target, "issues", "write"), "GET", f"{home}/labels/{name}", expected={404}
+                ).status
+                == 404
+            ):
+                made = {"name": add, "color": colour.lstrip("#"), "description": description}
+                self._write(
+                    target, "POST", f"{home}/labels", made, expected={422}
+                )  # 422: somebody was faster
+            self._write(target, "POST", here, {"labels": [add]})
+        for each in remove:
+            gone = paths.segment(each)  # an empty one would take off every label
+            if gone is not None and each.lower() in on - {add.lower()}:
+                self._write(target, "DELETE", f"{here}/{gone}", expected={404})
+
+    @override
+    def clone_token(self, target: Target) -> CloneToken:
+        return CloneToken(token=self._tokens.get(Grant(target, "contents", "read")))
+
+    @override
+    def hooks(self, since: datetime) -> tuple[Hook, ...]:
+        path, params, kept = "/app/hook/deliveries", {"per_page": str(_PAGE)}, list[Hook]()
+        for _ in range(_MOST_HOOK_PAGES):
+            answer = self._as_app("GET", path, params)
+            tried = _read(answer, path, partial(reading.hooks, answer))
+            kept += [each for each in tried if each.at >= since]
+            cursor = reading.cursor(answer)
+            if not cursor or not tried or tried[-1].at < since:
+                break
+            params = {"per_page": str(_PAGE), "cursor": cursor}
+        return tuple(kept)
+
+    @override
+    def redeliver(self, hook: int) -> None:
+        path = f"/app/hook/deliveries/{hook:d}/attempts"
+        if not self._as_app("POST", path, expected={400, 422}).ok:
+            raise Gone(f"GitHub does not send delivery {hook} again.")
+
+    def _as_app(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None = None,
+        expected: Collection[int] = (),
+    ) -> ApiResponse:
+        answer = self._client.request(method, path, token=None, params=params)
+        if not answer.ok and answer.status not in expected:
+            raise problem(answer, f"{method} {path}")
+        return answer
+
+    def _write(
+        self, target: Target, method: str, path: str, body: Mapping[str, Any] | None = None, *,
+        notifies: bool = False, expected: Collection[int] = (),
+    ) -> ApiResponse:  # fmt: skip
+        if self._before_write is not None:
+            self._before_write(target.installation, notifies)
+        return self._ask(
+            Grant(target, "issues", "write"), method, path, body=body, expected=expected
+        )
+
+    def _ask(
+        self,
+        grant: Grant,
+        method: str,
+        path: str,
+        *,
+        expected: Collection[int] = (),
+        **options: Any,
+    ) -> ApiResponse:
+        """Send a request, and once more with a fresh token after a 401: nothing was done then."""
+
+        def send(token: str) -> ApiResponse:
+            return self._client.request(method, path, token=token, **options)
+
+        token = self._tokens.get(grant)
+        answer = send(token)
+        if answer.status == 401:
+            self._tokens.forget(grant, token)
+            answer = send(self._tokens.get(grant))
+        if not answer.ok and answer.status not in expected:
+            raise problem(answer, f"{method} {path}")
+        return answer
+
+
+def _read(answer: ApiResponse, path: str, read: Callable[[], T]) -> T:
+    """The parsed answer. Raises TransientError when it is not GitHub's, but a proxy's page."""
+    try:
+        return read()
+    except (AttributeError, KeyError, TypeError, ValueError):
+        failure = problem(answer, path)
+    raise failure

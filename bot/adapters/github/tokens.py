@@ -1,0 +1,94 @@
+"""Installation tokens: one repository and one permission each, kept in memory until shortly
+before they run out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from threading import Lock
+from typing import Literal
+
+from bot.adapters.github.http import ApiResponse, RestClient
+from bot.adapters.github.paths import names
+from bot.adapters.github.problems import problem
+from bot.errors import UserError
+from bot.service.ports.github import Gone, Target
+
+EARLY_S = 300.0
+Permission = Literal["metadata", "contents", "issues"]
+Level = Literal["read", "write"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a token may do, and where."""
+
+    target: Target
+    permission: Permission
+    level: Level
+
+
+class TokenCache:
+    """Mints tokens and keeps them. githubkit's own strategy narrows tokens too, but keeps one
+    that GitHub has revoked.
+    """
+
+    def __init__(self, client: RestClient, now: Callable[[], float]) -> None:
+        self._client = client
+        self._now = now
+        self._lock = Lock()
+        self._kept: dict[Grant, tuple[str, float]] = {}
+
+    def get(self, grant: Grant) -> str:
+        """A token that is good for another five minutes at least, where GitHub gives such."""
+        with self._lock:
+            token, until = self._kept.get(grant, ("", 0.0))
+        if token and until - EARLY_S > self._now():
+            return token
+        token, until = self._mint(grant)
+        with self._lock:
+            now = self._now()
+            self._kept = {each: kept for each, kept in self._kept.items() if kept[1] > now}
+            self._kept[grant] = (token, until)
+        return token
+
+    def forget(self, grant: Grant, token: str) -> None:
+        """GitHub no longer takes this token."""
+        with self._lock:
+            if self._kept.get(grant, ("", 0.0))[0] == token:
+                del self._kept[grant]
+
+    def _mint(self, grant: Grant) -> tuple[str, float]:
+        _, name = names(grant.target)
+        path = f"/app/installations/{grant.target.installation:d}/access_tokens"
+        body = {"repositories": [name], "permissions": {grant.permission: grant.level}}
+        answer = self._client.request("POST", path, token=None, body=body)
+        if not answer.ok:
+            raise _refusal(answer, grant, f"POST {path}")
+        try:
+            covered = [each["full_name"].lower() for each in answer.data.get("repositories", ())]
+            token, until = (
+                str(answer.data["token"]),
+                datetime.fromisoformat(answer.data["expires_at"]).timestamp(),
+            )
+        except (AttributeError, KeyError, TypeError, ValueError):
+            raise problem(answer, f"POST {path}") from None
+        if (
+            covered and grant.target.repository.lower() not in covered
+        ):  # the installation has one of the same name
+            raise Gone(f"The installation does not cover {grant.target.repository}.")
+        return token, until
+
+
+def _refusal(answer: ApiResponse, grant: Grant, what: str) -> Exception:
+    if answer.status != 422:
+        return problem(answer, what)
+    if "permission" in answer.message.lower():
+        return UserError(
+            f"The installation does not grant {grant.permission}={grant.level}.",
+            f"Give the App the permission {grant.permission}={grant.level} "
+            "and accept it for the installation.",
+        )
+    return Gone(f"The installation does not cover {grant.target.repository}.")

@@ -1,0 +1,1 @@
+"""Issues for the command line: from GitHub, a saved file, or the bundled example."""

@@ -1,0 +1,434 @@
+"""Builds environments with uv: the ladder of tries around one resolver, and what came of each
+try.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event, Lock
+
+from bot import settings
+from bot.adapters.git.clone import Checkout, Credentials, Git
+from bot.adapters.packages import draft_edits, ladder, source_builds, torch
+from bot.adapters.packages.index import PackageIndex
+from bot.adapters.packages.ladder import Draft, World
+from bot.adapters.packages.record import outcome
+from bot.adapters.packages.torch import Torch
+from bot.errors import BuildError, IndexUnreachable, Stopped, TransientError
+from bot.models.bisect import Release
+from bot.models.environment import BuildStep, Environment, EnvironmentSpec, PinSource, Requirement
+from bot.rules import releases
+from bot.rules.packages import companions, complaints, pythons, versions
+from sandbox import indexes, interpreters
+from sandbox.cache import Cache, DiskFull
+from sandbox.environment import Built, IndexDown, Installer, Unresolvable, Wishes
+from sandbox.interpreters import Snapshot
+from sandbox.port import Sandbox, SandboxError
+from sandbox.subprocesses import Interrupted
+
+_TRIES = 12
+_FRESH_S = 86_400.0
+_PROBE_S = 3_600.0
+_TORCH_DEPENDENCIES = ("setuptools",)
+
+
+@dataclass
+class UvBuilder:
+    """The Builder of this machine. `cache` is where environments live, `sandbox` where source
+    distributions are built.
+
+    `default_torch` allows the usual build of torch where no CPU build can be had; `torch_index`
+    says whether the index of CPU builds answers, None when that is to be found out; `credentials`
+    are for the repository under test.
+    """
+
+    cache: Path
+    sandbox: Sandbox | None = None
+    environ: Mapping[str, str] = field(default_factory=settings.host)
+    default_torch: bool = False
+    torch_index: bool | None = None
+    credentials: Credentials | None = None
+    _index: PackageIndex = field(init=False)
+    _settings: indexes.Indexes = field(init=False)
+    _probing: Lock = field(default_factory=Lock, init=False)
+
+    def __post_init__(self) -> None:
+        self._settings = indexes.read(self.environ)
+        self._index = PackageIndex(self._settings)
+
+    def releases(self, name: str) -> tuple[str, ...]:
+        """Every version that the index still offers, oldest first; empty when unknown."""
+        try:
+            return tuple(
+                str(each.version) for each in self._index.releases(name) if not each.yanked
+            )
+        except IndexUnreachable:
+            return ()
+
+    def history(self, name: str) -> tuple[Release, ...]:
+        """Every version with its day, withdrawn and pre-releases too, lowest first; empty when
+        unknown.
+        """
+        try:
+            found = self._index.releases(name)
+        except IndexUnreachable:
+            return ()
+        return tuple(
+            Release(
+                version=str(each.version),
+                uploaded_at=each.uploaded,
+                yanked=each.yanked,
+                prerelease=each.version.is_prerelease,
+                wheels=each.wheels,
+            )
+            for each in found
+        )
+
+    def changelog(self, name: str) -> str:
+        """A link to a distribution's changes or, failing that, to its home; "" when its metadata
+        names neither.
+        """
+        try:
+            return releases.changelog(self._index.links(name))
+        except IndexUnreachable:
+            return ""
+
+    def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:
+        """Build or fetch from the cache. Raises BuildError with the ladder of tries,
+        IndexUnreachable, or Stopped.
+        """
+        started = time.monotonic()
+        cache = Cache(self.cache, cancel)
+        try:
+            warm = self._warm(spec, cache) if spec.repo is None else None
+            built = warm or _Job(self, spec, cache).run()
+        except Interrupted as error:
+            raise Stopped("the build was cancelled") from error
+        except IndexDown as error:
+            raise IndexUnreachable(
+                "The package index does not answer.", "Check the network and pip's index settings."
+            ) from error
+        except DiskFull as error:
+            raise TransientError(
+                "There is no room left on the disk.", f"Make room, or empty {self.cache}."
+            ) from error
+        return built.model_copy(
+            update={"warm": warm is not None, "seconds": time.monotonic() - started}
+        )
+
+    def spec_key(self, spec: EnvironmentSpec) -> str:
+        """The name under which the outcome of a spec is noted: all that the outcome depends on,
+        dates aside.
+        """
+        wheels = sorted(
+            path.name for folder in self._settings.folders for path in folder.glob("torch*.whl")
+        )
+        parts = (
+            spec.model_dump_json(),
+            repr(self._settings.without_secrets()),
+            *wheels,
+            str(self.default_torch),
+            "4",
+        )
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+
+    def _warm(self, spec: EnvironmentSpec, cache: Cache) -> Environment | None:
+        noted = cache.recall(self.spec_key(spec))
+        if noted is None or (
+            spec.exclude_newer is None and time.time() - noted.get("at", 0) > _FRESH_S
+        ):
+            return None
+        known = Environment.model_validate(noted["environment"])
+        whole = cache.complete("envs", known.id) and all(
+            Path(mount).exists() for mount in known.mounts
+        )
+        return known if whole else None
+
+    def reachable(self, installer: Installer, python: Snapshot) -> bool:
+        """Whether the index of CPU builds of torch answers; asked once an hour at most, as the
+        answer may take seconds.
+        """
+        with self._probing:
+            if self.torch_index is None:
+                noted = installer.cache.recall("torch-index") or {}
+                if time.time() - noted.get("at", 0) < _PROBE_S:
+                    self.torch_index = bool(noted.get("answers"))
+                else:
+                    self.torch_index = installer.reachable("cpu", python)
+                    installer.cache.note(
+                        "torch-index", {"at": time.time(), "answers": self.torch_index}
+                    )
+            return self.torch_index
+
+
+class _Job:
+    """One build: the drafts that were tried, the steps they took, and the environment at the
+    end.
+    """
+
+    def __init__(self, owner: UvBuilder, spec: EnvironmentSpec, cache: Cache) -> None:
+        self.owner, self.spec, self.cache = owner, spec, cache
+        self.installer = Installer(cache, owner._settings)
+        self.found = {each.minor: each for each in interpreters.discover(owner.environ)}
+        self.steps: list[BuildStep] = []
+        self.checkout: Checkout | None = None
+        self.torch = Torch(anything=True)
+
+    def run(self) -> Environment:
+        if not self.found:
+            raise BuildError("No Python interpreter was found to build with.")
+        self.torch = torch.choose(
+            self.spec,
+            self.owner._settings.folders,
+            tuple(self.found),
+            self._reachable,
+            self.owner.default_torch,
+        )
+        draft = self._first()
+        tried, causes = list[Draft](), dict[str, str]()
+        while True:
+            tried.append(draft)
+            pins, error = self._resolved(draft)
+            causes[draft.minor] = error
+            if pins is not None:
+                completed = draft_edits.completed(draft, pins)
+                if completed is None:
+                    break
+                draft = completed
+                continue
+            following = (
+                ladder.next_draft(draft, error, self._world(), tried)
+                if len(tried) < _TRIES
+                else None
+            )
+            if following is None:
+                # Other Pythons fail for reasons of their own: what the one that was asked for could
+                # not do is the cause.
+                raise BuildError(
+                    "No environment meets the report: "
+                    f"{complaints.first_cause(causes[tried[0].minor])}",
+                    tuple(self.steps),
+                )
+            draft = following
+        return self._installed(draft, pins)
+
+    def _first(self) -> Draft:
+        wanted, why = self._python()
+        requirements, notes = self._requirements()
+        notes += (("python", why),) if why else ()
+        draft = Draft(
+            what=f"as the report says, Python {wanted}",
+            minor=wanted,
+            requirements=requirements,
+            constraints=self.spec.constraints,
+            exclude_newer=self.spec.exclude_newer,
+            notes=notes,
+            undated=tuple(
+                dict.fromkeys(
+                    (*self.spec.undated, *_TORCH_DEPENDENCIES, *draft_edits.exact(requirements))
+                )
+            ),
+        )
+        if self.spec.repo is not None:
+            draft = self._with_repository(draft)
+        return draft_edits.with_bounds(draft, ladder.bounds(draft, self._oldest(draft)))
+
+    def _python(self) -> tuple[str, str]:
+        """The Python to begin with, and why it is not the one that was asked for."""
+        asked = self.spec.python
+        if any(each.name == "torch" for each in self.spec.requirements):
+            if not self.torch.possible:
+                raise BuildError(torch.NONE_TO_BE_HAD)
+            if self.torch.minor and not self._fixed():
+                why = f"{self.torch.minor}, for which there is a CPU build of torch"
+                return self.torch.minor, why if self.torch.minor != asked else ""
+        if asked in self.found:
+            return asked, ""
+        if self._fixed():
+            raise BuildError(
+                f"Python {asked} is not on this machine; there is {', '.join(self.found)}."
+            )
+        near = pythons.by_distance(asked, tuple(self.found))[0]
+        return near, f"{near}, the nearest on this machine"
+
+    def _requirements(self) -> tuple[tuple[Requirement, ...], tuple[tuple[str, str], ...]]:
+        """What to install, with torch as it can be had; packages that load only beside another
+        torch are left out.
+        """
+        kept, notes = [], []
+        for each in self.spec.requirements:
+            if self.torch.pin and each.name in companions.CUDA_ONLY:
+                notes.append(
+                    (
+                        each.name,
+                        "left out: no build of it loads beside a CPU build of torch from a folder",
+                    )
+                )
+                self.steps.append(BuildStep(what=f"leave out {each.name}", error=notes[-1][1]))
+            elif self.torch.pin and each.name == "torch":
+                kept.append(draft_edits.local_torch(each, self.torch.pin))
+                notes += (
+                    [("torch", kept[-1].reason)] if kept[-1].rung is PinSource.NEIGHBOUR else []
+                )
+            else:
+                kept.append(each)
+        return tuple(kept), tuple(notes)
+
+    def _resolved(self, draft: Draft) -> tuple[tuple[str, ...] | None, str]:
+        started = time.monotonic()
+        try:
+            pins = self.installer.resolve(self._wishes(draft), self._snapshot(draft.minor))
+            error = "" if self.torch.possible else _unwanted(pins)
+        except Unresolvable as failure:
+            pins, error = (), str(failure)
+        self.steps.append(
+            BuildStep(
+                what=draft.what,
+                error=complaints.first_cause(error) if error else "",
+                seconds=time.monotonic() - started,
+            )
+        )
+        return (None, error) if error else (pins, "")
+
+    def _wishes(self, draft: Draft) -> Wishes:
+        excludes = list(companions.CUDA_ONLY) if self.torch.pin else []
+        if any(each.name == "tensorflow-cpu" for each in draft.requirements):
+            excludes += [name for name in companions.TENSORFLOW if name != "tensorflow-cpu"]
+        return Wishes(
+            requirements=tuple(map(draft_edits.line, draft.requirements)),
+            constraints=tuple(map(draft_edits.line, draft.constraints)),
+            overrides=(self.torch.pin,) if self.torch.pin else (),
+            excludes=tuple(excludes),
+            exclude_newer=draft.exclude_newer.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            if draft.exclude_newer
+            else "",
+            undated=tuple(dict.fromkeys((*draft.undated, *draft_edits.exact(draft.requirements)))),
+            wheels=draft.wheels,
+            torch_backend=self.torch.backend,
+        )
+
+    def _installed(self, draft: Draft, pins: tuple[str, ...]) -> Environment:
+        started = time.monotonic()
+        try:
+            built = self.installer.install(pins, self._wishes(draft), self._snapshot(draft.minor))
+        except Unresolvable as failure:
+            cause = complaints.first_cause(str(failure))
+            raise BuildError(
+                f"The packages cannot be installed: {cause}",
+                (*self.steps, BuildStep(what="install", error=cause)),
+            ) from failure
+        self.steps.append(
+            BuildStep(what=f"install {len(pins)} packages", seconds=time.monotonic() - started)
+        )
+        return self._noted(draft, built)
+
+    def _noted(self, draft: Draft, built: Built) -> Environment:
+        environment = outcome(self.spec, draft, built, tuple(self.steps), self.checkout)
+        environment = environment.model_copy(update={"undated": self._undated(draft, environment)})
+        if self.spec.repo is None:
+            value = {"at": time.time(), "environment": environment.model_dump(mode="json")}
+            self.cache.note(self.owner.spec_key(self.spec), value)
+        return environment
+
+    def _undated(self, draft: Draft, built: Environment) -> tuple[str, ...]:
+        """What is installed from after the date, or from no known day, because the date does not
+        bind it.
+        """
+        cut_off, names = (
+            draft.exclude_newer,
+            (*draft.undated, *draft_edits.exact(draft.requirements)),
+        )
+        if cut_off is None:
+            return ()
+        free = {name for name in names if built.version(name)} - {*self.spec.undated}
+        days = {name: self._day(name, built.version(name)) for name in sorted(free)}
+        return tuple(name for name, day in days.items() if day is None or day > cut_off)
+
+    def _day(self, name: str, version: str) -> datetime | None:
+        """When a release came out, None when the index does not say."""
+        return next(
+            (each.uploaded_at for each in self.owner.history(name) if each.version == version), None
+        )
+
+    def _snapshot(self, minor: str) -> Snapshot:
+        return self.installer.python(self.found[minor])
+
+    def _reachable(self) -> bool:
+        return self.owner.reachable(
+            self.installer, self._snapshot(pythons.by_distance("3.11", tuple(self.found))[0])
+        )
+
+    def _fixed(self) -> bool:
+        return any(each.name == "python" and each.note == "--python" for each in self.spec.claims)
+
+    def _world(self) -> World:
+        return World(self.owner.releases, tuple(self.found), self._from_source, self._fixed())
+
+    def _oldest(self, draft: Draft) -> datetime | None:
+        """When the oldest release that is pinned exactly came out."""
+        days = []
+        for each in draft.requirements:
+            exact = versions.pinned(each.specifier)
+            if exact and each.name != "torch":
+                found = (
+                    release.uploaded
+                    for release in self.owner._index.releases(each.name)
+                    if str(release.version) == exact
+                )
+                days += [day for day in found if day is not None]
+        return min(days, default=None)
+
+    def _from_source(self, name: str, draft: Draft) -> Path | None:
+        return self._attempted(
+            f"build {name} from source",
+            lambda sandbox: source_builds.release(
+                name, draft, self.owner._index, self._snapshot(draft.minor), sandbox, self.cache
+            ),
+        )
+
+    def _with_repository(self, draft: Draft) -> Draft:
+        """The draft with the repository under test: as a wheel when it builds, else on the path
+        with its requirements.
+        """
+        assert self.spec.repo is not None
+        self.checkout = Git(
+            self.cache, dict(self.owner.environ), credentials=self.owner.credentials
+        ).checkout(self.spec.repo, self.spec.exclude_newer)
+        checkout, made = self.checkout, None
+        if checkout.installable:
+            made = self._attempted(
+                f"build the repository at {checkout.commit[:12]}",
+                lambda sandbox: source_builds.repository(
+                    checkout,
+                    draft,
+                    self.owner._settings,
+                    self._snapshot(draft.minor),
+                    sandbox,
+                    self.cache,
+                ),
+            )
+        return source_builds.added(draft, checkout, made)
+
+    def _attempted(self, what: str, build: Callable[[Sandbox], Path | None]) -> Path | None:
+        started, error, made = time.monotonic(), "", None
+        if self.owner.sandbox is None:
+            error = "there is no sandbox to build it in"
+        else:
+            try:
+                made = build(self.owner.sandbox)
+                error = "" if made else "the index has no source of a fitting release"
+            except (Interrupted, DiskFull):
+                raise
+            except SandboxError as failure:
+                error = str(failure)
+        self.steps.append(BuildStep(what=what, error=error, seconds=time.monotonic() - started))
+        return made
+
+
+def _unwanted(pins: tuple[str, ...]) -> str:
+    return torch.NONE_TO_BE_HAD if any(pin.startswith("torch==") for pin in pins) else ""

@@ -1,0 +1,143 @@
+"""A built environment as the report shows it: packages with their rungs, claims beside what was
+resolved, and the lock.
+"""
+
+from __future__ import annotations
+
+from packaging.version import InvalidVersion, Version
+
+from bot.adapters.git.clone import Checkout
+from bot.adapters.packages.ladder import Draft
+from bot.models.environment import (
+    BuildStep,
+    Claimed,
+    Environment,
+    EnvironmentSpec,
+    Package,
+    PinSource,
+)
+from bot.rules.packages import versions
+from bot.rules.packages.imports import normalise
+from sandbox.environment import Built
+
+_UNBUILT = (
+    "the working tree of the clone has changes that are not committed: they were not "
+    "built, commit {} was"
+)
+
+
+def outcome(
+    spec: EnvironmentSpec,
+    draft: Draft,
+    built: Built,
+    steps: tuple[BuildStep, ...],
+    checkout: Checkout | None,
+) -> Environment:
+    """The environment that was built."""
+    packages = _packages(draft, built.pins)
+    mounts = [str(built.python.root), str(built.root)]
+    variables = {**built.python.variables, **spec.variables}
+    cloned = _cloned(draft) if checkout is not None else ""
+    if checkout is not None and not cloned:
+        mounts.append(str(checkout.tree))
+        variables["PYTHONPATH"] = f"{checkout.tree}:{checkout.tree}/src"
+    return Environment(
+        id=built.id,
+        python=built.python.version,
+        interpreter=str(built.interpreter),
+        mounts=tuple(mounts),
+        variables=variables,
+        packages=packages,
+        lock="".join(f"{pin}\n" for pin in (f"# python {built.python.version}", *built.pins)),
+        claims=_claims(spec, draft, packages, built.python.version),
+        steps=steps,
+        commit=checkout.commit if checkout else "",
+        cloned=cloned,
+        note=_UNBUILT.format(checkout.commit[:12])
+        if checkout is not None and checkout.changed
+        else "",
+    )
+
+
+def _cloned(draft: Draft) -> str:
+    """The distribution of which the clone's own wheel is at hand; "" when the clone could not be
+    built.
+    """
+    wheels = {normalise(path.name.partition("-")[0]) for path in draft.wheels}
+    first = (
+        each
+        for each in draft.requirements[:1]
+        if each.rung is PinSource.REPOSITORY and each.specifier
+    )
+    return next((each.name for each in first if each.name in wheels), "")
+
+
+def _packages(draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:
+    asked = {each.name: each for each in draft.requirements}
+    bounds = {each.name: each.rung for each in draft.constraints}
+    found = []
+    for pin in pins:
+        name, _, version = pin.partition("==")
+        plain = normalise(name.partition("[")[0].strip())
+        each = asked.get(plain)
+        rung = bounds.get(plain, PinSource.DEPENDENCY)
+        if each is not None:
+            dated = (
+                draft.exclude_newer is not None
+                and plain not in draft.undated
+                and not each.specifier
+            )
+            rung = PinSource.DATE if dated else each.rung
+        found.append(Package(name=plain, version=version.partition(" ")[0], rung=rung))
+    return tuple(found)
+
+
+def _claims(
+    spec: EnvironmentSpec, draft: Draft, packages: tuple[Package, ...], python: str
+) -> tuple[Claimed, ...]:
+    """What the report names of what was built, what was left out, and what had to give way."""
+    resolved = {each.name: each.version for each in packages} | {"python": python}
+    resolved.setdefault("tensorflow", resolved.get("tensorflow-cpu", ""))
+    notes: dict[str, str] = {}
+    for name, note in draft.notes:
+        notes[name] = f"{notes[name]}; {note}" if name in notes else note
+    found = []
+    for claim in spec.claims:
+        version = resolved.get(claim.name, "")
+        if version or claim.name in notes:
+            same = (
+                versions.python_minor(claim.claimed) == versions.python_minor(version)
+                if claim.name == "python"
+                else False
+            )
+            words = [
+                claim.note,
+                notes.pop(claim.name, ""),
+                "" if same or _agrees(claim.claimed, version) else "differs",
+            ]
+            found.append(claim.model_copy(update={"resolved": version, "note": _joined(words)}))
+    extra = [
+        Claimed(name=name, claimed="", resolved=resolved.get(name, ""), note=note)
+        for name, note in notes.items()
+    ]
+    return (*found, *extra)
+
+
+def _joined(words: list[str]) -> str:
+    said = [word for word in words[:-1] if word]
+    return "; ".join(said) or words[-1]
+
+
+def _agrees(claimed: str, resolved: str) -> bool:
+    specifier = versions.specifier(claimed, "text")
+    if specifier is None or not resolved:
+        return True
+    try:
+        wanted = specifier.removeprefix("==").removesuffix(".*")
+        return (
+            specifier == ""
+            or Version(resolved).public == wanted
+            or Version(resolved).public.startswith(f"{wanted}.")
+        )
+    except InvalidVersion:
+        return False

@@ -1,0 +1,158 @@
+"""Wheels that nobody published: a source distribution or a clone, built inside the sandbox and
+kept in the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement
+from packaging.requirements import Requirement as Parsed
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from bot.adapters.git.clone import Checkout
+from bot.adapters.packages.index import IndexRelease, PackageIndex
+from bot.adapters.packages.ladder import Draft
+from bot.models.environment import PinSource, Requirement
+from bot.rules.packages import pythons
+from sandbox.build import BuildSource, wheel
+from sandbox.cache import Cache
+from sandbox.indexes import Indexes
+from sandbox.interpreters import Snapshot
+from sandbox.port import Sandbox
+
+
+def release(
+    name: str, draft: Draft, index: PackageIndex, python: Snapshot, sandbox: Sandbox, cache: Cache
+) -> Path | None:
+    """A wheel of the newest release that fits the draft; None when no fitting one has a source
+    distribution.
+    """
+    specifier = next(
+        (each.specifier for each in (*draft.requirements, *draft.constraints) if each.name == name),
+        "",
+    )
+    chosen = _newest(index.releases(name), SpecifierSet(specifier), draft, name)
+    if chosen is None or chosen.source is None:
+        return None
+    file = chosen.source
+    day = _tools(draft)
+    key = hashlib.sha256(f"{file.url}\0{file.sha256}\0{python.root.name}".encode()).hexdigest()[:16]
+    source = BuildSource(index.download(file), file.name, str(chosen.version), day)
+    return _once(
+        cache, key, lambda into: wheel(source, python, sandbox, index.indexes, into, cache.cancel)
+    )
+
+
+def _newest(
+    releases: tuple[IndexRelease, ...], wanted: SpecifierSet, draft: Draft, name: str
+) -> IndexRelease | None:
+    limit = None if name in draft.undated else draft.exclude_newer
+    for each in reversed(releases):
+        late = limit is not None and each.uploaded is not None and each.uploaded > limit
+        if (
+            each.source is not None
+            and not late
+            and not each.yanked
+            and wanted.contains(each.version)
+        ):
+            return each
+    return None
+
+
+def repository(
+    checkout: Checkout,
+    draft: Draft,
+    indexes: Indexes,
+    python: Snapshot,
+    sandbox: Sandbox,
+    cache: Cache,
+) -> Path | None:
+    """A wheel of the clone."""
+    key = hashlib.sha256(f"{checkout.tree}\0{python.root.name}".encode()).hexdigest()[:16]
+    version = checkout.described or "0.0.0"
+    day = _tools(draft)
+    source = BuildSource(checkout.archive(), version=version, exclude_newer=day)
+    return _once(
+        cache, key, lambda into: wheel(source, python, sandbox, indexes, into, cache.cancel)
+    )
+
+
+def added(draft: Draft, checkout: Checkout, made: Path | None) -> Draft:
+    """The draft with the clone in place of the index's release, or with its requirements where
+    it could not be built.
+    """
+    reason = f"the repository at {checkout.commit[:12]}"
+    if made is not None:
+        name, version, _, _ = parse_wheel_filename(made.name)
+        own = Requirement(
+            name=name, specifier=f"=={version}", rung=PinSource.REPOSITORY, reason=reason
+        )
+        others = tuple(each for each in draft.requirements if each.name != name)
+        bounds = tuple(each for each in draft.constraints if each.name != name)
+        return replace(
+            draft, requirements=(own, *others), constraints=bounds, wheels=(*draft.wheels, made)
+        )
+    known = {each.name for each in draft.requirements}
+    return replace(
+        draft,
+        requirements=(
+            *draft.requirements,
+            *(each for each in _listed(checkout, reason) if each.name not in known),
+        ),
+    )
+
+
+def _listed(checkout: Checkout, reason: str) -> list[Requirement]:
+    """The plain lines of requirements.txt; options, addresses and markers are left alone."""
+    try:
+        lines = (
+            (checkout.tree / "requirements.txt")
+            .read_text(encoding="utf-8", errors="replace")
+            .splitlines()[:500]
+        )
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        try:
+            parsed = Parsed(line.partition("#")[0].strip())
+        except InvalidRequirement:
+            continue
+        if not parsed.url and (parsed.marker is None or parsed.marker.evaluate()):
+            found.append(
+                Requirement(
+                    name=canonicalize_name(parsed.name),
+                    specifier=str(parsed.specifier),
+                    extras=tuple(sorted(parsed.extras)),
+                    rung=PinSource.REPOSITORY,
+                    reason=f"requirements.txt of {reason}",
+                )
+            )
+    return found
+
+
+def _once(cache: Cache, key: str, build: Callable[[Path], Path]) -> Path:
+    into = cache.folder("wheels") / key
+    with cache.guarded(f"wheel-{key}"):
+        made = next(into.glob("*.whl"), None)
+        return made if made is not None else build(into)
+
+
+def _tools(draft: Draft) -> str:
+    """The day whose build tools are used: the report's, but none from before they could build
+    for this Python.
+    """
+    if draft.exclude_newer is None:
+        return ""
+    oldest = (
+        datetime(2023, 12, 1, tzinfo=UTC)
+        if pythons.order(draft.minor) >= (3, 12)
+        else datetime(2021, 7, 1, tzinfo=UTC)
+    )
+    return max(draft.exclude_newer, oldest).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

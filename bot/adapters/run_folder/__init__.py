@@ -1,0 +1,1 @@
+"""A run on disk: attempts, logs, model exchanges and the report."""

@@ -1,0 +1,361 @@
+"""The run folder: attempts and logs as they happen, the report at the end, and never a
+half-written file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import IO
+
+from bot.adapters.run_folder.exchanges import ExchangeFile
+from bot.errors import UserError
+from bot.models.attempt import Attempt, Script
+from bot.models.dialogue import Exchange
+from bot.models.issue import Issue
+from bot.models.job import Job
+from bot.models.report import Report
+from bot.render.log import log_text
+from sandbox.port import RunResult
+
+MARK = ".reprise"
+EXCHANGES = "exchanges.jsonl"
+JOB = "job.json"
+GIVEN = "given.json"
+STATE = "run.json"
+REPORT = "report.json"
+ATTEMPTS = "attempts.jsonl"
+_OURS = (
+    REPORT,
+    "report.md",
+    "environment.lock",
+    ATTEMPTS,
+    "logs",
+    "scripts",
+    EXCHANGES,
+    STATE,
+    JOB,
+    GIVEN,
+)
+_RUNS = ("logs", "scripts", ATTEMPTS)
+_NOTHING = {MARK, JOB, GIVEN, "logs"}
+
+
+class Folder:
+    """A folder that belongs to one run; what others put there is not touched. `begin` clears
+    what an earlier run left, unless it was this very one and did not come to its end: then it
+    goes on from the attempts that are there. What a run of something else came to is kept: that
+    is refused.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._made = tuple(each for each in (path, *path.parents) if not each.exists())
+        self._mark = _claim(path)
+        self._kept: dict[int, Attempt] = {}
+
+    def begin(self, job: Job, given: Script | None = None) -> None:
+        """Keep what was asked for, so that the run can be repeated from its folder, or gone on
+        with; `given` is a program that takes the place of the report's. Raises UserError when
+        the result of something else lies here.
+        """
+        if (self.path / REPORT).exists() and not (
+            _of_issue(self.path / JOB, job.issue) and _given(self.path) == given
+        ):
+            raise not_ours(self.path)
+        if (self.path / REPORT).exists() or not (
+            _same(self.path / JOB, job) and _given(self.path) == given
+        ):
+            self._clear()
+        self.go_on()
+        write(self.path / JOB, job.model_dump_json(indent=2) + "\n")
+        if given is not None:
+            write(self.path / GIVEN, given.model_dump_json() + "\n")
+
+    def take_over(self, run: Path) -> None:
+        """Begin with the attempts of another run, unless there are some. Those come last and at
+        once: a take-over that was killed is made anew.
+        """
+        if self._kept:
+            return
+        for name in _RUNS:
+            if (run / name).is_dir():
+                shutil.copytree(run / name, self.path / name, dirs_exist_ok=True)
+            elif (run / name).is_file():
+                # A kill may have cut the last letter in two.
+                write(self.path / name, (run / name).read_text("utf-8", errors="replace"))
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Take up the attempts that are there."""
+        (self.path / "logs").mkdir(exist_ok=True)
+        lines = _whole_lines(self.path / ATTEMPTS)
+        self._kept = {
+            attempt.number: attempt for attempt in map(Attempt.model_validate_json, lines)
+        }
+
+    def log(self, number: int, script: Script, result: RunResult) -> str:
+        """Keep the streams of a run, and the program that made them; returns the log's name
+        below the folder.
+        """
+        name = f"logs/{number:03d}.log"
+        write(self.path / name, log_text(script, result))
+        if not self._program(script.digest).exists():
+            _write_all(self.path / "scripts" / script.digest[:12], script.files)
+            write(self._program(script.digest), script.model_dump_json() + "\n")
+        return name
+
+    def attempt(self, attempt: Attempt) -> None:
+        """Append one attempt, in place of those kept under its number and above. A line that a
+        kill cut short is the last one and has no newline.
+        """
+        path = self.path / ATTEMPTS
+        if any(number >= attempt.number for number in self._kept):
+            self._kept = {
+                number: kept for number, kept in self._kept.items() if number < attempt.number
+            }
+            write(
+                path,
+                "".join(
+                    f"{self._kept[number].model_dump_json()}\n" for number in sorted(self._kept)
+                ),
+            )
+        with path.open("ab") as file:
+            file.write(attempt.model_dump_json().encode() + b"\n")
+            _sync(file)
+
+    def recall(self, number: int) -> Attempt | None:
+        """What was kept here by an earlier process."""
+        return self._kept.get(number)
+
+    def program(self, number: int) -> Script | None:
+        """The program of such an attempt."""
+        kept = self._kept.get(number)
+        try:
+            return (
+                None
+                if kept is None
+                else Script.model_validate_json(self._program(kept.script).read_bytes())
+            )
+        except (OSError, ValueError):
+            return None
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Append what a model was asked and answered."""
+        ExchangeFile(self.path / EXCHANGES).exchange(exchange)
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """What an earlier process asked and was told. Raises UserError when the file holds
+        something else.
+        """
+        return ExchangeFile(self.path / EXCHANGES).exchanges()
+
+    def _program(self, digest: str) -> Path:
+        return self.path / "scripts" / f"{digest[:12]}.json"
+
+    def finish(
+        self,
+        report: Report,
+        *,
+        json_text: str,
+        markdown: str,
+        state: str,
+        defects: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write the report. report.json comes last: where it stands, everything it names does
+        too. `state` is the whole of it, for `kept_report`; `defects` are the tracebacks of
+        proofs.
+        """
+        scripts = dict(report.script.files) if report.script is not None else {}
+        self._mark.seek(0)
+        self._mark.truncate()
+        self._mark.write("".join(f"{name}\n" for name in sorted(scripts)))
+        _sync(self._mark)
+        _write_all(self.path, scripts)
+        if report.environment is not None and report.environment.lock:
+            write(self.path / "environment.lock", report.environment.lock)
+        for proof, told in (defects or {}).items():
+            write(self.path / defect(proof), told)
+        write(self.path / "report.md", markdown)
+        write(self.path / STATE, state)
+        write(self.path / REPORT, json_text)
+
+    def close(self) -> None:
+        """Let others use the folder; one in which nothing happened goes."""
+        self._mark.close()
+        if (
+            self.path.is_dir()
+            and {each.name for each in self.path.iterdir()} <= _NOTHING
+            and not any(self.path.glob("logs/*"))
+        ):
+            self._remove()
+
+    def discard(self) -> None:
+        """Leave nothing behind of what was refused, where the folder was made for it."""
+        if self.path in self._made:
+            self._remove()
+
+    def _remove(self) -> None:
+        """Take the folder away, and those above that were made for it and hold nothing else."""
+        shutil.rmtree(self.path)
+        for each in self._made:
+            if each != self.path and not any(each.iterdir()):
+                each.rmdir()
+
+    def _clear(self) -> None:
+        scripts = [name for name in self._mark.read().splitlines() if inside(name)]
+        for name in (*_OURS, *scripts, *(path.name for path in self.path.glob(".*.reprise-part"))):
+            path = self.path / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def not_ours(path: Path) -> UserError:
+    """The refusal to write over what a run of something else came to."""
+    return UserError(
+        f"{path} already holds the result of something else.",
+        "Choose another --out, or remove that folder.",
+    )
+
+
+def defect(proof: str) -> str:
+    """Where the traceback of an error of our own is kept that ended a proof, below the folder."""
+    return f"logs/{proof}-defect.txt"
+
+
+def _claim(path: Path) -> IO[str]:
+    """The folder's mark, locked: one run a folder, and nobody's own files are overwritten."""
+    path.mkdir(parents=True, exist_ok=True)
+    if not (path / MARK).exists() and any(path.iterdir()):
+        raise UserError(
+            f"{path} already holds other files.", "Choose an empty folder for --out, or a new name."
+        )
+    mark = (path / MARK).open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        mark.close()
+        raise UserError(
+            f"Another run is writing to {path}.", "Wait for it, or choose another --out."
+        ) from None
+    mark.seek(0)
+    return mark
+
+
+def kept_job(path: Path) -> Job:
+    """What was asked for in an earlier run. Raises UserError when the folder does not tell."""
+    try:
+        return Job.model_validate_json((path / JOB).read_bytes())
+    except (OSError, ValueError):
+        raise UserError(
+            f"{path} is not the folder of a run.",
+            "Give a folder that holds job.json and exchanges.jsonl.",
+        ) from None
+
+
+def kept_report(path: Path) -> Report:
+    """What an earlier run found, whole. Raises UserError when the folder does not tell."""
+    try:
+        return Report.model_validate_json((path / STATE).read_bytes())
+    except (OSError, ValueError):
+        raise UserError(
+            f"{path} is not the folder of a finished run.", f"Give a folder that holds {STATE}."
+        ) from None
+
+
+def _same(kept: Path, job: Job) -> bool:
+    """Whether a job is the one that was kept; how long its proofs may take makes it no other."""
+    try:
+        return _timeless(Job.model_validate_json(kept.read_bytes())) == _timeless(job)
+    except (OSError, ValueError):
+        return False
+
+
+def _of_issue(kept: Path, issue: Issue) -> bool:
+    """Whether a job that was kept is about an issue: the same number of a repository, or the
+    same text.
+    """
+    try:
+        theirs = Job.model_validate_json(kept.read_bytes()).issue
+    except (OSError, ValueError):
+        return False
+    return _named(theirs) == _named(issue)
+
+
+def _named(issue: Issue) -> tuple[object, ...]:
+    numbered = issue.repository and issue.number is not None
+    return (
+        (issue.repository, issue.number)
+        if numbered
+        else (issue.repository, issue.title, issue.body)
+    )
+
+
+def _timeless(job: Job) -> Job:
+    return job.model_copy(update={"options": job.options.model_copy(update={"proof_minutes": 0.0})})
+
+
+def _given(path: Path) -> Script | None:
+    try:
+        return Script.model_validate_json((path / GIVEN).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _whole_lines(path: Path) -> list[bytes]:
+    """The lines of a file that end with a newline; what a kill left of one more is cut off."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return []
+    whole, _, rest = data.rpartition(b"\n")
+    if rest:
+        write(path, (whole + b"\n").decode() if whole else "")
+    return whole.splitlines()
+
+
+def inside(name: str) -> bool:
+    """Whether a name that came with a script stays below the folder it is written to."""
+    parts = PurePosixPath(name).parts
+    return (
+        bool(parts)
+        and not name.startswith(("/", "."))
+        and ".." not in parts
+        and "\0" not in name
+        and "\\" not in name
+    )
+
+
+def write(path: Path, text: str) -> None:
+    """Write a whole file or none: to a temporary name, to disk, then renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.reprise-part")
+    try:
+        with part.open("wb") as file:
+            file.write(text.encode("utf-8", "replace"))
+            _sync(file)
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _write_all(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        if inside(name):
+            write(folder / name, text)
+
+
+def _sync(file: IO[str] | IO[bytes]) -> None:
+    file.flush()
+    os.fsync(file.fileno())

@@ -1,0 +1,112 @@
+"""The store of an index: its parts, and the folders that their texts lie in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from threading import Lock
+
+from bot.adapters.sources.part import PartReader, content
+from bot.adapters.sources.trees import SourceTree
+from bot.rules.code import indexing
+from bot.rules.code.outline import Segment
+from bot.rules.code.segment_index import Provenance
+
+_CACHED_TEXTS = 64
+_MAX_POSTINGS = (6_000, 2_500)
+_MIN_WORDS = 2
+
+
+class SqliteStore:
+    """Safe to use from several threads."""
+
+    def __init__(self, trees: Sequence[SourceTree], parts: Sequence[PartReader]) -> None:
+        self._trees = {path: tree for tree in trees for path, _ in tree.files}
+        self._parts = {path: part for part in parts for path in part.paths if path in self._trees}
+        self._paths = sorted(self._parts)
+        main = [part for path, part in self._parts.items() if self._trees[path].main]
+        self._main = list(dict.fromkeys(main))
+        self._dependencies = [part for part in parts if part not in self._main]
+        self._lock = Lock()
+        self._text = lru_cache(_CACHED_TEXTS)(_text)
+
+    def paths(self) -> Sequence[str]:
+        """Every path, sorted."""
+        return self._paths
+
+    def provenance(self, path: str) -> Provenance:
+        """Where a file comes from."""
+        tree = self._trees[path]
+        return Provenance(tree.origin, tree.package, tree.version, tree.main)
+
+    def text(self, path: str) -> str | None:
+        """The text of a file as it is on disk now."""
+        return self._text(self._trees[path].root, path) if path in self._parts else None
+
+    def segments(self, path: str) -> Sequence[Segment]:
+        """The segments of a file, in order."""
+        with self._lock:
+            return self._parts[path].segments(path) if path in self._parts else []
+
+    def named(self, last: str) -> Sequence[Segment]:
+        """First segments of the definitions with this simple name."""
+        with self._lock:
+            found = [segment for part in self._all for segment in part.named(last)]
+        return sorted(found, key=_position)
+
+    def containing(self, words: Sequence[str], limit: int) -> Sequence[Segment]:
+        """Segments that contain all of the words, by path and line."""
+        query = " AND ".join(f'body:"{word}"' for word in words)
+        with self._lock:
+            found = [segment for part in self._all for segment in part.matching(query, limit)]
+        return sorted(found, key=_position)[:limit]
+
+    def ranked(self, words: Sequence[str], limit: int) -> Sequence[tuple[Segment, float]]:
+        """Main packages and dependencies are ranked each among themselves, the best of either at 1:
+        every word is common in a small package, so a large one would always win.
+        """
+        with self._lock:
+            found = [
+                *_ranked(self._main, words, limit, _MAX_POSTINGS[0]),
+                *_ranked(self._dependencies, words, limit, _MAX_POSTINGS[1]),
+            ]
+        return sorted(found, key=lambda hit: (-hit[1], *_position(hit[0])))[:limit]
+
+    @property
+    def _all(self) -> Sequence[PartReader]:
+        return (*self._main, *self._dependencies)
+
+
+def _ranked(
+    parts: Sequence[PartReader], words: Sequence[str], limit: int, max_postings: int
+) -> Sequence[tuple[Segment, float]]:
+    query = " OR ".join(f'"{word}"' for word in _rarest(words, parts, max_postings))
+    hits = [(score, part, row) for part in parts for row, score in part.ranked(query, limit)]
+    hits.sort(key=lambda hit: hit[0])
+    best = hits[0][0] if hits else -1.0
+    return [(part.segment(row), score / best) for score, part, row in hits[: limit * 2]]
+
+
+def _rarest(words: Sequence[str], parts: Sequence[PartReader], max_postings: int) -> Sequence[str]:
+    """The rarer words, at least two, until together they occur in `max_postings` segments. The
+    others take the most time and rank the least.
+    """
+    counts = {word: sum(part.common.get(word, 0) for part in parts) for word in words}
+    kept: list[str] = []
+    total = 0
+    for word in sorted(words, key=lambda word: counts[word]):
+        total += counts[word]
+        if len(kept) >= _MIN_WORDS and total > max_postings:
+            break
+        kept.append(word)
+    return kept
+
+
+def _position(segment: Segment) -> tuple[str, int]:
+    return segment.path, segment.start
+
+
+def _text(root: Path, path: str) -> str | None:
+    data = content(root, path)
+    return None if data is None else indexing.read(data)

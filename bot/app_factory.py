@@ -1,0 +1,144 @@
+"""Settings → the App: the only place that chooses the store, queue and GitHub behind its ports.
+
+Heavy modules are imported where they are used: the web process needs only the store and the queue.
+"""
+
+from __future__ import annotations
+
+from threading import Event
+from typing import TYPE_CHECKING
+
+from bot.errors import UserError
+from bot.models.job import Job
+from bot.models.report import Report
+from bot.ports import Listener, Recorder
+from bot.service.ports.github import CloneToken, GitHub
+from bot.service.ports.store import AppStore
+from bot.service.ports.tasks import Queue
+from bot.settings import Settings
+
+if TYPE_CHECKING:
+    from bot.adapters.git.clone import Credentials
+    from bot.service.app import Service
+    from sandbox.port import Sandbox
+
+
+def store(settings: Settings) -> AppStore:
+    """The store, its tables brought up to date."""
+    from bot.adapters.store import SqlStore
+
+    return SqlStore(
+        settings.database_url.get_secret_value(),
+        write_gap_s=settings.write_gap_s,
+        notify_gap_s=settings.notify_gap_s,
+        writes_per_minute=settings.writes_per_minute,
+        writes_per_hour=settings.writes_per_hour,
+    )
+
+
+def queue(settings: Settings) -> Queue:
+    """The queue between processes."""
+    from bot.adapters.queue.redis import RedisQueue
+
+    return RedisQueue(settings.redis_url.get_secret_value())
+
+
+def hub(settings: Settings) -> GitHub:
+    """GitHub itself. Raises UserError when the App's credentials are missing."""
+    from bot.adapters.github import GitHubApp
+
+    if settings.app_id is None or not settings.key:
+        raise UserError(
+            "The App's id or its private key is missing.",
+            "Set REPRISE_APP_ID and REPRISE_PRIVATE_KEY_FILE, or run reprise serve and follow its "
+            "setup page.",
+        )
+    return GitHubApp(
+        settings.github_api_url,
+        settings.app_id,
+        settings.key,
+        settings.app_slug,
+        timeout_s=settings.network_timeout_s,
+    )
+
+
+def check_sandbox(settings: Settings) -> None:
+    """Raises SandboxUnavailable when this machine cannot run anything."""
+    from sandbox.select import choose
+
+    choose(settings.sandbox)
+
+
+def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -> Service:
+    """The App over its ports; the store limits the rate of writes to GitHub. Raises
+    SandboxUnavailable.
+    """
+    from bot import bootstrap
+    from bot.service.app import Service
+    from bot.service.app_context import AppContext, HostPolicy
+    from bot.service.rate_limit import RateLimitedGitHub
+    from sandbox.select import choose
+
+    sandbox = choose(settings.sandbox)
+    bootstrap.sweep(sandbox, settings)
+    policy = HostPolicy(
+        public_url=settings.public_url,
+        secrets=settings.secrets,
+        lease_s=settings.lease_s,
+        unheard_s=settings.lease_s,
+        run_minutes=settings.run_minutes,
+        daily_runs=settings.daily_runs,
+        daily_minutes=settings.daily_minutes,
+        daily_usd=settings.daily_usd,
+        keep_days=settings.keep_days,
+    )
+    limited = RateLimitedGitHub(github, store)
+    context = AppContext(store, queue, limited, _Engine(settings, sandbox), policy)
+    return Service(context, reconcile_s=settings.reconcile_s)
+
+
+class _Engine:
+    """The engine of this worker: one sandbox for all jobs, chosen by the host alone."""
+
+    def __init__(self, settings: Settings, sandbox: Sandbox) -> None:
+        self._settings, self._sandbox = settings, sandbox
+
+    def __call__(
+        self,
+        job: Job,
+        *,
+        recorder: Recorder,
+        listener: Listener,
+        cancel: Event,
+        clone: CloneToken | None,
+        earlier: Report | None = None,
+    ) -> Report:
+        from bot import bootstrap, pipeline
+        from bot.adapters.model.cassette import Recording
+        from bot.adapters.model.configured import configured
+        from bot.pipeline.proof import resume
+
+        model = configured(self._settings, job.options.model or "")
+        ports = bootstrap.ports(
+            job.options,
+            self._settings,
+            recorder=recorder,
+            listener=listener,
+            cancel=cancel,
+            sandbox=self._sandbox,
+            credentials=_credentials(job, clone),
+            model=Recording(model, recorder) if model is not None else None,
+        )
+        return (
+            pipeline.run(job, ports)
+            if earlier is None
+            else resume.resume_proofs(earlier, job, ports)
+        )
+
+
+def _credentials(job: Job, clone: CloneToken | None) -> Credentials | None:
+    from bot.adapters.git.clone import Credentials
+
+    if clone is None or not job.options.repo:
+        return None
+    return Credentials(job.options.repo, clone.username, clone.token)

@@ -1,0 +1,1 @@
+"""The command line: one error boundary, one place for output."""

@@ -1,0 +1,52 @@
+"""The command line: one file for each command, registered here."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+from bot.cli.bisect import bisect
+from bot.cli.control import control
+from bot.cli.doctor.command import doctor
+from bot.cli.minimize import minimize
+from bot.cli.prompts import prompts
+from bot.cli.replay import replay
+from bot.cli.reproduce import example, reproduce
+from bot.cli.schema import schema
+
+# Commands import what is heavy inside their functions: help stays fast, and the web process,
+# which shares this command line, does not load the engine.
+
+app = typer.Typer(
+    name="reprise",
+    help="Reproduces deep-learning bug reports by running them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for command in (reproduce, example, replay, control, bisect, minimize, doctor, schema, prompts):
+    app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"reprise {metadata.version('reprise')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Reproduce deep-learning bug reports by running them."""
+
+
+def main() -> None:
+    """Run the console script."""
+    app()

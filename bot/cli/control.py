@@ -1,0 +1,32 @@
+"""`reprise control RUN`."""
+
+from __future__ import annotations
+
+import typer
+
+from bot.cli.arguments import DEFAULT_PROOF_MINUTES, Json, Minutes, Run, Sandbox
+from bot.cli.error_boundary import boundary
+from bot.settings import secrets
+
+
+def control(
+    run: Run,
+    minutes: Minutes = DEFAULT_PROOF_MINUTES,
+    sandbox: Sandbox = "auto",
+    as_json: Json = False,
+) -> None:
+    """Find a version in which the program passes and alternate runs of both. Updates the run's
+    report.
+    """
+    with boundary(secrets=secrets):
+        from bot.cli.proof_runner import ProofCommand, run_proof
+        from bot.pipeline.proof import resume
+
+        command = ProofCommand("control", run, minutes, sandbox)
+        raise typer.Exit(
+            run_proof(
+                command,
+                lambda report, job, ports: resume.prove(report, job, ports, "control"),
+                as_json=as_json,
+            )
+        )

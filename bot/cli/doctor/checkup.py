@@ -1,0 +1,83 @@
+"""What works on this machine, and how to fix the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from textwrap import fill
+
+from bot.cli.doctor import machine, packages, sandboxes
+from bot.cli.doctor.finding import Area, Finding, Findings
+from bot.settings import Settings, host
+from bot.text.sanitize import redact
+
+_TITLES: dict[Area, str] = {
+    "sandbox": "Sandboxes",
+    "python": "Python",
+    "packages": "Packages",
+    "device": "Devices",
+    "disk": "Disk",
+    "tool": "Tools",
+    "github": "GitHub",
+}
+_STATES = {True: "ok", False: "NO", None: "--"}
+
+
+def examine(settings: Settings, environ: Mapping[str, str] | None = None) -> Findings:
+    """Run all checks in parallel. A failed check is a finding, never an exception."""
+    known = host() if environ is None else environ
+    checks: list[Callable[[], tuple[Finding, ...]]] = [
+        sandboxes.check,
+        lambda: machine.pythons(known),
+        lambda: packages.check(known),
+        machine.devices,
+        lambda: machine.disk(settings.cache_dir),
+        machine.tools,
+        lambda: packages.github(settings),
+    ]
+    with ThreadPoolExecutor(max_workers=len(checks)) as pool:
+        found = [finding for part in pool.map(lambda check: check(), checks) for finding in part]
+    return Findings(ready=_ready(found), findings=tuple(found))
+
+
+def _ready(found: list[Finding]) -> bool:
+    """Whether a report can be reproduced now: an isolating sandbox and every needed part work."""
+    sandboxes = [finding for finding in found if finding.area == "sandbox"]
+    isolating = any(finding.ok for finding in sandboxes if finding.name != "process")
+    return isolating and all(finding.ok for finding in found if finding.needed)
+
+
+def as_json(findings: Findings) -> str:
+    """The findings for programs."""
+    return redact(findings.model_dump_json(indent=2)) + "\n"
+
+
+def as_text(findings: Findings, width: int = 80) -> str:
+    """The findings for people."""
+    lines: list[str] = []
+    area = ""
+    for finding in findings.findings:
+        if finding.area != area:
+            area = finding.area
+            lines += ["", _TITLES[finding.area]] if lines else [_TITLES[finding.area]]
+        lines.append(
+            _wrapped(f"  {_STATES[finding.ok]:<3} {finding.name}: {finding.detail}", width)
+        )
+        details = (
+            ("fix", finding.fix),
+            ("protects", ", ".join(finding.protects)),
+            ("does not protect", ", ".join(finding.exposes)),
+        )
+        lines += [_wrapped(f"      {label}: {text}", width) for label, text in details if text]
+    last = "Ready to reproduce." if findings.ready else "Not ready: fix what is marked NO."
+    return redact("\n".join([*lines, "", last])) + "\n"
+
+
+def _wrapped(text: str, width: int) -> str:
+    return fill(
+        text,
+        max(width, 40),
+        subsequent_indent="        ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

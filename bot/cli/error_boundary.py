@@ -1,0 +1,155 @@
+"""How a command ends: exit codes, errors as one sentence with the next step, and Ctrl-C."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from types import FrameType
+
+import typer
+
+from bot.adapters.run_folder.folder import Folder
+from bot.errors import BuildError, Stopped, TransientError, UserError
+from bot.models.report import Report
+from bot.text.sanitize import clip, one_line, redact
+from sandbox.port import SandboxError, SandboxUnavailable
+
+REPRODUCED, DEFECT, USER, OTHER, AT_ONCE = 0, 1, 2, 3, 130
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+_MISPLACED = {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
+
+
+def code(report: Report) -> int:
+    """0 for reproduced, 3 for every other verdict."""
+    return REPRODUCED if report.verdict.kind == "reproduced" else OTHER
+
+
+def say(text: str) -> None:
+    """Write one line to standard error, which may be closed."""
+    try:
+        sys.stderr.write(text + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
+
+
+def opened(path: Path) -> Folder:
+    """The run folder. Raises UserError when the path cannot be one."""
+    try:
+        return Folder(path)
+    except OSError as error:
+        message, fix = _disk_error(error) or (
+            f"Cannot use {path} as a folder ({error.strerror}).",
+            "Choose another --out.",
+        )
+        raise UserError(message, fix) from None
+
+
+@contextmanager
+def boundary(
+    folder: Callable[[], Path | None] = lambda: None, secrets: Callable[[], tuple[str, ...]] = tuple
+) -> Iterator[None]:
+    """The error boundary: expected errors become one sentence, anything else a saved traceback.
+
+    `folder` and `secrets` are asked only when an error has to be reported.
+    """
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except (UserError, TransientError) as error:
+        raise _user_error(str(error), error.fix) from None
+    except SandboxUnavailable as error:
+        raise _user_error(str(error), "Run reprise doctor to see what works here.") from None
+    except (KeyboardInterrupt, Stopped):
+        say("Stopped. There is nothing to report yet.")
+        raise typer.Exit(OTHER) from None
+    except BrokenPipeError:
+        # The reader has gone; nothing may complain on exit.
+        sys.stderr = sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123
+        raise typer.Exit(OTHER) from None
+    except OSError as error:
+        known = _disk_error(error)
+        if known is None:
+            raise _defect(error, folder(), secrets()) from None
+        raise _user_error(*known) from None
+    except (SandboxError, BuildError, Exception) as error:
+        raise _defect(error, folder(), secrets()) from None
+
+
+def _user_error(message: str, fix: str) -> typer.Exit:
+    say(one_line(f"{message} {fix}".strip()))
+    return typer.Exit(USER)
+
+
+def _disk_error(error: OSError) -> tuple[str, str] | None:
+    name = f" ({error.filename})" if error.filename else ""
+    if error.errno in _FULL:
+        return (
+            f"The disk is full{name}.",
+            "Free some space, or point --out and REPRISE_CACHE_DIR at another disk.",
+        )
+    if error.errno in _FORBIDDEN:
+        return (
+            f"No permission to write {error.filename or 'a folder'}.",
+            "Choose another --out, or fix its permissions.",
+        )
+    if error.errno in _MISPLACED:
+        return f"Cannot use {error.filename} as a folder.", "Choose another --out."
+    return None
+
+
+def _defect(error: BaseException, folder: Path | None, secrets: tuple[str, ...]) -> typer.Exit:
+    """Print one line and save the whole traceback."""
+    details = redact("".join(traceback.format_exception(error)), secrets)
+    failed = "The sandbox failed" if isinstance(error, SandboxError) else "A bug in Reprise"
+    summary = clip(one_line(redact(f"{type(error).__name__}: {error}", secrets)), 200)
+    say(f"{failed} ({summary}). Please report it with the details in {_saved(details, folder)}.")
+    return typer.Exit(DEFECT)
+
+
+def _saved(details: str, folder: Path | None) -> str:
+    try:
+        if folder is not None and folder.is_dir():
+            path = folder / "crash.txt"
+            path.write_text(details, encoding="utf-8", errors="replace")
+            return str(path)
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="reprise-", suffix=".txt", delete=False, encoding="utf-8", errors="replace"
+        ) as file:
+            file.write(details)
+            return file.name
+    except OSError:
+        say(details)
+        return "the lines above"
+
+
+@contextmanager
+def stoppable(cancel: Event) -> Iterator[None]:
+    """End the job with a report on the first Ctrl-C, SIGTERM or SIGHUP; exit on the second."""
+
+    def heard(_number: int, _frame: FrameType | None) -> None:
+        if cancel.is_set():
+            os._exit(AT_ONCE)
+        cancel.set()
+        os.write(2, b"\nStopping; the report so far follows. Press Ctrl-C again to exit at once.\n")
+
+    before = {
+        number: signal.signal(number, heard)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,93 @@
+"""Validate command-line options. Each mistake gets one sentence and the next step."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from bot.errors import UserError
+from bot.models.job import PARTS, Part
+
+_PYTHON = re.compile(r"^3\.(\d{1,2})(\.\d{1,3})?$", re.ASCII)
+_REF = re.compile(r"^\w[\w./@+~^-]{0,200}$", re.ASCII)
+_URL = re.compile(r"^(?:https?|ssh|file)://[^\s]+$|^[\w.-]+@[\w.-]+:[\w./~-]+$", re.ASCII)
+
+
+def python(value: str | None, here: Callable[[], Sequence[str]]) -> str | None:
+    """A version such as 3.11 or 3.11.4. `here` lists the minor versions on this machine."""
+    if value is None:
+        return None
+    match = _PYTHON.match(value)
+    if match is None:
+        raise UserError(
+            f"--python {value} is not a Python 3 version.", "Write it as --python 3.11."
+        )
+    minors = here()
+    if f"3.{match.group(1)}" not in minors:
+        known = ", ".join(minors) or "none"
+        raise UserError(
+            f"Python {value} is not on this machine ({known}).",
+            f"Install it with: uv python install {value}",
+        )
+    return value
+
+
+def pins(values: Sequence[str]) -> tuple[str, ...]:
+    """Requirements such as torch==2.1.0; no addresses, no markers."""
+    for value in values:
+        try:
+            parsed = Requirement(value)
+        except InvalidRequirement:
+            raise UserError(
+                f"--with {value} is not a requirement.", "Write it as --with 'torch==2.1.0'."
+            ) from None
+        if parsed.url or parsed.marker:
+            what = "a URL" if parsed.url else "an environment marker"
+            raise UserError(
+                f"--with {value} contains {what}.",
+                "Give a name and a version. Use --repo for a clone.",
+            )
+    return tuple(values)
+
+
+def repo(value: str | None) -> str | None:
+    """The absolute path of an existing folder, or the URL of a clone."""
+    if value is None or _URL.match(value):
+        return value
+    path = Path(value).expanduser()
+    if not path.is_dir():
+        raise UserError(
+            f"--repo {value} is neither a folder nor a URL.",
+            "Give a clone's folder or https://host/owner/name.",
+        )
+    return str(path.resolve())
+
+
+def ref(value: str | None, repo: str | None = None, option: str = "--ref") -> str | None:
+    """A branch, tag or commit of the clone given by `repo`."""
+    if value is not None and (not _REF.match(value) or ".." in value):
+        raise UserError(
+            f"{option} {value} is not a branch, tag or commit.",
+            f"Write it as {option} v1.2.0.",
+        )
+    if value is not None and repo is None:
+        raise UserError(
+            f"--ref {value} needs a clone.",
+            "Add --repo with a folder or a URL.",
+        )
+    return value
+
+
+def parts(*texts: str) -> tuple[Part, ...]:
+    """The parts to skip, from one or several comma-separated texts."""
+    split = (name.strip() for text in texts for name in text.split(","))
+    named = tuple(name for name in split if name)
+    known: dict[str, Part] = {part: part for part in PARTS}
+    if unknown := [name for name in named if name not in known]:
+        raise UserError(
+            f"--without {unknown[0]} is not a part of a run.", f"Choose from {', '.join(PARTS)}."
+        )
+    return tuple(known[name] for name in dict.fromkeys(named))

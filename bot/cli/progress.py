@@ -1,0 +1,67 @@
+"""What a person sees while a job runs, on standard error: a live line on a terminal, plain lines
+anywhere else.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, suppress
+from time import monotonic
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from bot.ports import Progress
+from bot.render.phrases.requests import progress_line
+
+
+class PlainLines(AbstractContextManager["PlainLines"]):
+    """One line for each thing that is new, after the seconds since the start."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.line, self.since = "", monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        """Print what differs from the line before."""
+        line = progress_line(progress)
+        if line != self.line:
+            with suppress(OSError, ValueError):
+                self.show(line)
+            self.line = line
+
+    def show(self, line: str) -> None:
+        """Print a new line."""
+        self.console.print(Text(f"{monotonic() - self.since:6.1f} s  {line}"), soft_wrap=True)
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to take down."""
+
+
+class LiveLine(PlainLines):
+    """A spinner with the present step; finished steps stand above it with their seconds."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self.status = Status("", console=console, spinner="dots")
+        self.status.start()
+
+    def show(self, line: str) -> None:
+        """Show the new line; the finished one scrolls up."""
+        if self.line:
+            spent = f"  {monotonic() - self.since:.1f} s"
+            self.console.print(Text(self.line + spent, style="dim"))
+        self.since = monotonic()
+        self.status.update(Text(line))
+
+    def __exit__(self, *_: object) -> None:
+        """Leave the terminal as it was."""
+        with suppress(OSError, ValueError):
+            self.show("")
+            self.status.stop()
+
+
+def shown_on(console: Console) -> PlainLines:
+    """The view that fits the console."""
+    live = console.is_terminal and not console.is_dumb_terminal
+    return LiveLine(console) if live else PlainLines(console)

@@ -1,0 +1,58 @@
+"""`reprise prompts`: the prompts by stage and version."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+import prompts as room
+from bot.cli.error_boundary import boundary
+from bot.errors import UserError
+
+
+def prompts(
+    stage: Annotated[
+        str,
+        typer.Argument(metavar="[STAGE]", help="Stage whose prompt to print.", show_default=False),
+    ] = "",
+    version: Annotated[
+        str | None, typer.Option(help="Version, such as v1. Default: the live one.", metavar="V")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """List the prompts, or print one word for word."""
+    with boundary():
+        typer.echo(_one(stage, version, as_json=as_json) if stage else _all(as_json=as_json))
+
+
+def _all(*, as_json: bool) -> str:
+    entries = room.listed()
+    if as_json:
+        keys = ("id", "stage", "version", "live", "prompt_sha256", "schema_sha256")
+        return json.dumps(
+            [{key: getattr(entry, key) for key in keys} for entry in entries], indent=2
+        )
+    widest = max((len(entry.id) for entry in entries), default=0)
+    return "\n".join(
+        f"{entry.id:{widest}}  {'live' if entry.live else ''}".rstrip() for entry in entries
+    )
+
+
+def _one(stage: str, version: str | None, *, as_json: bool) -> str:
+    known = {entry.stage for entry in room.listed() if version in {None, entry.version}}
+    if stage not in known:
+        named = f"{stage} {version}" if version else stage
+        raise UserError(
+            f"There is no prompt {named}.",
+            f"Stages: {', '.join(sorted({entry.stage for entry in room.listed()}))}.",
+        )
+    prompt = room.load(stage, version)
+    if as_json:
+        fields = {"id": prompt.id, **prompt.sections, "schema": prompt.schema}
+        return json.dumps(fields, indent=2, ensure_ascii=False)
+    sections = {**prompt.sections, "answer": json.dumps(prompt.schema, indent=2)}
+    return "\n\n".join(
+        [prompt.id, *(f"## {name}\n\n{text or '(nothing)'}" for name, text in sections.items())]
+    )

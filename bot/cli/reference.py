@@ -1,0 +1,54 @@
+"""Help pages and the settings table as Markdown, for `docs/`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import typer
+from pydantic import SecretStr
+from pydantic.fields import FieldInfo
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from bot.settings import Settings
+
+_WIDTH = 110
+
+
+def command_pages(app: typer.Typer, program: str = "reprise") -> str:
+    """The help page of every command of `app`."""
+    pages = _commands(get_command(app), program, None)
+    return "\n".join(f"### `{path}`\n\n```text\n{text}\n```\n" for path, text in pages)
+
+
+def _commands(command: object, path: str, above: typer.Context | None) -> Iterator[tuple[str, str]]:
+    if not isinstance(command, TyperCommand | TyperGroup):
+        return
+    name = path.rpartition(" ")[2] if above else path
+    context = typer.Context(command, info_name=name, parent=above, terminal_width=_WIDTH)
+    if isinstance(command, TyperCommand):
+        yield path, command.get_help(context).strip()
+        return
+    for name, below in command.commands.items():
+        yield from _commands(below, f"{path} {name}", context)
+
+
+def settings_table() -> str:
+    """Every setting as a row of a Markdown table."""
+    rows = [
+        f"| `{field.validation_alias or 'REPRISE_' + name.upper()}` | {_default(field)} | "
+        f"{(field.description or '').replace('<', '&lt;')} |"
+        for name, field in Settings.model_fields.items()
+    ]
+    return "\n".join(["| variable | default | meaning |", "|---|---|---|", *rows]) + "\n"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.default_factory is not None:
+        return "the user's cache folder"
+    value = field.default
+    if isinstance(value, SecretStr):
+        value = value.get_secret_value()
+    if value in {None, ""}:
+        return ""
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"

@@ -1,0 +1,139 @@
+"""`reprise reproduce SOURCE` and `reprise example`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from bot.cli.arguments import Json, Out, Sandbox
+from bot.cli.error_boundary import boundary
+from bot.models.job import PARTS, Job, Options
+from bot.settings import host, load, secrets
+
+
+def reproduce(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="Issue URL, owner/repo#12, Markdown or JSON file, - for stdin, or example.",
+        ),
+    ],
+    out: Out = None,
+    sandbox: Sandbox = "auto",
+    device: Annotated[Literal["cpu", "gpu"], typer.Option(help="Device to run on.")] = "cpu",
+    python: Annotated[
+        str | None, typer.Option(help="Python version, such as 3.11.", metavar="V")
+    ] = None,
+    pins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with", help="Requirement, such as 'torch==2.1.0'. Repeatable.", metavar="REQ"
+        ),
+    ] = None,
+    repo: Annotated[
+        str | None, typer.Option(help="Clone of the repository under test.", metavar="PATH|URL")
+    ] = None,
+    ref: Annotated[
+        str | None, typer.Option(help="Branch, tag or commit of that clone.", metavar="REF")
+    ] = None,
+    timeout: Annotated[
+        float,
+        typer.Option(help="Time limit for one run, in seconds.", min=1, max=86_400, metavar="S"),
+    ] = 120,
+    max_runs: Annotated[
+        int, typer.Option(help="Maximum number of confirming runs.", min=1, max=1000, metavar="N")
+    ] = 40,
+    seed: Annotated[
+        int, typer.Option(help="First random seed.", min=0, max=2**31, metavar="N")
+    ] = 0,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            help="Model that writes missing programs. Default: REPRISE_MODEL_WRITER.",
+            metavar="NAME",
+        ),
+    ] = None,
+    max_cost: Annotated[
+        float, typer.Option(help="Model budget in US dollars.", min=0, metavar="USD")
+    ] = 1.0,
+    max_tokens: Annotated[
+        int, typer.Option(help="Model budget in tokens.", min=1_000, metavar="N")
+    ] = 200_000,
+    max_attempts: Annotated[
+        int,
+        typer.Option(
+            help="Maximum number of model-written programs to run.", min=1, max=50, metavar="N"
+        ),
+    ] = 6,
+    minutes: Annotated[
+        float,
+        typer.Option(help="Stop asking the model after this many minutes.", min=0.1, metavar="M"),
+    ] = 20,
+    proof_minutes: Annotated[
+        float,
+        typer.Option(
+            help="Time for control, bisection and minimization together.", min=0, metavar="M"
+        ),
+    ] = 10,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Parts to skip: {', '.join(PARTS)}.", metavar="PART,...", show_default=False
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a bug report.
+
+    Exit codes: 0 reproduced, 3 any other verdict, 2 a user error, 1 a bug in Reprise.
+    """
+    with boundary(secrets=secrets):
+        from bot.cli import option_parsing
+
+        options = Options(
+            python=option_parsing.python(python, _pythons),
+            pins=option_parsing.pins(pins or ()),
+            repo=option_parsing.repo(repo),
+            ref=option_parsing.ref(ref, repo),
+            device=device,
+            sandbox=sandbox,
+            timeout_s=timeout,
+            max_runs=max_runs,
+            seed=seed,
+            model=model,
+            max_cost=max_cost,
+            max_tokens=max_tokens,
+            max_attempts=max_attempts,
+            minutes=minutes,
+            proof_minutes=proof_minutes,
+            without=option_parsing.parts(*without or ()),
+        )
+        raise typer.Exit(_reproduce(source, options, out, as_json=as_json))
+
+
+def example(out: Out = None, sandbox: Sandbox = "auto", as_json: Json = False) -> None:
+    """Reproduce the bundled issue."""
+    with boundary(secrets=secrets):
+        from bot.adapters.issues import source as sources
+
+        raise typer.Exit(
+            _reproduce(sources.EXAMPLE, Options(sandbox=sandbox), out, as_json=as_json)
+        )
+
+
+def _pythons() -> list[str]:
+    from sandbox.interpreters import discover
+
+    return [interpreter.minor for interpreter in discover(host())]
+
+
+def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool) -> int:
+    from bot.adapters.issues import source as sources
+    from bot.cli.job_runner import run_job
+
+    issue = sources.load(source, load())
+    job = Job(issue=issue, options=options)
+    return run_job(job, out, as_json=as_json, bundled=source == sources.EXAMPLE)

@@ -1,0 +1,1 @@
+"""From repeated runs to a verdict."""

@@ -1,0 +1,80 @@
+"""Fresh runs of a failing program, under new seeds, until the sequential test decides."""
+
+from __future__ import annotations
+
+from bot.models.attempt import Judgement, Match
+from bot.models.signature import HangSignature
+from bot.models.verdict import AnyVerdict, Determinism
+from bot.pipeline.confirm import verdicts
+from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.pipeline.reading.signature import members_of
+from bot.rules import flaky
+from bot.rules.statistics import Decision, SequentialTest
+
+_REPEATS = 3
+_INTERMITTENT = 9
+_UNDECIDABLE = {Match.OTHER, Match.UNDECIDED, Match.SETUP_FAILURE}
+
+
+def confirm(runner: Runner, found: SearchResult) -> tuple[AnyVerdict, Match]:
+    """The verdict from fresh runs, and what they show of the signature.
+
+    Where outcomes were mixed, the same seeds are run again to tell why.
+    """
+    if found.judgement.match is Match.SETUP_FAILURE:
+        return verdicts.blocked(found.judgement), Match.SETUP_FAILURE
+    determinism: Determinism = "deterministic"
+    with runner.stage("confirm", "confirming with fresh runs"):
+        decision, runs = _fresh_runs(runner, found)
+        if decision == "fails":
+            determinism = _determinism(runner, found)
+    verdict = verdicts.verdict(decision, runs, determinism, (verdicts.versions(found.environment),))
+    verdict = verdicts.as_mended(verdict, found.script)
+    return verdict, Match.MATCHED if decision == "fails" else found.judgement.match
+
+
+def _fresh_runs(runner: Runner, found: SearchResult) -> tuple[Decision, list[Judgement]]:
+    test, runs, cap = SequentialTest(), list[Judgement](), _cap(runner, found)
+    issue, decided = runner.job.issue, False
+    intermittent = flaky.says_so(f"{issue.title}\n{issue.body}")
+    while not decided and len(runs) < cap:
+        number = len(runs) + 1
+        runner.say("confirm", f"run {number}", number, cap)
+        seed = runner.job.options.seed + number
+        runs.append(runner.run(found.script, found.environment, seed, "confirm"))
+        failures = sum(run.match is Match.MATCHED for run in runs)
+        # An intermittent failure, by the report's own words: look for the other outcome too.
+        early = intermittent and failures == len(runs) < _INTERMITTENT
+        decided = test.decide(failures, len(runs)) != "undecided" and not early
+        # Two runs that both failed otherwise, or decided nothing: more of them will not help.
+        decided |= len(runs) == 2 and all(run.match in _UNDECIDABLE for run in runs)
+    return test.decide(sum(run.match is Match.MATCHED for run in runs), len(runs)), runs
+
+
+def _cap(runner: Runner, found: SearchResult) -> int:
+    """Most confirming runs; a run that only ends by the clock is not repeated forty times."""
+    hang = any(isinstance(member, HangSignature) for member in members_of(runner.signature))
+    slow = found.judgement.match is Match.UNDECIDED and not hang
+    return min(runner.job.options.max_runs, 2 if slow else runner.job.options.max_runs)
+
+
+def _determinism(runner: Runner, found: SearchResult) -> Determinism:
+    """Mixed outcomes over seeds: the same seed again tells chance in the program from chance
+    outside it.
+    """
+    judged = runner.attempts.by_seed(found.script, found.environment)
+    outcomes = {
+        seed: judgement.match is Match.MATCHED
+        for seed, judgement in judged.items()
+        if judgement.match in {Match.MATCHED, Match.PASSED}
+    }
+    if all(outcomes.values()):
+        return "deterministic"
+    for wanted in (True, False):
+        seed = next(seed for seed, matched in outcomes.items() if matched is wanted)
+        for _ in range(_REPEATS):
+            change = f"seed {seed} again"
+            again = runner.run(found.script, found.environment, seed, "repeat", change)
+            if (again.match is Match.MATCHED) is not wanted:
+                return "nondeterministic"
+    return "seed-dependent"

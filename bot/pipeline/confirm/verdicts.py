@@ -1,0 +1,222 @@
+"""Counted runs → the verdict, and the rows that set what was reported beside what was seen."""
+
+from __future__ import annotations
+
+from bot.models.attempt import Attempt, Failure, Judgement, Match, Script
+from bot.models.environment import BuildStep, Environment, PinSource
+from bot.models.report import Comparison
+from bot.models.signature import (
+    AnySignature,
+    CrashSignature,
+    HangSignature,
+    Member,
+    NonFiniteSignature,
+    ObservationSignature,
+    OutputSignature,
+    WarningSignature,
+)
+from bot.models.verdict import (
+    AnyVerdict,
+    Determinism,
+    DifferentFailure,
+    Inconclusive,
+    NeedsHardware,
+    NeedsInfo,
+    NotReproduced,
+    Reproduced,
+    SetupFailed,
+)
+from bot.pipeline.reading.signature import members_of
+from bot.rules.script_fixes import cpu, shorter
+from bot.rules.signatures import observed
+from bot.rules.statistics import Decision, interval
+
+
+def describe(signature: AnySignature) -> str:
+    """A signature in one line, for people."""
+    return " or ".join(_describe(member) for member in members_of(signature))
+
+
+def _describe(member: Member) -> str:
+    if isinstance(member, CrashSignature):
+        said = (
+            f"{member.exception}: {member.message.splitlines()[0]}"
+            if member.message
+            else member.exception
+        )
+        where = f" in {member.frame}" if member.frame else ""
+        return f"{said}{where}" + (f" at `{member.checks[0]}`" if member.checks else "")
+    if isinstance(member, OutputSignature):
+        return "the output " + " / ".join(member.observed[0][:3])
+    if isinstance(member, NonFiniteSignature):
+        return f"{' or '.join(member.values)} among the printed values"
+    if isinstance(member, WarningSignature):
+        return f"{member.category or 'a warning'}: {member.message}" + (
+            f", at least {member.at_least} times" if member.at_least > 1 else ""
+        )
+    if isinstance(member, ObservationSignature):
+        return f"`{member.name}` {observed.words(member.wrong)}: {member.says}"
+    assert isinstance(member, HangSignature)
+    return f"no progress for {member.bound_s:g} s"
+
+
+def _said(member: Member) -> str:
+    """A cell of the table; the claim that an observation is about stands above it."""
+    return (
+        f"{member.name} {observed.words(member.wrong)}"
+        if isinstance(member, ObservationSignature)
+        else _describe(member)
+    )
+
+
+def verdict(
+    decision: Decision, runs: list[Judgement], determinism: Determinism, versions: tuple[str, ...]
+) -> AnyVerdict:
+    """The verdict on the confirming runs."""
+    met = [run for run in runs if run.match is Match.MATCHED]
+    other = [run for run in runs if run.match is Match.OTHER]
+    undecided = [run for run in runs if run.match is Match.UNDECIDED]
+    counted = {"runs": len(runs), "failures": len(met), "interval": interval(len(met), len(runs))}
+    if decision == "fails":
+        return Reproduced(**counted, reason=met[0].reason, determinism=determinism)
+    if other and len(other) * 2 >= len(runs):
+        return DifferentFailure(
+            **counted,
+            reason=f"it failed, but not as reported: {other[0].reason}",
+            reported="",
+            seen=other[0].evidence,
+        )
+    if undecided and len(undecided) * 2 >= len(runs):
+        return Inconclusive(**counted, reason=undecided[0].reason)
+    if decision == "passes":
+        return NotReproduced(
+            **counted, reason=runs[0].reason, checked=(runs[0].reason,), versions_tried=versions
+        )
+    return Inconclusive(
+        **counted, reason="the sequential test reached its cap before the runs decided either way"
+    )
+
+
+def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
+    """A failure that stayed away from a program changed in substance has not been refuted: the
+    report's own program was not run.
+    """
+    whys = {mend.why for mend in script.mends}
+    if not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    if cpu.WHY in whys:
+        counts = f"{verdict.failures} of {verdict.runs}"
+        said = f"{counts} runs on the CPU failed as reported; the report's program asks for a GPU"
+        return NeedsHardware(reason=said, needs=("a GPU",))
+    if shorter.WHY in whys:
+        said = "the shortened program did not fail, and the full program exceeds the time limit"
+        return Inconclusive(
+            runs=verdict.runs, failures=verdict.failures, interval=verdict.interval, reason=said
+        )
+    return verdict
+
+
+def tried(steps: tuple[BuildStep, ...]) -> tuple[str, ...]:
+    """The ladder of tries; those with one and the same cause stand together."""
+    causes: dict[str, list[str]] = {}
+    for step in steps:
+        causes.setdefault(step.error or "done", []).append(step.what)
+    return tuple(f"{'; '.join(dict.fromkeys(whats))}: {cause}" for cause, whats in causes.items())
+
+
+def place(judgement: Judgement) -> tuple[str, ...]:
+    """A word to the reader when no library's Python code was on the stack: the bug may be the
+    program's own.
+    """
+    failure = judgement.failure
+    if failure is None or not failure.frames or any(frame.package for frame in failure.frames):
+        return ()
+    return (
+        (
+            f"it arose on the program's own line `{failure.frames[-1].code[:120]}`, "
+            "with no library's "
+            "Python code on the stack"
+        ),
+    )
+
+
+def blocked(judgement: Judgement) -> AnyVerdict:
+    """The verdict when a decoy of the environment could not be got past."""
+    decoy = judgement.decoy
+    if decoy is None:
+        return Inconclusive(runs=0, failures=0, interval=(0.0, 1.0), reason=judgement.reason)
+    if decoy.hardware:
+        return NeedsHardware(
+            reason=f"the program stops without it: {decoy.what}", needs=(decoy.hardware,)
+        )
+    if decoy.names:
+        listed = ", ".join(f"`{name}`" for name in decoy.names)
+        return NeedsInfo(
+            reason=f"the program uses {listed} and nothing here defines it",
+            items=(f"what {listed} is: its definition or its import",),
+        )
+    if decoy.needs:
+        return NeedsInfo(reason=f"the program cannot go on: {decoy.what}", items=(decoy.needs,))
+    return SetupFailed(
+        reason=f"the environment lacks something that could not be had: {decoy.what}",
+        tried=(decoy.module or decoy.requirement,),
+    )
+
+
+def compare(
+    signature: AnySignature | None, last: Attempt | None, environment: Environment | None
+) -> tuple[Comparison, ...]:
+    """The table "reported / observed"."""
+    rows: list[Comparison] = []
+    if signature is not None and last is not None:
+        member = members_of(signature)[min(last.judgement.member, len(members_of(signature)) - 1)]
+        # What stands on the error stream of a hang is the stacks that were asked for, not what
+        # happened.
+        told = "" if isinstance(member, HangSignature) else last.judgement.evidence
+        seen = told or last.judgement.reason
+        rows.append(
+            Comparison(what="failure", reported=_said(member), observed=_shown(member, seen))
+        )
+        if isinstance(member, CrashSignature) and member.frame and last.judgement.failure:
+            reported = f"{member.frame} in {member.function}" if member.function else member.frame
+            rows.append(
+                Comparison(what="place", reported=reported, observed=_place(last.judgement.failure))
+            )
+    if environment is not None:
+        rows.extend(
+            Comparison(
+                what=row.name, reported=row.claimed, observed=row.resolved or "not installed"
+            )
+            for row in [row for row in environment.claims if row.claimed][:6]
+        )
+    return tuple(rows)
+
+
+def _place(failure: Failure) -> str:
+    """The innermost frame of a library, or of the program where no library was on the stack."""
+    libraries = [frame for frame in failure.frames if frame.package not in {"", "<stdlib>"}]
+    frame = next(reversed(libraries or failure.frames), None)
+    if frame is None:
+        return "not shown"
+    file = frame.module_path or frame.path.rsplit("/", 1)[-1]
+    return f"{file} in {frame.function}"
+
+
+def _shown(member: Member, seen: str) -> str:
+    rows = [row for row in seen.strip().splitlines() if row.strip()]
+    return (
+        " / ".join(rows[:3]) if isinstance(member, OutputSignature) else (rows[0] if rows else "")
+    )
+
+
+def versions(environment: Environment) -> str:
+    """The versions that matter, in one line: Python and the packages that were asked for."""
+    asked = [
+        package for package in environment.packages if package.rung is not PinSource.DEPENDENCY
+    ]
+    return ", ".join(
+        [
+            f"Python {environment.python}",
+            *(f"{package.name} {package.version}" for package in asked[:8]),
+        ]
+    )

@@ -1,0 +1,1 @@
+"""Which environment a report asks for."""

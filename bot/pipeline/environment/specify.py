@@ -1,0 +1,337 @@
+"""BugReport + the program's imports + options + date → EnvironmentSpec: what to install, each
+part with its rung.
+
+Pure: nothing here asks an index. What cannot be had as asked for is the builder's business, which
+moves down the same ladder.
+"""
+
+from __future__ import annotations
+
+import sys
+from datetime import datetime
+
+from packaging.requirements import InvalidRequirement
+from packaging.requirements import Requirement as Parsed
+
+from bot.errors import UserError
+from bot.models.bug import BugReport
+from bot.models.environment import Environment, EnvironmentSpec, PinSource, RepoSource, Requirement
+from bot.models.issue import Issue
+from bot.models.job import Options
+from bot.rules.packages import (
+    backends,
+    companions,
+    imports,
+    modules,
+    pythons,
+    repositories,
+    versions,
+)
+from bot.rules.packages import claims as said
+from bot.rules.packages.claims import Claims
+from bot.rules.script_fixes import imports as lacking
+
+HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def specify(report: BugReport, issue: Issue, options: Options, source: str) -> EnvironmentSpec:
+    """The environment that a report describes: options, then claims, then the date, for what the
+    program imports.
+    """
+    claims = said.gathered(report)
+    wanted = _asked(options)
+    target = _published(report, issue, source, claims)
+    for name, reason, rung in (*target, *_imported(source, issue.created_at)):
+        wanted.setdefault(name, _pinned(name, reason, rung, claims, issue.created_at))
+    variables = backends.add(
+        wanted,
+        source,
+        issue.created_at,
+        lambda name, why: _pinned(name, why, PinSource.IMPORT, claims, None),
+    )
+    repo = _repo(options, target[0][0] if target else "", claims)
+    return EnvironmentSpec(
+        python=_python(options, claims, issue.created_at),
+        requirements=tuple(wanted.values()),
+        exclude_newer=issue.created_at,
+        undated=companions.TORCH_FAMILY,
+        device=options.device,
+        repo=repo,
+        constraints=said.bounds(claims, wanted),
+        variables=variables,
+        claims=said.beside(claims, options),
+    )
+
+
+def add(spec: EnvironmentSpec, requirement: Requirement) -> EnvironmentSpec:
+    """The spec with one requirement more; one of the same name is replaced, keeping its extras."""
+    name = _installed_name(imports.normalise(requirement.name))
+    old = next((each for each in spec.requirements if each.name == name), None)
+    extras = tuple(sorted({*requirement.extras, *(old.extras if old else ())}))
+    specifier = requirement.specifier or (old.specifier if old else "")
+    new = requirement.model_copy(update={"name": name, "extras": extras, "specifier": specifier})
+    kept = tuple(each for each in spec.requirements if each.name != name)
+    bounds = tuple(each for each in spec.constraints if each.name != name)
+    return spec.model_copy(update={"requirements": (*kept, new), "constraints": bounds})
+
+
+def requirement_for_import(name: str, report: BugReport | None = None) -> Requirement | None:
+    """What to install for a module that a run found missing, at the version the report names;
+    None when it cannot be had.
+    """
+    distribution = imports.distribution(name)
+    if not distribution or name.partition(".")[0] in sys.stdlib_module_names:
+        return None
+    claims = said.gathered(report) if report else {}
+    pinned = _pinned(
+        distribution, f"module {name} was missing in a run", PinSource.REPAIR, claims, None
+    )
+    return pinned.model_copy(update={"name": _installed_name(distribution)})
+
+
+def alternatives(
+    spec: EnvironmentSpec,
+    report: BugReport,
+    issue: Issue,
+    built: Environment | None = None,
+    releases: tuple[str, ...] = (),
+) -> tuple[EnvironmentSpec, ...]:
+    """At most two other environments that the report may mean, for when the first did not show
+    the failure.
+
+    Another version that the report names; the newest release of before the report where a version
+    was named; the release before the one that was tried, and the one after it where the builder's
+    list of releases is at hand.
+    """
+    target = under_test(spec, report, issue)
+    if target is None:
+        return ()
+    tried = versions.pinned(target.specifier) or (built.version(target.name) if built else "")
+    options = _others(target, report, issue, tried, releases)
+    fresh = [each for each in options if each.specifier != target.specifier]
+    unique = {each.specifier: each for each in fresh}
+    return tuple(at_version(spec, each) for each in list(unique.values())[:2])
+
+
+def _others(
+    target: Requirement, report: BugReport, issue: Issue, tried: str, releases: tuple[str, ...]
+) -> list[Requirement]:
+    found: list[Requirement] = []
+    for claim in versions.ranked(said.gathered(report).get(said.claim_name(target.name), [])):
+        specifier = versions.specifier(claim.version, claim.source)
+        if specifier:
+            found.append(
+                _with(
+                    target,
+                    specifier,
+                    PinSource.ISSUE,
+                    f"the report also names {claim.version} ({claim.source})",
+                )
+            )
+    if target.specifier and issue.created_at:
+        found.append(
+            _with(
+                target, "", PinSource.DATE, f"newest release of before {issue.created_at:%Y-%m-%d}"
+            )
+        )
+    if tried and tried in releases:
+        at = releases.index(tried)
+        for step, word in ((1, "after"), (-1, "before")):
+            if 0 <= at + step < len(releases):
+                found.append(
+                    _with(
+                        target,
+                        f"=={releases[at + step]}",
+                        PinSource.NEIGHBOUR,
+                        f"the release {word} {tried}",
+                    )
+                )
+    elif tried:
+        found.append(_with(target, f"<{tried}", PinSource.NEIGHBOUR, f"the release before {tried}"))
+    return found
+
+
+def _with(target: Requirement, specifier: str, rung: PinSource, reason: str) -> Requirement:
+    return target.model_copy(update={"specifier": specifier, "rung": rung, "reason": reason})
+
+
+def at_version(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:
+    """The spec with the package under test at another version. Packages that share its version
+    go along.
+    """
+    followers = {
+        name
+        for pair in companions.SHARED_VERSIONS
+        if new.name in pair
+        for name in pair
+        if name != new.name
+    }
+    changed = tuple(
+        new
+        if each.name == new.name
+        else _with(each, new.specifier, new.rung, new.reason)
+        if each.name in followers
+        else each
+        for each in spec.requirements
+    )
+    bounds = tuple(each for each in spec.constraints if each.name not in followers)
+    return spec.model_copy(update={"requirements": changed, "constraints": bounds, "repo": None})
+
+
+def under_test(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requirement | None:
+    """The requirement for the package under test: the repository's, else the one whose frame
+    raised, else the first named.
+    """
+    names = [_installed_name(repositories.distribution_of(issue.repository)[0])]
+    frames = (frame for trace in report.tracebacks for frame in trace.frames[::-1] if frame.package)
+    names += [_installed_name(imports.distribution(frame.package)) for frame in frames]
+    by_name = {each.name: each for each in spec.requirements}
+    for name in names:
+        if name in by_name:
+            return by_name[name]
+    return next(
+        (
+            each
+            for each in spec.requirements
+            if each.rung is PinSource.ISSUE and each.name != "torch"
+        ),
+        None,
+    )
+
+
+def _asked(options: Options) -> dict[str, Requirement]:
+    wanted = {}
+    for text in options.pins:
+        try:
+            parsed = Parsed(text)
+        except InvalidRequirement as error:
+            raise UserError(
+                f"--with {text!r} is not a requirement.", "Write it like 'numpy==1.26.4'."
+            ) from error
+        if parsed.url or parsed.marker:
+            raise UserError(
+                f"--with {text!r} is not a plain requirement.", "Give a package name and a version."
+            )
+        name = _installed_name(repositories.alias(parsed.name))
+        wanted[name] = Requirement(
+            name=name,
+            specifier=str(parsed.specifier),
+            extras=tuple(sorted(parsed.extras)),
+            rung=PinSource.OPTION,
+            reason=f"--with {text}",
+        )
+    return wanted
+
+
+def _imported(source: str, at: datetime | None) -> list[tuple[str, str, PinSource]]:
+    return [
+        (_installed_name(name, at), f"the program imports {module}", PinSource.IMPORT)
+        for module in modules.imported(source)
+        if (name := imports.distribution(module))
+    ]
+
+
+def _published(
+    report: BugReport, issue: Issue, source: str, claims: Claims
+) -> list[tuple[str, str, PinSource]]:
+    """The repository's own distribution. One that is only guessed from the repository's name
+    needs a second sign.
+    """
+    name, known = repositories.distribution_of(issue.repository)
+    if not name:
+        return []
+    name = _published_as(name, source, claims)
+    seen = {
+        imports.distribution(frame.package)
+        for trace in report.tracebacks
+        for frame in trace.frames
+        if frame.package
+    }
+    unexplained = [
+        each for each in lacking.undefined(source) if not lacking.conventional(each, source)
+    ]
+    if not (known or name in claims or name in seen or unexplained or not source.strip()):
+        return []
+    reason = (
+        f"{issue.repository} publishes it"
+        if known
+        else f"named like the repository {issue.repository}"
+    )
+    return [(_installed_name(name, issue.created_at), reason, PinSource.REPOSITORY)]
+
+
+def _published_as(name: str, source: str, claims: Claims) -> str:
+    """One of the names under which a project publishes: the one that the program imports, else
+    the one claimed.
+    """
+    for pair in companions.SHARED_VERSIONS:
+        if name == pair[0]:
+            used = {imports.distribution(module) for module in modules.imported(source)}
+            return next((each for each in pair if each in used), name)
+    return name if name else next(iter(claims), "")
+
+
+def _pinned(
+    name: str, reason: str, rung: PinSource, claims: Claims, at: datetime | None
+) -> Requirement:
+    """A requirement at the strongest claim's version, else whatever the date allows."""
+    for claim in claims.get(said.claim_name(name), []):
+        specifier = versions.specifier(claim.version, claim.source)
+        if specifier:
+            reason = f"the report says {claim.version} ({claim.source})"
+            return Requirement(
+                name=name,
+                specifier=specifier,
+                extras=_extras(name, specifier),
+                rung=PinSource.ISSUE,
+                reason=reason,
+            )
+        if specifier == "":
+            reason += (
+                f"; the report says {claim.version!r}, which stands for the newest release "
+                "of that day"
+            )
+            break
+    day = f"; newest of before {at:%Y-%m-%d}" if at else ""
+    return Requirement(name=name, extras=_extras(name, ""), rung=rung, reason=reason + day)
+
+
+def _extras(name: str, specifier: str) -> tuple[str, ...]:
+    return companions.EXTRAS.get(name, ()) if specifier else ()
+
+
+def _python(options: Options, claims: Claims, at: datetime | None) -> str:
+    if options.python:
+        minor = versions.python_minor(options.python)
+        if not minor:
+            raise UserError(
+                f"--python {options.python!r} is not a Python version.",
+                "Give a minor version such as 3.11.",
+            )
+        return minor
+    named = (versions.python_minor(claim.version) for claim in claims.get("python", []))
+    return next(filter(None, named), "") or pythons.usual(at, HOST)
+
+
+def _repo(options: Options, target: str, claims: Claims) -> RepoSource | None:
+    """The clone, when one was given and the report does not name a release that the index has."""
+    if not options.repo:
+        return None
+    named = any(
+        versions.specifier(claim.version, claim.source)
+        for claim in claims.get(said.claim_name(target), [])
+    )
+    if named and target and not options.ref:
+        return None
+    local = "://" not in options.repo and not options.repo.startswith("git@")
+    return RepoSource(
+        url="" if local else options.repo,
+        path=options.repo if local else "",
+        ref=options.ref or "",
+        commit="",
+    )
+
+
+def _installed_name(name: str, at: datetime | None = None) -> str:
+    """The build to install of a distribution that comes in several."""
+    return companions.installed_as(name, at)

@@ -1,0 +1,115 @@
+"""Script + Environment + seed → RunSpec: how a program is started, the same way every time."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from bot.models.attempt import Script
+from bot.models.environment import Environment
+from bot.models.job import Options
+from bot.models.signature import AnySignature, HangSignature, WarningSignature
+from bot.pipeline.reading.signature import members_of
+from sandbox.port import Limits, Mount, RunSpec
+
+_FOLDER = ".reprise"
+_GRACE_S = 15.0
+# No run reaches a network, so libraries are told to fail at once instead of retrying; nothing opens
+# a window or phones home.
+_QUIET = {
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONFAULTHANDLER": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONIOENCODING": "utf-8",
+    "MPLBACKEND": "Agg",
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "WANDB_MODE": "offline",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "COLUMNS": "200",
+}
+
+
+@cache
+def _probe(name: str) -> bytes:
+    return resources.files("sandbox").joinpath("probe", name).read_bytes()
+
+
+def spec(
+    script: Script,
+    environment: Environment,
+    options: Options,
+    signature: AnySignature,
+    seed: int,
+    label: str,
+) -> RunSpec:
+    """One run of a script with a seed. A hang is waited for as long as its signature says,
+    anything else as long as the options say.
+    """
+    files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
+    files[f"{_FOLDER}/sitecustomize.py"] = _probe("sitecustomize.py")
+    variables = _variables(environment, options, seed)
+    limits = Limits(wall_s=options.timeout_s)
+    hang = next(
+        (member for member in members_of(signature) if isinstance(member, HangSignature)), None
+    )
+    if hang is not None:
+        idle = hang.bound_s if hang.idle else None
+        # The stacks that are printed half-way count as progress: an idle run may take one and a
+        # half bounds, after its imports.
+        wall = (
+            max(options.timeout_s, 1.5 * hang.bound_s + _GRACE_S)
+            if hang.idle
+            else hang.bound_s + _GRACE_S
+        )
+        limits = Limits(wall_s=wall, idle_s=idle)
+        # Early, because what it prints counts as progress and starts the bound anew.
+        variables["REPRISE_STACKS_AFTER"] = f"{hang.bound_s / 2:g}"
+    if any(
+        isinstance(member, WarningSignature) and member.at_least > 1
+        for member in members_of(signature)
+    ):
+        variables["PYTHONWARNINGS"] = (
+            "always"  # by default Python shows a warning once for each place
+        )
+    return RunSpec(
+        argv=(environment.interpreter, script.entry),
+        files=files,
+        env=variables,
+        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        limits=limits,
+        artifacts=(f"{_FOLDER}/trace-*.json",),
+        device=options.device,
+        label=label,
+    )
+
+
+def names_spec(
+    environment: Environment, options: Options, names: tuple[str, ...], modules: tuple[str, ...]
+) -> RunSpec:
+    """The probe that finds where names can be imported from."""
+    return RunSpec(
+        argv=(environment.interpreter, "names.py", ",".join(names), ",".join(modules)),
+        files={"names.py": _probe("names.py")},
+        env=_variables(environment, options, 0),
+        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        limits=Limits(wall_s=options.timeout_s),
+        label="names",
+    )
+
+
+def _variables(environment: Environment, options: Options, seed: int) -> dict[str, str]:
+    variables = {**_QUIET, **environment.variables}
+    path = [_FOLDER, *filter(None, [environment.variables.get("PYTHONPATH", "")])]
+    variables |= {
+        "PYTHONPATH": ":".join(path),
+        "PYTHONHASHSEED": str(seed % 2**32),
+        "REPRISE_TRACE": _FOLDER,
+        "REPRISE_SEED": str(seed),
+        "OMP_NUM_THREADS": "2",
+    }
+    if options.device == "cpu":
+        variables["CUDA_VISIBLE_DEVICES"] = ""
+    return variables

@@ -1,0 +1,179 @@
+"""RunResult → what happened, as values: the exceptions (escaped, or caught and printed) and the
+printed lines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+from typing import Any
+
+from bot.models.attempt import Failure
+from bot.models.base import Record
+from bot.models.bug import Frame, Traceback
+from bot.rules.intake import frames, tracebacks
+from bot.rules.signatures import values
+from sandbox.port import RunResult
+
+_MOST_CHAIN = 20
+_BESIDE = re.compile(r"(?:examples?|tests?|benchmarks?|scripts|docs)/")
+_STDLIB = re.compile(r"/lib/python3\.\d+/(?!site-packages|dist-packages)|^<frozen ")
+
+
+class Observation(Record):
+    """One run as the judge sees it. `failures` has the escaped exception first; chained ones
+    hang on it. `output` are the printed lines made comparable, `told` the same ones for people,
+    `printed` all lines as they were.
+    """
+
+    failures: tuple[Failure, ...]
+    output: tuple[str, ...]
+    told: tuple[str, ...]
+    printed: tuple[str, ...] = ()
+    errors: str
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    idle: bool
+    oom: bool
+    seconds: float
+
+    @property
+    def escaped(self) -> Failure | None:
+        """The exception that ended the program, if one did."""
+        return next((failure for failure in self.failures if not failure.swallowed), None)
+
+
+def observe(result: RunResult, roots: tuple[str, ...] = ()) -> Observation:
+    """Everything a run shows. The probe's trace is preferred; printed tracebacks are what the
+    program caught. `roots` are the folders of a clone on the path: its files are a package's,
+    not the program's.
+    """
+    escaped = _traced(result)
+    if result.signal is not None and not (
+        result.timed_out or result.idle or result.cancelled or result.oom
+    ):
+        escaped = [_killed(result)]
+    printed = [
+        _printed(row, swallowed=bool(escaped) or result.exit_code == 0) for row in _parse(result)
+    ]
+    known = {(failure.exception, failure.message) for failure in escaped}
+    failures = (*escaped, *(row for row in printed if (row.exception, row.message) not in known))
+    return Observation(
+        failures=tuple(_placed(failure, roots) for failure in failures) if roots else failures,
+        output=tuple(values.lines(result.stdout)),
+        told=tuple(values.told(result.stdout)),
+        printed=tuple(result.stdout.splitlines()),
+        errors=result.stderr,
+        exit_code=result.exit_code,
+        signal=result.signal,
+        timed_out=result.timed_out,
+        idle=result.idle,
+        oom=result.oom,
+        seconds=result.seconds,
+    )
+
+
+def _parse(result: RunResult) -> tuple[Traceback, ...]:
+    streams = (result.stderr, result.stdout)
+    return tuple(span.traceback for text in streams for span in tracebacks.find(text.splitlines()))
+
+
+def _traced(result: RunResult) -> list[Failure]:
+    rows: list[dict[str, Any]] = []
+    for name, data in sorted(result.artifacts.items()):
+        if "trace-" in name:
+            try:
+                rows.append(json.loads(data))
+            except (ValueError, UnicodeDecodeError):
+                continue
+    # The file comes from a hostile program: anything of another shape is not ours.
+    good = [row for row in rows if isinstance(row, dict) and isinstance(row.get("error"), dict)]
+    # An exception that escapes ends a program with a status; a trace beside a clean end is of
+    # something that was caught.
+    main = [
+        row
+        for row in good
+        if row.get("main") and row.get("where") == "main" and result.exit_code != 0
+    ]
+    rest = [row for row in good if row not in main]
+    return [_failure(row["error"], swallowed=row not in main) for row in (*main, *rest)]
+
+
+def _failure(row: dict[str, Any], *, swallowed: bool, depth: int = 0) -> Failure:
+    shown = [frame for frame in row.get("frames", []) if isinstance(frame, dict)]
+    chained = (
+        [inner for inner in row.get("chained", []) if isinstance(inner, dict)]
+        if depth < _MOST_CHAIN
+        else []
+    )
+    return Failure(
+        exception=str(row.get("exception", "")),
+        message=str(row.get("message", "")),
+        bases=tuple(map(str, row.get("bases", []))),
+        frames=tuple(_frame(frame) for frame in shown),
+        swallowed=swallowed,
+        chained=tuple(_failure(inner, swallowed=swallowed, depth=depth + 1) for inner in chained),
+    )
+
+
+def _frame(row: dict[str, Any]) -> Frame:
+    line = row.get("line")
+    number = str(line) if isinstance(line, int) else None
+    found = frames.frame(
+        str(row.get("path", "")), number, str(row.get("function", "")), str(row.get("code", ""))
+    )
+    return _library(found)
+
+
+def _library(frame: Frame) -> Frame:
+    """The frame with the standard library's own files marked, so that they are not taken for the
+    program's.
+    """
+    if not frame.package and _STDLIB.search(frame.path):
+        return frame.model_copy(update={"package": "<stdlib>"})
+    return frame
+
+
+def _placed(failure: Failure, roots: tuple[str, ...]) -> Failure:
+    """The failure with the files of a clone named as if they were installed."""
+    frames = tuple(_in_clone(frame, roots) for frame in failure.frames)
+    chained = tuple(_placed(inner, roots) for inner in failure.chained)
+    return failure.model_copy(update={"frames": frames, "chained": chained})
+
+
+def _in_clone(frame: Frame, roots: tuple[str, ...]) -> Frame:
+    below = [
+        frame.path.removeprefix(f"{root}/") for root in roots if frame.path.startswith(f"{root}/")
+    ]
+    module = min(below, key=len, default="")
+    if not module or _BESIDE.match(module):
+        return frame
+    return frame.model_copy(
+        update={"module_path": module, "package": module.split("/", 1)[0].removesuffix(".py")}
+    )
+
+
+def _printed(row: Traceback, *, swallowed: bool) -> Failure:
+    return Failure(
+        exception=row.exception,
+        message=row.message,
+        frames=tuple(_library(frame) for frame in row.frames),
+        swallowed=swallowed,
+        chained=tuple(_printed(inner, swallowed=swallowed) for inner in row.chained),
+    )
+
+
+def _killed(result: RunResult) -> Failure:
+    number = result.signal or 0
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    return Failure(exception=name, message=result.stderr.strip()[:2000])
+
+
+def flatten(failures: tuple[Failure, ...]) -> list[Failure]:
+    """Failures with everything chained to them, outermost first."""
+    found: list[Failure] = []
+    for failure in failures:
+        found.extend([failure, *flatten(failure.chained)])
+    return found[:_MOST_CHAIN]

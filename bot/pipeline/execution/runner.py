@@ -1,0 +1,176 @@
+"""Builds environments, runs scripts, judges the runs and writes the attempts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+
+from bot.errors import Stopped
+from bot.models.attempt import Attempt, Execution, Judgement, Script
+from bot.models.bug import BugReport
+from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.job import Job, Proof
+from bot.models.note import Note
+from bot.models.signature import AnySignature
+from bot.pipeline.execution import judge, launch, observe
+from bot.pipeline.execution.attempt_log import AttemptLog, LastRun
+from bot.pipeline.execution.run_context import RunContext
+from bot.ports import Ports, Progress, Stage
+from sandbox.port import RunResult, RunSpec
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Where a search ended: the script and its environment, and how the last run was judged."""
+
+    script: Script
+    spec: EnvironmentSpec
+    environment: Environment
+    judgement: Judgement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What lasts for a whole job: its attempts, environments, notes and timings.
+
+    All four only grow. `proof` is the proof that is being made: building and running are shown
+    as part of it.
+    """
+
+    context: RunContext
+    attempts: AttemptLog
+    environments: dict[str, tuple[EnvironmentSpec, Environment]] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
+    proof: Proof | None = None
+
+    @classmethod
+    def begin(cls, job: Job, ports: Ports, earlier: Iterable[Attempt] = ()) -> Session:
+        """A session for a new job, or for one that goes on after `earlier` attempts."""
+        return cls(context=RunContext(job, ports), attempts=AttemptLog(ports.recorder, earlier))
+
+    @property
+    def job(self) -> Job:
+        """What was asked for."""
+        return self.context.job
+
+    @property
+    def ports(self) -> Ports:
+        """The outside world."""
+        return self.context.ports
+
+    def judging(self, bug: BugReport, signature: AnySignature) -> Runner:
+        """A runner that judges by a signature; it shares everything else with this session."""
+        shared = {name: getattr(self, name) for name in Session.__slots__}
+        return Runner(**shared, bug=bug, signature=signature)
+
+    @contextmanager
+    def stage(self, name: Stage, text: str = "") -> Iterator[None]:
+        """Report a stage to the listener and time it; a stage that is entered again adds up."""
+        self.say(self.proof or name, text or name)
+        started = self.ports.clock()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + self.ports.clock() - started
+
+    def say(self, stage: Stage, text: str, done: int = 0, total: int = 0) -> None:
+        """Report progress to the listener. Raises Stopped once the cancel flag is set."""
+        self.context.check()
+        self.ports.listener(Progress(stage=stage, text=text, done=done, total=total))
+
+    def note(self, text: str) -> None:
+        """Add a note on what is going on: the proof being made, or the run itself."""
+        self.notes.append(Note(kind=self.proof or "run", text=text))
+
+    def build(self, spec: EnvironmentSpec) -> Environment:
+        """The environment of a spec, built once."""
+        key = spec.model_dump_json()
+        if key in self.environments:
+            return self.environments[key][1]
+        with self.stage("environment", "building the environment"):
+            built = self.ports.builder.build(spec, cancel=self.ports.cancel)
+        if built.note and all(built.note != known.note for _, known in self.environments.values()):
+            self.note(built.note)
+        self.environments[key] = spec, built
+        return built
+
+    def adopt(self, spec: EnvironmentSpec, built: Environment) -> None:
+        """Take over an environment that was built elsewhere."""
+        self.environments[spec.model_dump_json()] = spec, built
+
+    def execute(self, spec: RunSpec) -> RunResult:
+        """Run anything in the sandbox. Raises Stopped when it is cancelled."""
+        self.context.check()
+        result = self.ports.sandbox.run(spec, cancel=self.ports.cancel)
+        if result.cancelled:
+            raise Stopped(self.context.interruption)
+        return result
+
+    def latest(self) -> SearchResult | None:
+        """The last run, with the spec that its environment was built from."""
+        last = self.attempts.last_run
+        if last is None:
+            return None
+        spec = next(
+            spec for spec, built in self.environments.values() if built.id == last.environment.id
+        )
+        return SearchResult(last.script, spec, last.environment, self.attempts[-1].judgement)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Runner(Session):
+    """A session in which runs can be judged: the signature is frozen."""
+
+    bug: BugReport
+    signature: AnySignature
+
+    def run(
+        self, script: Script, environment: Environment, seed: int, purpose: str, change: str = ""
+    ) -> Judgement:
+        """Run a script once, judge it, and keep the attempt.
+
+        An attempt that an earlier, killed process kept is taken over instead of repeated.
+        """
+        kept = self.attempts.kept(script, environment, seed, purpose, change)
+        if kept is not None:
+            self.context.check()
+            self.attempts.add(kept, LastRun(script, environment, None))
+            return kept.judgement
+        number, options = len(self.attempts) + 1, self.job.options
+        result = self.execute(
+            launch.spec(script, environment, options, self.signature, seed, f"run {number}")
+        )
+        seen = observe.observe(result, environment.roots)
+        attempt = Attempt(
+            number=number,
+            purpose=purpose,
+            script=script.digest,
+            origin=script.origin,
+            environment=environment.id,
+            execution=_execution(result, seed, self.ports.recorder.log(number, script, result)),
+            judgement=judge.judge(seen, self.signature, script),
+            change=change,
+        )
+        self.attempts.add(attempt, LastRun(script, environment, result))
+        return attempt.judgement
+
+    @contextmanager
+    def proving(self, proof: Proof, seconds: float) -> Iterator[Runner]:
+        """A runner for one proof, with a time limit and notes of its own."""
+        with self.context.within(seconds) as context:
+            yield replace(self, context=context, proof=proof, notes=[])
+
+
+def _execution(result: RunResult, seed: int, log: str) -> Execution:
+    return Execution(
+        exit_code=result.exit_code,
+        signal=result.signal,
+        timed_out=result.timed_out,
+        idle=result.idle,
+        oom=result.oom,
+        seconds=result.seconds,
+        seed=seed,
+        log=log,
+    )

@@ -1,0 +1,1 @@
+"""Proof of a reproduced failure: a control, a bisection, a minimal script."""

@@ -1,0 +1,256 @@
+"""A reproduced failure → proof: a control that passes, the versions that introduced and fixed it,
+and the smallest program that shows it.
+
+No proof changes the kind of the verdict, and each ends with what it has when its time is up.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import replace
+
+from bot.errors import RepriseError, Stopped
+from bot.models.attempt import Match, Script
+from bot.models.bisect import Bisection
+from bot.models.environment import EnvironmentSpec, RepoSource
+from bot.models.job import PROOFS, Proof
+from bot.models.note import Interruption, Note
+from bot.models.reduced import Ended, Reduced
+from bot.models.report import Report
+from bot.pipeline.environment import specify
+from bot.pipeline.execution.runner import Runner
+from bot.pipeline.proof import version_claims
+from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
+from bot.pipeline.proof.control import control
+from bot.pipeline.proof.minimise import confirmed_identity, minimise
+from bot.pipeline.proof.outcome import WEAK, Failing, ProofOutcome, fold
+from bot.ports import Progress
+from sandbox.port import SandboxError
+
+_SHARE: dict[Proof, float] = {"control": 0.3, "bisect": 0.6, "minimize": 1.0}
+"""Of the time that is left when its turn comes; the last proof gets all of it."""
+
+_DOES: dict[Proof, str] = {
+    "control": "run a control",
+    "bisect": "bisect",
+    "minimize": "make the program smaller",
+}
+_MOST_TESTS = 4_000
+SOFT_DEADLINE_FRACTION = 0.9
+"""Of a time limit: a proof that ends by itself has more to show than one that is stopped."""
+
+_ENDED: dict[Ended, str] = {
+    "unseen": "the program could not be made smaller: the failure did not occur again at the start",
+    "time": "the program may not be minimal: the time limit was reached",
+    "tests": "the program may not be minimal: the limit of tries was reached",
+    "stopped": "the program may not be minimal: the minimisation was stopped",
+}
+_UNCONFIRMED = (
+    "the smaller program failed, but the work was stopped before the final test of that program"
+)
+_INTERRUPTED: dict[Ended, Interruption] = {
+    "time": Interruption.OUT_OF_TIME,
+    "stopped": Interruption.STOPPED,
+}
+
+
+def prove(failing: Failing, runner: Runner, wanted: tuple[Proof, ...] = PROOFS) -> Report:
+    """The report with the outcomes of the proofs, made in the order of `PROOFS`.
+
+    A proof that cannot be made leaves a note. All share `proof_minutes`.
+    """
+    clock = runner.ports.clock
+    deadline = clock() + 60 * runner.job.options.proof_minutes
+    wanted = tuple(proof for proof in PROOFS if proof in wanted)
+    for proof in wanted:
+        if runner.ports.cancel.is_set():
+            return fold(failing.report, _unfinished(proof, Interruption.STOPPED))
+        share = 1.0 if proof == wanted[-1] else _SHARE[proof]
+        ends = clock() + share * (deadline - clock())
+        outcome = _limited(proof, failing, runner, ends)
+        failing = _after(failing, outcome)
+        if _offers_control(outcome, failing) and clock() < ends:
+            failing = _after(failing, _limited("control", failing, runner, ends))
+    return failing.report
+
+
+def bisect_clone(
+    failing: Failing, runner: Runner, source: RepoSource, good: str, bad: str
+) -> tuple[Report, Bisection]:
+    """The report with a bisection over the commits of a clone, and that bisection.
+
+    What it finds to pass becomes the control where there was none. Raises UserError when the
+    commits or the clone cannot be bisected.
+    """
+    clock, seconds = runner.ports.clock, 60 * runner.job.options.proof_minutes
+    ends = clock() + seconds
+    with runner.proving("bisect", seconds) as limited:
+        with limited.stage("bisect", f"bisect: {good} to {bad}"):
+            soft = seconds * SOFT_DEADLINE_FRACTION
+            found = bisect_commits(failing, limited, source, good, bad, seconds=soft)
+        outcome = _bisected(limited, found, clone=source)
+    failing = _after(failing, outcome)
+    if _offers_control(outcome, failing) and not runner.ports.cancel.is_set():
+        failing = _after(failing, _limited("control", failing, runner, ends))
+    return failing.report, found
+
+
+def _after(failing: Failing, outcome: ProofOutcome) -> Failing:
+    return replace(failing, report=fold(failing.report, outcome))
+
+
+def _offers_control(outcome: ProofOutcome, failing: Failing) -> bool:
+    """Whether a bisection found something that passes, and no strong control is known."""
+    found = outcome.bisection
+    return found is not None and found.bounded and failing.control.type in WEAK
+
+
+def _limited(proof: Proof, failing: Failing, runner: Runner, ends: float) -> ProofOutcome:
+    """One proof with a time limit. What goes wrong is a note: the verdict stands without it."""
+    seconds = ends - runner.ports.clock()
+    if seconds <= 0:
+        note = Note(kind=proof, text=f"there was no time left to {_DOES[proof]}")
+        return ProofOutcome(proof, (note,), interruption=Interruption.OUT_OF_TIME)
+    with runner.proving(proof, seconds) as limited:
+        try:
+            return _MAKE[proof](failing, limited, seconds * SOFT_DEADLINE_FRACTION)
+        except Stopped:
+            outcome = _unfinished(proof, limited.context.interruption)
+        except (RepriseError, SandboxError) as error:
+            note = Note(kind=proof, text=f"it could not {_DOES[proof]}: {error}")
+            outcome = ProofOutcome(proof, (note,))
+        except Exception as error:
+            outcome = _defect(proof, error)
+            runner.ports.listener(Progress(stage=proof, text=outcome.notes[0].text))
+        return replace(outcome, notes=(*limited.notes, *outcome.notes))
+
+
+def _unfinished(proof: Proof, why: Interruption) -> ProofOutcome:
+    note = Note(kind=proof, text=f"{why} before it could {_DOES[proof]}")
+    return ProofOutcome(proof, (note,), interruption=why)
+
+
+def _defect(proof: Proof, error: Exception) -> ProofOutcome:
+    """An error of ours: its traceback goes into the report."""
+    kind = type(error).__name__
+    text = f"could not {_DOES[proof]} because of an internal error ({kind}); please report it"
+    trace = "".join(traceback.format_exception(error))
+    return ProofOutcome(proof, (Note(kind=proof, text=text),), defect=trace)
+
+
+def _bisect(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
+    package = runner.job.options.package or _package_at_fault(failing, runner)
+    if not package:
+        runner.note("nothing was bisected: the report does not tell which package is at fault")
+        return ProofOutcome("bisect", tuple(runner.notes))
+    with runner.stage("bisect", f"bisect: {package}"):
+        found = bisect_releases(failing, runner, package, seconds=seconds)
+    outcome = _bisected(runner, found)
+    if found is None:
+        return outcome
+    claims = version_claims.claims(runner.bug, found, failing.report.claims)
+    return replace(outcome, claims=claims)
+
+
+def _bisected(
+    runner: Runner, found: Bisection | None, clone: RepoSource | None = None
+) -> ProofOutcome:
+    stopped = found.stopped if found is not None else ""
+    why = Interruption(stopped) if stopped in set(Interruption) else None
+    notes = tuple(runner.notes)
+    return ProofOutcome("bisect", notes, bisection=found, clone=clone, interruption=why)
+
+
+def _package_at_fault(failing: Failing, runner: Runner) -> str:
+    """The package under test, or another one of which a run confirmed the reporter's word that a
+    version works.
+    """
+    target = specify.under_test(failing.spec, runner.bug, runner.job.issue)
+    installed = target is not None and failing.environment.version(target.name)
+    ours = target.name if target is not None and installed else ""
+    told = version_claims.borne_out(runner.bug, failing.report.claims, failing.environment)
+    return ours if not told or ours in told else told[0]
+
+
+def _minimise(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
+    confirmed = confirmed_identity(runner, failing.script, failing.environment)
+    if confirmed is None:
+        return ProofOutcome("minimize", tuple(runner.notes))
+    reference, seeds = confirmed
+    earlier = failing.report.reduced
+    same = earlier is not None and earlier.before == failing.script != earlier.script
+    with runner.stage("minimize", "making the program smaller"):
+        control_spec = _usable_control(failing, runner)
+        found = minimise(
+            runner, failing.script, failing.environment, reference,
+            seeds=seeds, control=_passes_in(control_spec, runner),
+            earlier=earlier.script if earlier is not None and same else None,
+            max_tests=_MOST_TESTS, seconds=seconds,
+        )  # fmt: skip
+    found = _since(earlier, found)
+    if found.ended in _ENDED:
+        runner.note(_ENDED[found.ended])
+    if not found.confirmed:
+        runner.note(_UNCONFIRMED)
+    return ProofOutcome(
+        "minimize",
+        tuple(runner.notes),
+        reduced=found,
+        control_spec=control_spec,
+        interruption=_INTERRUPTED.get(found.ended),
+    )
+
+
+def _passes_in(spec: EnvironmentSpec | None, runner: Runner) -> Callable[[Script], bool] | None:
+    """Whether a program still runs through where the control does."""
+    if spec is None:
+        return None
+
+    def passes(script: Script) -> bool:
+        seed, change = runner.job.options.seed + 1, "smaller program, control"
+        judgement = runner.run(script, runner.build(spec), seed, "minimize", change)
+        return judgement.match is Match.PASSED
+
+    return passes
+
+
+def _usable_control(failing: Failing, runner: Runner) -> EnvironmentSpec | None:
+    """Where smaller programs must pass. A control that was found with another program is tried
+    with this one first.
+    """
+    spec = failing.report.control_spec
+    passes = _passes_in(spec, runner)
+    if passes is None or (failing.control.type == "none" and not passes(failing.script)):
+        return None
+    return spec
+
+
+def _since(earlier: Reduced | None, found: Reduced) -> Reduced:
+    """Both tries at one program together; one that was interrupted takes nothing back."""
+    if earlier is None or earlier.before != found.before:
+        return found
+    tests, seconds = earlier.tests, earlier.seconds
+    steps = (
+        step.model_copy(update={"tests": step.tests + tests, "seconds": step.seconds + seconds})
+        for step in found.history
+    )
+    worse = found.ended in _INTERRUPTED and earlier.lines_after < found.lines_after
+    kept = ("script", "lines_after", "confirmed") if worse else ()
+    return found.model_copy(
+        update={
+            "tests": tests + found.tests,
+            "runs": earlier.runs + found.runs,
+            "seconds": seconds + found.seconds,
+            "history": (*earlier.history, *steps),
+            "resumed": found.resumed or earlier.resumed,
+            **{name: getattr(earlier, name) for name in kept},
+        }
+    )
+
+
+_MAKE: dict[Proof, Callable[[Failing, Runner, float], ProofOutcome]] = {
+    "control": control,
+    "bisect": _bisect,
+    "minimize": _minimise,
+}

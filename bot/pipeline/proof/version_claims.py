@@ -1,0 +1,149 @@
+"""What a report says of versions ("works in 1.4", "fails in 1.5"), held against what was run
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+from bot.models.bisect import Bisection, Probe, Release
+from bot.models.bug import BugReport, VersionClaim
+from bot.models.environment import Environment, RepoSource
+from bot.models.job import Options
+from bot.models.report import Claim
+from bot.rules import releases
+from bot.rules.packages import companions, repositories, versions
+
+
+def works(claim: VersionClaim) -> str:
+    """The claim that something works in a version, in words."""
+    return f"{claim.name} {claim.version} works"
+
+
+def fails(claim: VersionClaim) -> str:
+    """The claim that something fails in a version, in words."""
+    return f"{claim.name} {claim.version} fails"
+
+
+def name_of(claim: VersionClaim, built: Environment) -> str:
+    """The installed distribution that a claim is about, "" when none of that name is installed."""
+    return installed(claim.name, built)
+
+
+def installed(name: str, built: Environment) -> str:
+    """The installed distribution that a name as people write it means, twins included; "" when
+    there is none.
+    """
+    plain = repositories.alias(name)
+    family = [
+        plain,
+        *(
+            each
+            for pair in (companions.TENSORFLOW, *companions.SHARED_VERSIONS)
+            if plain in pair
+            for each in pair
+        ),
+    ]
+    return next((each for each in family if built.version(each)), "")
+
+
+def same_package(claimed: str, package: str) -> bool:
+    """Whether a name in a report means a package, its twins included."""
+    plain = repositories.alias(claimed)
+    pairs = (companions.TENSORFLOW, *companions.SHARED_VERSIONS)
+    return plain == package or any(plain in pair and package in pair for pair in pairs)
+
+
+def meant(claim: VersionClaim, history: tuple[Release, ...]) -> Release | None:
+    """The release that a claim means: the newest that fits it; without a history one of just
+    that version.
+    """
+    specifier = versions.specifier(claim.version, claim.source)
+    if not specifier:
+        return None
+    exactly = versions.pinned(specifier)
+    if not history:
+        return Release(version=exactly) if exactly else None
+    fits = fitting(claim, history)
+    return releases.newest(fits) or (fits[-1] if fits else None)
+
+
+def fitting(claim: VersionClaim, history: tuple[Release, ...]) -> tuple[Release, ...]:
+    """The releases that a claim of one version covers, oldest first: any patch of it where the
+    claim names none; a range names no version.
+    """
+    specifier = versions.specifier(claim.version, claim.source) or ""
+    if not specifier.startswith("=="):
+        return ()
+    return tuple(each for each in history if _fits(each.version, specifier))
+
+
+def _fits(version: str, specifier: str) -> bool:
+    try:
+        return SpecifierSet(specifier).contains(version, prereleases=True)
+    except InvalidSpecifier:
+        return False
+
+
+def claims(bug: BugReport, found: Bisection, known: Iterable[Claim] = ()) -> tuple[Claim, ...]:
+    """The report's words on versions of the bisected package that a probe bears on. Those in
+    `known` are left out.
+    """
+    told = {claim.text for claim in known}
+    rows: dict[str, Claim] = {}
+    for said, good in [(each, True) for each in bug.works_in] + [
+        (each, False) for each in bug.versions
+    ]:
+        text = works(said) if good else fails(said)
+        specifier = versions.specifier(said.version, said.source)
+        if (
+            not same_package(said.name, found.package)
+            or not specifier
+            or text in told
+            or text in rows
+        ):
+            continue
+        probes = [probe for probe in found.probes if _fits(probe.at, specifier)]
+        if probes:
+            rows[text] = Claim(
+                text=text,
+                holds=_holds(probes, good=good),
+                evidence="; ".join(map(shown, probes[:4])),
+            )
+    return tuple(rows.values())
+
+
+def _holds(probes: list[Probe], *, good: bool) -> bool | None:
+    """A version that works does so in every release of it that was probed; one that fails does
+    so in any.
+    """
+    outcomes = {probe.outcome for probe in probes} & {"passes", "fails"}
+    if not outcomes:
+        return None
+    return outcomes == {"passes"} if good else "fails" in outcomes
+
+
+def borne_out(bug: BugReport, known: Iterable[Claim], built: Environment) -> tuple[str, ...]:
+    """The installed packages of which the report names a version that works, where a run has
+    shown that it does.
+    """
+    true = {claim.text for claim in known if claim.holds}
+    names = (name_of(each, built) for each in bug.works_in if works(each) in true)
+    return tuple(dict.fromkeys(name for name in names if name))
+
+
+def shown(probe: Probe) -> str:
+    """One probe in words."""
+    if probe.outcome in {"passes", "fails"}:
+        return f"{probe.at}: {probe.failures} of {probe.runs} failed as reported"
+    return f"{probe.at}: {probe.outcome}" + (f" ({probe.reason})" if probe.reason else "")
+
+
+def clone(options: Options) -> RepoSource | None:
+    """The clone that was given with the job."""
+    if not options.repo:
+        return None
+    local = "://" not in options.repo and not options.repo.startswith("git@")
+    return RepoSource(url="" if local else options.repo, path=options.repo if local else "")

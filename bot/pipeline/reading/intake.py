@@ -1,0 +1,60 @@
+"""Issue → BugReport: the body taken apart, every block classed, every claim with its quote."""
+
+from __future__ import annotations
+
+from bot.models.bug import BugReport, FenceKind, Role
+from bot.models.issue import Issue
+from bot.rules.intake import (
+    device_os_api,
+    document,
+    kinds,
+    names,
+    reading,
+    symptoms,
+    text,
+    unfenced_code,
+    versions,
+)
+from bot.rules.intake.sentences import sentences
+
+
+def read(issue: Issue) -> BugReport:
+    """Read an issue. Pure, linear in the size of the body, and never raises on any text."""
+    issue = issue.model_copy(
+        update={"title": text.line(issue.title), "labels": tuple(map(text.line, issue.labels))}
+    )
+    paper = unfenced_code.lift(document.parse(issue.body))
+    words = tuple(sentences(paper.prose))
+    blocks = reading.blocks(paper, names.import_home(issue.repository))
+    fences = tuple(block.fence for block in blocks)
+    found = reading.tracebacks(issue, paper, words, blocks)
+    shown = reading.shown(paper, words, blocks)
+    warnings = reading.warnings(paper, words, blocks)
+    failing = any(t.message or t.frames for t in found) or any(
+        output.role == "observed" for output in shown
+    )
+    runnable = any(
+        fence.kind is FenceKind.PROGRAM and fence.role in {Role.REPRODUCER, Role.UNSTATED}
+        for fence in fences
+    )
+    kind, kind_quote = kinds.kind(issue, words, failing=failing, runnable=runnable)
+    symptom, symptom_quote = symptoms.symptom(issue, words, found, warnings, shown, paper.lines)
+    device, device_quote = device_os_api.device(issue, words, fences, paper)
+    used, works_in = versions.find(issue, paper, words, fences, found)
+    return BugReport(
+        kind=kind,
+        kind_quote=kind_quote,
+        symptom=symptom,
+        symptom_quote=symptom_quote,
+        fences=fences,
+        tracebacks=found,
+        warnings=warnings,
+        outputs=shown,
+        versions=used,
+        works_in=works_in,
+        device=device,
+        device_quote=device_quote,
+        os=device_os_api.system(words, paper),
+        api=device_os_api.api(issue, words),
+        missing=device_os_api.missing(paper),
+    )

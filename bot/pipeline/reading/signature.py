@@ -1,0 +1,245 @@
+"""BugReport → what will count as the reported failure, frozen before anything runs."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from bot.models.bug import BugReport, Fence, Frame, Output, Role, Symptom, Traceback
+from bot.models.signature import (
+    AlternativesSignature,
+    AnySignature,
+    CrashSignature,
+    HangSignature,
+    Member,
+    NonFiniteSignature,
+    OutputSignature,
+    WarningSignature,
+)
+from bot.rules.intake.exceptions import suffixed
+from bot.rules.intake.python import module_of, name_of
+from bot.rules.signatures import genuine, values, wording
+
+IDLE_BOUND_S = 20.0
+BUSY_BOUND_S = 60.0
+_MOST_MEMBERS = 6
+_BUSY = re.compile(
+    r"infinite loop|100 ?% (?:of )?(?:one )?cpu|cpu (?:usage )?(?:at|is) 100|spins?\b|busy",
+    re.IGNORECASE,
+)
+_REPEATED = re.compile(
+    r"\bspam|every (?:step|batch|update|call|iteration|time)|repeated|multiple times|floods?\b"
+    r"|again and again",
+    re.I,
+)
+_VALUES = {Symptom.WRONG_VALUE, Symptom.NONFINITE, Symptom.NOT_LEARNING, Symptom.SAVE_LOAD}
+_ASSERTIONS = (
+    *("assert_", "assertEqual", "assertTrue", "assertFalse"),
+    *("assertAlmost", "assertNot", "assertIn", "assertIs"),
+)
+_ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
+
+
+def freeze(bug: BugReport) -> AnySignature | None:
+    """The signature of a report, or None when it shows nothing to compare a run with.
+
+    Its tracebacks, contrasted outputs and warnings; else the checks of its own program; else a hang
+    or non-finite values.
+    """
+    crashes, outputs = _crashes(bug), _outputs(bug)
+    members: list[Member] = [*crashes, *outputs, *_warnings(bug)]
+    if bug.symptom in _VALUES and any(output.expected for output in outputs):
+        # Wrong and right values side by side outweigh an exception logged on the way.
+        members = [*outputs]
+    if bug.symptom is Symptom.HANG and not crashes:
+        members = [_hang(bug)]
+    members = members or [*_checks(bug)] or [*_nonfinite(bug)]
+    if len(members) > 1:
+        return AlternativesSignature(members=tuple(members[:_MOST_MEMBERS]))
+    return members[0] if members else None
+
+
+def members_of(signature: AnySignature) -> tuple[Member, ...]:
+    """The signatures of which any one counts."""
+    return signature.members if isinstance(signature, AlternativesSignature) else (signature,)
+
+
+def _crashes(bug: BugReport) -> list[CrashSignature]:
+    roles = {fence.index: fence.role for fence in bug.fences}
+    reported = [
+        row for row in bug.tracebacks if row.fence is None or roles.get(row.fence) not in _ASIDE
+    ]
+    found: dict[tuple[str, str], CrashSignature] = {}
+    for row in sorted(reported, key=lambda row: -len(row.frames)):
+        crash = _crash(bug, row)
+        name = crash.exception.rsplit(".", 1)[-1]
+        words = wording.normalise(wording.core(crash.message)).lower()
+        if any(name == known[0] and _covers(known[1], words) for known in found):
+            continue
+        # Exceptions such as `queue.Empty` have no message; a ValueError without one was cut.
+        complete = row.fence is not None and not suffixed(crash.exception)
+        shown = crash.message or crash.frame or crash.checks or crash.exception.startswith("SIG")
+        if shown or complete:
+            found[name, words] = crash
+    return list(found.values())
+
+
+def _covers(known: str, new: str) -> bool:
+    return new in known or (known in new and bool(known))
+
+
+def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
+    if row.exception.startswith("SIG"):  # the words are the shell's, not the program's
+        return CrashSignature(exception=row.exception)
+    third_party = [frame for frame in row.frames if frame.package and frame.package != "<stdlib>"]
+    own = [frame.code for frame in row.frames if not frame.package and frame.code]
+    fault = third_party[-1] if third_party else Frame(path="")
+    check = row.exception.rsplit(".", 1)[-1] == "AssertionError"
+    unnamed = check and not row.message and not third_party
+    return CrashSignature(
+        exception=row.exception,
+        message=row.message,
+        shapes=wording.shapes(wording.core(row.message)),
+        frame=fault.module_path,
+        function=fault.function,
+        checks=(tuple(own[-1:]) or _asserts(bug)) if unnamed else (),
+    )
+
+
+def _outputs(bug: BugReport) -> list[OutputSignature]:
+    """Pasted outputs; beside a traceback only those contrasted with what was expected."""
+    remarked = {fence.index for fence in bug.programs if not fence.outputs}
+    sentences = [
+        row
+        for row in bug.outputs
+        if row.fence is None or (row.fence in remarked and "\n" not in row.text)
+    ]
+    blocks = [row for row in bug.outputs if row not in sentences]
+    signature = _contrast(bug, _texts(blocks, "observed"), _texts(blocks, "expected"))
+    if signature is not None or bug.tracebacks:
+        counts = signature is not None and (signature.expected or not bug.tracebacks)
+        return [signature] if signature is not None and counts else []
+    observed, expected = (
+        tuple((values.shown(text),) for text in _texts(sentences, role) if _is_value(text))
+        for role in ("observed", "expected")
+    )
+    if not observed or not expected or values.cleaned(observed) == values.cleaned(expected):
+        return _remarks(bug, sentences)
+    return [OutputSignature(observed=observed[:1], expected=expected[:1], within_line=True)]
+
+
+def _texts(rows: list[Output], role: str) -> list[str]:
+    return [row.text for row in rows if row.role == role]
+
+
+def _contrast(bug: BugReport, observed: list[str], expected: list[str]) -> OutputSignature | None:
+    seen, wanted = _comparable(observed), _comparable(expected)
+    constant = {
+        values.clean(line) for fence in bug.programs for line in genuine.constant_lines(fence.text)
+    }
+    wrong, right = (
+        tuple(
+            shown
+            for chunk, shown in side.items()
+            if chunk not in other and not constant.issuperset(chunk)
+        )
+        for side, other in ((seen, wanted), (wanted, seen))
+    )
+    return OutputSignature(observed=wrong, expected=right) if wrong else None
+
+
+def _comparable(texts: list[str]) -> dict[values.Chunk, values.Chunk]:
+    """The distinct chunks of pasted outputs, by the form in which they are compared."""
+    found: dict[values.Chunk, values.Chunk] = {}
+    for chunk in (chunk for text in texts for chunk in values.chunks(text)):
+        found.setdefault(tuple(map(values.clean, chunk)), chunk)
+    return found
+
+
+def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
+    """Values noted beside the prints of what the report is about, without an expected value."""
+    about = bug.api[0].rsplit(".", 1)[-1].rstrip("()") if bug.api else ""
+    lines = {
+        fence.line + offset: line.split("#")[0]
+        for fence in bug.programs
+        for offset, line in enumerate(fence.raw.split("\n"))
+    }
+    # A printed truth value is the reporter's own check, as an assertion would be.
+    telling = [
+        (values.shown(row.text),)
+        for row in rows
+        if row.role == "observed" and row.fence is not None and _is_value(row.text)
+        if row.text in {"True", "False"} or (about and about in lines.get(row.line, ""))
+    ]
+    wrong = bug.symptom is Symptom.WRONG_VALUE and telling
+    return [OutputSignature(observed=tuple(telling))] if wrong else []
+
+
+def _is_value(text: str) -> bool:
+    return 0 < len(text.strip()) <= 80 and len(text.split()) <= 6
+
+
+def _warnings(bug: BugReport) -> list[WarningSignature]:
+    if bug.symptom is not Symptom.WARNING:
+        return []
+    quotes = (bug.symptom_quote, *(row.quote for row in bug.warnings))
+    prose = " ".join(quote.text for quote in quotes if quote)
+    least = 2 if _REPEATED.search(prose) else 1
+    return [
+        WarningSignature(category=row.category, message=row.message, at_least=least)
+        for row in bug.warnings[:2]
+        if row.message
+    ]
+
+
+def _hang(bug: BugReport) -> HangSignature:
+    busy = bool(bug.symptom_quote and _BUSY.search(bug.symptom_quote.text))
+    return HangSignature(bound_s=BUSY_BOUND_S if busy else IDLE_BOUND_S, idle=not busy)
+
+
+def _checks(bug: BugReport) -> list[CrashSignature]:
+    checks = _asserts(bug)
+    return [CrashSignature(exception="AssertionError", checks=checks)] if checks else []
+
+
+def _asserts(bug: BugReport) -> tuple[str, ...]:
+    """The assertions of the report's programs, only those about the first reported API if any."""
+    fences = (fence for fence in bug.programs if fence.role not in _ASIDE)
+    rows = [row for fence in fences for row in _program_asserts(fence)]
+    telling = [line for line, _ in rows]
+    for name in filter(None, (name.rsplit(".", 1)[-1].rstrip("()") for name in bug.api)):
+        about = [line for line, about in rows if re.search(rf"\b{re.escape(name)}\b", about)]
+        if about:
+            telling = about
+            break
+    return tuple(dict.fromkeys(telling))
+
+
+def _program_asserts(fence: Fence) -> list[tuple[str, str]]:
+    """Each assertion with its text and the assignments of the names in it (what it is about)."""
+    assigned: dict[str, str] = {}
+    rows: list[tuple[str, str]] = []
+    statements = [node for node in ast.walk(module_of(fence.text)) if isinstance(node, ast.stmt)]
+    for node in sorted(statements, key=lambda node: node.lineno):
+        code = ast.unparse(node)
+        for target in node.targets if isinstance(node, ast.Assign) else ():
+            assigned |= {target.id: code} if isinstance(target, ast.Name) else {}
+        if _is_check(node):
+            names = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+            about = [code, *(assigned.get(name, "") for name in names)]
+            rows.append((ast.get_source_segment(fence.text, node) or code, " ".join(about)))
+    return rows
+
+
+def _is_check(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assert):
+        return genuine.is_computed(node.test)
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and name_of(call.func).startswith(_ASSERTIONS)
+
+
+def _nonfinite(bug: BugReport) -> list[NonFiniteSignature]:
+    if bug.symptom is not Symptom.NONFINITE or not bug.programs or bug.symptom_quote is None:
+        return []
+    text = bug.symptom_quote.text.lower()
+    return [NonFiniteSignature(values=("nan",) if "nan" in text or "inf" not in text else ("inf",))]

@@ -1,0 +1,131 @@
+"""Verdicts that need no run: not a bug, not enough information, or other hardware needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bot.models.attempt import Attempt, Match
+from bot.models.bug import BugReport, ReportKind, Symptom
+from bot.models.job import Options
+from bot.models.plan import Reconstruction
+from bot.models.run_plan import RunPlan
+from bot.models.signature import AnySignature, CrashSignature
+from bot.models.verdict import (
+    AnyVerdict,
+    BudgetReached,
+    DifferentFailure,
+    Inconclusive,
+    NeedsHardware,
+    NeedsInfo,
+    NotABug,
+)
+from bot.pipeline.reading.signature import members_of
+from bot.rules import hardware
+
+PROGRAM = "a short program that fails when run"
+_ERROR = "the full error text or the values that are printed, and what you expected instead"
+_VERSIONS = "the versions of Python and of the libraries involved (`pip list`)"
+
+
+def unasked(bug: BugReport) -> NotABug | None:
+    """The verdict on a question, a feature request or a documentation issue."""
+    if bug.kind is ReportKind.BUG:
+        return None
+    sentence = bug.kind_quote.text if bug.kind_quote else ""
+    return NotABug(reason=f"this reads as a {bug.kind.value} report", sentence=sentence)
+
+
+def unanswerable(
+    bug: BugReport, signature: AnySignature | None, options: Options
+) -> AnyVerdict | None:
+    """The verdict on a report that no run here could decide, or None."""
+    if signature is not None and (lacking := _hardware(signature, options)):
+        return lacking
+    if (
+        signature is None
+        and bug.device in {"gpu", "tpu", "mps"}
+        and options.device == "cpu"
+        and bug.symptom is Symptom.PERFORMANCE
+    ):
+        return NeedsHardware(
+            reason="memory and speed of that device cannot be measured on another",
+            needs=(f"a {bug.device.upper()}",),
+        )
+    if signature is None or not bug.programs:
+        return NeedsInfo(reason=_reason(bug, signature), items=_items(bug, signature))
+    return None
+
+
+def _hardware(signature: AnySignature, options: Options) -> AnyVerdict | None:
+    members = members_of(signature)
+    rules = [
+        hardware.demanded(member.exception, member.message)
+        for member in members
+        if isinstance(member, CrashSignature)
+    ]
+    found = [rule for rule in rules if rule is not None]
+    if options.device == "gpu" or not found or len(found) < len(members):
+        return None
+    return NeedsHardware(
+        reason="this error cannot arise without the hardware it names",
+        needs=tuple({rule.needs for rule in found}),
+    )
+
+
+def leaves_open(draft: RunPlan, verdict: AnyVerdict, attempts: Iterable[Attempt]) -> bool:
+    """Whether a model could still decide the report by writing a program for it.
+
+    It could where the report contains none, or where its own could not run. It is not asked when
+    the program ran without failing, fakes its failure, or needs a GPU.
+    """
+    if draft.verdict is not None:
+        return isinstance(draft.verdict, NeedsInfo) and draft.script is None and not draft.self_made
+    if isinstance(verdict, NeedsInfo):
+        return True
+    ran = any(attempt.judgement.match in {Match.PASSED, Match.MATCHED} for attempt in attempts)
+    return isinstance(verdict, DifferentFailure | Inconclusive) and not ran
+
+
+def after_model(verdict: AnyVerdict, part: Reconstruction | None, spent: str) -> AnyVerdict:
+    """The verdict when a model could not show the failure: its questions, or the limit it hit."""
+    if spent:
+        return BudgetReached(
+            reason=f"the next step would exceed {spent}; without a model: {verdict.reason}"
+        )
+    questions = part.refined.questions if part is not None and part.refined is not None else ()
+    if isinstance(verdict, NeedsInfo) and questions:
+        return verdict.model_copy(
+            update={"items": tuple(dict.fromkeys((*questions, *verdict.items)))[:4]}
+        )
+    return verdict
+
+
+def self_made(line: str) -> NeedsInfo:
+    """The verdict on a program that itself causes the reported failure."""
+    return NeedsInfo(
+        reason=f"the report's program itself causes the failure (`{line.splitlines()[0][:120]}`), "
+        "so a run proves nothing",
+        items=("a program in which the library fails, not the program itself",),
+    )
+
+
+def _reason(bug: BugReport, signature: AnySignature | None) -> str:
+    if not bug.programs and signature is None:
+        return "the report contains no program, and no error or output to compare a run with"
+    if not bug.programs:
+        return "the report says what fails but contains no program to run"
+    return "the report contains a program but nothing that tells a failing run from a good one"
+
+
+def _items(bug: BugReport, signature: AnySignature | None) -> tuple[str, ...]:
+    items = [] if bug.programs else [PROGRAM]
+    if signature is None:
+        items.append(_ERROR)
+    if not bug.versions:
+        items.append(_VERSIONS)
+    items.extend(
+        f"what is behind this {row.what}: {row.quote.text[:120]}"
+        for row in bug.missing[:1]
+        if not bug.programs
+    )
+    return tuple(items[:4])

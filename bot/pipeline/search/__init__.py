@@ -1,0 +1,1 @@
+"""The search for a program that fails as reported."""

@@ -1,0 +1,253 @@
+"""BugReport → the programs that the report implies, the likeliest first."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, replace
+
+from bot.models.attempt import Script
+from bot.models.bug import BugReport, Fence, FenceKind, Role, ScriptFix
+from bot.models.signature import AnySignature, CrashSignature
+from bot.pipeline.reading.signature import members_of
+from bot.rules.intake import shell
+from bot.rules.script_fixes import calls, imports
+from bot.rules.signatures import readings, values
+
+MOST = 4
+_ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    text: str
+    fences: tuple[int, ...]
+    mends: tuple[ScriptFix, ...]
+    score: float
+    shows: bool
+
+
+def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
+    """At most four scripts: single blocks completed by the earlier ones that define what they
+    use, and all blocks in order (as in a notebook). Blocks that show a fix, a contrast or the
+    library's own source are left out.
+    """
+    usable = _usable(bug)
+    drafts = [_complete(bug, signature, usable, index) for index in range(len(usable))]
+    if len(usable) > 1:
+        drafts.append(_join(bug, signature, usable, penalty=1.5))
+    unique: dict[str, _Draft] = {}
+    for draft in sorted(drafts, key=lambda draft: -draft.score):
+        unique.setdefault("\n".join(values.lines(draft.text)), draft)
+    chosen = list(unique.values())[:MOST]
+    return tuple(_with_variables(bug, _script(_borrowing(bug, draft))) for draft in chosen)
+
+
+def _borrowing(bug: BugReport, draft: _Draft) -> _Draft:
+    """A draft with the imports it lacks taken from other blocks of the report, whatever those
+    are for.
+    """
+    lacking = set(imports.undefined(draft.text))
+    others = [fence for fence in bug.programs if fence.index not in draft.fences]
+    found = [
+        line
+        for fence in others
+        for line, bound in imports.statements(fence.text)
+        if bound & lacking
+    ]
+    text, mends = imports.add(draft.text, tuple(found)) if found else (draft.text, ())
+    return replace(draft, text=text, mends=(*draft.mends, *mends))
+
+
+def _with_variables(bug: BugReport, script: Script) -> Script:
+    """A script that sets the variables which the report's shell commands set for the libraries."""
+    texts = [fence.raw for fence in bug.fences if fence.kind is FenceKind.SHELL]
+    found = {
+        name: value
+        for text in texts
+        for name, value in shell.variables(text).items()
+        if name not in script.source
+    }
+    if not found:
+        return script
+    lines = ("import os", *(f"os.environ[{name!r}] = {value!r}" for name, value in found.items()))
+    source, _ = imports.add(script.source, lines)
+    mends = tuple(
+        ScriptFix(what=f"set {name}={value}", why="the report's command sets it")
+        for name, value in found.items()
+    )
+    return script.model_copy(
+        update={"files": {**script.files, script.entry: source}, "mends": (*script.mends, *mends)}
+    )
+
+
+def contrasts(bug: BugReport) -> tuple[Script, ...]:
+    """The programs of which the report says that they work; at most one is worth a run."""
+    found = [
+        fence
+        for fence in bug.programs
+        if fence.role is Role.CONTRAST and "import " in fence.text and _acts(fence.text)
+    ]
+    drafts = [
+        _Draft(fence.text, (fence.index,), fence.mends, 0.0, shows=False) for fence in found[:1]
+    ]
+    return tuple(_script(draft) for draft in drafts)
+
+
+def _usable(bug: BugReport) -> list[Fence]:
+    """The blocks that may be run, each text once; failing those, what looked like quoted source
+    but imports and acts.
+    """
+    texts: dict[str, Fence] = {}
+    for fence in bug.programs:
+        if fence.role not in _ASIDE and fence.text.strip():
+            texts.setdefault("\n".join(values.lines(fence.text)), fence)
+    rest = [
+        fence
+        for fence in bug.programs
+        if fence.role is Role.SOURCE and "import " in fence.text and _acts(fence.text)
+    ]
+    return list(texts.values()) or rest
+
+
+def genuine_ones(
+    scripts: tuple[Script, ...], signature: AnySignature
+) -> tuple[tuple[Script, ...], str]:
+    """The scripts that do not stage the reported failure themselves, and, when none is left, the
+    line that does.
+    """
+    kept, line = list[Script](), ""
+    for script in scripts:
+        found = [readings.self_made(script.source, member) for member in members_of(signature)]
+        if all(found):
+            line = line or found[0]
+        else:
+            kept.append(script)
+    return tuple(kept), "" if kept else line
+
+
+def _script(draft: _Draft) -> Script:
+    text, mends = draft.text, draft.mends
+    steps = (calls.show_expressions, calls.call_entry) if draft.shows else (calls.call_entry,)
+    for step in steps:
+        text, made = step(text)
+        mends = (*mends, *made)
+    text, made = _conventional_imports(text)
+    blocks = ", ".join(str(index + 1) for index in draft.fences)
+    origin = f"block{'s' if len(draft.fences) > 1 else ''} {blocks} of the report"
+    return Script(
+        files={"repro.py": text.rstrip() + "\n"},
+        origin=origin,
+        fences=draft.fences,
+        mends=(*mends, *made),
+    )
+
+
+def _conventional_imports(text: str) -> tuple[str, tuple[ScriptFix, ...]]:
+    statements = tuple(imports.conventional(name, text) for name in imports.undefined(text))
+    return imports.add(text, statements) if any(statements) else (text, ())
+
+
+def _complete(bug: BugReport, signature: AnySignature, usable: list[Fence], index: int) -> _Draft:
+    """A block, with the earlier blocks (nearest first, as long as they help) that define names
+    it uses.
+    """
+    parts = [usable[index]]
+    for earlier in reversed(usable[:index]):
+        lacking = set(imports.undefined(_text(parts)))
+        lacking -= {
+            name for name in lacking if imports.conventional(name, parts[-1].text)
+        } - _defines(earlier)
+        if lacking & _defines(earlier):
+            parts.insert(0, earlier)
+    return _draft(bug, signature, parts)
+
+
+def _join(bug: BugReport, signature: AnySignature, parts: list[Fence], penalty: float) -> _Draft:
+    draft = _draft(bug, signature, parts)
+    return _Draft(draft.text, draft.fences, draft.mends, draft.score - penalty, draft.shows)
+
+
+def _draft(bug: BugReport, signature: AnySignature, parts: list[Fence]) -> _Draft:
+    text = _text(parts)
+    mends = tuple(mend for part in parts for mend in part.mends)
+    if len(parts) > 1:
+        mends = (
+            *mends,
+            ScriptFix(
+                what=f"joined {len(parts)} blocks of the report",
+                why="the later one uses what the earlier ones define",
+            ),
+        )
+    # A prompt or a notebook cell shows the value of its last expression; a script prints it itself.
+    shows = any(part.outputs for part in parts) or (bool(bug.outputs) and "print" not in text)
+    return _Draft(
+        text, tuple(part.index for part in parts), mends, _score(bug, signature, parts, text), shows
+    )
+
+
+def _text(parts: list[Fence]) -> str:
+    return "\n\n".join(part.text.strip("\n") for part in parts)
+
+
+def _defines(fence: Fence) -> set[str]:
+    try:
+        tree = ast.parse(fence.text)
+    except SyntaxError:
+        return set()
+    names: set[str] = set()
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        else:
+            names |= {
+                part.id
+                for part in ast.walk(node)
+                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            }
+    return names
+
+
+def _score(bug: BugReport, signature: AnySignature, parts: list[Fence], text: str) -> float:
+    last = parts[-1]
+    score = {Role.REPRODUCER: 4.0, Role.OBSERVED: -1.0}.get(last.role, 0.0)
+    code = {" ".join(line.split()) for line in text.splitlines()}
+    own = {
+        " ".join(frame.code.split())
+        for row in bug.tracebacks
+        for frame in row.frames
+        if not frame.package and frame.code
+    }
+    score += 3.0 * min(len(own & code), 3)
+    checks = [
+        check
+        for member in members_of(signature)
+        if isinstance(member, CrashSignature)
+        for check in member.checks
+    ]
+    score += 2.0 * any(check in text for check in checks)
+    score += 1.0 * min(sum(name.rsplit(".", 1)[-1].rstrip("()") in text for name in bug.api), 2)
+    score += 1.0 * ("import " in text) + 1.0 * _acts(text)
+    score += 2.0 * bool(last.outputs)
+    lacking = [name for name in imports.undefined(text) if not imports.conventional(name, text)]
+    score -= 0.0 if _parses(text) else 6.0
+    return score - min(len(lacking), 4) - 0.002 * len(code) - 0.01 * last.index
+
+
+def _parses(text: str) -> bool:
+    try:
+        ast.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+def _acts(text: str) -> bool:
+    """Whether a program does anything but define things."""
+    try:
+        body = ast.parse(text).body
+    except SyntaxError:
+        return False
+    inert = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return any(not isinstance(node, inert) for node in body)

@@ -1,0 +1,152 @@
+"""A program that a model wrote, before it is run: what would waste a run or make its outcome
+worthless.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from bot.models.plan import Interpretation
+from bot.models.signature import ObservationSignature, WarningSignature
+from bot.pipeline.reading.signature import members_of
+from bot.rules.script_fixes import imports
+from bot.rules.signatures import observed, relevance, staged
+from bot.rules.signatures.observed import MARK
+from prompts import load, shared
+
+_REACHES = re.compile(
+    r"\b(?:requests|urllib\.request|urlopen|urlretrieve|httpx|aiohttp|socket\.(?:socket|create_connection)|ftplib|wget|gdown|"
+    r"hf_hub_download|snapshot_download|load_dataset|subprocess|os\.system|os\.popen|pip\.main)\b"
+)
+_WEIGHTS = re.compile(
+    r"\.from_pretrained\(\s*[\"'][\w.-]+(?:/[\w.-]+)?[\"']|pretrained\s*=\s*True|download\s*=\s*True|weights\s*=\s*[\"']"
+)
+_PATCHES = re.compile(r"^\s*(?:setattr\(|unittest\.mock|mock\.patch|monkeypatch)")
+_CUDA = re.compile(r"\.cuda\(|device\s*=\s*[\"']cuda|\.to\([\"']cuda")
+_MOST_LINES = 400
+
+
+def objections(source: str, refined: Interpretation, *, device: str) -> tuple[str, ...]:
+    """What is wrong with a program, as sentences for whoever wrote it; empty when it may run."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError) as error:
+        line = error.lineno if isinstance(error, SyntaxError) else None
+        where = " " + _objection("line", line=line) if line else ""
+        message = getattr(error, "msg", type(error).__name__)
+        return (_objection("syntax", error=message, where=where),)
+    return tuple(_of(tree, source, refined, device))
+
+
+def _of(tree: ast.Module, source: str, refined: Interpretation, device: str) -> Iterator[str]:
+    if len(source.splitlines()) > _MOST_LINES:
+        yield _objection("long", lines=_MOST_LINES)
+    if lacking := imports.undefined(source):
+        yield _objection("undefined", names=", ".join(lacking[:8]))
+    for pattern, reason in ((_REACHES, "network"), (_WEIGHTS, "weights")):
+        if found := pattern.search(source):
+            yield _objection(reason, found=found[0][:80])
+    if device == "cpu" and (found := _CUDA.search(source)):
+        yield _objection("gpu", found=found[0])
+    if patched := _patched(tree, refined.api):
+        yield _objection("patched", target=patched)
+    if refined.api and not relevance.exercises(source, refined.api):
+        yield _objection("unrelated", api=", ".join(refined.api))
+    assert refined.signature is not None
+    for member in members_of(refined.signature):
+        if line := staged.staged(source, member):
+            observing = isinstance(member, ObservationSignature)
+            yield (
+                _objection("constant", line=line)
+                if observing
+                else _objection("staged", line=line[:160])
+            )
+
+
+def _objection(name: str, /, **values: object) -> str:
+    return load("act").fragment(f"objection_{name}", **values)
+
+
+def _patched(tree: ast.Module, api: tuple[str, ...]) -> str:
+    """An assignment to an attribute of an imported module or of a class in question, and the
+    like.
+    """
+    tops = {name.split(".")[0] for name in api}
+    modules = {
+        (alias.asname or alias.name.split(".")[0])
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.name.split(".")[0] in tops
+    }
+    classes = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in tops
+        for alias in node.names
+        if alias.name[:1].isupper()
+    }
+    for node in ast.walk(tree):
+        targets = (
+            node.targets
+            if isinstance(node, ast.Assign)
+            else [node.target]
+            if isinstance(node, ast.AugAssign)
+            else []
+        )
+        for target in targets:
+            if (
+                isinstance(target, ast.Attribute)
+                and _root(target) in modules | classes
+                and target.attr != "default_dtype"
+            ):
+                return ast.unparse(target)
+        if (
+            isinstance(node, ast.Call)
+            and (_PATCHES.match(ast.unparse(node)[:60]) and node.args)
+            and _root(node.args[0]) in modules | classes
+        ):
+            return ast.unparse(node)[:80]
+    return ""
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def twin(refined: Interpretation) -> str:
+    """What the twin has to do, as a clause for prompts."""
+    assert refined.signature is not None
+    members = members_of(refined.signature)
+    if any(isinstance(member, ObservationSignature) for member in members):
+        return shared("twin_observation")
+    if any(isinstance(member, WarningSignature) for member in members):
+        return shared("twin_warning")
+    return shared("twin_crash")
+
+
+def twin_wanted(refined: Interpretation) -> str:
+    """Whether the model has to write a twin, as a sentence for prompts."""
+    return shared("twin_required" if refined.needs_contrast else "twin_optional")
+
+
+def form(refined: Interpretation) -> str:
+    """How the program has to show the failure, for prompts."""
+    assert refined.signature is not None
+    prompt = load("act")
+    lines = [
+        prompt.fragment(
+            "form_observation",
+            mark=MARK,
+            name=member.name,
+            api=", ".join(member.api),
+            right=observed.words(member.right),
+        )
+        for member in members_of(refined.signature)
+        if isinstance(member, ObservationSignature)
+    ]
+    return "\n".join(lines) or prompt.fragment("form_escape")

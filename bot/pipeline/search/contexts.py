@@ -1,0 +1,173 @@
+"""BugReport + the sources at hand → ranked contexts: the code that bears on the report, each
+line with why it was taken.
+
+What the report points at comes first (frames, linked lines, names), then what that calls, then what
+its words are like. Pieces that several of these lead to rank higher. One context a module, as
+hypotheses differ by module (RepGen, arXiv 2512.14990).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from bot.models.bug import BugReport, FenceKind, Role
+from bot.models.context import Chunk, Context
+from bot.models.issue import Issue
+from bot.pipeline.search import hints
+from bot.pipeline.search.hints import Hint, short
+from bot.ports import SourceIndex
+from bot.rules.code import imports, outline, syntax
+from bot.rules.code.headers import cut, trimmed
+from bot.rules.code.line_budget import fitted, merged
+from prompts import shared
+
+_MOST = 4
+_SHARES = (0.4, 0.25, 0.2, 0.15)
+_PER_MODULE = 8
+_OWN_CODE = 60
+_FAINT = 0.12
+_OVERLOADS = ("@overload", "@typing.overload", "@torch.jit._overload")
+
+
+def contexts(
+    bug: BugReport,
+    issue: Issue,
+    sources: SourceIndex,
+    budget_lines: int = 400,
+    *,
+    lineage: Sequence[Chunk] = (),
+) -> tuple[Context, ...]:
+    """At most four contexts, the most promising first, of about `budget_lines` lines in all.
+    `lineage` are pieces that the history of the issue leads to (linked issues and pull
+    requests), where someone knows it.
+    """
+    ranked = ranking(bug, issue, sources, lineage)
+    made: list[Context] = []
+    for rank, (path, chunks) in enumerate(_modules(ranked)[:_MOST], 1):
+        lines = max(int(budget_lines * _SHARES[rank - 1]), 30)
+        own = _own_code(bug, min(_OWN_CODE, lines // 4)) if rank == 1 else ()
+        needed = _closure(sources, chunks)
+        kept = fitted(
+            merged([*chunks, *needed]), lines - sum(piece.end - piece.start + 1 for piece in own)
+        )
+        ordered = sorted(kept, key=lambda piece: (piece.path != path, piece.path, piece.start))
+        first = max(chunks, key=lambda piece: piece.score)
+        title = f"{first.name or path}: {first.why[0]}"
+        made.append(Context(rank=rank, title=title, module=_module(path), chunks=(*own, *ordered)))
+    return tuple(made)
+
+
+def ranking(
+    bug: BugReport, issue: Issue, sources: SourceIndex, lineage: Sequence[Chunk] = ()
+) -> tuple[Chunk, ...]:
+    """Every piece that bears on the report, best first, each with its score and reasons."""
+    return _summed(hints.gathered(bug, issue, sources, lineage))
+
+
+def _summed(found: Iterable[Hint]) -> tuple[Chunk, ...]:
+    """Pieces by the sum of what leads to them; more reasons of one kind count less each."""
+    gathered: dict[tuple[str, int, int], list[Hint]] = {}
+    for hint in found:
+        gathered.setdefault((hint.chunk.path, hint.chunk.start, hint.chunk.end), []).append(hint)
+    made = []
+    for several in gathered.values():
+        if several[0].chunk.text.lstrip().startswith(_OVERLOADS):
+            continue
+        ordered = sorted(several, key=lambda hint: (-hint.weight, hint.why))
+        score = sum(hint.weight * 0.6**place for place, hint in enumerate(ordered))
+        why = tuple(dict.fromkeys(hint.why for hint in ordered))
+        made.append(ordered[0].chunk.model_copy(update={"score": round(score, 4), "why": why}))
+    return tuple(sorted(made, key=lambda chunk: (-chunk.score, chunk.path, chunk.start)))
+
+
+def _modules(ranked: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
+    """The pieces by module; a module is worth its best piece and a part of the others."""
+    groups: dict[str, list[Chunk]] = {}
+    for chunk in ranked:
+        groups.setdefault(chunk.path, []).append(chunk)
+    worth = {
+        path: sum(c.score * 0.25**place for place, c in enumerate(group))
+        for path, group in groups.items()
+    }
+    ordered = sorted(groups, key=lambda path: (-worth[path], path))
+    return [
+        (path, [c for c in groups[path] if c.score >= groups[path][0].score * _FAINT][:_PER_MODULE])
+        for path in ordered
+    ]
+
+
+def files(bug: BugReport, issue: Issue, sources: SourceIndex) -> tuple[str, ...]:
+    """Files that bear on the report, best first."""
+    return tuple(path for path, _ in _modules(ranking(bug, issue, sources)))
+
+
+def _closure(sources: SourceIndex, chunks: Sequence[Chunk]) -> list[Chunk]:
+    """What is needed to build what the pieces are about: heads of the class and its constructor,
+    and one who calls it.
+    """
+    found: list[Chunk] = []
+    for owner in list(
+        dict.fromkeys(_class_name(chunk) for chunk in chunks[:3] if _class_name(chunk))
+    )[:2]:
+        for name, why in (
+            (owner, shared("why_owner")),
+            (f"{owner}.__init__", shared("why_constructor", name=owner.rpartition(".")[2])),
+        ):
+            found += [_with(trimmed(chunk), why) for chunk in sources.symbol(name, 1)]
+        found += _bases(sources, owner)
+    main = chunks[0]
+    for chunk in sources.callers(main, 2):
+        found.append(_with(cut(chunk, 24), shared("why_calls", name=short(main))))
+    return list({chunk.text: chunk for chunk in reversed(found) if chunk.text.strip()}.values())[
+        ::-1
+    ]
+
+
+def _bases(sources: SourceIndex, owner: str) -> list[Chunk]:
+    """Heads of the bases of a class that are of its own package."""
+    found = []
+    for chunk in sources.symbol(owner, 1):
+        tree = syntax.tree_of_lines(chunk.text)
+        named = imports.bases(tree, owner.rpartition(".")[2]) if tree is not None else ()
+        for base in named[:3]:
+            known = sources.symbol(f"{outline.module_of(chunk.path)}.{base}", 1)
+            found += [
+                _with(trimmed(base_class), shared("why_base", name=short(chunk)))
+                for base_class in known
+                if base_class.package == chunk.package
+            ]
+    return found
+
+
+def _class_name(chunk: Chunk) -> str:
+    if chunk.kind == "class":
+        return chunk.name
+    return chunk.name.rpartition(".")[0] if chunk.kind == "method" else ""
+
+
+def _own_code(bug: BugReport, lines: int) -> tuple[Chunk, ...]:
+    """The report's own program, preferably the one meant to reproduce the bug."""
+    programs = [
+        fence for fence in bug.programs if fence.kind is FenceKind.PROGRAM and fence.text.strip()
+    ]
+    if not programs or lines <= 0:
+        return ()
+    fence = min(programs, key=lambda fence: (fence.role is not Role.REPRODUCER, fence.index))
+    text = fence.text.rstrip("\n")
+    program = Chunk(
+        path="issue",
+        start=fence.line + 1,
+        end=fence.line + 1 + text.count("\n"),
+        text=text,
+        origin="issue",
+        why=(shared("why_own_program"),),
+    )
+    return (cut(program, lines),)
+
+
+def _with(chunk: Chunk, why: str) -> Chunk:
+    return chunk.model_copy(update={"why": (*chunk.why, why)})
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").removesuffix("/__init__").removeprefix("src/").replace("/", ".")

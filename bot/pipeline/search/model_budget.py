@@ -1,0 +1,71 @@
+"""The budget of a job's model: checked before each call, counted after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from threading import Event
+
+from bot.errors import ModelUnavailable
+from bot.models.dialogue import Exchange, ModelAnswer, Question, Usage
+from bot.models.job import Options
+from bot.ports import Ports
+from prompts import load
+
+
+class BudgetExceeded(Exception):
+    """The next call could exceed a limit; the message names the limit."""
+
+
+@dataclass
+class ModelBudget:
+    """The model of one job with its budget. `began` is the clock's reading when the job began."""
+
+    ports: Ports
+    options: Options
+    began: float
+    exchanges: list[Exchange] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    prompts: dict[str, str] = field(default_factory=dict)
+
+    def ask(self, question: Question, cancel: Event | None = None) -> ModelAnswer:
+        """One answer. Raises BudgetExceeded before a call that could exceed a limit,
+        ModelUnavailable, Stopped. `cancel` replaces the job's own flag.
+        """
+        assert self.ports.model is not None
+        self._afford(self.ports.model.bound(question))
+        number = len(self.exchanges) + 1
+        self.prompts[question.prompt.partition("@")[0]] = question.prompt
+        try:
+            answer = self.ports.model.ask(question, cancel=cancel or self.ports.cancel)
+        except ModelUnavailable as error:
+            self.usage += error.usage
+            self.exchanges.append(Exchange(number=number, question=question, error=str(error)))
+            raise
+        self.usage += answer.usage
+        self.exchanges.append(Exchange(number=number, question=question, answer=answer))
+        return answer
+
+    @property
+    def minutes(self) -> float:
+        """Minutes since the job began."""
+        return (self.ports.clock() - self.began) / 60
+
+    def left(self) -> str:
+        """What is left of the budget, as a sentence for the model."""
+        calls = self.options.max_calls - self.usage.calls
+        minutes = max(0, round(self.options.minutes - self.minutes))
+        return load("act").fragment("left", calls=calls, minutes=minutes)
+
+    def _afford(self, most: Usage) -> None:
+        options, used = self.options, self.usage
+        if used.calls + 1 > options.max_calls:
+            raise BudgetExceeded(f"the {options.max_calls} calls of a model that a run may make")
+        if used.usd + most.usd > options.max_cost:
+            raise BudgetExceeded(f"the {options.max_cost:g} USD that a run may cost")
+        if (
+            used.input_tokens + used.output_tokens + most.input_tokens + most.output_tokens
+            > options.max_tokens
+        ):
+            raise BudgetExceeded(f"the {options.max_tokens} tokens that a run may use")
+        if self.minutes > options.minutes:
+            raise BudgetExceeded(f"the {options.minutes:g} minutes that a run may take")

@@ -1,0 +1,159 @@
+"""What the report leaves out, supplied by a model: interpret → read sources → plan → a bounded loop
+of write, check, run, analyse (`writing`).
+
+The model proposes. A program counts only when a run of it matches the signature that was frozen
+before, and the confirming runs are made elsewhere. See RepGen (arXiv 2512.14990) for the stages;
+here every generated program is executed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from bot.errors import BuildError, ModelUnavailable, Stopped
+from bot.models.environment import EnvironmentSpec, PinSource, Requirement
+from bot.models.plan import Interpretation, Reconstruction
+from bot.models.report import Claim
+from bot.models.run_plan import RunPlan
+from bot.models.signature import AnySignature
+from bot.pipeline.environment import specify
+from bot.pipeline.execution.runner import SearchResult, Session
+from bot.pipeline.reading import report_excerpt
+from bot.pipeline.search import contexts as contexting
+from bot.pipeline.search import interpretation
+from bot.pipeline.search.model_budget import BudgetExceeded, ModelBudget
+from bot.pipeline.search.writing import Material, WritingRecord, write_program
+from bot.rules.packages import imports
+
+
+@dataclass(frozen=True, slots=True)
+class Reconstructed:
+    """A model's part in a run. `result` is its last program, None when there is none; `exceeded`
+    names the limit that ended its work.
+    """
+
+    result: SearchResult | None = None
+    signature: AnySignature | None = None
+    record: Reconstruction | None = None
+    claims: tuple[Claim, ...] = ()
+    exceeded: str = ""
+    stopped: bool = False
+
+
+@dataclass(slots=True)
+class _Progress:
+    """What is known when the work ends early."""
+
+    signature: AnySignature | None = None
+    record: WritingRecord = field(default_factory=WritingRecord)
+
+
+def reconstruct(session: Session, draft: RunPlan, asking: ModelBudget) -> Reconstructed:
+    """A program for a report that has none that runs. When there is none, the notes of the
+    session say why.
+    """
+    progress, result, exceeded, stopped = _Progress(), None, "", False
+    try:
+        result = _program(session, draft, asking, progress)
+    except BudgetExceeded as error:
+        exceeded = str(error)
+    except ModelUnavailable as error:
+        session.note(f"no model could be asked: {error}")
+    except BuildError as error:
+        session.note(f"the environment for a written program could not be built: {error}")
+    except Stopped:
+        stopped = True
+    record, claims = progress.record.reconstruction, tuple(progress.record.claims)
+    return Reconstructed(result, progress.signature, record, claims, exceeded, stopped)
+
+
+def _program(
+    session: Session, draft: RunPlan, asking: ModelBudget, progress: _Progress
+) -> SearchResult | None:
+    material = _material(session, draft)
+    refined = _interpreted(session, draft, asking, material)
+    progress.record.reconstruction = Reconstruction(refined=refined)
+    if refined.signature is None:
+        return None
+    progress.signature = refined.signature
+    material = _completed(session, draft, refined, material)
+    runner = session.judging(draft.bug, refined.signature)
+    return write_program(runner, asking, refined, material, progress.record)
+
+
+def _material(session: Session, draft: RunPlan) -> Material:
+    """The environment and its sources, before anything is asked: what counts is fixed with the
+    code in sight.
+    """
+    issue, options = session.job.issue, session.job.options
+    spec = draft.spec or specify.specify(draft.bug, issue, options, "")
+    excerpt = report_excerpt.report(issue, draft.bug)
+    material = Material(excerpt, spec, session.build(spec))
+    names = [row.name for row in spec.requirements if row.rung is not PinSource.REPAIR]
+    return _with_sources(session, draft, material, names)
+
+
+def _interpreted(
+    session: Session, draft: RunPlan, asking: ModelBudget, material: Material
+) -> Interpretation:
+    issue = session.job.issue
+    if "refine" in session.job.options.without:
+        return Interpretation(claim=issue.title, signature=draft.signature, inferred=("claim",))
+    with session.stage("intake", "asking a model what the report leaves open"):
+        question = interpretation.build(
+            issue, draft.bug, draft.signature, material.environment, material.contexts
+        )
+        answer = asking.ask(question)
+    return interpretation.parse(answer.data, issue, draft.signature)
+
+
+def _completed(
+    session: Session, draft: RunPlan, refined: Interpretation, material: Material
+) -> Material:
+    """With what the model says is needed beside what rules found."""
+    wanted, spec = _wanted(refined, material.spec), material.spec
+    if not wanted:
+        return material
+    for requirement in wanted:
+        spec = specify.add(spec, requirement)
+    material = replace(material, spec=spec, environment=session.build(spec))
+    tops = dict.fromkeys(name.split(".")[0] for name in refined.api)
+    names = [imports.distribution(top) or top for top in tops]
+    return _with_sources(session, draft, material, names)
+
+
+def _with_sources(
+    session: Session, draft: RunPlan, material: Material, names: list[str]
+) -> Material:
+    ports = session.ports
+    if ports.indexer is None or "context" in session.job.options.without or not names:
+        return material
+    with session.stage("candidates", "reading the sources of " + ", ".join(names[:3])):
+        sources = ports.indexer.open(
+            material.environment, tuple(dict.fromkeys(names)), cancel=ports.cancel
+        )
+        ranked = contexting.contexts(draft.bug, session.job.issue, sources)
+    return replace(material, sources=sources, contexts=ranked)
+
+
+def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]:
+    """What the model says is needed beside what rules found; a version only where the report's
+    own words say so.
+    """
+    known = {requirement.name for requirement in spec.requirements}
+    quoted = {pin.name: pin.version for pin in refined.pins if pin.quoted}
+    wanted = []
+    for name in refined.packages:
+        plain = imports.normalise(name)
+        if plain in known or plain == "python":
+            continue
+        version, reason = quoted.get(name.lower(), ""), "a model says that the program needs it"
+        wanted.append(
+            Requirement(
+                name=plain,
+                specifier=f"=={version}" if version else "",
+                rung=PinSource.ISSUE if version else PinSource.IMPORT,
+                reason=f"the report says {version} (read by a model)" if version else reason,
+            )
+        )
+    return wanted

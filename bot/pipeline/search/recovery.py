@@ -1,0 +1,192 @@
+"""Runs a program and gets past what keeps it from starting: a missing requirement or import, a GPU
+that is not there, too many iterations.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+
+from packaging.requirements import InvalidRequirement
+from packaging.requirements import Requirement as Parsed
+
+from bot.errors import BuildError
+from bot.models.attempt import Judgement, Match, Script
+from bot.models.bug import ScriptFix
+from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requirement
+from bot.models.signature import HangSignature
+from bot.pipeline.environment import specify
+from bot.pipeline.execution import launch
+from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.pipeline.reading.signature import members_of
+from bot.rules.script_fixes import cpu, imports, shorter
+
+_PARTS = (
+    "",
+    ".nn",
+    ".data",
+    ".utils",
+    ".layers",
+    ".models",
+    ".transforms",
+    ".optim",
+    ".callbacks",
+    ".loader",
+    ".functional",
+)
+_MOST_FIXES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What to run next in place of what failed to start, and a phrase on what is different."""
+
+    spec: EnvironmentSpec
+    script: Script
+    change: str
+
+
+def run(
+    runner: Runner, spec: EnvironmentSpec, script: Script, change: str, doing: str = ""
+) -> SearchResult:
+    """Run a program once, and get past what the environment lacks, as long as there is a way."""
+    built, seed = runner.build(spec), runner.job.options.seed
+    with runner.stage("search", doing or change):
+        judgement = runner.run(script, built, seed, "search", change)
+    for _ in range(_MOST_FIXES):
+        fix = next_fix(runner, spec, built, script, judgement)
+        if fix is None:
+            break
+        try:
+            built = runner.build(fix.spec)
+        except BuildError as error:
+            runner.note(f"{fix.change}: {error}")
+            break
+        spec, script = fix.spec, fix.script
+        with runner.stage("search", fix.change):
+            judgement = runner.run(script, built, seed, "search", fix.change)
+    return SearchResult(script, spec, built, judgement)
+
+
+def next_fix(
+    runner: Runner, spec: EnvironmentSpec, built: Environment, script: Script, judgement: Judgement
+) -> Fix | None:
+    """The next thing to try with this program; None when nothing helps."""
+    failure = judgement.decoy
+    if judgement.match is Match.UNDECIDED:
+        return _shorter(runner, spec, script)
+    if failure is None:
+        return None
+    if failure.module or failure.requirement:
+        return _install(runner, spec, script, failure.module, failure.requirement)
+    fixed, change = script, ""
+    if failure.rewrite == "cpu":
+        fixed, change = _edited(script, *cpu.to_cpu(script.source)), "on the CPU instead of a GPU"
+    elif failure.names:
+        fixed = _imported(runner, built, script, failure.names)
+        change = f"importing {', '.join(failure.names)}"
+    return Fix(spec, fixed, change) if fixed is not script else None
+
+
+def name_imports(runner: Runner, built: Environment, script: Script) -> Script:
+    """A script with the imports it lacks, looked up in the built environment."""
+    return _imported(runner, built, script, imports.undefined(script.source))
+
+
+def _edited(script: Script, source: str, fixes: tuple[ScriptFix, ...]) -> Script:
+    """A script with a new text and the fixes that made it; the very script when there are none."""
+    if not fixes:
+        return script
+    files = {**script.files, script.entry: source}
+    return script.model_copy(update={"files": files, "mends": (*script.mends, *fixes)})
+
+
+def _shorter(runner: Runner, spec: EnvironmentSpec, script: Script) -> Fix | None:
+    hang = any(isinstance(member, HangSignature) for member in members_of(runner.signature))
+    if hang or not runner.attempts[-1].execution.timed_out:
+        return None
+    fixed = _edited(script, *shorter.shorten(script.source))
+    return Fix(spec, fixed, "with fewer iterations") if fixed is not script else None
+
+
+def _install(
+    runner: Runner, spec: EnvironmentSpec, script: Script, module: str, text: str
+) -> Fix | None:
+    wanted = specify.requirement_for_import(module, runner.bug) if module else _requirement(text)
+    if wanted is None or any(_same(wanted, known) for known in spec.requirements):
+        return None
+    change = f"with {wanted.name}{wanted.specifier} installed"
+    return Fix(specify.add(spec, wanted), script, change)
+
+
+def _same(new: Requirement, known: Requirement) -> bool:
+    if new.name != known.name:
+        return False
+    return new.specifier in {"", known.specifier} and set(new.extras) <= set(known.extras)
+
+
+def _requirement(text: str) -> Requirement | None:
+    """A requirement that an error message names; anything but a plain name with extras and
+    versions is refused.
+    """
+    try:
+        parsed = Parsed(text)
+    except InvalidRequirement:
+        return None
+    if parsed.url or parsed.marker:
+        return None
+    reason = "named by the error message of a run"
+    extras = tuple(sorted(parsed.extras))
+    return Requirement(
+        name=parsed.name.lower(),
+        specifier=str(parsed.specifier),
+        extras=extras,
+        rung=PinSource.REPAIR,
+        reason=reason,
+    )
+
+
+def _imported(runner: Runner, built: Environment, script: Script, names: tuple[str, ...]) -> Script:
+    """The script with imports for the names that the environment's packages offer; the very
+    script when none does.
+    """
+    if not names:
+        return script
+    known = {name: imports.conventional(name, script.source) for name in names}
+    unknown = tuple(name for name in names if not known[name] and name.isidentifier())
+    located = _located(runner, built, script, unknown)
+    statements = [
+        known[name] or (f"from {located[name]} import {name}" if name in located else "")
+        for name in names
+    ]
+    return _edited(script, *imports.add(script.source, tuple(filter(None, statements))))
+
+
+def _located(
+    runner: Runner, built: Environment, script: Script, names: tuple[str, ...]
+) -> dict[str, str]:
+    modules = [top + part for part in _PARTS for top in _tops(built, script)]
+    if not names or not modules:
+        return {}
+    result = runner.execute(launch.names_spec(built, runner.job.options, names, tuple(modules)))
+    try:
+        found = json.loads(result.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        return {}
+    # The answer comes out of the sandbox: only what was asked for is taken.
+    return {name: module for name, module in found.items() if name in names and module in modules}
+
+
+def _tops(built: Environment, script: Script) -> list[str]:
+    """Packages to look in: those that the program imports, then those that were asked for."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(script.source)):
+        if isinstance(node, ast.Import):
+            found.extend(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.append(node.module.split(".")[0])
+    asked = [package.name for package in built.packages if package.rung is not PinSource.DEPENDENCY]
+    for name in asked:
+        found.extend((name.replace("-", "_"), name.replace("-", "")))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,116 @@
+"""The report's own programs → a decision: try each, confirm the failure, and where it stays away
+try the other environments that the report may mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bot.errors import BuildError, Stopped
+from bot.models.attempt import Match, Script
+from bot.models.environment import EnvironmentSpec
+from bot.models.report import Claim
+from bot.models.verdict import NotReproduced
+from bot.pipeline.confirm import verdicts
+from bot.pipeline.confirm.confirming import confirm
+from bot.pipeline.confirm.decision import Decision
+from bot.pipeline.environment import specify
+from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.pipeline.search import candidates, recovery
+
+_ORDER = (Match.MATCHED, Match.PASSED, Match.OTHER, Match.UNDECIDED, Match.SETUP_FAILURE)
+
+
+def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> Decision:
+    """The verdict on the report's own programs."""
+    if runner.job.options.repo and spec.repo is None:
+        runner.note(
+            "the clone was not run because the report names a release; --ref HEAD runs the clone"
+        )
+    found = _search(runner, spec, scripts)
+    verdict, match = confirm(runner, found)
+    decision = Decision(verdict, runner.bug, runner.signature, found)
+    if match is not Match.MATCHED:
+        return _elsewhere(runner, found, decision) if _may_differ(runner, found) else decision
+    note_place(runner)
+    contrasts, claims = _contrasts(runner, found)
+    return replace(decision, contrasts=contrasts, claims=claims)
+
+
+def note_place(runner: Runner) -> None:
+    """Note where the failure arose when no library was on the stack."""
+    for note in verdicts.place(runner.attempts.matched()[-1].judgement):
+        runner.note(note)
+
+
+def _search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> SearchResult:
+    """Try the candidates in turn until one matches the signature; else the most telling one."""
+    results = list[SearchResult]()
+    for index, script in enumerate(scripts):
+        runner.say("search", f"trying {script.origin}", index + 1, len(scripts))
+        results.append(_pursue(runner, spec, script))
+        if results[-1].judgement.match is Match.MATCHED:
+            break
+        spec = results[-1].spec
+    return min(results, key=lambda result: _ORDER.index(result.judgement.match))
+
+
+def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResult:
+    script = recovery.name_imports(runner, runner.build(spec), script)
+    fixes = "; ".join(fix.what for fix in script.mends)
+    change = f"with {fixes}" if fixes else "as reported"
+    return recovery.run(runner, spec, script, change, f"running {script.origin}")
+
+
+def _may_differ(runner: Runner, found: SearchResult) -> bool:
+    """Whether other versions could change the outcome: not when something is missing from the
+    report, nor when a run takes too long.
+    """
+    failure = found.judgement.decoy
+    absent = failure is not None and bool(failure.needs or failure.names or failure.hardware)
+    return not absent and not runner.attempts[-1].execution.timed_out
+
+
+def _contrasts(runner: Runner, found: SearchResult) -> tuple[tuple[Script, ...], tuple[Claim, ...]]:
+    """The variants of the failing program that the report says work and that do, in the same
+    environment; and a claim on each.
+    """
+    working, claims, seed = list[Script](), list[Claim](), runner.job.options.seed
+    for script in candidates.contrasts(runner.bug):
+        with runner.stage("confirm", f"running {script.origin}, which should work"):
+            judgement = runner.run(script, found.environment, seed, "contrast", "said to work")
+            fix = recovery.next_fix(runner, found.spec, found.environment, script, judgement)
+            if fix is not None and fix.spec == found.spec:
+                script = fix.script
+                judgement = runner.run(script, found.environment, seed, "contrast", fix.change)
+        if judgement.match is Match.PASSED:
+            working.append(script)
+        holds = {Match.PASSED: True, Match.MATCHED: False}.get(judgement.match)
+        claims.append(Claim(text=f"{script.origin} works", holds=holds, evidence=judgement.reason))
+    return tuple(working), tuple(claims)
+
+
+def _elsewhere(runner: Runner, found: SearchResult, decision: Decision) -> Decision:
+    """The other environments that the report may mean, when the first did not show the failure."""
+    tried = [verdicts.versions(found.environment)]
+    for spec in specify.alternatives(found.spec, runner.bug, runner.job.issue, found.environment):
+        try:
+            runner.say("environment", "not seen so far: trying other versions")
+            result = _pursue(runner, spec, found.script)
+        except BuildError as error:
+            runner.note(f"an alternative environment could not be built: {error}")
+            continue
+        except Stopped:
+            runner.note("stopped on request while other versions were tried")
+            break
+        tried.append(verdicts.versions(result.environment))
+        if result.judgement.match is not Match.MATCHED:
+            continue
+        confirmed, match = confirm(runner, result)
+        if match is Match.MATCHED:
+            runner.note(f"not seen with {tried[0]}")
+            return replace(decision, verdict=confirmed, result=result)
+    verdict = decision.verdict
+    if isinstance(verdict, NotReproduced):
+        verdict = verdict.model_copy(update={"versions_tried": tuple(tried)})
+    return replace(decision, verdict=verdict)

@@ -1,0 +1,264 @@
+"""A bounded loop in which a model writes a program: write, check, run, analyse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from bot.models.attempt import Match, Script
+from bot.models.context import Context
+from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.plan import (
+    Action,
+    EditAction,
+    GiveUpAction,
+    Interpretation,
+    Plan,
+    ProbeAction,
+    ReadAction,
+    Reconstruction,
+    SearchAction,
+    WriteAction,
+)
+from bot.models.report import Claim
+from bot.pipeline.execution import launch
+from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.pipeline.search import (
+    checks,
+    feedback,
+    next_action,
+    planning,
+    recovery,
+    run_analysis,
+)
+from bot.pipeline.search.model_budget import ModelBudget
+from bot.ports import SourceIndex
+from prompts import load, shared
+
+_NOTES = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a model is shown: the report, the environment, and the sources that bear on it."""
+
+    report: str
+    spec: EnvironmentSpec
+    environment: Environment
+    sources: SourceIndex | None = None
+    contexts: tuple[Context, ...] = ()
+
+
+@dataclass(slots=True)
+class WritingRecord:
+    """What becomes of a model's work, kept up to date while it goes on."""
+
+    reconstruction: Reconstruction | None = None
+    claims: list[Claim] = field(default_factory=list)
+
+    def update(self, **changes: object) -> None:
+        """Replace fields of the reconstruction."""
+        known = self.reconstruction or Reconstruction()
+        self.reconstruction = known.model_copy(update=changes)
+
+
+def write_program(
+    runner: Runner,
+    asking: ModelBudget,
+    refined: Interpretation,
+    material: Material,
+    record: WritingRecord,
+) -> SearchResult | None:
+    """The first program that fails as reported, else the last one; None when none was run."""
+    writer = _Writer(runner, asking, refined, material, record, material.spec)
+    if not writer.without("plan"):
+        writer.make_plan()
+    return writer.loop()
+
+
+@dataclass(slots=True)
+class _Writer:
+    """The program at hand, and what the model has learned from the tries so far."""
+
+    runner: Runner
+    asking: ModelBudget
+    refined: Interpretation
+    material: Material
+    record: WritingRecord
+    spec: EnvironmentSpec
+    plan: Plan | None = None
+    program: str = ""
+    contrast: str = ""
+    programs: int = 0
+    failed_runs: int = 0
+    notes: list[str] = field(default_factory=list)
+    last: SearchResult | None = None
+
+    @property
+    def environment(self) -> Environment:
+        """Where the next program runs."""
+        return self.runner.build(self.spec)
+
+    def without(self, part: str) -> bool:
+        """Whether a part is left out."""
+        return part in self.runner.job.options.without
+
+    def note(self, text: str) -> None:
+        """Keep something for the next prompt; the oldest notes are dropped first."""
+        self.notes = [*self.notes, text][-_NOTES:]
+
+    def make_plan(self) -> None:
+        """Have the model plan the smallest program."""
+        report, contexts = self.material.report, self.material.contexts
+        with self.runner.stage("candidates", "planning the smallest program"):
+            answer = self.asking.ask(
+                planning.build(report, self.refined, self.environment, contexts)
+            )
+        question = self.asking.exchanges[-1].question
+        self.plan, wishes = planning.parse(answer.data, question.prompt)
+        titles = tuple(context.title for context in contexts)
+        self.record.update(plans=(self.plan,), contexts=titles)
+        for wish in wishes:
+            self._look_up(wish)
+
+    def loop(self) -> SearchResult | None:
+        """Ask for actions and carry them out, until a program fails as reported or none is left
+        to try.
+        """
+        while self.programs < self.runner.job.options.max_attempts:
+            for action in self._actions():
+                if isinstance(action, GiveUpAction):
+                    self._give_up(action)
+                    return self.last
+                if (found := self._carry_out(action)) is not None:
+                    return found
+        self.runner.note(f"{self.programs} programs of a model did not show the failure")
+        return self.last
+
+    def _actions(self) -> tuple[Action, ...]:
+        most = self.runner.job.options.max_attempts
+        text = f"writing a program (try {self.programs + 1} of at most {most})"
+        with self.runner.stage("candidates", text):
+            question = next_action.build(
+                self.material.report,
+                self.refined,
+                self.environment,
+                self.plan,
+                self.material.contexts,
+                "" if self.without("feedback") else self._history(),
+                self.asking.left(),
+            )
+            return next_action.parse(self.asking.ask(question).data)
+
+    def _give_up(self, action: GiveUpAction) -> None:
+        questions = action.questions or self.refined.questions
+        refined = self.refined.model_copy(update={"questions": questions})
+        self.record.update(given_up=action.reason, refined=refined)
+        self.runner.note(f"the model gave up: {action.reason}")
+
+    def _carry_out(self, action: Action) -> SearchResult | None:
+        match action:
+            case SearchAction() | ReadAction():
+                self._look_up(action)
+            case ProbeAction():
+                self.note(self._probed(action))
+            case WriteAction():
+                self.program, self.contrast = action.program, action.contrast or ""
+                return self._try(action.change)
+            case EditAction(file="program"):
+                self.program = next_action.edited(self.program, action)
+                return self._try(action.change)
+            case EditAction():
+                self.contrast = next_action.edited(self.contrast, action)
+                return self._try(action.change)
+            case _:
+                pass
+        return None
+
+    def _look_up(self, wish: SearchAction | ReadAction) -> None:
+        text = f"looking into the sources: {feedback.request(wish)}"
+        self.runner.say("candidates", text)
+        self.note(feedback.looked_up(self.material.sources, wish))
+
+    def _probed(self, action: ProbeAction) -> str:
+        """Run a snippet like a program. What it prints proves nothing."""
+        if self.without("probe"):
+            return shared("no_probes")
+        options = self.runner.job.options
+        script = Script(files={"repro.py": action.code}, origin="a model's probe", author="model")
+        with self.runner.stage("search", "running a probe"):
+            spec = launch.spec(
+                script, self.environment, options, self.runner.signature, options.seed, "probe"
+            )
+            result = self.runner.execute(spec)
+        return feedback.probed(action.code, result)
+
+    def _try(self, change: str) -> SearchResult | None:
+        """Check the program and run it. One that is refused costs a call and no try."""
+        known = self.record.reconstruction or Reconstruction()
+        self.record.update(changes=(*known.changes, change))
+        if not self.without("checks") and (wrong := self._objections()):
+            self.runner.say("candidates", "the program was not run: " + wrong[0])
+            self.note(feedback.refused(wrong))
+            return None
+        self.programs += 1
+        origin = "a program written by a model"
+        script = Script(files={"repro.py": self.program}, origin=origin, author="model")
+        found = recovery.run(self.runner, self.spec, script, change or "written by a model")
+        self.spec, self.program = found.spec, found.script.source
+        if found.judgement.match is Match.MATCHED:
+            why = self._confounded(found)
+            if not why:
+                return found
+            self.note(why)
+            return None
+        self.last, self.failed_runs = found, self.failed_runs + 1
+        self.note(self._outcome())
+        self._analyse()
+        return None
+
+    def _objections(self) -> list[str]:
+        device = self.runner.job.options.device
+        wrong = list(checks.objections(self.program, self.refined, device=device))
+        if self.refined.needs_contrast and not self.contrast.strip() and self._contrasted():
+            wrong.append(load("act").fragment("objection_no_twin"))
+        return wrong
+
+    def _contrasted(self) -> bool:
+        return not self.without("contrast")
+
+    def _confounded(self, found: SearchResult) -> str:
+        """A note that the failure may have another cause than the reported one; "" when the twin
+        passes or none is needed.
+        """
+        if not self.contrast.strip() or not self._contrasted():
+            return ""
+        origin = "its twin without the reported point"
+        twin = Script(files={"repro.py": self.contrast}, origin=origin, author="model")
+        seed = self.runner.job.options.seed
+        with self.runner.stage("search", "running the twin, which must not fail"):
+            judgement = self.runner.run(twin, found.environment, seed, "contrast", "must not fail")
+        if judgement.match is Match.PASSED and not self.runner.attempts[-1].execution.exit_code:
+            text, evidence = "without the reported point it works", judgement.reason
+            self.record.claims.append(Claim(text=text, holds=True, evidence=evidence))
+            return ""
+        return shared("confounded", reason=judgement.reason, outcome=self._outcome())
+
+    def _outcome(self) -> str:
+        attempts = self.runner.attempts
+        last = attempts.last_run
+        return feedback.outcome(attempts[-1], last.result if last is not None else None)
+
+    def _analyse(self) -> None:
+        """From the second failed run on, ask why it did not show the failure."""
+        if self.failed_runs < 2 or self.without("analysis") or self.without("feedback"):
+            return
+        with self.runner.stage("candidates", "asking why the run did not show it"):
+            question = run_analysis.build(self.refined, self.environment, self._history())
+            answer = self.asking.ask(question)
+        said, names = run_analysis.parse(answer.data)
+        self.note(said)
+        for name in names:
+            self._look_up(SearchAction(query=name))
+
+    def _history(self) -> str:
+        return feedback.history(self.program, self.contrast, self.notes)

@@ -1,0 +1,115 @@
+"""Who asked for a run and how, and where it stands now, in words."""
+
+from __future__ import annotations
+
+from bot.models.job import Options
+from bot.models.run import Run
+from bot.ports import Progress, Stage
+from bot.render.document import Code, Inline
+from bot.rules.verbs import PREFIX
+from bot.text.sanitize import clip, one_line
+
+STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
+    ("Read the report", ("intake", "signature")),
+    ("Build its environment", ("environment",)),
+    ("Find a program that fails", ("candidates", "search")),
+    ("Confirm with fresh runs", ("confirm",)),
+    ("Prove it: control, bisection, smaller program", ("control", "bisect", "minimize")),
+    ("Write the verdict", ("report",)),
+)
+"""What a reader sees of the stages."""
+
+_PROOFS = {"control": "control", "bisect": "bisection", "minimize": "minimising"}
+_DEFAULTS, _SHOWN, _NAME, _LINE = Options(), 8, 80, 160
+
+
+def asked(run: Run) -> tuple[Inline, ...]:
+    """Who asked for a run, how, with which options, and who approved it."""
+    who = name(run.request.requester)
+    how: dict[str, tuple[Inline, ...]] = {
+        "opened": ("Started when ", who, " opened the issue"),
+        "labeled": ("Requested by ", who, " with a label"),
+    }
+    by = run.approved_by
+    approved = (", approved by ", name(by)) if by else ()
+    request = how.get(run.request.trigger, ("Requested by ", who))
+    return (*request, *chosen(run), *approved, ".")
+
+
+def chosen(run: Run) -> tuple[Inline, ...]:
+    """The command and its options: " as `/reproduce bisect` with `torch=2.1.0`"."""
+    command = f" as `{PREFIX} {run.request.proof}`" if run.request.proof else ""
+    options = options_of(run.request.job.options)
+    parts: list[Inline] = [command] if command else []
+    for number, option in enumerate(options[:_SHOWN]):
+        parts += [", " if number else " with ", Code(clip(one_line(option), _NAME))]
+    more = len(options) - _SHOWN
+    return (*parts, f" and {more} more") if more > 0 else tuple(parts)
+
+
+def name(login: str) -> Inline:
+    """A person, as code: a bare login would notify them."""
+    return Code(clip(one_line(login), 60)) if login.strip() else "somebody"
+
+
+def options_of(options: Options) -> list[str]:
+    """The options that differ from the defaults, as they are written in a command."""
+    device, runs, timeout = options.device, options.max_runs, options.timeout_s
+    pairs = {
+        "python": options.python,
+        "device": device if device != _DEFAULTS.device else None,
+        "ref": options.ref,
+        "seed": options.seed or None,
+        "runs": runs if runs != _DEFAULTS.max_runs else None,
+        "package": options.package,
+        "timeout": f"{timeout:g}" if timeout != _DEFAULTS.timeout_s else None,
+    }
+    pins = [pin.replace("==", "=", 1) for pin in options.pins]
+    return pins + [f"{key}={value}" for key, value in pairs.items() if value]
+
+
+def elapsed(seconds: float) -> str:
+    """Elapsed time, so coarse that a comment is not edited for the clock alone."""
+    minutes = int(seconds // 60)
+    minutes -= minutes % (5 if minutes >= 10 else 1)
+    if not minutes:
+        return "less than a minute so far"
+    hours = f"{minutes // 60} h {minutes % 60}" if minutes >= 120 else str(minutes)
+    return f"{hours} min so far"
+
+
+def steps(run: Run, *, waiting: bool) -> tuple[tuple[str, str, str], ...]:
+    """The steps of a run as (state, title, what goes on)."""
+    now = -1 if waiting else step(run.stage)
+    return tuple(
+        ("now", title, present(run)) if at == now else ("done" if at < now else "later", title, "")
+        for at, (title, _) in enumerate(STEPS)
+    )
+
+
+def step(stage: str) -> int:
+    """Which of STEPS a stage belongs to; an unknown one is the first."""
+    return next((at for at, (_, stages) in enumerate(STEPS) if stage in stages), 0)
+
+
+def present(run: Run) -> str:
+    """What goes on, without the name of its stage, but with the name of a proof."""
+    text = run.progress.removeprefix(f"{run.stage}:").strip()
+    text = clip("" if text == run.stage else text, _LINE)
+    proof = _PROOFS.get(run.stage, "")
+    return text if text.startswith(proof) else f"{proof}: {text}" if text else proof
+
+
+def progress_line(progress: Progress) -> str:
+    """One line on what goes on; it names its stage once."""
+    stage = progress.stage
+    text = progress.text.removeprefix(f"{stage}: ")
+    text = text.removeprefix("minimising: ") if stage == "minimize" else text
+    text = clip(one_line(text), _LINE)
+    if not progress.total:
+        return f"{stage}: {text}"
+    if stage == "minimize":
+        return f"{stage}: {text} ({progress.done} of at most {progress.total} programs tried)"
+    if text == f"run {progress.done}":
+        return f"{stage}: {text} of at most {progress.total}"
+    return f"{stage}: {text} ({progress.done} of {progress.total})"

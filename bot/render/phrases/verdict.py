@@ -1,0 +1,155 @@
+"""The verdict in words: its name, its numbers, its control, and what to do next."""
+
+from __future__ import annotations
+
+import shlex
+
+from bot.models.job import PROOFS
+from bot.models.report import Report
+from bot.models.verdict import (
+    BudgetReached,
+    Cancelled,
+    Control,
+    DifferentFailure,
+    Inconclusive,
+    NotReproduced,
+    Reproduced,
+    SetupFailed,
+)
+from bot.render.phrases import bisection, count, sentence
+from bot.render.phrases import control as controls
+from bot.rules.packages import complaints
+
+TITLES = {
+    "reproduced": "Reproduced",
+    "not_reproduced": "Not reproduced",
+    "different_failure": "A different failure",
+    "inconclusive": "Inconclusive",
+    "needs_info": "More information needed",
+    "needs_hardware": "Other hardware needed",
+    "setup_failed": "The environment could not be built",
+    "not_a_bug": "Not a bug report",
+    "cancelled": "Cancelled",
+    "budget_reached": "Stopped at a limit",
+}
+
+DETERMINISM = {
+    "deterministic": "deterministic",
+    "seed-dependent": "depends on the seed",
+    "nondeterministic": "varies even with the same seed",
+}
+
+_NEXT = {
+    "not_reproduced": "Compare the versions above with the reporter's; "
+    "try others with --with 'package==version' and --python.",
+    "different_failure": "Compare the two failures: this may be another bug, "
+    "or the environment may differ from the reporter's.",
+    "inconclusive": "Run it longer with --max-runs, or with another --seed.",
+    "needs_info": "Add what is missing to the report and run it again.",
+    "needs_hardware": "Run it with --device gpu on a machine that has this hardware.",
+    "not_a_bug": "If it is a bug after all, add the program and its output.",
+    "cancelled": "Run it again; finished environments are reused.",
+    "budget_reached": "Raise the limit with --timeout or --max-runs and run it again.",
+}
+_FROM_CLONE = "build the repository at"
+
+
+def figures(report: Report) -> str:
+    """The numbers that carry the verdict."""
+    verdict = report.verdict
+    match verdict:
+        case Reproduced():
+            steady = DETERMINISM[verdict.determinism]
+            return f"the reported failure occurred in {counted(verdict)}, {steady}"
+        case NotReproduced() | Inconclusive() if verdict.runs:
+            return f"{counted(verdict)} failed as reported"
+        case DifferentFailure():
+            return f"{count(verdict.runs, 'run')}, {verdict.failures or 'none'} failed as reported"
+        case Cancelled() | BudgetReached():
+            return f"{count(len(report.attempts), 'run')} completed"
+    return ""
+
+
+def counted(verdict: Reproduced | NotReproduced | Inconclusive) -> str:
+    """How many runs failed, with the interval."""
+    return f"{verdict.failures} of {count(verdict.runs, 'run')} ({interval(*verdict.interval)})"
+
+
+def interval(low: float, high: float) -> str:
+    """A 95 % interval of a failure rate."""
+    return f"95 % interval {low * 100:.0f}\u2013{high * 100:.0f} %"
+
+
+def standing(report: Report) -> str:
+    """Whether the bug is confirmed or only its symptom seen; "" for verdicts that claim neither."""
+    if not isinstance(report.verdict, Reproduced):
+        return ""
+    control = report.verdict.control
+    if control.type == "none":
+        return f"{shown_by(control)}: {_uncontrolled(report)}."
+    weak = "" if controls.sets_apart(control) else ", not a significant difference"
+    return f"{shown_by(control)}: {controls.control_line(report.verdict)}{weak}."
+
+
+def _uncontrolled(report: Report) -> str:
+    """Why there is no control, or what stands in for one."""
+    if passed := bisection.passing(report):
+        return f"{passed}, but there is no control"
+    if smaller := controls.smaller_programs(report):
+        return f"{smaller}, where smaller programs also ran, but no paired test was made"
+    if "control" in report.cut_short:
+        return "the search for a working version was cut short"
+    if fails := controls.failing(report):
+        return f"no working version was found; it also fails with {fails}"
+    return "no control was run"
+
+
+def shown_by(control: Control) -> str:
+    """What a control makes of the failure."""
+    return "Bug confirmed" if controls.sets_apart(control) else "Symptom observed"
+
+
+def reason(report: Report) -> str:
+    """Why, as a sentence."""
+    return sentence(report.verdict.reason)
+
+
+def next_step(report: Report, run: str = "") -> str:
+    """What the reader would do now; `run` is the folder of the run."""
+    named = shlex.quote(run) if run else "RUN"
+    cut = [proof for proof in PROOFS if proof in report.cut_short]
+    if cut and report.verdict.kind != "needs_info":
+        return "; ".join(f"reprise {proof} {named} resumes the unfinished work" for proof in cut)
+    if isinstance(report.verdict, Reproduced):
+        return _next_control(report, f"reprise control {named}")
+    return _unbuilt(report) if report.verdict.kind == "setup_failed" else _NEXT[report.verdict.kind]
+
+
+def _next_control(report: Report, command: str) -> str:
+    """What turns a failure into a confirmed bug, and a confirmed bug into a test."""
+    control = controls.of(report)
+    if controls.sets_apart(control):
+        return "Turn the script into a regression test."
+    if control.type == "none" and bisection.passing(report):
+        return f"Run {command} with more time: what passed in the bisection becomes the control."
+    if control.type == "none" and controls.smaller_programs(report):
+        return f"Run {command}: the version in which smaller programs pass becomes the control."
+    if control.type == "none" and (fails := controls.failing(report)):
+        return f"Find a working version by hand as the control; it also fails with {fails}."
+    return f"Find a working version as the control: by hand, or with more time for {command}."
+
+
+def _unbuilt(report: Report) -> str:
+    """What may be built instead; a package that no index has may come from a clone."""
+    verdict, spec = report.verdict, report.spec
+    tried = verdict.tried if isinstance(verdict, SetupFailed) else ()
+    text = " ".join((verdict.reason, *tried))
+    module = [name for name in tried[:1] if name.replace(".", "_").isidentifier()]
+    unknown = complaints.unknown(text) or module
+    cloned = _FROM_CLONE in text or (spec is not None and spec.repo is not None)
+    if unknown and not cloned:
+        return (
+            f"Give a clone of {unknown[0]} with --repo PATH --ref REF, "
+            "or name a package that provides it with --with 'package==version'."
+        )
+    return "Name a version that still installs with --with 'package==version', or another --python."

@@ -1,0 +1,227 @@
+"""One proof of a finished run in a terminal: what it found, where the report lies, what is next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from pathlib import PurePath
+
+from bot.models.base import Record
+from bot.models.bisect import Bisection
+from bot.models.job import Proof
+from bot.models.reduced import Reduced
+from bot.models.report import Report
+from bot.models.verdict import Control
+from bot.render.document import (
+    Block,
+    BulletList,
+    DataTable,
+    Document,
+    Headline,
+    Paragraph,
+    Preformatted,
+    Program,
+    Section,
+    Strong,
+    Text,
+)
+from bot.render.phrases import bisection, count, program, runs
+from bot.render.phrases import control as controls
+from bot.render.phrases import verdict as verdicts
+from bot.render.scrub import scrubbed
+from bot.render.sections.proofs import strip
+from bot.render.terminal import print_document
+
+_SKIPPED, _COMMITS, _LINES = 4, 5, 60
+_NAMES: dict[Proof, str] = {
+    "control": "Control",
+    "bisect": "Bisection",
+    "minimize": "Smaller program",
+}
+_OPEN: dict[Proof, str] = {
+    "control": "looks for a version in which it passes",
+    "bisect": "finds the release that introduced it",
+    "minimize": "makes the program smaller",
+}
+"""What a proof that has not run yet would do."""
+
+
+class ProofRequest(Record):
+    """Which proof was asked for, with what the report does not hold: the folder of the run, the
+    notes on this proof, and the command that resumes it. `before` is the report it started from
+    (None for a program without one), `package` what was to be bisected ("" for the one under
+    test), and `swapped` the command with the two commits exchanged.
+    """
+
+    proof: Proof
+    run: str
+    again: str
+    swapped: str = ""
+    notes: tuple[str, ...] = ()
+    before: Report | None = None
+    package: str = ""
+
+
+def proof_terminal(
+    report: Report,
+    request: ProofRequest,
+    *,
+    width: int = 80,
+    colour: bool = False,
+    secrets: Iterable[str] = (),
+    encoding: str = "utf-8",
+) -> str:
+    """The proof as text of the given width. Nothing of the report is read as markup."""
+    hidden = tuple(secrets)
+    report, request = scrubbed(report, hidden), scrubbed(request, hidden)
+    report = report.model_copy(update={"bisection": _made(report, request)})
+    folder = Strong(f"{request.run}/report.md")
+    ends = [
+        Paragraph(("The full report: ", folder), unbroken=True),
+        Paragraph((Strong("Next:"), f" {_next(report, request)}"), unbroken=True),
+    ]
+    parts = [*_parts(report, request), Section("next", blocks=ends)]
+    document = Document(parts, _footer(report, request))
+    return print_document(document, width, encoding, colour=colour)
+
+
+def _made(report: Report, request: ProofRequest) -> Bisection | None:
+    """The bisection that was made now, or the one of its package where it brought nothing new."""
+    found = bisection.all_of(report)
+    old = bisection.all_of(request.before) if request.before is not None else ()
+    new = [search for search in found if search not in old]
+    same = [search for search in found if _named(search) == request.package]
+    return next(iter([*new, *same]), report.bisection)
+
+
+def _named(search: Bisection) -> str:
+    return search.package if search.over == "releases" else ""
+
+
+def _parts(report: Report, request: ProofRequest) -> list[Section]:
+    why = report.cut_short.get(request.proof, "")
+    result = _result(report, request.proof)
+    # The first line says why it was stopped.
+    notes = [note for note in request.notes if not why or why not in note]
+    blocks: list[Block] = []
+    if result is not None or not why:
+        match request.proof:
+            case "control":
+                blocks = _control(report)
+            case "bisect":
+                blocks = _bisection(report.bisection, why)
+            case "minimize":
+                blocks = _reduction(report, request.run)
+    # Notes on a reduction stand above the program, which may be long.
+    head = 1 if request.proof == "minimize" and blocks else len(blocks)
+    noted: list[Block] = [BulletList("", notes)] if notes else []
+    stopped = [Section("stopped", blocks=[_stopped(report, request, why)])] if why else []
+    return [*stopped, Section("proof", blocks=[*blocks[:head], *noted, *blocks[head:]])]
+
+
+def _stopped(report: Report, request: ProofRequest, why: str) -> Block:
+    """That it was stopped, and whose result stands below."""
+    now, before = _result(report, request.proof), request.before
+    then = [_result(before, request.proof), *before.other_bisections] if before is not None else []
+    if now is None:
+        kept = "Nothing was found yet."
+    else:
+        kept = "Result of an earlier one:" if now in then else "Partial result:"
+    return Headline(_NAMES[request.proof], f"{why}. {kept}")
+
+
+def _result(report: Report, proof: Proof) -> Control | Bisection | Reduced | None:
+    if proof == "control":
+        control = controls.of(report)
+        return control if control.type != "none" else None
+    return report.bisection if proof == "bisect" else report.reduced
+
+
+def _control(report: Report) -> list[Block]:
+    """Both sides with their counts, and what the difference is worth."""
+    control = controls.of(report)
+    if control.type == "none":
+        return [Headline("No control", "no version was found in which this program passes.")]
+    package = control.what.rpartition(" ")[0]
+    version = report.environment.version(package) if report.environment and package else ""
+    ours = f"as reported ({package} {version})" if version else "as reported"
+    theirs = f"control ({controls.control_name(control)})"
+    rows = [
+        (ours, str(control.paired_failures), str(control.paired_runs)),
+        (theirs, str(control.failures), str(control.runs)),
+    ]
+    test = "no test was made"
+    if control.p is not None:
+        test = f"p {controls.chance(control.p)} (Fisher's exact test, one-sided)"
+    weak = "" if controls.sets_apart(control) else ", which is no significant difference"
+    notes = controls.control_notes(control, report.control_spec)
+    return [
+        Headline(verdicts.shown_by(control), f"{test}{weak}."),
+        DataTable(("", "Failed", "Runs"), rows),
+        *([BulletList("", notes)] if notes else []),
+    ]
+
+
+def _bisection(search: Bisection | None, why: str) -> list[Block]:
+    """The boundaries, the row of marks, and what a reader has to know of them."""
+    if search is None:
+        return [Headline("No bisection was made")]
+    known = search.model_copy(update={"stopped": ""}) if why == search.stopped else search
+    unknown = f"{bisection.subject(search)}: no boundary is known{' yet' if why else ''}"
+    line = bisection.where_line(known) or unknown.removeprefix(": ")
+    titles = [BulletList(title, lines[:_COMMITS]) for title, lines in bisection.between(search)]
+    tried = count(len(search.probes), "commit" if search.over == "commits" else "release")
+    counted = count(sum(probe.runs for probe in search.probes), "run")
+    notes = (*bisection.sureness(search), *bisection.skipped(search, _SKIPPED))
+    facts = BulletList("", (f"{tried} tried, {counted} counted", *notes))
+    return [Paragraph(f"{line}."), *strip(search), *titles, facts]
+
+
+def _reduction(report: Report, run: str) -> list[Block]:
+    """How much was removed, the program that is left, and where the one before lies."""
+    reduced, script = report.reduced, report.script
+    if reduced is None or script is None:
+        return [Headline("No smaller program was sought")]
+    head = Headline(program.size_line(reduced), f"{program.tried_line(reduced)}.")
+    if program.smaller(reduced) is None:
+        return [head]
+    rows = script.source.strip("\n").splitlines()
+    more = [f"\u2026 {len(rows) - _LINES} more lines"] if len(rows) > _LINES else []
+    source = Preformatted("\n".join([*rows[:_LINES], *more]), "python")
+    mark = program.model_mark(report)
+    files = (
+        ("The smaller program", PurePath(run, script.entry)),
+        ("The original", PurePath(run, "scripts", reduced.before.digest[:12], script.entry)),
+    )
+    return [
+        head,
+        source,
+        Program(script, program.length(script), report.command, report.command_needs),
+        *([Paragraph(mark)] if mark else []),
+        *(Paragraph(f"{what}: {path}", unbroken=True) for what, path in files),
+    ]
+
+
+def _next(report: Report, request: ProofRequest) -> str:
+    """The command that resumes this proof, the next open proof, or what is left to a person."""
+    proof, found = request.proof, report.bisection
+    if proof in report.cut_short:
+        return f"{request.again} {'starts again' if proof == 'control' else 'resumes it'}."
+    if request.swapped and found is not None and found.swapped:
+        return f"{request.swapped} exchanges the two."
+    after = verdicts.next_step(report.model_copy(update={"cut_short": {}}), request.run)
+    still = [name for name in _OPEN if name != proof and _result(report, name) is None]
+    if not still or (proof == "control" and _result(report, "control") is None):
+        return after
+    return f"reprise {still[0]} {shlex.quote(request.run)} {_OPEN[still[0]]}."
+
+
+def _footer(report: Report, request: ProofRequest) -> tuple[Text, ...]:
+    """What this proof took."""
+    before = request.before
+    done = len(report.attempts) - (len(before.attempts) if before is not None else 0)
+    spent = before.seconds.get("total", 0.0) if before is not None else 0.0
+    seconds = report.seconds.get("total", 0.0) - spent
+    took = runs.duration(report.model_copy(update={"seconds": {"total": seconds}}))
+    measured = (runs.measured(report, done),) if done > 0 else ()
+    return (*measured, f"Reprise {report.version}".strip(), f"took {took}")

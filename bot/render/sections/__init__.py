@@ -1,0 +1,49 @@
+"""A report as one document: a file a section, in reading order."""
+
+from __future__ import annotations
+
+from bot.models.report import Report
+from bot.render.document import Code, Document, Text
+from bot.render.phrases import runs
+from bot.render.sections import (
+    attempts,
+    environment,
+    evidence,
+    lead,
+    model_section,
+    program,
+    proofs,
+)
+
+
+def document(
+    report: Report, *, run: str = "", elsewhere: str = "", ends: tuple[Text, ...] = ()
+) -> Document:
+    """The document of a report. `run` is the name of the run, `ends` close the footer, and
+    `elsewhere` says where the runs are that a table has no room for.
+    """
+    parts = (
+        lead.verdict(report),
+        proofs.section(report),
+        lead.requests(report),
+        lead.comparison(report),
+        program.section(report),
+        model_section.section(report),
+        environment.section(report),
+        evidence.section(report),
+        attempts.section(report.attempts, elsewhere),
+    )
+    named: Text = ("run ", Code(run)) if run else ""
+    footer = (*_footer(report), named, *ends)
+    return Document(tuple(filter(None, parts)), tuple(filter(None, footer)))
+
+
+def _footer(report: Report) -> tuple[str, ...]:
+    recorded = f"failure signature `{report.signature_hash[:12]}` recorded before any run"
+    return (
+        runs.provenance(report).rstrip("."),
+        recorded if report.signature_hash and report.attempts else "",
+        f"Reprise {report.version}".strip(),
+        runs.cost(report),
+        f"took {runs.duration(report)}" if report.seconds.get("total") else "",
+    )

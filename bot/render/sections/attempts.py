@@ -1,0 +1,93 @@
+"""Every run of the program, and those that went alike in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from bot.models.attempt import Attempt
+from bot.models.job import PROOFS
+from bot.render.document import DataTable, RunTable, Section
+from bot.render.phrases import MATCHES
+
+_GROUPS, _PROOF_GROUPS = 30, 10
+COLUMNS = ("Run", "Purpose", "Seed", "Result", "Seconds")
+Row = tuple[str, ...]
+
+
+def section(attempts: Sequence[Attempt], elsewhere: str = "") -> Section | None:
+    """The runs. `elsewhere` says where the runs are that a folded table has no room for."""
+    title, fold = (f"{what}: {len(attempts)}" for what in ("Runs of the program", "Attempts"))
+    table = RunTable(attempts, elsewhere)
+    return Section("attempts", title, details=[table], fold=fold) if attempts else None
+
+
+def grouped(table: RunTable) -> DataTable:
+    """Neighbouring runs that went alike in one row, then the runs of each proof together."""
+    own = [attempt for attempt in table.attempts if attempt.purpose not in PROOFS]
+    groups = [list(group) for _, group in groupby(own, key=_alike)]
+    proofs: dict[tuple[object, ...], list[Attempt]] = {}
+    for attempt in table.attempts:
+        if attempt.purpose in PROOFS:
+            proofs.setdefault(_alike_in_proof(attempt), []).append(attempt)
+    first = _rows(groups, _GROUPS, table.elsewhere)
+    return DataTable(COLUMNS, [*first, *_rows(proofs.values(), _PROOF_GROUPS, table.elsewhere)])
+
+
+def _rows(groups: Iterable[Sequence[Attempt]], limit: int, elsewhere: str) -> list[Row]:
+    rows = [_row(group) for group in groups]
+    more = f"{len(rows) - limit} more rows {elsewhere}".rstrip()
+    return [*rows[:limit], *([("\u2026", more, "", "", "")] if len(rows) > limit else [])]
+
+
+def _alike(attempt: Attempt) -> tuple[object, ...]:
+    judgement = attempt.judgement
+    return attempt.purpose, attempt.script, attempt.change, judgement.match, judgement.reason
+
+
+def _alike_in_proof(attempt: Attempt) -> tuple[object, ...]:
+    """A bisection has a table of its own, and a row cannot tell apart the programs of a
+    minimisation.
+    """
+    change = attempt.change if attempt.purpose != "bisect" else ""
+    return attempt.purpose, change, attempt.judgement.match
+
+
+def _row(group: Sequence[Attempt]) -> Row:
+    first, last = group[0], group[-1]
+    seeds = {run.execution.seed for run in group if run.execution.seed is not None}
+    seconds = sorted(run.execution.seconds for run in group)
+    numbers = _span([str(first.number), str(last.number)])
+    numbers += f" ({len(group)} runs)" if last.number - first.number >= len(group) else ""
+    return (
+        numbers,
+        _what(group),
+        _span([str(seed) for seed in sorted(seeds)]),
+        outcome(first) if len({run.judgement.reason for run in group}) == 1 else _match(first),
+        _span([f"{value:.1f}" for value in seconds]),
+    )
+
+
+def _what(group: Sequence[Attempt]) -> str:
+    changes = {attempt.change for attempt in group}
+    return purpose(group[0]) if len(changes) == 1 else f"{group[0].purpose}: {len(changes)} probes"
+
+
+def purpose(attempt: Attempt) -> str:
+    """What a run was for, and on which change."""
+    change = attempt.change.removeprefix(f"{attempt.purpose}: ")
+    return f"{attempt.purpose}: {change}" if change else attempt.purpose
+
+
+def outcome(attempt: Attempt) -> str:
+    """How a run went, and why that is said."""
+    return f"{_match(attempt)}: {attempt.judgement.reason}".removesuffix(": ")
+
+
+def _match(attempt: Attempt) -> str:
+    return MATCHES[attempt.judgement.match]
+
+
+def _span(values: Sequence[str]) -> str:
+    """The first and the last value, or the only one."""
+    return "\u2013".join(dict.fromkeys([*values[:1], *values[-1:]]))

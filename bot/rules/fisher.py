@@ -1,0 +1,102 @@
+"""Two small samples set against each other: the exact test, and how far apart they are.
+
+Sources: R. Fisher, Journal of the Royal Statistical Society 98 (1935), for the test; R. Newcombe,
+Statistics in Medicine 17 (1998), method 10, for the interval of a difference; N. Cliff,
+Psychological Bulletin 114 (1993), for delta.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
+_SAME = 1 + 1e-7  # tables as likely as the seen one, up to rounding, count as well
+
+
+def one_sided(failures: int, runs: int, control_failures: int, control_runs: int) -> float:
+    """Fisher's exact test, one-sided: how likely so many failures or more fall on the first
+    sample when both fail alike.
+    """
+    _, high = _range(failures, runs, control_failures, control_runs)
+    return min(
+        1.0,
+        math.fsum(
+            _chances(failures, runs, control_failures, control_runs, range(failures, high + 1))
+        ),
+    )
+
+
+def two_sided(failures: int, runs: int, control_failures: int, control_runs: int) -> float:
+    """Fisher's exact test, two-sided: how likely a table no likelier than the seen one is when
+    both fail alike.
+    """
+    low, high = _range(failures, runs, control_failures, control_runs)
+    chances = _chances(failures, runs, control_failures, control_runs, range(low, high + 1))
+    seen = chances[failures - low]
+    return min(1.0, math.fsum(chance for chance in chances if chance <= seen * _SAME))
+
+
+def _range(failures: int, runs: int, control_failures: int, control_runs: int) -> tuple[int, int]:
+    """The fewest and the most failures that the first sample could have had, given the sums of
+    the table.
+    """
+    if not (0 <= failures <= runs and 0 <= control_failures <= control_runs):
+        raise ValueError("more failures than runs")
+    total = failures + control_failures
+    return max(0, total - control_runs), min(runs, total)
+
+
+def _chances(
+    failures: int, runs: int, control_failures: int, control_runs: int, seen: range
+) -> list[float]:
+    total = failures + control_failures
+    ways = math.comb(runs + control_runs, total)
+    return [math.comb(runs, k) * math.comb(control_runs, total - k) / ways for k in seen]
+
+
+def difference(
+    failures: int, runs: int, control_failures: int, control_runs: int, confidence: float = 0.95
+) -> tuple[float, float, float]:
+    """The difference of two failure rates with its interval (Newcombe's, from Wilson's); (0, -1,
+    1) without runs.
+    """
+    if runs == 0 or control_runs == 0:
+        return 0.0, -1.0, 1.0
+    ours, theirs = failures / runs, control_failures / control_runs
+    low, high = _wilson(failures, runs, confidence)
+    other_low, other_high = _wilson(control_failures, control_runs, confidence)
+    gap = ours - theirs
+    return (
+        gap,
+        gap - math.hypot(ours - low, other_high - theirs),
+        gap + math.hypot(high - ours, theirs - other_low),
+    )
+
+
+def _wilson(failures: int, runs: int, confidence: float) -> tuple[float, float]:
+    z = NormalDist().inv_cdf(1 - (1 - confidence) / 2)
+    rate, z2 = failures / runs, z * z
+    middle = (rate + z2 / (2 * runs)) / (1 + z2 / runs)
+    half = z / (1 + z2 / runs) * math.sqrt(rate * (1 - rate) / runs + z2 / (4 * runs * runs))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def cliffs_delta(first: Sequence[float], second: Sequence[float]) -> float:
+    """How much oftener a value of the first sample is above one of the second than below, from
+    -1 to 1; 0 without values.
+    """
+    pairs = len(first) * len(second)
+    above = sum((x > y) - (x < y) for x in first for y in second)
+    return above / pairs if pairs else 0.0
+
+
+def pairs(failures: int, runs: int, *, least: int = 5, most: int = 40, p: float = 0.01) -> int:
+    """How many runs a side will set a failure of this rate apart from none: the fewest with a
+    one-sided p of at most `p`.
+    """
+    rate = failures / runs if runs else 1.0
+    for n in range(least, most + 1):
+        if one_sided(math.floor(rate * n), n, 0, n) <= p:
+            return n
+    return most

@@ -1,0 +1,218 @@
+"""Classes taken apart: methods that are short or called once in the place of the calls, and
+`__init__` done from outside.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from bot.rules.reduce.edits import Reduction, Replacement
+from bot.rules.reduce.expressions import name_of
+from bot.rules.reduce.parsed_file import ParsedFile, parenthesised
+from bot.rules.reduce.splice import Function, arguments_of, spliced, super_arguments
+from bot.rules.script_fixes.edits import apply
+
+_CALLED = ("forward", "__call__")
+_Class = ast.ClassDef
+_Reads = Mapping[str, list[ast.expr]]
+
+
+def edits(files: list[ParsedFile]) -> Iterator[Reduction]:
+    """Everything of a class that can be put where it is used."""
+    nodes = (node for file in files for node in ast.walk(file.tree))
+    count = Counter(node.name for node in nodes if isinstance(node, Function | _Class))
+    every = [_reads(file) for file in files]
+    for file, reads in zip(files, every, strict=True):
+        elsewhere = {name for other in every if other is not reads for name in other}
+        for node in file.tree.body:
+            if isinstance(node, _Class) and node.name not in elsewhere:
+                yield from _base_class(file, node, reads)
+                yield from _parts(file, node, reads, count)
+            elif isinstance(node, Function) and count[node.name] == 1 and len(files) == 1:
+                yield from _as_expression(file, node, reads.get(node.name, []), method=False)
+
+
+def _reads(file: ParsedFile) -> _Reads:
+    """Where names, and attributes of anything but an imported module, are read."""
+    found, nodes = dict[str, list[ast.expr]](), list(ast.walk(file.tree))
+    imports = (node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+    aliases = [alias for node in imports for alias in node.names]
+    modules = {(alias.asname or alias.name).split(".")[0] for alias in aliases}
+    for node in nodes:
+        if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+            continue
+        if isinstance(node, ast.Name) or name_of(node.value) not in modules:
+            found.setdefault(name_of(node), []).append(node)
+    return found
+
+
+def _parts(
+    file: ParsedFile, owner: _Class, reads: _Reads, count: Counter[str]
+) -> Iterator[Reduction]:
+    made = reads.get(owner.name, [])
+    for method in owner.body:
+        if not isinstance(method, Function) or method.decorator_list:
+            continue
+        uses = reads.get(method.name, [])
+        if method.name == "__init__":
+            yield from _init_outside(file, owner, method, made)
+        elif method.name in _CALLED:
+            yield from _instance_called(file, owner, method, made)
+        elif count[method.name] == 1 and not method.name.startswith("__"):
+            yield from _as_expression(file, method, uses, method=True)
+            calls = [(file.parents[use], getattr(use, "value", use)) for use in uses]
+            if all(_is_dotted(me) for _, me in calls):
+                placed = [(call, file.of(me)) for call, me in calls if _is_call(call, me)]
+                if len(placed) == len(calls):
+                    what = f"{owner.name}.{method.name} in its caller"
+                    yield from _in_callers(file, method, what, placed)
+
+
+def _is_call(call: ast.AST, me: ast.expr) -> bool:
+    """Whether a node calls an attribute of an expression."""
+    return isinstance(call, ast.Call) and getattr(call.func, "value", None) is me
+
+
+def _in_callers(
+    file: ParsedFile,
+    method: Function,
+    what: str,
+    calls: Sequence[tuple[ast.AST, str]],
+    made: str = "",
+    skipped: int = 0,
+) -> Iterator[Reduction]:
+    """A method in the place of its calls, where the program grows by no line; `calls` come with
+    what they are made on. `skipped` statements of the method are not moved.
+    """
+    lines = len(method.body) - skipped
+    if not calls or len(calls) * lines > len(calls) + lines + 1:
+        return
+    bodies = [
+        spliced(file, method, call, me, made) if isinstance(call, ast.Call) else ()
+        for call, me in calls
+    ]
+    if all(bodies):
+        pieces = (piece for body in bodies for piece in body)
+        yield Reduction(what, (*pieces, file.remove(method)))
+
+
+def _is_dotted(node: ast.expr) -> bool:
+    parts = (ast.Name, ast.Attribute, ast.expr_context)
+    return all(isinstance(part, parts) for part in ast.walk(node))
+
+
+def _instances(file: ParsedFile, uses: list[ast.expr]) -> list[tuple[ast.AST, ast.expr]]:
+    """The calls that make instances of a class, and what they are assigned to; [] when the class
+    is used in another way too.
+    """
+    found = list[tuple[ast.AST, ast.expr]]()
+    for use in uses:
+        call = file.parents[use]
+        holder = file.parents.get(call)
+        if not isinstance(holder, ast.Assign) or getattr(call, "func", None) is not use:
+            return []
+        if len(holder.targets) > 1 or holder.value is not call or not _is_dotted(holder.targets[0]):
+            return []
+        found.append((call, holder.targets[0]))
+    return found
+
+
+def _init_outside(
+    file: ParsedFile, owner: _Class, method: Function, uses: list[ast.expr]
+) -> Iterator[Reduction]:
+    """What the instances of a class are made with, set from outside."""
+    above = sum(isinstance(node, ast.Name) and node.id == "super" for node in ast.walk(method))
+    skipped = int(super_arguments(file, method) is not None)
+    if above == skipped:
+        made = [(call, file.of(target)) for call, target in _instances(file, uses)]
+        what = f"{owner.name} set from outside"
+        yield from _in_callers(file, method, what, made, owner.name, skipped)
+
+
+def _instance_called(
+    file: ParsedFile, owner: _Class, method: Function, uses: list[ast.expr]
+) -> Iterator[Reduction]:
+    """What happens when the only instance of a class is called, where that happens once."""
+    made = _instances(file, uses)
+    if len(made) == 1:
+        call, me = _only_call(file, name_of(made[0][1]))
+    elif made or len(uses) != 1:
+        return
+    else:
+        call, me = _direct_call(file, method, uses[0])
+    if me and isinstance(call, ast.Call) and (body := spliced(file, method, call, me)):
+        what = f"{owner.name}.{method.name} in its caller"
+        yield Reduction(what, (*body, file.remove(method)))
+
+
+def _only_call(file: ParsedFile, name: str) -> tuple[ast.AST | None, str]:
+    """The only call of a named instance, and what it is made on."""
+    every = [node for node in ast.walk(file.tree) if isinstance(node, ast.Call)]
+    dotted = [node for node in every if _is_dotted(node.func)]
+    calls = [node for node in dotted if name_of(node.func) in {name, "forward"}]
+    if len(calls) != 1:
+        return None, ""
+    return calls[0], file.of(calls[0].func).removesuffix(".forward")
+
+
+def _direct_call(file: ParsedFile, method: Function, use: ast.expr) -> tuple[ast.AST | None, str]:
+    """The call of an instance in the expression that makes it, where the method does not read its
+    object.
+    """
+    instance = file.parents[use]
+    call = file.parents.get(instance)
+    own = method.args.args[0].arg if method.args.args else ""
+    names = (node.id for node in ast.walk(method) if isinstance(node, ast.Name))
+    called = getattr(call, "func", None) is instance
+    return call, own if called and own not in names else ""
+
+
+def _base_class(file: ParsedFile, owner: _Class, reads: _Reads) -> Iterator[Reduction]:
+    """The base class in the place of a class that adds nothing to it."""
+    plain = not owner.keywords and not owner.decorator_list and len(owner.bases) == 1
+    if plain and _is_dotted(owner.bases[0]) and all(type(one) is ast.Pass for one in owner.body):
+        base = file.of(owner.bases[0])
+        uses = (file.replace(use, base) for use in reads.get(owner.name, []))
+        yield Reduction(f"{base} for {owner.name}", (*uses, file.remove(owner)))
+
+
+def _as_expression(
+    file: ParsedFile, function: Function, uses: list[ast.expr], *, method: bool
+) -> Iterator[Reduction]:
+    """The expression that is all there is to a function, in the place of every call."""
+    value = function.body[0].value if isinstance(function.body[0], ast.Return) else None
+    if len(function.body) != 1 or value is None or function.decorator_list:
+        return
+    found = [_in_place(file, function, value, use, method=method) for use in uses]
+    pieces = [piece for piece in found if piece is not None]
+    if pieces and len(pieces) == len(found):
+        made = (*pieces, file.remove(function))
+        yield Reduction(f"{function.name} by its expression", made, alters_values=True)
+
+
+def _in_place(
+    file: ParsedFile, function: Function, value: ast.expr, use: ast.expr, *, method: bool
+) -> Replacement | None:
+    """The value that a function returns in the place of one call."""
+    call, me = file.parents[use], getattr(use, "value", None)
+    if not isinstance(call, ast.Call) or call.func is not use or (me is not None) != method:
+        return None
+    arguments = arguments_of(file, function, call, method)
+    if arguments is None or function in file.above(use):
+        return None
+    given = dict(arguments)
+    if me is not None:
+        if not _is_dotted(me):
+            return None
+        given[function.args.args[0].arg] = file.of(me)
+    parts = (node for node in ast.walk(value) if isinstance(node, ast.Name))
+    names = [node for node in parts if node.id in given]
+    if not file.in_f_strings.isdisjoint(names):
+        return None
+    start, swaps = file.span(value)[0], list[tuple[int, int, str]]()
+    for name in names:
+        first, last = file.span(name)
+        swaps.append((first - start, last - start, parenthesised(given[name.id])))
+    return file.replace(call, parenthesised(apply(file.of(value), swaps)))

@@ -1,0 +1,101 @@
+"""Failures of the environment that hide the reported one, and what gets past each.
+
+A failed first run is not a verdict. Each rule is data: an id, the exception it may carry, a pattern
+over the message (or the output, for programs that catch and print), and the way past. Order is from
+the specific to the general. Sources: first failures met while building the benchmark of real
+issues, and the import guards of transformers, Lightning, Keras and scikit-learn.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from bot.models.attempt import SetupFailure
+
+_NAME = r"[A-Za-z][A-Za-z0-9._-]*(?:\[[A-Za-z0-9,._-]+\])?"
+_VERSION = r"(?:[<>=!~]=?[A-Za-z0-9.*+]+(?:,[<>=!~]=?[A-Za-z0-9.*+]+)*)?"
+
+
+@dataclass(frozen=True, slots=True)
+class SetupFailureRule:
+    """`way` names the field of SetupFailure that the first group of `pattern` (or `value`)
+    fills.
+    """
+
+    id: str
+    pattern: re.Pattern[str]
+    way: str
+    value: str = ""
+    only: frozenset[str] = frozenset()
+
+
+def _rule(name: str, pattern: str, way: str, value: str = "", only: str = "") -> SetupFailureRule:
+    return SetupFailureRule(
+        name, re.compile(pattern, re.IGNORECASE), way, value, frozenset(only.split())
+    )
+
+
+_GPU = (
+    r"not compiled with CUDA|no CUDA GPUs? (?:are|is) available|Found no NVIDIA|No supported gpu backend|CUDA (?:is|was) (?:not|un)available"
+    r"|CUDA driver (?:version is insufficient|initialization failed)|deserialize object on (?:a )?CUDA device|but CUDA is not available"
+    r"|requires? (?:a |an )?(?:CUDA|GPU)|CUDA(?:Accelerator)? can not run|no (?:CUDA|GPU) device|Unknown backend:? '?(?:gpu|cuda)"
+    r"|Unable to initialize backend '?(?:cuda|gpu)|libcuda\.so|libcudart|torch_cuda_|Expected one of cpu.*cuda"
+    r"|not linked with support for (?:cuda|mps)|could not (?:find|satisfy).*device.*gpu|MPS backend|mps.*not available|XPU.*not available"
+)
+_OFFLINE = (
+    r"Temporary failure in name resolution|Name or service not known|getaddrinfo failed|Max retries exceeded|couldn't connect to"
+    r"|Network is unreachable|URLError|ConnectionError|offline mode is enabled|LocalEntryNotFound|cannot find the requested files in the"
+    r"|NameResolutionError|Connection refused|URL fetch failure|could not connect to|No address associated with hostname"
+)
+
+RULES: tuple[SetupFailureRule, ...] = (
+    _rule("numpy-2-abi", r"compiled using NumPy 1\.x cannot be run|numpy\.core\.multiarray failed to import|numpy\.dtype size changed"
+          r"|module 'numpy' has no attribute '(?:float_|Inf|NaN|infty|product|cumproduct|in1d|trapz)'|`np\.\w+` was removed in the NumPy 2", "requirement", "numpy<2"),
+    _rule("numpy-aliases", r"module 'numpy' has no attribute '(?:float|int|bool|object|str|complex|long)'", "requirement", "numpy<1.24"),
+    _rule("pkg-resources", r"No module named '?pkg_resources", "requirement", "setuptools<81"),
+    _rule("distutils", r"No module named '?distutils", "requirement", "setuptools<81"),
+    _rule("protobuf", r"Descriptors cannot be created directly|cannot import name 'builder' from 'google\.protobuf", "requirement", "protobuf<3.21"),
+    _rule("pip-hint", rf"pip3? install (?:-U |--upgrade |-q )*['\"`]?({_NAME}{_VERSION})", "requirement",
+          only="ImportError ModuleNotFoundError RuntimeError ValueError OSError MisconfigurationException OptionalDependencyNotAvailable AttributeError"),
+    _rule("requirement-hint", rf"['\"`]({_NAME}{_VERSION})['\"`] (?:is |was )?(?:not available|required|not installed|missing)", "requirement",
+          only="ImportError ModuleNotFoundError RuntimeError MisconfigurationException"),
+    _rule("library-not-found", rf"requires the ({_NAME}) library", "module", only="ImportError RuntimeError ValueError"),
+    _rule("tabular-hint", rf"(?:missing optional dependency|please install|requires?|need to install)(?: the)? ['\"`]?({_NAME})['\"`]?", "module",
+          only="ImportError ModuleNotFoundError"),
+    _rule("missing-module", r"No module named ['\"]?([A-Za-z_]\w*)(?:\.[\w.]+)?['\"]?", "module"),
+    _rule("no-gpu", _GPU, "rewrite", "cpu"),
+    _rule("offline", _OFFLINE, "needs", "a program with synthetic data or a random configuration in place of what it downloads"),
+    _rule("no-input", r"EOF when reading a line|reading from stdin while output is captured", "needs", "a program that asks for no input", only="EOFError OSError"),
+    _rule("no-display", r"no display name|cannot connect to X server|could not connect to display", "needs", "a program that opens no window"),
+    _rule("notebook", r"name '(?:get_ipython|display)' is not defined", "needs", "the program as a script, not as a notebook"),
+    _rule("missing-name", r"name '([A-Za-z_]\w*)' is not defined", "names", only="NameError"),
+    _rule("missing-file", r"(?:No such file or directory|Unable to (?:open|find)[^:]*|file (?:was )?not found|does not exist)[: ]*[bB]?['\"]?([^'\"\n]{1,200})",
+          "needs", "the input file, or the shape and type of what is in it", only="FileNotFoundError OSError NotFoundError"),
+    _rule("arguments", r"the following arguments are required|^usage: ", "needs", "the command line the program was started with"),
+)  # fmt: skip
+
+
+def recognise(exception: str, message: str) -> SetupFailure | None:
+    """The setup failure that an exception (its bare class name) and its message show, or None."""
+    for rule in RULES:
+        if rule.only and exception and exception.rsplit(".", 1)[-1] not in rule.only:
+            continue
+        found = rule.pattern.search(message)
+        if found is not None:
+            return _setup_failure(rule, found)
+    return None
+
+
+def _setup_failure(rule: SetupFailureRule, found: re.Match[str]) -> SetupFailure:
+    value = rule.value or (found.group(1).rstrip(".,;:") if found.groups() else "")
+    what = " ".join(found.group(0).split())[:200]
+    if rule.way == "names":
+        return SetupFailure(id=rule.id, what=what, names=(value,))
+    if rule.way == "rewrite":
+        return SetupFailure(id=rule.id, what=what, rewrite="cpu", hardware="a GPU")
+    if rule.way == "module":
+        return SetupFailure(id=rule.id, what=what, module=value)
+    if rule.way == "requirement":
+        return SetupFailure(id=rule.id, what=what, requirement=value)
+    return SetupFailure(id=rule.id, what=what, needs=value)

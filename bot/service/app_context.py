@@ -1,0 +1,139 @@
+"""What the App's use-cases share: the ports, the host's policy, and how the engine is called."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from threading import Event, Lock
+from typing import Protocol
+
+from bot.models.config import Config
+from bot.models.delivery import Repository
+from bot.models.job import Job
+from bot.models.report import Report
+from bot.models.run import Run
+from bot.ports import Listener, Recorder
+from bot.service import configuration
+from bot.service.configuration import Loaded
+from bot.service.ports.github import CloneToken, GitHub, Target
+from bot.service.ports.store import AppStore
+from bot.service.ports.tasks import Queue, Task
+
+_FRESH_S = 60.0
+_MOST_KNOWN = 1_000
+
+
+class Engine(Protocol):
+    """Runs one job. Raises UserError, TransientError and SandboxError; everything else is in the
+    report.
+    """
+
+    def __call__(
+        self,
+        job: Job,
+        *,
+        recorder: Recorder,
+        listener: Listener,
+        cancel: Event,
+        clone: CloneToken | None,
+        earlier: Report | None = None,
+    ) -> Report:
+        """Reproduce. `clone` is the token for a private repository. With `earlier`, the report
+        of a reproduced run, only its proofs are made; then BuildError and Stopped are raised too.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class HostPolicy:
+    """The host's limits. Times in seconds; `edit_s` is the least time between two edits of a
+    comment while a run works, `daily_usd` the daily cost of models (0: no limit).
+    """
+
+    public_url: str = ""
+    secrets: tuple[str, ...] = ()
+    lease_s: float = 20.0
+    beat_s: float = 2.0
+    edit_s: float = 20.0
+    unheard_s: float = 20.0
+    run_minutes: int = 60
+    daily_runs: int = 500
+    daily_minutes: int = 2_880
+    daily_usd: float = 0.0
+    keep_days: int = 90
+    takes: int = 10
+
+
+@dataclass
+class AppContext:
+    """What every use-case of the App works with. One per process; safe to share between threads."""
+
+    store: AppStore
+    queue: Queue
+    github: GitHub
+    engine: Engine
+    policy: HostPolicy = HostPolicy()
+    now: Callable[[], float] = time.time
+    _configs: dict[str, tuple[float, Loaded]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def loaded(self, target: Target) -> Loaded:
+        """The repository's configuration, at most a minute old."""
+        with self._lock:
+            known = self._configs.get(target.repository)
+        if known is not None and self.now() - known[0] < _FRESH_S:
+            return known[1]
+        fresh = configuration.load(self.github, target)
+        with self._lock:
+            if len(self._configs) >= _MOST_KNOWN:
+                self._configs.clear()
+            self._configs[target.repository] = (self.now(), fresh)
+        return fresh
+
+    def config(self, target: Target) -> Config:
+        """The configuration without its problems."""
+        return self.loaded(target).config
+
+    def page(self, run: Run) -> str:
+        """The address of a run's page, "" when this host has none."""
+        return f"{self.policy.public_url}/runs/{run.id}" if self.policy.public_url else ""
+
+    def offer(self, run: Run, after_s: float = 0.0) -> None:
+        """Offer a run to the workers, due in `after_s` seconds."""
+        self.queue.offer(run_task(run), after_s)
+
+    def day(self) -> datetime:
+        """The start of today (UTC): quotas count from then."""
+        return datetime.fromtimestamp(self.now(), UTC).replace(
+            hour=0, minute=0, second=0, microsecond=0
+        )
+
+    def switched_off(self, installation: int, repository: Repository | None) -> str:
+        """The reason of the active kill switch, "" when there is none."""
+        switches = self.store.switches()
+        names = [
+            "all",
+            f"installation:{installation}",
+            *([repository.full_name.lower()] if repository else []),
+        ]
+        return next(
+            (
+                switches[name] or "The host has paused Reprise."
+                for name in names
+                if name in switches
+            ),
+            "",
+        )
+
+
+def run_task(run: Run, turn: int | None = None) -> Task:
+    """The task to look at a run, under its own turn or another one."""
+    number = run.turn if turn is None else turn
+    return Task(kind="run", id=run.id, device=run.request.device, turn=number)
+
+
+def new_owner() -> str:
+    """A unique name for the holder of a lease."""
+    return secrets.token_hex(8)

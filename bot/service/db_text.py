@@ -1,0 +1,52 @@
+"""Makes outside text safe to store: no database refuses it, and its size is bounded."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic_core import PydanticSerializationError
+
+from bot.models.base import Record
+
+MOST_LOG = 400_000
+MOST_LINE = 1_000
+
+_REFUSED = re.compile("[\0\ud800-\udfff]")
+_LONE = re.compile("[\ud800-\udfff]")
+
+
+def text(value: str) -> str:
+    """Text that every database accepts: PostgreSQL has no NUL, UTF-8 has no lone surrogate."""
+    return _REFUSED.sub("\ufffd", value)
+
+
+def line(value: str) -> str:
+    """Safe text for one status line, of bounded length."""
+    return text(value[:MOST_LINE])
+
+
+def log(value: str) -> str:
+    """Safe text of a log. A long one keeps its beginning and its end, which show the causes."""
+    if len(value) > MOST_LOG:
+        half = MOST_LOG // 2
+        cut = f"[... {len(value) - 2 * half} characters left out ...]"
+        value = f"{value[:half]}\n{cut}\n{value[-half:]}"
+    return text(value)
+
+
+def json(record: Record) -> str:
+    """A record as JSON. NUL is escaped there; lone surrogates are replaced."""
+    try:
+        return record.model_dump_json()
+    except PydanticSerializationError:
+        return type(record).model_validate(_replaced(record.model_dump())).model_dump_json()
+
+
+def _replaced(value: object) -> object:
+    if isinstance(value, str):
+        return _LONE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_replaced(key): _replaced(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_replaced(item) for item in value]
+    return value

@@ -1,0 +1,229 @@
+"""One run from lease to verdict: the engine works, a progress reporter keeps the lease and updates
+the issue, then the verdict is announced.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from importlib import metadata
+from threading import Event
+
+from bot.errors import BuildError, Stopped, TransientError, UserError
+from bot.models.attempt import Attempt
+from bot.models.dialogue import Usage
+from bot.models.note import Note
+from bot.models.report import Report
+from bot.models.run import Run, RunState
+from bot.models.verdict import AnyVerdict, BudgetReached, Cancelled, SetupFailed
+from bot.render import sticky
+from bot.service import publish, reuse
+from bot.service.announce import announce
+from bot.service.app_context import AppContext, new_owner, run_task
+from bot.service.heartbeat import heartbeat
+from bot.service.ports.github import Gone, Throttled
+from bot.service.progress_reporter import ProgressReporter
+from bot.service.recording import StoreRecorder
+from bot.text.sanitize import redact
+from sandbox.port import SandboxError
+
+_log = logging.getLogger(__name__)
+_RETRY_S = 30.0
+_MOST_ANNOUNCEMENTS = 20
+_PAUSE_S = 60.0
+
+
+def execute(context: AppContext, run_id: str, stop: Event) -> None:
+    """Execute a queued run, or only announce the verdict of a reported one."""
+    if _paused(context, run_id):
+        return
+    owner = new_owner()
+    run = context.store.take_run(run_id, owner, context.policy.lease_s)
+    if run is None:
+        return
+    try:
+        _Execution(context, run, owner).proceed(stop)
+    finally:
+        _offer_next(context, run)
+
+
+def _paused(context: AppContext, run_id: str) -> bool:
+    """Whether a kill switch keeps a run from starting; it is offered again later."""
+    run = context.store.run(run_id)
+    if run is None or run.state is not RunState.QUEUED or run.cancelled_by:
+        return False
+    if not context.switched_off(run.request.installation, run.request.repository):
+        return False
+    context.offer(run, _PAUSE_S)
+    return True
+
+
+def _offer_next(context: AppContext, run: Run) -> None:
+    """Offer the issue's next run, which was refused while this one held the lease."""
+    where, number = run.request.repository.full_name, run.request.number
+    waiting = context.store.runs(repository=where, number=number, states=(RunState.QUEUED,))
+    if others := [other for other in waiting if other.id != run.id]:
+        context.offer(others[-1])
+
+
+class _Execution:
+    """One leased run."""
+
+    def __init__(self, context: AppContext, run: Run, owner: str) -> None:
+        self._context, self._run, self._owner = context, run, owner
+        self._store, self._policy = context.store, context.policy
+
+    def proceed(self, stop: Event) -> None:
+        """Work and announce; every error ends in a retry or in a failed run."""
+        try:
+            if self._run.state is not RunState.RUNNING or self._work(stop):
+                announce(self._context, self._run, self._owner)
+        except Throttled as error:
+            self._defer(error.after_s)
+        except Gone as error:
+            _log.info("run %s: its issue is gone: %s", self._run.id, error)
+            self._store.finish_run(self._run.id, self._owner)
+        except (TransientError, SandboxError) as error:
+            _log.warning("run %s: %s", self._run.id, error)
+            self._retry(error)
+        except UserError as error:
+            self._fail(f"{error} {error.fix}")
+        except Exception as error:
+            self._fail(redact(f"{type(error).__name__}: {error}", self._policy.secrets)[:500])
+            raise
+
+    def _work(self, stop: Event) -> bool:
+        """Store a report; True when there is one to announce."""
+        run = self._run
+        if run.cancelled_by:
+            attempts = self._store.attempts(run.id)
+            report = self._empty_report(_cancelled(run.cancelled_by, len(attempts)), attempts)
+        elif run.takes > self._policy.takes:
+            self._fail(f"given up after {run.takes - 1} tries without a result")
+            return False
+        else:
+            finished = self._reproduce(stop)
+            if finished is None:
+                return False
+            report = finished
+        stored = self._store.put_report(run.id, self._owner, report)
+        if stored:
+            self._count_cost(report)
+        return stored
+
+    def _reproduce(self, stop: Event) -> Report | None:
+        """The engine's report; None when another worker goes on with the run."""
+        run, cancel = self._run, Event()
+        earlier = reuse.earlier(self._store, run, self._owner)
+        recorder = StoreRecorder(self._store, run.id, self._owner)
+        with ProgressReporter(self._context, run, self._owner, recorder, cancel, stop) as progress:
+            report = self._engine(recorder, progress, cancel, earlier)
+            interrupted = cancel.is_set()
+        report = self._log_defects(report)
+        if progress.lost:
+            return None
+        final = self._interrupted(report, progress.over_time) if interrupted else report
+        if final is None:
+            self._count_cost(report)
+            self._defer(0.0)
+        return final
+
+    def _engine(
+        self,
+        recorder: StoreRecorder,
+        progress: ProgressReporter,
+        cancel: Event,
+        earlier: Report | None,
+    ) -> Report:
+        request, engine = self._run.request, self._context.engine
+        private = request.job.options.repo and request.repository.private
+        try:
+            token = self._context.github.clone_token(publish.target(request)) if private else None
+            work = partial(
+                engine,
+                request.job,
+                recorder=recorder,
+                listener=progress,
+                cancel=cancel,
+                clone=token,
+            )
+            if earlier is not None:
+                try:
+                    # The run that asked the models has already counted their cost.
+                    return work(earlier=earlier).model_copy(update={"cost": Usage()})
+                except Stopped:
+                    return self._empty_report(Cancelled(reason="stopped on request"))
+                except (UserError, BuildError) as error:
+                    _log.info("run %s starts anew: %s", self._run.id, error)
+            return work()
+        except UserError as error:
+            reason = " ".join(filter(None, [str(error), error.fix]))
+            return self._empty_report(SetupFailed(reason=reason))
+
+    def _log_defects(self, report: Report) -> Report:
+        """Move the tracebacks of our own errors from the report to the log."""
+        for proof, traceback in report.defects.items():
+            hidden = redact(traceback, self._policy.secrets)
+            _log.error("run %s: a defect ended %s\n%s", self._run.id, proof, hidden)
+        return report.model_copy(update={"defects": {}})
+
+    def _interrupted(self, report: Report, over_time: bool) -> Report | None:
+        """The report of an interrupted run: its verdict says why, or a note beside it. None when
+        only this worker is ending: another goes on.
+        """
+        verdict: AnyVerdict
+        if over_time:
+            why = f"stopped after the limit of {self._policy.run_minutes} minutes for a run"
+            verdict = BudgetReached(reason=why)
+        elif by := (self._store.run(self._run.id) or self._run).cancelled_by:
+            why = f"stopped by {by}"
+            verdict = _cancelled(by, len(report.attempts))
+        else:
+            return None
+        if report.verdict.kind == "cancelled":
+            return report.model_copy(update={"verdict": verdict})
+        note = f"{why}: the verdict is final, but the proofs after it are incomplete"
+        return report.model_copy(
+            update={"notes": (Note(kind="run", text=note), *report.notes), "interrupted": note}
+        )
+
+    def _empty_report(self, verdict: AnyVerdict, attempts: tuple[Attempt, ...] = ()) -> Report:
+        issue, version = self._run.request.job.issue, metadata.version("reprise")
+        return Report(issue=issue, verdict=verdict, attempts=attempts, version=version)
+
+    def _count_cost(self, report: Report) -> None:
+        """Count the cost of models. A run that starts anew asks them again, and both count."""
+        used = report.cost
+        if used.calls:
+            tokens = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens}
+            self._store.note_cost(self._run.id, calls=used.calls, usd=used.usd, **tokens)
+
+    def _defer(self, after_s: float) -> None:
+        turn = self._store.defer_run(self._run.id, self._owner, after_s)
+        self._context.queue.offer(run_task(self._run, turn), after_s)
+
+    def _retry(self, error: Exception) -> None:
+        """Try again later, more patiently each time, up to a limit."""
+        current = self._store.run(self._run.id) or self._run
+        reported = current.state is RunState.REPORTED
+        if current.takes >= (_MOST_ANNOUNCEMENTS if reported else self._policy.takes):
+            self._fail(str(error))
+        else:
+            self._defer(_RETRY_S * 2 ** min(current.takes - 1, 6))
+
+    def _fail(self, error: str) -> None:
+        """Mark the run as failed and say so on the issue, if GitHub can be reached."""
+        context, run, owner = self._context, self._run, self._owner
+        _log.error("run %s failed: %s", run.id, error)
+        lease_s = self._policy.lease_s
+        try:
+            with heartbeat(lambda: self._store.beat(run.id, owner, lease_s), lease_s / 4):
+                publish.show(context, run, sticky.failed(run, context.page(run)))
+                publish.react(context, run.request, "confused")
+        except (TransientError, UserError) as unreachable:
+            _log.warning("run %s: the failure is not on GitHub: %s", run.id, unreachable)
+        self._store.finish_run(run.id, owner, error)
+
+
+def _cancelled(by: str, attempts: int) -> Cancelled:
+    return Cancelled(reason=f"stopped by {by} after {attempts} run{'' if attempts == 1 else 's'}")

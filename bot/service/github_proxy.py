@@ -1,0 +1,98 @@
+"""A GitHub that passes every call on to another one; the base of those that add something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from datetime import datetime
+from typing import Self
+
+from typing_extensions import override
+
+from bot.service.ports.github import (
+    BeforeWrite,
+    CloneToken,
+    GitHub,
+    Hook,
+    Permission,
+    Reaction,
+    Target,
+)
+
+
+class GitHubProxy(GitHub):
+    """Passes calls on; `_reading` and `_writing` enclose those about a repository."""
+
+    def __init__(self, github: GitHub) -> None:
+        self._github = github
+
+    @contextmanager
+    def _reading(self, target: Target) -> Iterator[GitHub]:  # noqa: ARG002  # for subclasses
+        yield self._github
+
+    @contextmanager
+    def _writing(self, target: Target) -> Iterator[GitHub]:  # noqa: ARG002  # for subclasses
+        yield self._github
+
+    @override
+    def before_writes(self, hook: BeforeWrite) -> Self:
+        other = copy(self)
+        other._github = self._github.before_writes(hook)
+        return other
+
+    @override
+    def permission(self, target: Target, login: str) -> Permission:
+        with self._reading(target) as github:
+            return github.permission(target, login)
+
+    @override
+    def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
+        with self._reading(target) as github:
+            return github.file(target, path, most_bytes)
+
+    @override
+    def find_comment(self, target: Target, number: int, marker: str) -> int | None:
+        with self._reading(target) as github:
+            return github.find_comment(target, number, marker)
+
+    @override
+    def create_comment(self, target: Target, number: int, body: str) -> int:
+        with self._writing(target) as github:
+            return github.create_comment(target, number, body)
+
+    @override
+    def update_comment(self, target: Target, comment: int, body: str) -> None:
+        with self._writing(target) as github:
+            github.update_comment(target, comment, body)
+
+    @override
+    def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
+        with self._writing(target) as github:
+            github.react(target, number, comment, reaction)
+
+    @override
+    def labels(
+        self,
+        target: Target,
+        number: int,
+        add: str,
+        remove: Sequence[str],
+        colour: str,
+        description: str,
+    ) -> None:
+        with self._writing(target) as github:
+            github.labels(target, number, add, remove, colour, description)
+
+    @override
+    def clone_token(self, target: Target) -> CloneToken:
+        with self._reading(target) as github:
+            return github.clone_token(target)
+
+    @override
+    def hooks(self, since: datetime) -> tuple[Hook, ...]:
+        return self._github.hooks(since)
+
+    @override
+    def redeliver(self, hook: int) -> None:
+        self._github.redeliver(hook)

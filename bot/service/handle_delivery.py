@@ -1,0 +1,102 @@
+"""What a webhook delivery leads to: runs are cancelled, commands are carried out, or a run starts
+automatically. Idempotent.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from bot.models.config import Config
+from bot.models.delivery import Delivery
+from bot.render.config import problems
+from bot.service import access, publish
+from bot.service.app_context import AppContext
+from bot.service.commands import Commands, stop
+from bot.service.configuration import problem_key
+from bot.service.issue_event import IssueEvent
+from bot.service.ports.github import Target
+from bot.service.ports.store import OurComment
+from bot.service.run_requests import RunRequest, RunRequests, request
+
+_log = logging.getLogger(__name__)
+
+
+def handle(context: AppContext, delivery: Delivery) -> None:
+    """Handle one delivery. Raises Throttled, Gone and TransientError: then it is retried."""
+    store, repository, issue = context.store, delivery.repository, delivery.issue
+    if delivery.trigger == "uninstalled":
+        stop(context, store.cancel("GitHub (uninstalled)", installation=delivery.installation))
+    elif repository is None:
+        return
+    elif delivery.trigger == "gone":
+        where = repository.full_name
+        if issue is None or issue.number is None:
+            stop(context, store.cancel("GitHub (removed)", repository=where))
+        else:
+            cancelled = store.cancel("GitHub (deleted)", repository=where, number=issue.number)
+            stop(context, cancelled)
+    elif issue is not None and issue.number is not None:
+        target = Target(installation=delivery.installation, repository=repository.full_name)
+        off = context.switched_off(delivery.installation, repository)
+        config = context.config(target) if not off else Config()
+        _handle_issue(IssueEvent(context, delivery, issue, target, issue.number, config), off)
+
+
+def _handle_issue(event: IssueEvent, off: str) -> None:
+    """Carry out commands, or start what the configuration starts automatically. `off` is the
+    reason of an active kill switch.
+    """
+    if not event.config.enabled or _ignored(event.delivery.sender, event.config):
+        return
+    if event.delivery.trigger == "comment":
+        asked = Commands(event).handle(off)
+    else:
+        asked = not off and _triggered(event.delivery, event.config) and _start(event)
+    if asked:
+        _report_problems(event)
+
+
+def _ignored(login: str, config: Config) -> bool:
+    return login.lower() in {name.lower() for name in config.ignore_authors}
+
+
+def _triggered(delivery: Delivery, config: Config) -> bool:
+    if delivery.trigger == "opened":
+        return config.triggers.opened != "off" and not delivery.pull_request
+    return delivery.label.lower() in {label.lower() for label in config.triggers.labels}
+
+
+def _start(event: IssueEvent) -> bool:
+    """Start or propose a run; True when it was started. What is no bug report, and what a limit
+    forbids, gets no answer: nobody asked.
+    """
+    context, config, target = event.context, event.config, event.target
+    opened = event.delivery.trigger == "opened"
+    person = event.issue.author if opened else event.delivery.sender
+    asked = request(event, person)
+    if (opened and _not_a_bug(asked)) or _ignored(person, config):
+        return False
+    if limit := access.over_quota(context, config, target.repository, person):
+        _log.info("%s#%d is not run: %s", target.repository, event.number, limit)
+        return False
+    if opened and not config.author_may_run and not access.writes(context, target, person):
+        if config.outsiders == "approve" and asked.plan.verdict is None:
+            RunRequests(event).wait(asked)
+        return False
+    RunRequests(event).start(asked)
+    return True
+
+
+def _not_a_bug(asked: RunRequest) -> bool:
+    return asked.plan.verdict is not None and asked.plan.verdict.kind == "not_a_bug"
+
+
+def _report_problems(event: IssueEvent) -> None:
+    """Report mistakes in the configuration, each set of them once."""
+    context, where = event.context, event.target
+    loaded = context.loaded(where)
+    key = f"config:{problem_key(loaded.problems)}"
+    if loaded.problems and context.store.comment(where.repository, 0, key) is None:
+        publish.reply(context, where, event.number, key, problems(loaded.problems))
+        note = OurComment(repository=where.repository, number=0, key=key, comment=0)
+        context.store.put_comment(note)

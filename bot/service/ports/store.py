@@ -1,0 +1,280 @@
+"""The store's ports, one per user. Every method is one transaction; nothing is half done when the
+process is killed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal, Protocol
+
+from bot.models.attempt import Attempt, Script
+from bot.models.base import Record
+from bot.models.delivery import Delivery
+from bot.models.dialogue import Exchange
+from bot.models.report import Report
+from bot.models.run import NewRun, Run, RunState
+from bot.service.ports.tasks import Task
+
+Claim = Literal["new", "again", "known"]
+
+
+class Beat(Record):
+    """The store's answer to a heartbeat: whether someone asked to stop, and whether the lease was
+    lost to another worker.
+    """
+
+    cancel: bool = False
+    lost: bool = False
+
+
+class QuotaUsage(Record):
+    """Usage since a moment: runs that began or wait, their compute seconds, and dollars."""
+
+    runs: int = 0
+    seconds: float = 0.0
+    usd: float = 0.0
+
+
+class OurComment(Record):
+    """A comment of ours. `key` is "run" for the sticky comment of an issue, else the key of a
+    reply; `digest` is the SHA-256 of the body last written.
+    """
+
+    repository: str
+    number: int
+    key: str
+    comment: int
+    digest: str = ""
+
+
+class DeliveryStore(Protocol):
+    """Webhook deliveries: stored once, leased by one worker at a time."""
+
+    def claim(self, deliveries: Sequence[Delivery]) -> tuple[Claim, ...]:
+        """Store deliveries, all in one transaction: "new" when never seen, "again" when it had
+        failed (it is open once more), "known" when it waits, is being handled or is handled.
+        Equal ids in one call: the first wins.
+        """
+
+    def take_delivery(self, guid: str, owner: str, lease_s: float) -> Delivery | None:
+        """The delivery, if it waits or its lease ran out; None when there is nothing to do."""
+
+    def renew_delivery(self, guid: str, owner: str, lease_s: float) -> bool:
+        """Renew the lease of a delivery that takes long to handle. False when it was lost."""
+
+    def finish_delivery(self, guid: str, owner: str, error: str = "") -> bool:
+        """Mark as handled, or as failed with an error (a redelivery may then try again). False
+        when the lease was lost.
+        """
+
+    def defer_delivery(self, guid: str, owner: str, after_s: float) -> int:
+        """Release the delivery, to be taken no sooner than in `after_s` seconds. Returns the turn
+        to offer it under.
+        """
+
+    def seen(self, guids: Sequence[str]) -> frozenset[str]:
+        """Those that need no redelivery: waiting, being handled or handled."""
+
+
+class RunStore(Protocol):
+    """Runs: requested, found, approved and cancelled."""
+
+    def add_run(self, new: NewRun) -> tuple[Run, bool]:
+        """The run of this delivery and ordinal, and whether it is new."""
+
+    def run(self, run: str) -> Run | None:
+        """A run by its id."""
+
+    def runs(
+        self,
+        *,
+        repository: str | None = None,
+        number: int | None = None,
+        installation: int | None = None,
+        states: Sequence[RunState] = (),
+        limit: int = 50,
+    ) -> tuple[Run, ...]:
+        """Runs that match, the newest first. No states: all of them."""
+
+    def ahead(self, run: str) -> int:
+        """The number of older queued or running runs for the same device."""
+
+    def approve(self, repository: str, number: int, plan: str, by: str) -> Run | None:
+        """The waiting run of this plan (or a prefix of at least 8 characters), now QUEUED; None
+        when there is none.
+        """
+
+    def cancel(
+        self,
+        by: str,
+        *,
+        run: str | None = None,
+        repository: str | None = None,
+        number: int | None = None,
+        installation: int | None = None,
+    ) -> tuple[Run, ...]:
+        """Ask every live run that matches to stop; returns them. WAITING and QUEUED ones become
+        QUEUED with `cancelled_by` set, so that a worker answers the issue; RUNNING ones learn it
+        with their next heartbeat.
+        """
+
+
+class LeaseStore(Protocol):
+    """Leases on runs, for the worker that executes one."""
+
+    def take_run(self, run: str, owner: str, lease_s: float) -> Run | None:
+        """Lease a run. QUEUED becomes RUNNING; a REPORTED one without a live lease stays
+        REPORTED. None when it is in another state, is leased, is deferred, or another run of the
+        same issue holds a live lease (one at a time per issue).
+        """
+
+    def beat(
+        self,
+        run: str,
+        owner: str,
+        lease_s: float,
+        stage: str = "",
+        progress: str = "",
+        seconds: float = 0.0,
+    ) -> Beat:
+        """Renew a lease and report progress. `seconds` is added to the run's compute time."""
+
+    def finish_run(self, run: str, owner: str, error: str = "") -> bool:
+        """Mark as FINISHED, or as FAILED with an error. False when the lease was lost."""
+
+    def defer_run(self, run: str, owner: str, after_s: float) -> int:
+        """Release the run (RUNNING becomes QUEUED, REPORTED stays), to be taken no sooner than in
+        `after_s` seconds. Returns the turn to offer it under.
+        """
+
+
+class ResultStore(Protocol):
+    """What a run records: attempts, exchanges with models, costs and the report. The methods that
+    write return False when the lease was lost.
+    """
+
+    def note_attempt(
+        self, run: str, owner: str, attempt: Attempt, script: Script, log: str
+    ) -> bool:
+        """Store one attempt with its script and log; the first of a number stays."""
+
+    def attempts(self, run: str) -> tuple[Attempt, ...]:
+        """The attempts of a run, by number."""
+
+    def script(self, run: str, number: int) -> Script | None:
+        """The program of one attempt, None when there is no such attempt."""
+
+    def log(self, run: str, number: int) -> str:
+        """The log of one attempt, "" when there is none."""
+
+    def forget_attempts(self, run: str, owner: str, above: int) -> bool:
+        """Delete attempts with a number above `above`: earlier work no longer matches."""
+
+    def note_exchange(self, run: str, owner: str, exchange: Exchange) -> bool:
+        """Store a question to a model and its answer until there is a report; the first of a
+        number stays.
+        """
+
+    def exchanges(self, run: str) -> tuple[Exchange, ...]:
+        """The exchanges with models of a run, by number."""
+
+    def put_report(self, run: str, owner: str, report: Report) -> bool:
+        """Store the report; RUNNING becomes REPORTED."""
+
+    def report(self, run: str) -> Report | None:
+        """The report of a run, once there is one."""
+
+    def note_cost(
+        self,
+        run: str,
+        *,
+        calls: int = 0,
+        input_tokens: int = 0,
+        output_tokens: int = 0,
+        usd: float = 0.0,
+    ) -> None:
+        """Add the cost of model calls."""
+
+
+class CommentStore(Protocol):
+    """The ids of our comments."""
+
+    def comment(self, repository: str, number: int, key: str) -> OurComment | None:
+        """A comment of ours, if we wrote it."""
+
+    def put_comment(self, comment: OurComment) -> None:
+        """Store a comment, replacing one with the same repository, number and key."""
+
+    def forget_comment(self, repository: str, number: int, key: str) -> None:
+        """Delete a comment that somebody removed from GitHub."""
+
+
+class WriteRateStore(Protocol):
+    """Bookings of writes to GitHub, shared by all processes."""
+
+    def reserve_write(self, installation: int, *, notifies: bool) -> float:
+        """Book one write. 0.0: booked, write now. Otherwise nothing is booked, and this is how
+        many seconds to wait. The store's gaps and caps apply across all processes.
+        """
+
+    def hold_writes(self, installation: int, after_s: float) -> None:
+        """Book no write of this installation for `after_s` seconds: GitHub asked to wait."""
+
+
+class UsageStore(Protocol):
+    """Quotas, kill switches and metrics."""
+
+    def usage(
+        self, since: datetime, *, repository: str | None = None, requester: str | None = None
+    ) -> QuotaUsage:
+        """Usage since a moment: in total, of one repository, of one person, or of both."""
+
+    def switches(self) -> dict[str, str]:
+        """The active kill switches: "all", "owner/name" or "installation:N", with reasons."""
+
+    def set_switch(self, name: str, reason: str | None) -> None:
+        """Set a kill switch, or clear it with None."""
+
+    def counts(self) -> dict[str, int]:
+        """Metrics: "deliveries.<state>", "runs.<state>", "verdicts.<kind>"."""
+
+
+class MaintenanceStore(Protocol):
+    """Recovery after dead workers and lost messages, and deletion of old data."""
+
+    def overdue(self, unheard_s: float) -> tuple[Task, ...]:
+        """Tasks to offer again, marked as offered: deliveries and runs whose lease ran out
+        (RUNNING ones become QUEUED), and those that wait although they were last offered more
+        than `unheard_s` seconds ago and are not deferred; 0.0 finds all that can be taken.
+        Deliveries come first, in the order in which they were received, then runs.
+
+        A delivery that waited keeps its turn, so that a queue that still has it keeps it once, in
+        its place; all others get a new one. For runs the patience doubles with each turn, to 64
+        times `unheard_s` at most: a run behind a long queue is not offered over and over.
+        """
+
+    def prune(self, before: datetime) -> int:
+        """Delete handled deliveries, finished runs and bookings older than a moment; returns the
+        number of runs.
+        """
+
+
+class RunHistory(RunStore, ResultStore, Protocol):
+    """Runs and their results."""
+
+
+class AppStore(
+    DeliveryStore,
+    RunHistory,
+    LeaseStore,
+    CommentStore,
+    WriteRateStore,
+    UsageStore,
+    MaintenanceStore,
+    Protocol,
+):
+    """Everything in one store, as the composition root builds it."""
+
+    def close(self) -> None:
+        """Close all connections."""

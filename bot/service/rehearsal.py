@@ -1,0 +1,176 @@
+"""A rehearsed delivery: a GitHub that records what is written through it, one that writes nothing,
+and a queue that hands on tasks in the caller's own thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from heapq import heappop, heappush
+from itertools import count
+from threading import Event
+from typing import Self
+
+from typing_extensions import override
+
+from bot.models.base import Record
+from bot.models.delivery import Delivery
+from bot.rules.configuration.layers import PATH
+from bot.service.github_proxy import GitHubProxy
+from bot.service.ports.github import (
+    BeforeWrite,
+    CloneToken,
+    GitHub,
+    Hook,
+    Permission,
+    Reaction,
+    Target,
+)
+from bot.service.ports.tasks import Device, Handler, Queue, Task
+
+_MOST_TASKS = 1_000
+
+
+class Written(Record):
+    """One write: what was done, where (an issue or comment), and the text that went there."""
+
+    what: str
+    where: str
+    text: str
+
+
+class RecordingGitHub(GitHubProxy):
+    """Any GitHub; `record` is called with each write after it succeeded."""
+
+    def __init__(self, github: GitHub, record: Callable[[Written], None]) -> None:
+        super().__init__(github)
+        self._record = record
+
+    @override
+    def create_comment(self, target: Target, number: int, body: str) -> int:
+        created = super().create_comment(target, number, body)
+        self._note("comment", f"{target.repository}#{number}", body)
+        return created
+
+    @override
+    def update_comment(self, target: Target, comment: int, body: str) -> None:
+        super().update_comment(target, comment, body)
+        self._note("edit", f"{target.repository}, comment {comment}", body)
+
+    @override
+    def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
+        super().react(target, number, comment, reaction)
+        place = f"#{number}" if comment is None else f", comment {comment}"
+        self._note("reaction", f"{target.repository}{place}", reaction)
+
+    @override
+    def labels(
+        self,
+        target: Target,
+        number: int,
+        add: str,
+        remove: Sequence[str],
+        colour: str,
+        description: str,
+    ) -> None:
+        super().labels(target, number, add, remove, colour, description)
+        self._note("label", f"{target.repository}#{number}", add)
+
+    def _note(self, what: str, where: str, text: str) -> None:
+        self._record(Written(what=what, where=where, text=text))
+
+
+@dataclass(frozen=True)
+class DryRunGitHub(GitHub):
+    """A GitHub that has the sender of one delivery and one configuration file, and ignores every
+    write.
+    """
+
+    delivery: Delivery
+    sender_permission: Permission
+    config: str | None
+    _ids: count[int] = field(default_factory=lambda: count(1))
+
+    @override
+    def before_writes(self, hook: BeforeWrite) -> Self:
+        return self
+
+    @override
+    def permission(self, target: Target, login: str) -> Permission:
+        same = login.lower() == self.delivery.sender.lower()
+        return self.sender_permission if same else "none"
+
+    @override
+    def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
+        here = self.delivery.repository
+        own = here is not None and target.repository == here.full_name and path == PATH
+        return self.config if own else None
+
+    @override
+    def find_comment(self, target: Target, number: int, marker: str) -> int | None:
+        return None
+
+    @override
+    def create_comment(self, target: Target, number: int, body: str) -> int:
+        return next(self._ids)
+
+    @override
+    def update_comment(self, target: Target, comment: int, body: str) -> None:
+        """Nothing to change."""
+
+    @override
+    def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
+        """Nothing to change."""
+
+    @override
+    def labels(
+        self,
+        target: Target,
+        number: int,
+        add: str,
+        remove: Sequence[str],
+        colour: str,
+        description: str,
+    ) -> None:
+        """Nothing to change."""
+
+    @override
+    def clone_token(self, target: Target) -> CloneToken:
+        return CloneToken(token="")
+
+    @override
+    def hooks(self, since: datetime) -> tuple[Hook, ...]:
+        return ()
+
+    @override
+    def redeliver(self, hook: int) -> None:
+        """Nothing to send."""
+
+
+class RehearsalQueue(Queue):
+    """Tasks in the order in which they fall due; nobody waits for that time to come."""
+
+    def __init__(self) -> None:
+        self._tasks: list[tuple[float, int, Task]] = []
+        self._number = count()
+
+    @override
+    def offer(self, task: Task, delay_s: float = 0.0) -> None:
+        if all(task != waiting for _, _, waiting in self._tasks):
+            heappush(self._tasks, (delay_s, next(self._number), task))
+
+    @override
+    def abort(self, task: Task) -> None:
+        """One task is handled at a time: there is nothing to stop."""
+
+    @override
+    def work(self, handle: Handler, *, device: Device, slots: int, stop: Event) -> None:
+        for _ in range(_MOST_TASKS):
+            if not self._tasks or stop.is_set():
+                return
+            handle(heappop(self._tasks)[2], stop)
+
+    @override
+    def close(self) -> None:
+        self._tasks.clear()

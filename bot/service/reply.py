@@ -1,0 +1,71 @@
+"""The one reply and the one reaction to a comment, whatever its commands were."""
+
+from __future__ import annotations
+
+from bot.service import access, publish
+from bot.service.issue_event import IssueEvent
+from bot.service.ports.github import Reaction
+from bot.service.ports.store import OurComment
+
+_MOST_REPLIES = 20  # a day, to one person in one repository
+_ORDER: tuple[Reaction | None, ...] = (None, "+1", "eyes", "confused")
+
+
+class Reply:
+    """Collects answers to one comment; `send` posts them."""
+
+    def __init__(self, event: IssueEvent) -> None:
+        self._context, self._delivery = event.context, event.delivery
+        self._where, self._number = event.target, event.number
+        self._answers: list[str] = []
+        self._reaction: Reaction | None = None
+
+    def say(self, text: str, reaction: Reaction) -> None:
+        """Add an answer, once."""
+        if text not in self._answers:
+            self._answers.append(text)
+        self.react(reaction)
+
+    def react(self, reaction: Reaction) -> None:
+        """Set the reaction: "confused" outweighs "eyes", "eyes" outweighs "+1"."""
+        self._reaction = max(self._reaction, reaction, key=_ORDER.index)
+
+    def once_a_day(self, topic: str, text: str, reaction: Reaction) -> None:
+        """Add an answer that one person gets once a day; after that only the reaction."""
+        key = self._daily_key(topic)
+        known = self._context.store.comment(self._where.repository, 0, key)
+        if known is None or known.digest == self._delivery.guid:
+            self.say(text, reaction)
+            self._note(key, 0)
+        self.react(reaction)
+
+    def send(self) -> None:
+        """Post the answers as one comment, then the reaction."""
+        if self._answers and self._allowed():
+            text, key = "\n\n".join(self._answers), f"reply:{self._delivery.guid}"
+            publish.reply(self._context, self._where, self._number, key, text)
+        if self._reaction is not None:
+            comment = self._delivery.comment
+            self._context.github.react(self._where, self._number, comment, self._reaction)
+
+    def _allowed(self) -> bool:
+        """Limit the replies a day to people without write permission."""
+        sender, key = self._delivery.sender, self._daily_key("replies")
+        known = self._context.store.comment(self._where.repository, 0, key)
+        if known is not None and known.digest == self._delivery.guid:
+            return True
+        count = known.comment if known is not None else 0
+        if count >= _MOST_REPLIES and not access.writes(self._context, self._where, sender):
+            return False
+        self._note(key, count + 1)
+        return True
+
+    def _daily_key(self, topic: str) -> str:
+        return f"{topic}:{self._delivery.sender}:{self._context.day():%Y-%m-%d}"
+
+    def _note(self, key: str, count: int) -> None:
+        """Store a count under an issue number that no issue has."""
+        where, guid = self._where.repository, self._delivery.guid
+        self._context.store.put_comment(
+            OurComment(repository=where, number=0, key=key, comment=count, digest=guid)
+        )

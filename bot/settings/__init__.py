@@ -1,0 +1,312 @@
+"""Settings from REPRISE_* environment variables. Only this file reads the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from platformdirs import user_cache_path
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from bot.errors import UserError
+from bot.settings.credentials import key_in_file, pem, plain_address, registration
+
+_OPENAI = "https://api.openai.com/v1"
+
+
+def _cache() -> Path:
+    """The user's cache. For root, a folder that the sandbox's unprivileged user can reach."""
+    return Path("/var/cache/reprise") if os.geteuid() == 0 else user_cache_path("reprise")
+
+
+class Settings(BaseSettings):
+    """Each field is REPRISE_<NAME> in the environment. All are optional."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="REPRISE_",
+        frozen=True,
+        extra="ignore",
+        env_ignore_empty=True,
+        populate_by_name=True,
+    )
+
+    github_url: str = Field(
+        "https://github.com",
+        description="GitHub, or the address of a GitHub Enterprise Server.",
+    )
+    github_api_url: str = Field(
+        "https://api.github.com",
+        description="The REST API; https://HOST/api/v3 on a GitHub Enterprise Server.",
+    )
+    github_token: SecretStr | None = Field(
+        None,
+        description=(
+            "Optional token for private issues and a higher rate limit. Sent only to the "
+            "API's host."
+        ),
+    )
+    network_timeout_s: float = Field(
+        20.0, gt=0, description="Seconds that one request to GitHub may take."
+    )
+    cache_dir: Path = Field(default_factory=_cache, description="Cache of environments and clones.")
+    runs_dir: Path = Field(Path("reprise-runs"), description="Run folders, unless --out names one.")
+
+    app_id: int | None = Field(
+        None,
+        gt=0,
+        description="The GitHub App's id. Without one, `reprise serve` shows the setup page.",
+    )
+    app_slug: str = Field("", description="The App's name in URLs. Its login is <slug>[bot].")
+    private_key: SecretStr | None = Field(None, description="The App's private key in PEM.")
+    private_key_file: Path | None = Field(None, description="File that contains the private key.")
+    webhook_secret: SecretStr | None = Field(
+        None,
+        description="Webhook secret that GitHub signs deliveries with. "
+        "Required once the App is registered.",
+    )
+    app_file: Path = Field(
+        Path("reprise-app.env"),
+        description="File with the App's id, key and secret, written by the setup page.",
+    )
+    secrets_dir: Path | None = Field(
+        None,
+        description="Folder with one file per secret setting, such as reprise_database_url.",
+    )
+    public_url: str = Field("http://localhost:8000", description="Public address of this server.")
+    bind: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8000, ge=0, le=65_535, description="Port to listen on.")
+    database_url: SecretStr = Field(
+        SecretStr("sqlite:///reprise.db"),
+        description="sqlite:///PATH, or postgresql+psycopg://USER:PASSWORD@HOST/NAME.",
+    )
+    redis_url: SecretStr = Field(
+        SecretStr("redis://localhost:6379/0"),
+        description="Redis for the queue. Unused with --embedded.",
+    )
+    lease_s: float = Field(
+        20.0, gt=0, description="Seconds without a heartbeat before another worker takes over."
+    )
+    grace_s: float = Field(
+        20.0,
+        ge=0,
+        description="Seconds that a stopping worker gives running work before handing it over.",
+    )
+    write_gap_s: float = Field(
+        1.0,
+        ge=0,
+        description="Seconds between two writes to GitHub. GitHub allows one a second.",
+    )
+    notify_gap_s: float = Field(
+        3.0, ge=0, description="Seconds between two writes that notify people."
+    )
+    writes_per_minute: int = Field(80, ge=1, description="Maximum writes to GitHub per minute.")
+    writes_per_hour: int = Field(500, ge=1, description="Maximum writes to GitHub per hour.")
+    daily_runs: int = Field(
+        500, ge=0, description="Maximum runs per day (UTC), over all repositories."
+    )
+    daily_minutes: int = Field(
+        2_880, ge=0, description="Maximum compute minutes per day (UTC), over all repositories."
+    )
+    daily_usd: float = Field(
+        0.0, ge=0, description="Maximum model cost per day (UTC) in dollars. 0: no limit."
+    )
+    run_minutes: int = Field(60, ge=1, description="Maximum minutes per run.")
+    reconcile_s: float = Field(
+        300.0, gt=0, description="Seconds between checks for deliveries that never arrived."
+    )
+    keep_days: int = Field(90, ge=1, description="Days to keep finished runs.")
+    sandbox: Literal["auto", "docker", "bwrap", "process"] = Field(
+        "auto",
+        description="Sandbox of a worker. auto never picks process, which isolates nothing.",
+    )
+
+    model_url: str = Field(
+        "",
+        description="Base URL of an OpenAI-compatible endpoint, such as https://HOST/v1.",
+    )
+    model_key: SecretStr | None = Field(
+        None, description="API key for that endpoint. Sent nowhere else."
+    )
+    openai_base_url: str = Field(
+        "",
+        validation_alias="OPENAI_BASE_URL",
+        description="Base URL if REPRISE_MODEL_URL is unset.",
+    )
+    openai_api_key: SecretStr | None = Field(
+        None,
+        validation_alias="OPENAI_API_KEY",
+        description="API key for OPENAI_BASE_URL, or for OpenAI if no base URL is set.",
+    )
+    model_reader: str = Field(
+        "",
+        description=(
+            "Cheap model that reads reports. NAME,NAME is a cascade: the next one "
+            "replaces a failed one."
+        ),
+    )
+    model_writer: str = Field(
+        "",
+        description=(
+            "Strong model that writes programs. If one of the two is unset, the other does both."
+        ),
+    )
+    model_timeout_s: float = Field(
+        600.0, gt=0, description="Seconds per question, including retries."
+    )
+    model_stall_s: float = Field(
+        120.0, gt=0, description="Seconds that a streaming model may stay silent."
+    )
+    model_prices: Annotated[dict[str, tuple[float, float]] | None, NoDecode] = Field(
+        None,
+        description=(
+            'USD per million tokens, input and output, as JSON: {"NAME": [0.5, 2]}. '
+            "Models without a price do not count toward dollar limits."
+        ),
+    )
+    model_structured: Literal["auto", "json_schema", "json_object", "plain"] = Field(
+        "auto",
+        description=(
+            "How to request structured answers. auto starts with json_schema and falls back."
+        ),
+    )
+
+    @field_validator("github_url", "github_api_url", "public_url")
+    @classmethod
+    def _address(cls, value: str) -> str:
+        return plain_address(value, "https://github.example.com")
+
+    @field_validator("model_url")
+    @classmethod
+    def _endpoint(cls, value: str) -> str:
+        return plain_address(value, "https://models.example.com/v1") if value else ""
+
+    @field_validator("model_prices", mode="before")
+    @classmethod
+    def _table(cls, value: object) -> object:
+        try:
+            return json.loads(value) if isinstance(value, str) else value
+        except (ValueError, RecursionError):
+            raise ValueError('must be JSON such as {"NAME": [0.5, 2]}') from None
+
+    @field_validator("model_prices")
+    @classmethod
+    def _prices(
+        cls, value: dict[str, tuple[float, float]] | None
+    ) -> dict[str, tuple[float, float]] | None:
+        if any(not 0 <= price < 1_000_000 for pair in (value or {}).values() for price in pair):
+            raise ValueError("must contain prices in USD per million tokens")
+        return value
+
+    @property
+    def model_endpoint(self) -> tuple[str, str]:
+        """Base URL and key of the model's endpoint, "" for what is not set.
+
+        OPENAI_API_KEY is never sent to REPRISE_MODEL_URL. Raises UserError for an invalid
+        OPENAI_BASE_URL.
+        """
+        own, shared = _plain(self.model_key), _plain(self.openai_api_key)
+        if self.model_url:
+            return self.model_url, own
+        url = self.openai_base_url
+        try:
+            given = plain_address(url, "https://models.example.com/v1") if url else ""
+        except ValueError as error:
+            raise UserError(
+                f"OPENAI_BASE_URL is invalid: {error}.", "Correct it, or set REPRISE_MODEL_URL."
+            ) from None
+        return given or (_OPENAI if own or shared else ""), own or shared
+
+    @property
+    def token(self) -> str:
+        """The GitHub token as plain text, "" for none."""
+        return _plain(self.github_token)
+
+    @property
+    def key(self) -> str:
+        """The App's private key as PEM, "" for none. Raises UserError for an unusable file."""
+        if text := _plain(self.private_key):
+            return pem(text.replace("\\n", "\n"), "REPRISE_PRIVATE_KEY")
+        return key_in_file(self.private_key_file) if self.private_key_file is not None else ""
+
+    @property
+    def registered(self) -> bool:
+        """Whether the App's id, key and webhook secret are all set.
+
+        Raises UserError if only some are: a half-configured App must be neither served nor
+        registered again.
+        """
+        present = {
+            "REPRISE_APP_ID": self.app_id is not None,
+            "REPRISE_PRIVATE_KEY_FILE": bool(self.key),
+            "REPRISE_WEBHOOK_SECRET": bool(_plain(self.webhook_secret)),
+        }
+        missing = [name for name, is_set in present.items() if not is_set]
+        if missing and len(missing) < len(present):
+            raise UserError(
+                f"The App is only half configured. Missing: {', '.join(missing)}.",
+                f"Set it in the environment or in {self.app_file}, "
+                "or unset the others to register a new App.",
+            )
+        return not missing
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Values that must never be shown."""
+        hidden = (
+            self.github_token, self.private_key, self.webhook_secret, self.model_key,
+            self.openai_api_key,
+        )  # fmt: skip
+        values = [_plain(secret) for secret in hidden]
+        with suppress(UserError):  # reported where the key is needed
+            values.append(self.key.strip())
+        addresses = (_plain(self.database_url), _plain(self.redis_url))
+        passwords = [urlsplit(address).password for address in addresses]
+        return tuple(value for value in (*values, *passwords) if value)
+
+
+def _plain(secret: SecretStr | None) -> str:
+    return secret.get_secret_value().strip() if secret is not None else ""
+
+
+def load() -> Settings:
+    """The settings. Raises UserError naming the invalid variable.
+
+    The environment wins over files in REPRISE_SECRETS_DIR, and those over the App's file.
+    """
+    folder = os.environ.get("REPRISE_SECRETS_DIR") or None
+    if folder and not Path(folder).is_dir():
+        raise UserError(
+            f"REPRISE_SECRETS_DIR is not a folder: {folder}.",
+            "Correct or unset REPRISE_SECRETS_DIR.",
+        )
+    try:
+        settings = Settings(_secrets_dir=folder)
+        stored = registration(settings.app_file, settings.model_fields_set)
+        return Settings(_secrets_dir=folder, **stored) if stored else settings
+    except ValidationError as error:
+        raise _invalid(error) from None
+
+
+def _invalid(error: ValidationError) -> UserError:
+    first = error.errors()[0]
+    field = "_".join(str(part) for part in first["loc"][:1]).upper()
+    name = field if field.startswith("OPENAI_") else f"REPRISE_{field}"
+    return UserError(f"{name} is invalid: {first['msg']}.", f"Correct or unset {name}.")
+
+
+def host() -> dict[str, str]:
+    """The host's variables, which configure other tools: pip, uv, proxies, the search path."""
+    return dict(os.environ)
+
+
+def secrets() -> tuple[str, ...]:
+    """Values that must never be shown; none if the settings are invalid."""
+    try:
+        return load().secrets
+    except UserError:
+        return ()

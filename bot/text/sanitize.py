@@ -1,0 +1,178 @@
+"""Outside text made inert: what a stranger wrote can be shown in a comment, but cannot act in
+it.
+
+Three shapes of output: `prose` (one line of Markdown), `code_span` (one line, monospaced) and
+`fence` (a block). Text passes `clean`, which removes what the eye cannot see; `redact` removes what
+nobody should see.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from bot.text.redaction import REDACTED as REDACTED
+from bot.text.redaction import redact as redact
+
+# A zero-width space as an entity, so that the source of a comment holds nothing invisible.
+BREAK = "&#8203;"
+
+_ANSI = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
+    r"|\x1b[ -/]*[0-~]"
+)
+_UNUSUAL = re.compile(r"[^\n\t -~]")
+_FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+
+# A path is looked for only where one can begin, and is of bounded depth: hostile text must not cost
+# quadratic time.
+_FOLDERS = r"(?<![\w./\\-])(?:[A-Za-z]:)?(?:[/\\]+[^\s/\\'\"`:|<>(),;]{1,120}){0,40}?[/\\]+"
+_INSTALLED = re.compile(_FOLDERS + r"(site-packages|dist-packages)(?=[/\\])")
+_STDLIB = re.compile(_FOLDERS + r"(python3?\.\d+)(?=[/\\])")
+_HOME = re.compile(
+    r"(?<![\w.])(?:(?:[A-Za-z]:)?[/\\](?:home|Users)[/\\][^\s/\\'\"`:|<>(),;]+|/root)(?=[/\\])"
+)
+
+_INLINE_CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_SPECIAL = re.compile(r"[\\`*_\[\]|~]")
+_LINE_START = re.compile(r"^(?:[#+\-=>/]|\d+(?=[.)]))")
+
+# Comments of ours are found by a hidden marker; no outside text, not even in code, may hold one.
+_MARKER = re.compile(r"<!--(?=\s*reprise\b)", re.IGNORECASE)
+# Some bots take commands from the bare lines of a comment, those of code among them.
+_COMMAND = re.compile(
+    r"^[ \t]{0,3}(?=/[a-z][\w-]*(?:\s|$)|@[\w-]+[ \t]+\w)", re.IGNORECASE | re.MULTILINE
+)
+# GitHub links hashes of commits, and draws emoji by their names.
+_COMMIT = re.compile(r"(?<![\w&#])(?<!\d\.)[0-9a-f]{7,40}(?!\w)", re.IGNORECASE)
+# One that stands as a word of its own; code needs no break, so that it can be copied. Digits alone
+# are rather a number.
+_HASH = re.compile(
+    r"(?<![^\s(\[,;:\"'])(?=[0-9]*[a-f])[0-9a-f]{7,40}(?![^\s)\],;:.!?\"'\u2026]|[.:]\w)",
+    re.IGNORECASE,
+)
+_MONOSPACED = re.compile(f"{_INLINE_CODE.pattern}|{_HASH.pattern}", re.IGNORECASE)
+_EMOJI = re.compile(r":(?=([\w+\\-]{1,50}):)")
+
+
+def clean(text: str) -> str:
+    """Text without terminal control, invisible and direction-changing characters, or our marker;
+    line ends become newlines.
+    """
+    text = (
+        text.replace("\r\n", "\n")
+        .replace("\r", "\n")
+        .replace("\u2028", "\n")
+        .replace("\u2029", "\n")
+    )
+    text = _SELECTORS.sub("", _ANSI.sub("", text))
+    return _MARKER.sub("<!- -", _UNUSUAL.sub(lambda match: _visible(match.group()), text))
+
+
+def _visible(char: str) -> str:
+    category = unicodedata.category(char)
+    if category == "Cs":
+        return "\ufffd"
+    if category == "Zs":
+        return " "
+    return "" if category in ("Cc", "Cf") or char in _FILLERS else char
+
+
+def shorten_paths(text: str) -> str:
+    """Text in which a path of some machine starts at the part that means the same everywhere."""
+    text = _INSTALLED.sub(r".../\1", text)
+    return _HOME.sub("~", _STDLIB.sub(r".../\1", text))
+
+
+def clip(text: str, limit: int) -> str:
+    """At most `limit` characters, the last one an ellipsis when something was left out."""
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"
+
+
+def one_line(text: str) -> str:
+    """Text on one line, blanks joined."""
+    return " ".join(clean(text).split())
+
+
+def _defused(text: str) -> str:
+    """Breaks whatever GitHub turns into a notification, a reference or a link, in text that is
+    already escaped.
+    """
+    text = text.replace("@", "@" + BREAK).replace("://", f":{BREAK}//")
+    text = re.sub(r"(?<!&)#(?=\w)", "#" + BREAK, text)
+    text = _COMMIT.sub(lambda match: BREAK.join(re.findall(".{1,6}", match.group())), text)
+    text = _EMOJI.sub(
+        lambda match: (
+            ":" if match[1].isdigit() and match[1] not in {"100", "1234"} else ":" + BREAK
+        ),
+        text,
+    )
+    text = re.sub(r"(?i)\b(gh)-(?=\d)", rf"\1{BREAK}-", text)
+    return re.sub(r"(?i)(?<![a-z0-9])(www)\.", rf"\1{BREAK}.", text)
+
+
+def html_text(text: str) -> str:
+    """One line for the inside of an HTML element, such as the summary of a fold."""
+    return _defused(html.escape(one_line(text), quote=True)).replace("$", "&#36;")
+
+
+def _plain(text: str) -> str:
+    escaped = _SPECIAL.sub(lambda match: "\\" + match.group(), html.escape(text, quote=False))
+    return _defused(escaped).replace("$", "&#36;")
+
+
+def prose(text: str, *, limit: int = 600, cell: bool = False) -> str:
+    """One line of Markdown that can only be read. `words in backticks` stay monospaced, and the
+    hash of a commit becomes so; `cell` makes it fit for a table.
+    """
+    line = clip(one_line(text), limit)
+    parts: list[str] = []
+    end = 0
+    for match in _MONOSPACED.finditer(line):
+        parts += [
+            _plain(line[end : match.start()]),
+            code_span(match.group(1) or match.group(), limit=limit, cell=cell),
+        ]
+        end = match.end()
+    joined = "".join([*parts, _plain(line[end:])])
+    return joined if cell else _LINE_START.sub(_escaped_start, joined)
+
+
+def bullets(texts: Iterable[str], *, limit: int = 300) -> list[str]:
+    """A list with one inert line for each text that has any words; an empty item would turn the
+    line above into a heading.
+    """
+    return [f"- {line}" for line in (prose(text, limit=limit) for text in texts) if line]
+
+
+def _escaped_start(match: re.Match[str]) -> str:
+    return match.group() + "\\" if match.group()[0].isdigit() else "\\" + match.group()
+
+
+def code_span(text: str, *, limit: int = 300, cell: bool = False) -> str:
+    """One monospaced line; `cell` makes it fit for a table."""
+    line = clip(one_line(text), limit)
+    if not line:
+        return ""
+    if cell:
+        line = re.sub(r"\\(?=\|)", r"\\ ", line).replace("|", "\\|")
+    ticks = "`" * (_longest_run(line, "`") + 1)
+    pad = " " if line[0] == "`" or line[-1] == "`" else ""
+    return f"{ticks}{pad}{line}{pad}{ticks}"
+
+
+def fence(text: str, tag: str = "") -> str:
+    """A fenced block whose marks are longer than any run of backticks inside, so that nothing in
+    it can close it.
+    """
+    body = _COMMAND.sub("    ", clean(text)).strip("\n")
+    ticks = "`" * max(3, _longest_run(body, "`") + 1)
+    return f"{ticks}{tag}\n{body}\n{ticks}"
+
+
+def _longest_run(text: str, char: str) -> int:
+    return max((len(run) for run in re.findall(re.escape(char) + "+", text)), default=0)

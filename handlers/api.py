@@ -1,0 +1,116 @@
+"""The JSON API for runs, with its own OpenAPI description and documentation page.
+
+The access rules are those of the run pages: a run's id cannot be guessed and is the only key to
+it. So runs are looked up by id, and never listed.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, Field
+
+from bot.errors import TransientError
+from bot.models.run import Run, RunState
+from bot.render.report_json import Published, report_json
+from bot.text.sanitize import redact
+from handlers.pages import PRIVATE, VERSION
+from handlers.state import RequestedRun, Web, WebState, find_run
+
+MAX_RUNS = 50
+
+
+class RunStatus(BaseModel):
+    """Where a run stands."""
+
+    id: str
+    url: str = Field(description="The run's page.")
+    state: RunState
+    repository: str
+    number: int = Field(description="The issue's number.")
+    requester: str
+    stage: str = Field(description="The stage that a running run has reached.")
+    progress: str = Field(description="The last line of progress.")
+    verdict: str = Field(description="The kind of the verdict; empty until there is one.")
+    seconds: float = Field(description="Compute time used so far, in seconds.")
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class RunWithReport(RunStatus):
+    """A run and its report."""
+
+    report: Published | None = Field(description="What report.json holds; null until it exists.")
+
+
+class RunStatuses(BaseModel):
+    """The runs that were found."""
+
+    runs: tuple[RunStatus, ...]
+
+
+class ApiError(BaseModel):
+    """Why a request failed."""
+
+    detail: str
+
+
+async def _private(response: Response) -> None:
+    response.headers.update(PRIVATE)
+
+
+router = APIRouter(
+    dependencies=[Depends(_private)],
+    responses={503: {"model": ApiError, "description": "The store does not answer."}},
+)
+
+
+@router.get("/runs")
+def runs(
+    ids: Annotated[list[str], Query(alias="id", max_length=MAX_RUNS)], web: Web
+) -> RunStatuses:
+    """The status of each run whose id is given. Unknown ids are left out."""
+    found = (find_run(name, web.store) for name in dict.fromkeys(ids))
+    return RunStatuses(runs=tuple(RunStatus(**_status(run, web)) for run in found if run))
+
+
+@router.get("/runs/{run}", responses={404: {"model": ApiError}}, response_model=RunWithReport)
+def run_result(run: RequestedRun, web: Web) -> dict[str, Any]:
+    """A run's status and, once it exists, its report."""
+    report = web.store.report(run.id)
+    body = report_json(report, secrets=web.settings.secrets) if report is not None else None
+    return _status(run, web) | {"report": body}
+
+
+def create(web: WebState) -> FastAPI:
+    """The API as an application of its own: every error in it is JSON."""
+    api = FastAPI(
+        title="Reprise runs",
+        version=VERSION,
+        redoc_url=None,
+        exception_handlers={TransientError: _unavailable},
+    )
+    api.state.web = web
+    api.include_router(router)
+    return api
+
+
+async def _unavailable(_request: Request, _error: Exception) -> Response:
+    detail = "The store does not answer right now; try again in a minute."
+    return JSONResponse({"detail": detail}, 503, PRIVATE | {"Retry-After": "30"})
+
+
+def _status(run: Run, web: WebState) -> dict[str, Any]:
+    request = run.request
+    return {
+        **run.model_dump(include=set(RunStatus.model_fields)),
+        "url": f"{web.settings.public_url}/runs/{run.id}",
+        "repository": request.repository.full_name,
+        "number": request.number,
+        "requester": request.requester,
+        "progress": redact(run.progress, web.settings.secrets),
+    }

@@ -1,1 +1,0 @@
-"""How fast a delivery is answered, measured beside another server."""

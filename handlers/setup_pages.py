@@ -1,0 +1,136 @@
+"""The setup flow's pages as HTML, and its form."""
+
+from __future__ import annotations
+
+import ipaddress
+import secrets
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse
+
+from bot.adapters.github.registration import Kept, Registration
+from bot.settings import Settings
+from handlers.manifest import EVENTS, GITHUB, PERMISSIONS, WHY
+
+MAX_FORM_BYTES = 16_384
+_FORM_TYPE = "application/x-www-form-urlencoded"
+_templates = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+)
+_REASONS = [(f"{name}: {level}", WHY[f"{name}: {level}"]) for name, level in PERMISSIONS.items()]
+
+
+class SetupPages:
+    """The pages, closed to scripts, frames and caches."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+
+    def locked(self, status: int) -> HTMLResponse:
+        """For everyone without the key."""
+        return self._page("locked", status)
+
+    def form(self, key: str, given: dict[str, str], problem: str = "") -> HTMLResponse:
+        """The form, filled with what was given, and what is wrong with it."""
+        return self._page(
+            "form",
+            400 if problem else 200,
+            key=key,
+            given={name: given.get(name, "") for name in ("name", "organisation", "hook")},
+            wrong=problem,
+            unreachable=self._unreachable(given.get("hook", "")),
+            permissions=_REASONS,
+        )
+
+    def review(
+        self, action: str, manifest: str, asked: dict[str, Any], organisation: str
+    ) -> HTMLResponse:
+        """What GitHub will be asked for."""
+        return self._page(
+            "review",
+            action=action,
+            manifest=manifest,
+            asked=asked,
+            organisation=organisation,
+            permissions=_REASONS,
+            unreachable=self._unreachable(asked["hook_attributes"]["url"]),
+        )
+
+    def done(self, made: Registration, kept: Kept, install: str) -> HTMLResponse:
+        """The App is registered."""
+        return self._page("done", made=made, kept=kept, install=install)
+
+    def failed(self, message: str, fix: str, status: int) -> HTMLResponse:
+        """The App was not registered, and what to do next."""
+        fix = fix or "Start again at the address that the console shows."
+        return self._page("failed", status, message=message, fix=fix)
+
+    def _page(self, page: str, status: int = 200, **values: Any) -> HTMLResponse:
+        nonce, github = secrets.token_urlsafe(16), self._settings.github_url
+        html = _templates.get_template("setup.html").render(
+            page=page,
+            nonce=nonce,
+            events=EVENTS,
+            github=urlsplit(github).netloc,
+            port=self._settings.port,
+            app_file=self._settings.app_file,
+            **values,
+        )
+        return HTMLResponse(html, status, _headers(nonce, github))
+
+    def _unreachable(self, hook: str) -> bool:
+        return not reachable(hook, self._settings.github_url)
+
+
+def _headers(nonce: str, github: str) -> dict[str, str]:
+    return {
+        "Content-Security-Policy": (
+            f"default-src 'none'; style-src 'nonce-{nonce}'; form-action 'self' {origin(github)}; "
+            "frame-ancestors 'none'; base-uri 'none'"
+        ),
+        "Cache-Control": "no-store",
+        "Referrer-Policy": "strict-origin",  # the address holds the key
+        "X-Content-Type-Options": "nosniff",
+        "X-Frame-Options": "DENY",
+    }
+
+
+def reachable(address: str, github_url: str) -> bool:
+    """Whether GitHub may be able to deliver to an address, as far as the address shows."""
+    host = urlsplit(address).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return False
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        return True
+    return not ip.is_loopback and not ip.is_unspecified and (github_url != GITHUB or ip.is_global)
+
+
+def origin(address: str) -> str:
+    """Scheme, host and port of an address."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+async def read_form(request: Request) -> dict[str, str] | None:
+    """The fields of a posted form, None when the body is no form or too long."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM_TYPE:
+        return None
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM_BYTES:
+            return None
+    try:
+        fields = parse_qs(body.decode("ascii"), max_num_fields=16, errors="strict")
+    except ValueError:
+        return None
+    return {name: values[-1].strip() for name, values in fields.items()}

@@ -1,0 +1,72 @@
+"""What the routes share, and how a request finds it and its run."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Annotated
+
+from fastapi import Depends, HTTPException, Request
+
+from bot.models.run import Run
+from bot.service.ports.store import AppStore
+from bot.settings import Settings
+
+_RUN_ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
+_FRESH_S = 5.0
+
+
+class RecentCounts:
+    """The store's counts and kill switches, read at most every five seconds."""
+
+    def __init__(self, store: AppStore, clock: Callable[[], float] = time.monotonic) -> None:
+        self._store, self._clock, self._lock = store, clock, Lock()
+        self._read_at = float("-inf")
+        self._last: tuple[dict[str, int], dict[str, str]] = ({}, {})
+
+    def read(self) -> tuple[dict[str, int], dict[str, str]]:
+        """The counts by name, and the reason of each switch that is off, by its name."""
+        with self._lock:
+            if self._clock() - self._read_at > _FRESH_S:
+                self._last = (self._store.counts(), self._store.switches())
+                self._read_at = self._clock()
+            return self._last
+
+
+@dataclass(frozen=True)
+class WebState:
+    """Settings and store of the web process."""
+
+    settings: Settings
+    store: AppStore
+    counts: RecentCounts = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "counts", RecentCounts(self.store))
+
+
+async def _state(request: Request) -> WebState:
+    state: WebState = request.app.state.web
+    return state
+
+
+Web = Annotated[WebState, Depends(_state)]
+
+
+def find_run(name: str, store: AppStore) -> Run | None:
+    """The run with this id. The store is asked only for what can be an id."""
+    return store.run(name) if _RUN_ID.fullmatch(name) else None
+
+
+def _requested_run(run: str, web: Web) -> Run:
+    found = find_run(run, web.store)
+    if found is None:
+        raise HTTPException(404, "There is no such run, or it is older than this host keeps them.")
+    return found
+
+
+RequestedRun = Annotated[Run, Depends(_requested_run)]
+"""The run that the path names. Its id cannot be guessed and is the only key to it."""

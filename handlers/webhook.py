@@ -1,0 +1,178 @@
+"""The webhook route: size, signature, filter, atomic claim in the store, and only then an answer.
+
+The body is verified as raw bytes before anything parses it. The ordinary store writes in a
+thread; the queue hears of a delivery after the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+
+from bot.errors import RepriseError
+from bot.models.delivery import Delivery
+from bot.service.ports.store import AppStore
+from bot.service.ports.tasks import Queue, Task
+from handlers.batch_writer import BatchWriter
+from handlers.events import IgnoredDelivery, InvalidPayload, read
+from handlers.policy import AppIdentity
+from handlers.signature import verify
+
+MAX_BYTES = 25 * 1024 * 1024  # GitHub's own limit for a payload
+MAX_BUFFERED = 2 * MAX_BYTES  # of all requests together, before their signatures are verified
+READ_S = 10.0
+WAIT_S = 8.0  # GitHub gives up after ten
+LONG_BYTES = 32 * 1024  # parsed outside the event loop
+RETRY_AFTER_S = 5
+
+_GUID = re.compile(r"[0-9A-Za-z-]{8,64}", re.ASCII)
+_EVENT = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
+_log = logging.getLogger("reprise.webhook")
+
+
+class Webhook:
+    """The endpoint for GitHub's deliveries.
+
+    Answers 202 for a stored delivery, 200 for one that needs nothing, 4xx for a request that
+    GitHub would not send, and 503 when the delivery cannot be stored in time.
+    """
+
+    def __init__(self, secret: str, app: AppIdentity, store: AppStore, queue: Queue) -> None:
+        self._secret = secret
+        self._app = app
+        self._writer = BatchWriter(store)
+        self._queue = queue
+        self._offers = ThreadPoolExecutor(1, "offers")
+        self._buffered = 0
+
+    async def receive(self, request: Request) -> Response:
+        """Answer one delivery."""
+        try:
+            event, guid = _checked(request.headers)
+            body = await self._signed_body(request)
+            return await self._accept(event, guid, body)
+        except HTTPException as refused:
+            content = {"status": "refused", "reason": refused.detail}
+            return JSONResponse(content, refused.status_code, refused.headers)
+        except ClientDisconnect:
+            return JSONResponse({}, 400)
+
+    def close(self) -> None:
+        """Wait until accepted deliveries are stored and offered."""
+        self._writer.close()
+        self._offers.shutdown(wait=True)
+
+    async def _accept(self, event: str, guid: str, body: bytes) -> Response:
+        """Parse a delivery and store it."""
+        asked = (event, guid, body, datetime.now(UTC), self._app)
+        long = len(body) > LONG_BYTES
+        deliveries = await asyncio.to_thread(read, *asked) if long else read(*asked)
+        if isinstance(deliveries, InvalidPayload):
+            raise HTTPException(400, f"This is not a payload of {event}: {deliveries.reason}.")
+        if isinstance(deliveries, IgnoredDelivery):
+            return JSONResponse({"status": "ignored", "reason": deliveries.reason})
+        new = await self._store(deliveries)
+        if not new:
+            return JSONResponse({"status": "known"})
+        self._offers.submit(self._offer, new)
+        return JSONResponse({"status": "accepted"}, 202)
+
+    async def _store(self, deliveries: Sequence[Delivery]) -> list[str]:
+        """The ids of those that were not known before; all of them are durable now."""
+        try:
+            claims = await asyncio.wait_for(self._writer.claim(deliveries), WAIT_S)
+        except TimeoutError:
+            raise _retry_later("The store did not answer in time.") from None
+        except RepriseError as error:
+            _log.error("A delivery could not be stored: %s", error)
+            raise _retry_later("The store did not keep it.") from None
+        claimed = zip(deliveries, claims, strict=True)
+        return [delivery.guid for delivery, claim in claimed if claim != "known"]
+
+    def _offer(self, guids: list[str]) -> None:
+        """Tell the queue. While the queue is away, deliveries wait in the store for the reaper."""
+        try:
+            for guid in guids:
+                self._queue.offer(Task(kind="delivery", id=guid))
+        except RepriseError as error:
+            _log.warning("The queue is away; the reaper will offer what came in: %s", error)
+
+    async def _signed_body(self, request: Request) -> bytes:
+        """The raw body, once its signature is verified."""
+        body = await self._body(request)
+        if not verify(self._secret, body, request.headers.get("x-hub-signature-256")):
+            raise HTTPException(
+                401,
+                "The signature is not ours: the webhook secret differs, or the body was changed.",
+            )
+        return body
+
+    async def _body(self, request: Request) -> bytes:
+        """The raw body; its size is checked while it arrives."""
+        chunks: list[bytes] = []
+        size = 0
+        try:
+            async with asyncio.timeout(READ_S):
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    self._buffered += len(chunk)
+                    chunks.append(chunk)
+                    self._check_size(size)
+            return b"".join(chunks)
+        except TimeoutError:
+            raise HTTPException(408, "The body did not arrive in time.") from None
+        finally:
+            self._buffered -= size
+
+    def _check_size(self, size: int) -> None:
+        if size > MAX_BYTES:
+            raise _too_large()
+        if self._buffered > MAX_BUFFERED:
+            raise _retry_later("Too many requests are being received.")
+
+
+def _checked(headers: Mapping[str, str]) -> tuple[str, str]:
+    """The event and the delivery's id. Refuses what the headers alone show to be wrong."""
+    _check_length(headers.get("content-length"))
+    if headers.get("x-hub-signature-256") is None:
+        raise HTTPException(
+            401,
+            "X-Hub-Signature-256 is missing: set the webhook secret in the App's settings on "
+            "GitHub.",
+        )
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise HTTPException(
+            415,
+            "Set the webhook's content type to application/json in the App's settings on GitHub.",
+        )
+    event, guid = headers.get("x-github-event", ""), headers.get("x-github-delivery", "")
+    if not _EVENT.fullmatch(event):
+        raise HTTPException(400, "X-GitHub-Event is missing or malformed.")
+    if not _GUID.fullmatch(guid):
+        raise HTTPException(400, "X-GitHub-Delivery is missing or malformed.")
+    return event, guid
+
+
+def _check_length(length: str | None) -> None:
+    if length is None:
+        return
+    if not (length.isascii() and length.isdigit()):
+        raise HTTPException(400, "Content-Length is not a number.")
+    if len(length) > 12 or int(length) > MAX_BYTES:
+        raise _too_large()
+
+
+def _too_large() -> HTTPException:
+    return HTTPException(413, f"A payload may have at most {MAX_BYTES} bytes.")
+
+
+def _retry_later(reason: str) -> HTTPException:
+    return HTTPException(503, reason, {"Retry-After": str(RETRY_AFTER_S)})

@@ -1,0 +1,264 @@
+"""The caller's side of a guarded run: send the job, follow the frames, build the result."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import marshal
+import queue
+import re
+import struct
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from typing import Any, Protocol
+
+from sandbox.guard import wire
+from sandbox.port import OnOutput, RunResult, RunSpec, SandboxError, Stream
+
+# The modules of the guard that each kind of sandbox needs, in the order of their imports: each
+# costs a run its compilation.
+MODULES = {
+    "docker": ("wire", "tree", "files", "spawn", "place", "container", "main"),
+    "bwrap": ("wire", "tree", "cgroup", "files", "spawn", "place", "host", "bubble", "main"),
+    "process": ("wire", "tree", "cgroup", "files", "spawn", "place", "host", "main"),
+}
+# The guard travels as text, so that it runs in a container whose image knows nothing of it.
+BOOT = """
+import os, struct, sys, types
+def take(n):
+    got = b""
+    while len(got) < n:
+        part = os.read(0, n - len(got))
+        if not part: sys.exit(0)
+        got += part
+    return got
+for name in ("sandbox", "sandbox.guard"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = []
+while (size := struct.unpack(">I", take(4))[0]):
+    name, _, source = take(size).decode().partition("\\n")
+    module = sys.modules["sandbox.guard." + name] = types.ModuleType("sandbox.guard." + name)
+    setattr(sys.modules["sandbox.guard"], name, module)
+    exec(compile(source, name, "exec"), module.__dict__)
+kind = [one.KIND for one in list(sys.modules.values()) if hasattr(one, "KIND")][-1]
+sys.modules["sandbox.guard.main"].main(kind)
+"""
+GRACE_S = 15.0
+STEP_S = 0.05
+LONGEST_LINE = 16_384
+LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)")
+
+
+class Channel(Protocol):
+    """A connection to a guard."""
+
+    def send(self, data: bytes) -> None:
+        """Send all of it."""
+        ...
+
+    def receive(self) -> bytes:
+        """What has come, waiting for some; b"" at the end."""
+        ...
+
+
+def package(job: Mapping[str, object], spec: RunSpec) -> bytes:
+    """The guard's own text, the job, and the files of the run."""
+    parts = []
+    for name in MODULES[str(job["mode"])]:
+        source = (resources.files("sandbox.guard") / f"{name}.py").read_text("utf-8")
+        text = f"{name}\n{source}".encode()
+        parts.append(struct.pack(">I", len(text)) + text)
+    header = marshal.dumps(dict(job), 2)
+    return b"".join(
+        (*parts, struct.pack(">I", 0), struct.pack(">I", len(header)), header, *spec.files.values())
+    )
+
+
+@dataclass(slots=True)
+class Lines:
+    """Cuts a stream into lines as they come; a carriage return ends one too, so that progress
+    bars are seen.
+    """
+
+    stream: Stream
+    tell: OnOutput | None
+    decoder: Any = field(default_factory=lambda: codecs.getincrementaldecoder("utf-8")("replace"))
+    rest: str = ""
+
+    def feed(self, data: bytes, *, final: bool = False) -> None:
+        """Take bytes, tell lines."""
+        if self.tell is None:
+            return
+        text = self.rest + self.decoder.decode(data, final)
+        end = 0
+        for found in LINE.finditer(text):
+            if found.end() == len(text) and text.endswith("\r") and not final:
+                break  # may be the first half of "\r\n"
+            self.tell(self.stream, found.group().rstrip("\r\n"))
+            end = found.end()
+        self.rest = text[end:]
+        if self.rest and (final or len(self.rest) > LONGEST_LINE):
+            self.tell(self.stream, self.rest.rstrip("\r\n"))
+            self.rest = ""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the frames have said so far."""
+
+    spec: RunSpec
+    on_output: OnOutput | None
+    started: bool = False
+    result: dict[str, Any] | None = None
+    heads: dict[Stream, bytearray] = field(
+        default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()}
+    )
+    tails: dict[Stream, bytes] = field(default_factory=dict)
+    artifacts: dict[str, bytes] = field(default_factory=dict)
+    lines: dict[Stream, Lines] = field(default_factory=dict)
+    buffer: bytearray = field(default_factory=bytearray)
+
+    def __post_init__(self) -> None:
+        self.lines = {name: Lines(name, self.on_output) for name in self.heads}
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes from the guard."""
+        self.buffer += data
+        while len(self.buffer) >= wire.HEAD.size:
+            kind, size = wire.HEAD.unpack_from(self.buffer)
+            if size > self.bound():
+                raise SandboxError(
+                    "the guard's answer is not to be trusted: a frame is larger than the limits "
+                    "allow"
+                )
+            end = wire.HEAD.size + size
+            if len(self.buffer) < end:
+                return
+            payload = bytes(self.buffer[wire.HEAD.size : end])
+            del self.buffer[:end]
+            self.frame(kind, payload)
+
+    def bound(self) -> int:
+        """The largest frame an honest guard sends."""
+        return max(self.spec.limits.file_mb << 20, self.spec.limits.output_bytes, 1 << 20) + 65_536
+
+    def frame(self, kind: bytes, payload: bytes) -> None:
+        """Take one frame."""
+        if kind == wire.RESULT:
+            self.result = json.loads(payload)
+        elif kind == wire.FAILED:
+            raise SandboxError(payload.decode(errors="replace"))
+        elif kind == wire.STARTED:
+            self.started = True
+        elif kind == wire.ARTIFACT:
+            (size,) = struct.unpack_from(">H", payload)
+            self.artifacts[payload[2 : 2 + size].decode(errors="replace")] = payload[2 + size :]
+        else:
+            self.output(kind, payload)
+
+    def output(self, kind: bytes, payload: bytes) -> None:
+        """Take a piece of a stream."""
+        for name, head in self.heads.items():
+            if kind == wire.TAIL[name]:
+                self.tails[name] = payload[: self.spec.limits.output_bytes]
+            elif kind in (wire.KEPT[name], wire.LIVE[name]):
+                if kind == wire.KEPT[name] and len(head) < self.spec.limits.output_bytes:
+                    head += payload
+                self.lines[name].feed(payload)
+
+    def text(self, name: Stream, dropped: int) -> str:
+        """A stream as it is kept: head, a mark where something was cut, tail."""
+        if not dropped:
+            return (bytes(self.heads[name]) + self.tails.get(name, b"")).decode(errors="replace")
+        head, tail = (
+            bytes(self.heads[name]).decode(errors="replace"),
+            self.tails.get(name, b"").decode(errors="replace"),
+        )
+        return f"{head}\n[... {dropped} bytes cut ...]\n{tail}"
+
+    def built(self) -> RunResult:
+        """The finished result."""
+        if self.result is None:
+            raise SandboxError("the guard ended without a result")
+        for lines in self.lines.values():
+            lines.feed(b"", final=True)
+        told = dict(self.result)
+        dropped = told.pop("dropped")
+        return RunResult(
+            stdout=self.text("stdout", dropped["stdout"]),
+            stderr=self.text("stderr", dropped["stderr"]),
+            stdout_truncated=dropped["stdout"] > 0,
+            stderr_truncated=dropped["stderr"] > 0,
+            artifacts=self.artifacts,
+            **told,
+        )
+
+
+def follow(
+    channel: Channel,
+    job: Mapping[str, object],
+    spec: RunSpec,
+    cancel: threading.Event | None,
+    on_output: OnOutput | None,
+) -> Outcome:
+    """Talk to a guard until it has told the result or is gone; the caller ends the connection,
+    which ends the guard.
+    """
+    outcome = Outcome(spec, on_output)
+    inbox: queue.Queue[bytes] = queue.Queue(maxsize=256)
+    over = threading.Event()
+    threading.Thread(target=_pump, args=(channel, inbox, over), daemon=True).start()
+    try:
+        _send(channel, package(job, spec))
+        _listen(channel, inbox, outcome, cancel)
+    finally:
+        over.set()
+    return outcome
+
+
+def _listen(
+    channel: Channel, inbox: queue.Queue[bytes], outcome: Outcome, cancel: threading.Event | None
+) -> None:
+    deadline = time.monotonic() + outcome.spec.limits.wall_s + GRACE_S
+    told = False
+    while outcome.result is None:
+        if cancel is not None and cancel.is_set() and not told:
+            told = True
+            _send(channel, b"c")
+        try:
+            data = inbox.get(timeout=STEP_S)
+        except queue.Empty:
+            if time.monotonic() > deadline:
+                raise SandboxError("the guard does not answer") from None
+            continue
+        if not data:
+            return
+        outcome.feed(data)
+
+
+def _send(channel: Channel, data: bytes) -> None:
+    try:
+        channel.send(data)
+    except (BrokenPipeError, ConnectionError):
+        return  # the guard is gone; why, its last frame or its absence will say
+
+
+def _pump(channel: Channel, inbox: queue.Queue[bytes], over: threading.Event) -> None:
+    """Read until the guard is gone, also when nobody listens any more: a guard stuck in writing
+    would not see its input end.
+    """
+    data = b"-"
+    while data:
+        try:
+            data = channel.receive()
+        except (OSError, ValueError):
+            data = b""
+        while not over.is_set():
+            try:
+                inbox.put(data, timeout=STEP_S)
+                break
+            except queue.Full:
+                continue

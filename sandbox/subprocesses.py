@@ -1,0 +1,108 @@
+"""Helper programs of the prepare phase: they inherit no environment, can be stopped, and die
+with whoever started them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event
+
+from sandbox.port import SandboxError
+
+# Asks the kernel for SIGKILL at the parent's death, makes sure that it has not come already, and
+# becomes the program.
+_DIE_WITH_PARENT = (
+    "import ctypes,os,sys;ctypes.CDLL(None).prctl(1,9);os.getppid()==int(sys.argv[1]) or "
+    "os._exit(137);"
+    "os.execv(sys.argv[2],sys.argv[2:])"
+)
+_POLL_S = 0.05
+
+
+class Interrupted(SandboxError):
+    """The caller asked to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """What a helper did; `code` is negative for a signal."""
+
+    code: int
+    out: str
+    err: str
+    seconds: float
+
+
+def run(
+    argv: Sequence[str | Path],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    cancel: Event | None = None,
+    timeout_s: float = 1800.0,
+) -> Completed:
+    """Run one helper to its end. Raises Interrupted when cancelled and SandboxError when it
+    cannot start or takes too long.
+    """
+    if cancel is not None and cancel.is_set():
+        raise Interrupted("stopped before it began")
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        _DIE_WITH_PARENT,
+        str(os.getpid()),
+        *map(str, argv),
+    ]
+    started = time.monotonic()
+    try:
+        process = subprocess.Popen(
+            command,
+            env=dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except OSError as error:
+        raise SandboxError(f"{argv[0]} cannot be started: {error.strerror}") from error
+    try:
+        out, err = _wait(process, cancel, started + timeout_s)
+    finally:
+        _end(process)
+    return Completed(process.returncode, out, err, time.monotonic() - started)
+
+
+def _wait(process: subprocess.Popen[str], cancel: Event | None, deadline: float) -> tuple[str, str]:
+    while True:
+        try:
+            return process.communicate(timeout=_POLL_S if cancel is not None else 1.0)
+        except subprocess.TimeoutExpired:
+            if cancel is not None and cancel.is_set():
+                raise Interrupted("stopped on request") from None
+            if time.monotonic() > deadline:
+                raise SandboxError(
+                    "a helper program of the prepare phase did not finish in time"
+                ) from None
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Leave nothing of the helper's process group behind."""
+    if process.poll() is None:
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            process.kill()
+        process.communicate()

@@ -1,0 +1,79 @@
+"""The documentation: within its size, and without a dead link."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
+README_MAX_CHARACTERS = 9_000
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    tokens = MarkdownIt("commonmark").parse(page.read_text("utf-8"))
+    titles = (
+        token.content for opening, token in pairwise(tokens) if opening.type == "heading_open"
+    )
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+def dead_links(page: Path, text: str) -> list[str]:
+    targets = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```", "", text, flags=re.DOTALL))
+    dead = []
+    for target in targets:
+        path, _, anchor = target.partition("#")
+        if re.match(r"[a-z]+:", path):
+            continue
+        file = (page.parent / path).resolve() if path else page
+        if not file.exists() or (anchor and anchor not in anchors(file)):
+            dead.append(target)
+    return dead
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_no_link_is_dead(page: Path) -> None:
+    assert dead_links(page, "[a](no-such-file.md) [b](#no-such-heading)") != []
+    assert dead_links(page, page.read_text("utf-8")) == []
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text("utf-8")) <= README_MAX_CHARACTERS
+
+
+def test_the_paths_that_the_documentation_names_exist() -> None:
+    pattern = re.compile(r"`((?:bot|handlers|sandbox|prompts|benchmarks|tests|deploy)/[\w./]*)`")
+    named = {
+        (page.name, path) for page in PAGES for path in pattern.findall(page.read_text("utf-8"))
+    }
+    assert ("CONTRIBUTING.md", "bot/ports.py") in named
+    assert [pair for pair in sorted(named) if not (ROOT / pair[1]).exists()] == []
+
+
+def test_generated_pages_are_up_to_date() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cogapp", "--check", *map(str, PAGES)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nrun `make docs`"
+
+
+def test_the_wheel_holds_four_rooms() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == [
+        "bot",
+        "handlers",
+        "sandbox",
+        "prompts",
+    ]

@@ -128,7 +128,7 @@ OnOutput = Callable[[Stream, str], None]
 
 
 class Sandbox(Protocol):
-    """Runs untrusted programs. Implementations: docker, bwrap, process and the in-memory fake;
+    """Runs untrusted programs. Implementations: docker, bwrap, process;
     all pass `tests/contract`.
     """
 

@@ -18,9 +18,9 @@ import pytest
 
 from sandbox.bwrap import BwrapSandbox
 from sandbox.docker import DockerSandbox
-from sandbox.fake import FakeSandbox, Step
 from sandbox.port import Limits, Mount, OnOutput, RunResult, RunSpec, Sandbox
 from sandbox.process import ProcessSandbox
+from tests.support.sandbox import FakeSandbox, Step
 
 REAL = (
     pytest.param("docker", marks=pytest.mark.docker),

@@ -8,9 +8,9 @@ from threading import Thread
 
 from sandbox import build
 from sandbox.build import BuildSource, wheel
-from sandbox.fake import FakeSandbox, Save
 from sandbox.indexes import Indexes
 from sandbox.interpreters import Snapshot
+from tests.support.sandbox import FakeSandbox, Save
 
 
 def test_what_a_build_needs_is_mounted_from_the_cache(tmp_path):

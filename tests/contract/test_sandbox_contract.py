@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from sandbox.fake import Die, Exit, Save, Say, Take, Wait
 from sandbox.port import Limits, RunSpec, Sandbox, SandboxError
+from tests.support.sandbox import Die, Exit, Save, Say, Take, Wait
 
 SMALL = {"memory_mb": 512, "scratch_mb": 64, "file_mb": 32}
 

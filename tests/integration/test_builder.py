@@ -342,7 +342,7 @@ def test_a_request_to_stop_stops(builder: UvBuilder) -> None:
 
 
 def test_a_helper_dies_with_whoever_started_it() -> None:
-    code = "from sandbox import child; print('up', flush=True); child.run(['/bin/sleep', '313.7'], env={})"
+    code = "from sandbox import subprocesses; print('up', flush=True); subprocesses.run(['/bin/sleep', '313.7'], env={})"
     parent = subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=Path(__file__).parents[2]
     )

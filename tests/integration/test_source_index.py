@@ -15,10 +15,12 @@ from threading import Event
 
 import pytest
 
-from bot.adapters.sources import SqliteIndexer, indexer
-from bot.adapters.sources.part import FOLDER, Part, PartReader, build
+from bot.adapters.sources import SqliteIndexer
+from bot.adapters.sources.database import FOLDER, build
+from bot.adapters.sources.trees import SourceTree
 from bot.errors import Stopped, TransientError
 from bot.models.environment import Environment
+from sandbox.cache import Cache
 
 INDEX = """
 import json, sys
@@ -208,14 +210,6 @@ def test_it_stops_when_told(big: Path, tmp_path: Path) -> None:
         SqliteIndexer(tmp_path).open(environment(big), ("big",), cancel=cancel)
 
 
-def test_a_killed_worker_is_said(
-    big: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(indexer, "_start_worker", os.abort)
-    with pytest.raises(TransientError, match="killed"):
-        SqliteIndexer(tmp_path).open(environment(big), ("big",))
-
-
 def test_the_index_is_fast_next_to_a_parser_and_small(big: Path, tmp_path: Path) -> None:
     site = big / "lib/python3.11/site-packages"
     texts = [path.read_bytes() for path in sorted(site.rglob("*.py"))[::20]]
@@ -237,13 +231,11 @@ def test_the_index_is_fast_next_to_a_parser_and_small(big: Path, tmp_path: Path)
     assert index.search("walk packages of a module path", 3)
 
 
-def test_a_part_lists_its_files_and_is_named_by_them(tmp_path: Path) -> None:
+def test_a_tree_is_named_by_its_files(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("def a(): pass")
     (tmp_path / "b.py").touch()
     one, both = (
-        build(tmp_path, Part(tmp_path, names, 1)) for names in (("a.py",), ("a.py", "b.py"))
+        build(Cache(tmp_path), SourceTree("p", "1", tmp_path, tuple((n, 1) for n in names), True))
+        for names in (("a.py",), ("a.py", "b.py"))
     )
-    reader = PartReader(tmp_path / FOLDER / f"{both}.sqlite")
-    assert (reader.paths, reader.size) == (["a.py", "b.py"], 1)
-    reader.close()
     assert one != both

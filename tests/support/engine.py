@@ -1,4 +1,4 @@
-"""Fakes for the engine's ports; the fake of the sandbox is `sandbox.fake`."""
+"""Fakes for the engine's ports; the fake of the sandbox is `tests.support.sandbox`."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def test_releases_are_read_from_a_page_of_links(tmp_path: Path) -> None:
     found = PackageIndex(indexes.Indexes(index=(tmp_path / "simple").as_uri())).releases("x-y")
     assert [str(each.version) for each in found] == ["1.0", "1.9", "1.10"]
     assert found[0].uploaded == datetime(2024, 1, 1, tzinfo=UTC)
-    assert (found[0].has_wheel, found[1].yanked, found[2].has_wheel) == (True, True, False)
+    assert (found[0].wheels, found[1].yanked, found[2].wheels) == ("any", True, "none")
     assert [each.wheels for each in found] == ["any", "none", "none"]
     assert (
         PackageIndex(indexes.Indexes(index=(tmp_path / "simple").as_uri())).releases("nothing")

@@ -9,9 +9,9 @@ from bot.models.issue import Issue
 from bot.models.job import PROOFS, Job, Options
 from bot.pipeline import plan, run
 from bot.ports import Ports
-from sandbox.fake import FakeSandbox
 from sandbox.port import RunResult
 from tests.support.fakes import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
+from tests.support.sandbox import FakeSandbox
 
 PROGRAM = "import lib\nlib.fit()\n"
 MESSAGE = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"

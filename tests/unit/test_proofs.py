@@ -27,9 +27,9 @@ from bot.render.comment import comment
 from bot.render.phrases import verdict as words
 from bot.render.report_json import report_text
 from bot.render.terminal import terminal
-from sandbox.fake import Say
 from sandbox.port import RunSpec, SandboxError
 from tests.support.fakes import FakeCommits
+from tests.support.sandbox import Say
 from tests.unit.versioned import BODY, FAILS, OK, World, broken, built, history, number, released
 
 BROKEN = broken(17, 19)

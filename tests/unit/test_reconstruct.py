@@ -15,7 +15,6 @@ from bot.models.job import PROOFS, Job, Options
 from bot.models.signature import CrashSignature, ObservationSignature
 from bot.pipeline import run
 from bot.ports import Ports
-from sandbox.fake import FakeSandbox
 from sandbox.port import RunResult
 from tests.support.fakes import (
     FakeBuilder,
@@ -24,6 +23,7 @@ from tests.support.fakes import (
     MemoryRecorder,
     ScriptedModel,
 )
+from tests.support.sandbox import FakeSandbox
 
 BODY = "The `bias` argument of `acme.nn.Layer` is not passed on to `lin_key`, so `bias=False` leaves a bias. I use acme 1.2.0."
 GOOD = """import json

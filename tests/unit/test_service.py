@@ -29,7 +29,6 @@ from bot.service.app_context import AppContext, HostPolicy
 from bot.service.ports.github import Hook, Target, Throttled
 from bot.service.ports.tasks import Task
 from bot.service.recording import StoreRecorder
-from sandbox.fake import FakeSandbox
 from sandbox.port import RunResult
 from tests.support.fakes import (
     FakeBuilder,
@@ -39,6 +38,7 @@ from tests.support.fakes import (
     MemoryStore,
     ScriptedModel,
 )
+from tests.support.sandbox import FakeSandbox
 from tests.unit.versioned import broken, built, released
 
 REPOSITORY = Repository(id=7, full_name="acme/lib", clone_url="https://github.com/acme/lib.git")

@@ -27,9 +27,9 @@ from bot.pipeline.execution.runner import Session
 from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
 from bot.pipeline.proof.outcome import Failing
 from bot.ports import Ports
-from sandbox.fake import FakeSandbox
 from sandbox.port import RunResult
 from tests.support.fakes import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryRecorder
+from tests.support.sandbox import FakeSandbox
 
 REPRODUCED = Reproduced(
     runs=2, failures=2, interval=(0.3, 1.0), reason="it failed", determinism="deterministic"

@@ -66,11 +66,6 @@ class IndexRelease:
         return all(file.yanked for file in self.files)
 
     @property
-    def has_wheel(self) -> bool:
-        """Whether any wheel of it exists."""
-        return any(file.name.endswith(".whl") for file in self.files)
-
-    @property
     def wheels(self) -> Wheels:
         """Which wheels for Linux it has, by the names of the files: the last part names the
         platform.

@@ -1,13 +1,14 @@
-"""The store of an index: its parts, and the folders that their texts lie in."""
+"""The store of an index: a database for each source tree, and the folder its texts lie in."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock
 
-from bot.adapters.sources.part import PartReader, content
+from bot.adapters.sources.database import TreeReader, content
 from bot.adapters.sources.trees import SourceTree
 from bot.rules.code import indexing
 from bot.rules.code.outline import Segment
@@ -21,13 +22,12 @@ _MIN_WORDS = 2
 class SqliteStore:
     """Safe to use from several threads."""
 
-    def __init__(self, trees: Sequence[SourceTree], parts: Sequence[PartReader]) -> None:
-        self._trees = {path: tree for tree in trees for path, _ in tree.files}
-        self._parts = {path: part for part in parts for path in part.paths if path in self._trees}
-        self._paths = sorted(self._parts)
-        main = [part for path, part in self._parts.items() if self._trees[path].main]
-        self._main = list(dict.fromkeys(main))
-        self._dependencies = [part for part in parts if part not in self._main]
+    def __init__(self, opened: Sequence[tuple[SourceTree, TreeReader]]) -> None:
+        self._readers = {path: reader for _, reader in opened for path in reader.paths}
+        self._trees = {path: tree for tree, reader in opened for path in reader.paths}
+        self._main = [reader for tree, reader in opened if tree.main]
+        self._dependencies = [reader for tree, reader in opened if not tree.main]
+        self._paths = sorted(self._readers)
         self._lock = Lock()
         self._text = lru_cache(_CACHED_TEXTS)(_text)
 
@@ -42,24 +42,24 @@ class SqliteStore:
 
     def text(self, path: str) -> str | None:
         """The text of a file as it is on disk now."""
-        return self._text(self._trees[path].root, path) if path in self._parts else None
+        return self._text(self._trees[path].root, path) if path in self._trees else None
 
     def segments(self, path: str) -> Sequence[Segment]:
         """The segments of a file, in order."""
         with self._lock:
-            return self._parts[path].segments(path) if path in self._parts else []
+            return self._readers[path].segments(path) if path in self._readers else []
 
     def named(self, last: str) -> Sequence[Segment]:
         """First segments of the definitions with this simple name."""
         with self._lock:
-            found = [segment for part in self._all for segment in part.named(last)]
+            found = [segment for reader in self._all for segment in reader.named(last)]
         return sorted(found, key=_position)
 
     def containing(self, words: Sequence[str], limit: int) -> Sequence[Segment]:
         """Segments that contain all of the words, by path and line."""
         query = " AND ".join(f'body:"{word}"' for word in words)
         with self._lock:
-            found = [segment for part in self._all for segment in part.matching(query, limit)]
+            found = [segment for reader in self._all for segment in reader.matching(query, limit)]
         return sorted(found, key=_position)[:limit]
 
     def ranked(self, words: Sequence[str], limit: int) -> Sequence[tuple[Segment, float]]:
@@ -74,33 +74,31 @@ class SqliteStore:
         return sorted(found, key=lambda hit: (-hit[1], *_position(hit[0])))[:limit]
 
     @property
-    def _all(self) -> Sequence[PartReader]:
+    def _all(self) -> Sequence[TreeReader]:
         return (*self._main, *self._dependencies)
 
 
 def _ranked(
-    parts: Sequence[PartReader], words: Sequence[str], limit: int, max_postings: int
+    readers: Sequence[TreeReader], words: Sequence[str], limit: int, max_postings: int
 ) -> Sequence[tuple[Segment, float]]:
-    query = " OR ".join(f'"{word}"' for word in _rarest(words, parts, max_postings))
-    hits = [(score, part, row) for part in parts for row, score in part.ranked(query, limit)]
-    hits.sort(key=lambda hit: hit[0])
-    best = hits[0][0] if hits else -1.0
-    return [(part.segment(row), score / best) for score, part, row in hits[: limit * 2]]
+    query = " OR ".join(f'"{word}"' for word in _rarest(words, readers, max_postings))
+    found = ((*hit, reader) for reader in readers for hit in reader.ranked(query, limit))
+    hits = sorted(found, key=lambda hit: hit[1])
+    best = hits[0][1] if hits else -1.0
+    return [(reader.segment(row), score / best) for row, score, reader in hits[: limit * 2]]
 
 
-def _rarest(words: Sequence[str], parts: Sequence[PartReader], max_postings: int) -> Sequence[str]:
+def _rarest(
+    words: Sequence[str], readers: Sequence[TreeReader], max_postings: int
+) -> Sequence[str]:
     """The rarer words, at least two, until together they occur in `max_postings` segments. The
     others take the most time and rank the least.
     """
-    counts = {word: sum(part.common.get(word, 0) for part in parts) for word in words}
-    kept: list[str] = []
-    total = 0
-    for word in sorted(words, key=lambda word: counts[word]):
-        total += counts[word]
-        if len(kept) >= _MIN_WORDS and total > max_postings:
-            break
-        kept.append(word)
-    return kept
+    counts = {word: sum(reader.common.get(word, 0) for reader in readers) for word in words}
+    rarest = sorted(words, key=lambda word: counts[word])
+    totals = accumulate(counts[word] for word in rarest)
+    kept = sum(total <= max_postings for total in totals)
+    return rarest[: max(_MIN_WORDS, kept)]
 
 
 def _position(segment: Segment) -> tuple[str, int]:

@@ -30,9 +30,7 @@ _SKIPPED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SourceTree:
-    """The Python files of one distribution or clone, as paths below `root` with their sizes.
-    `stamp` changes when they may have changed; "" when only reading them tells.
-    """
+    """The Python files of one distribution or clone, as paths below `root` with their sizes."""
 
     package: str
     version: str
@@ -40,7 +38,6 @@ class SourceTree:
     files: tuple[tuple[str, int], ...]
     main: bool
     origin: Origin = "installed"
-    stamp: str = ""
 
 
 def find(environment: Environment, packages: Sequence[str]) -> tuple[SourceTree, ...]:
@@ -55,9 +52,7 @@ def find(environment: Environment, packages: Sequence[str]) -> tuple[SourceTree,
                 seen.add(path)
                 own.append((path, size))
                 total += size
-        if len(own) < len(tree.files):
-            tree = replace(tree, files=tuple(own), stamp="")
-        kept += [tree] if own else []
+        kept += [replace(tree, files=tuple(own))] if own else []
     return tuple(kept)
 
 
@@ -89,20 +84,11 @@ def _sites(environment: Environment) -> Iterator[Path]:
 
 
 def _distribution(name: str, site: Path, info: Path, *, main: bool) -> SourceTree:
-    record = info / "RECORD"
-    text = _bounded(record, _RECORD_BYTES)
+    text = _bounded(info / "RECORD", _RECORD_BYTES)
     listed = (line.rsplit(",", 2)[0].strip('"') for line in text.splitlines())
     files = tuple(_regular(site, sorted({path for path in listed if path.endswith(".py")})))
-    changed = record.stat().st_mtime_ns if text else 0
     version = info.name.removesuffix(".dist-info").partition("-")[2]
-    return SourceTree(
-        name,
-        version,
-        site,
-        files,
-        main,
-        stamp=f"{info}:{len(text)}:{changed}:{len(files)}" if text else "",
-    )
+    return SourceTree(name, version, site, files, main)
 
 
 def _needs(info: Path) -> Iterator[str]:

@@ -1,5 +1,5 @@
-"""One part of an index: an SQLite file with the segments of some sources and their words. The texts
-stay where they are.
+"""The index of one source tree: an SQLite file with the segments of its files and their words. The
+texts stay where they are.
 """
 
 from __future__ import annotations
@@ -7,12 +7,12 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
 
-from bot.adapters.sources.trees import MAX_BYTES
+from bot.adapters.sources.trees import MAX_BYTES, SourceTree
+from bot.errors import Stopped
 from bot.rules.code import indexing
 from bot.rules.code.outline import Segment
 from sandbox.cache import Cache
@@ -32,18 +32,13 @@ create virtual table temp.terms using fts5vocab(main, words, row);
 create table common(term text primary key, docs integer not null) without rowid;
 insert into common select term, doc from temp.terms where doc > (select count(*) / 500 from segment);
 """
+_ADD_SEGMENT = """insert into segment(file, kind, name, first, final, part, last)
+values(?, ?, ?, ?, ?, ?, ?)"""
+_ADD_WORDS = "insert into words(rowid, name, module, head, body) values(?, ?, ?, ?, ?)"
 _SEGMENTS = """select file.path, segment.kind, segment.name, segment.first, segment.final, segment.part
 from segment join file on file.id = segment.file where """
 _RANKED = """select rowid, bm25(words, ?, ?, ?, ?) as score from words
 where words match ? order by score, rowid limit ?"""
-
-
-class Part(NamedTuple):
-    """Files of one source tree that are indexed together; `size` is their bytes."""
-
-    root: Path
-    paths: tuple[str, ...]
-    size: int
 
 
 def content(root: Path, path: str) -> bytes | None:
@@ -56,24 +51,32 @@ def content(root: Path, path: str) -> bytes | None:
         return None
 
 
-def build(cache: Path, part: Part) -> str:
-    """The name of the database of a part, by its content. It is built unless it exists already."""
-    read = ((path, content(part.root, path)) for path in part.paths)
-    files = [(path, data) for path, data in read if data is not None]
+def build(cache: Cache, tree: SourceTree) -> Path:
+    """The database of a tree, named by its content. It is written unless it exists already. Raises
+    Stopped.
+    """
     digest = hashlib.sha256(indexing.FORMAT.encode())
-    for path, data in files:
+    for path, data in _sources(cache, tree):
         digest.update(f"\0{path}\0{hashlib.sha256(data).hexdigest()}".encode())
     name = digest.hexdigest()[:40]
-    kept = Cache(cache)
-    target = kept.folder(FOLDER) / f"{name}.sqlite"
+    target = cache.folder(FOLDER) / f"{name}.sqlite"
     if not target.exists():
-        with kept.guarded(f"index-{name}"):
+        with cache.guarded(f"index-{name}"):
             if not target.exists():
-                write(target, files)
-    return name
+                _write(target, _sources(cache, tree))
+    return target
 
 
-def write(target: Path, files: Iterable[tuple[str, bytes]]) -> None:
+def _sources(cache: Cache, tree: SourceTree) -> Iterator[tuple[str, bytes]]:
+    for path, _ in tree.files:
+        if cache.cancel is not None and cache.cancel.is_set():
+            raise Stopped("the index was cancelled")
+        data = content(tree.root, path)
+        if data is not None:
+            yield path, data
+
+
+def _write(target: Path, files: Iterator[tuple[str, bytes]]) -> None:
     """Write the database beside its place and move it there whole."""
     unfinished = target.with_name(f".{target.name}.{os.getpid()}")
     unfinished.unlink(missing_ok=True)
@@ -89,31 +92,22 @@ def write(target: Path, files: Iterable[tuple[str, bytes]]) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _fill(base: sqlite3.Connection, files: Iterable[tuple[str, bytes]]) -> None:
-    number = 0
-    for file, (path, data) in enumerate(files, 1):
-        base.execute("insert into file values(?, ?)", (file, path))
-        rows = list(enumerate(indexing.rows(path, indexing.read(data)), number + 1))
-        number += len(rows)
-        segments = (
-            (at, file, *segment[1:], "" if segment.kind == "module" else segment.simple_name)
-            for at, (segment, _) in rows
-        )
-        base.executemany("insert into segment values(?, ?, ?, ?, ?, ?, ?, ?)", segments)
-        base.executemany(
-            "insert into words(rowid, name, module, head, body) values(?, ?, ?, ?, ?)",
-            ((at, *columns) for at, (_, columns) in rows),
-        )
+def _fill(base: sqlite3.Connection, files: Iterator[tuple[str, bytes]]) -> None:
+    for path, data in files:
+        file = base.execute("insert into file(path) values(?)", (path,)).lastrowid
+        for segment, words in indexing.rows(path, indexing.read(data)):
+            last = "" if segment.kind == "module" else segment.simple_name
+            number = base.execute(_ADD_SEGMENT, (file, *segment[1:], last)).lastrowid
+            base.execute(_ADD_WORDS, (number, *words))
 
 
-class PartReader:
-    """A finished part, opened for reading. Raises sqlite3.DatabaseError when it is damaged."""
+class TreeReader:
+    """A finished database, opened for reading. Raises sqlite3.DatabaseError when it is damaged."""
 
     def __init__(self, path: Path) -> None:
         uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         self._base = sqlite3.connect(uri, uri=True, check_same_thread=False)
         self.paths = [row[0] for row in self._base.execute("select path from file order by path")]
-        self.size: int = self._base.execute("select count(*) from segment").fetchone()[0]
         self.common: dict[str, int] = dict(self._base.execute("select term, docs from common"))
 
     def segments(self, path: str) -> list[Segment]:
@@ -139,10 +133,6 @@ class PartReader:
             "segment.id in (select rowid from words where words match ? order by rowid limit ?)"
         )
         return self._select(f"{select} order by segment.id", query, limit)
-
-    def close(self) -> None:
-        """Close the database."""
-        self._base.close()
 
     def _select(self, where: str, *values: str | int) -> list[Segment]:
         return [Segment(*row) for row in self._base.execute(_SEGMENTS + where, values)]

@@ -13,7 +13,7 @@ from statistics import median
 from benchmarks.runner import Case
 from benchmarks.scoring import touched
 from bot.adapters.packages.builder import UvBuilder
-from bot.adapters.sources import SqliteIndexer, part, trees
+from bot.adapters.sources import SqliteIndexer, database, trees
 from bot.errors import RepriseError, UserError
 from bot.models.base import Record
 from bot.models.bug import BugReport
@@ -92,7 +92,7 @@ def indexed(tree: Path, packages: Sequence[str], *, queries: int = _QUERIES) -> 
         size = sum(path.stat().st_size for path in Path(folder).rglob("*") if path.is_file())
         asked = list(_asked(index, queries))
         times = [_timed(index, query) for query in asked]
-        pieces = sum(part.PartReader(path).size for path in Path(folder).rglob("*.sqlite"))
+        pieces = sum(len(index.store.segments(path)) for path in index.files())
     return Indexed(
         files=len(files),
         megabytes=sum(size for each in held for _, size in each.files) / 1e6,
@@ -201,7 +201,7 @@ def _seconds_to_read(files: Sequence[tuple[Path, str]]) -> float:
     for _ in range(2):
         started = time.perf_counter()
         for root, path in files:
-            part.content(root, path)
+            database.content(root, path)
         times.append(time.perf_counter() - started)
     return min(times)
 

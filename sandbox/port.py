@@ -128,7 +128,7 @@ OnOutput = Callable[[Stream, str], None]
 
 
 class Sandbox(Protocol):
-    """Runs untrusted programs. Implementations: docker, bwrap, process;
+    """Runs untrusted programs. Implementations: docker, bwrap and process;
     all pass `tests/contract`.
     """
 

@@ -55,10 +55,13 @@ def arranged(document: Document, limit: int = LIMIT, elsewhere: str = "") -> str
     """A document as a comment of at most `limit` characters."""
     head, last, folds = _head(document)
     foot = "\n\n".join(filter(None, [last, markdown.footer(document)]))
-    blocks = [block for fold in folds for block in fold.blocks]
-    room = max((len(markdown.print_block(block)) for block in blocks), default=0)
+    printed = [[markdown.print_block(block) for block in fold.blocks] for fold in folds]
+    room = max((len(text) for texts in printed for text in texts), default=0)
     while True:
-        shown = [markdown.print_fold(fold, room, elsewhere) for fold in folds]
+        shown = [
+            markdown.print_fold(fold, texts, room, elsewhere)
+            for fold, texts in zip(folds, printed, strict=True)
+        ]
         text = "\n\n".join(filter(None, [head, *shown, foot])) + "\n"
         if size(text) <= limit or room <= _LEAST:
             return text

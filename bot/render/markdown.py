@@ -99,22 +99,23 @@ def _table(table: DataTable) -> str:
     return "\n".join([text[0], "|" + "---|" * len(table.columns), *text[1:]])
 
 
-def print_fold(fold: Fold, room: int, elsewhere: str) -> str:
-    """A fold whose blocks are at most about `room` long: the middle of code goes, and the end of
-    lists and tables. The blank lines make GitHub read the inside as Markdown.
+def print_fold(fold: Fold, printed: Sequence[str], room: int, elsewhere: str) -> str:
+    """A fold of blocks that are `printed` already, each cut to about `room`: the middle of code
+    goes, and the end of lists and tables. The blank lines make GitHub read the inside as Markdown.
     """
-    parts = [_cut(block, room, elsewhere) for block in fold.blocks]
+    pairs = zip(fold.blocks, printed, strict=True)
+    parts = [_cut(block, text, room, elsewhere) for block, text in pairs]
     inside = "\n\n".join(filter(None, parts))
     title = html_text(clip(fold.title, 200))
     return f"<details><summary>{title}</summary>\n\n{inside}\n\n</details>" if inside else ""
 
 
-def _cut(block: Block, room: int, elsewhere: str) -> str:
-    if isinstance(block, Preformatted) and len(block.text) > room:
-        return print_block(Preformatted(_both_ends(block.text, room, elsewhere), block.language))
-    text = print_block(block)
-    fits = isinstance(block, Preformatted) or len(text) <= room
-    return text if fits else _first_lines(text, room, elsewhere)
+def _cut(block: Block, text: str, room: int, elsewhere: str) -> str:
+    if not isinstance(block, Preformatted):
+        return text if len(text) <= room else _first_lines(text, room, elsewhere)
+    if len(block.text) <= room:
+        return text
+    return print_block(Preformatted(_both_ends(block.text, room, elsewhere), block.language))
 
 
 def _first_lines(text: str, room: int, elsewhere: str) -> str:

@@ -13,6 +13,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from typing_extensions import override
+
 from bot.text.redaction import REDACTED as REDACTED
 from bot.text.redaction import redact as redact
 
@@ -24,7 +26,6 @@ _ANSI = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]"
 )
-_UNUSUAL = re.compile(r"[^\n\t -~]")
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
@@ -69,17 +70,22 @@ def clean(text: str) -> str:
         .replace("\u2028", "\n")
         .replace("\u2029", "\n")
     )
-    text = _SELECTORS.sub("", _ANSI.sub("", text))
-    return _MARKER.sub("<!- -", _UNUSUAL.sub(lambda match: _visible(match.group()), text))
+    return _MARKER.sub("<!- -", _ANSI.sub("", text).translate(_SHOWN))
 
 
-def _visible(char: str) -> str:
-    category = unicodedata.category(char)
-    if category == "Cs":
-        return "\ufffd"
-    if category == "Zs":
-        return " "
-    return "" if category in ("Cc", "Cf") or char in _FILLERS else char
+class _Shown(dict[int, str]):
+    """What is shown for a character, found out once; long hostile texts pass here many times."""
+
+    @override
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        category = unicodedata.category(char)
+        hidden = category in ("Cc", "Cf") or char in _FILLERS or _SELECTORS.match(char)
+        shown = {"Cs": "\ufffd", "Zs": " "}.get(category, "" if hidden else char)
+        return self.setdefault(code, shown)
+
+
+_SHOWN = _Shown({ord(char): char for char in "\n\t"})
 
 
 def shorten_paths(text: str) -> str:

@@ -47,6 +47,17 @@ class Whole:
 
     hub: GitHubServer
     logs: Path
+    programs: Supervised
+
+    def containers(self, label: str) -> set[str]:
+        """The containers that this App's worker runs now; other tests run theirs meanwhile."""
+        form = '{{.ID}}\t{{.Label "reprise.owner"}}\t{{.Label "reprise.label"}}'
+        done = subprocess.run(
+            ["docker", "ps", "--format", form], capture_output=True, text=True, check=True
+        )
+        rows = (line.split("\t") for line in done.stdout.splitlines())
+        worker = f"/{self.programs.pid('worker')}/"
+        return {name for name, owner, kind in rows if worker in owner and kind.startswith(label)}
 
     def issue(
         self, body: str = MEAN.format(number=0), title: str = "mean fails on an empty list", **more
@@ -92,16 +103,6 @@ def reactions(thing) -> set[str]:
     return {each.content for each in thing.reactions if each.user.endswith("[bot]")}
 
 
-def containers(label: str = "reprise.owner") -> set[str]:
-    done = subprocess.run(
-        ["docker", "ps", "--quiet", "--filter", f"label={label}"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return set(done.stdout.split())
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
     """Web, Redis, PostgreSQL and a worker on Docker, with GitHub's own pace."""
@@ -135,9 +136,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Whole]:
             "web": [script, "serve", "--port", str(web)],
             "worker": [script, "worker", "--slots", "2"],
         }
-        stack.enter_context(Supervised(programs, env, logs))
+        supervised = stack.enter_context(Supervised(programs, env, logs))
         assert reachable(web, 60)
-        yield Whole(hub, logs)
+        yield Whole(hub, logs, supervised)
         assert hub.violations == [], "every request is one that GitHub describes"
 
 
@@ -210,13 +211,12 @@ def test_commands_in_code_and_quotes_are_no_commands(whole):
 
 
 def test_cancel_ends_the_container_within_five_seconds(whole):
-    before = containers()
     number = whole.issue(SLEEPS, "Event.wait hangs forever")
     whole.says(number, "max", "/reproduce timeout=300")
-    whole.until(lambda: containers() - before, "a container")
-    mine = containers() - before
+    whole.until(lambda: whole.containers("run "), "a container")
+    mine = whole.containers("run ")
     stopped = whole.says(number, "max", "/reproduce cancel")
-    took = whole.until(lambda: not mine & containers(), "the end of the container", 10)
+    took = whole.until(lambda: not mine & whole.containers(""), "the end of the container", 10)
     assert took < 5.0
     whole.verdict(number, "Cancelled", within_s=20)
     whole.until(lambda: "+1" in reactions(stopped), "the reaction")
@@ -276,10 +276,10 @@ def test_a_verdict_is_followed_by_its_control_the_releases_and_a_smaller_program
 def test_cancel_in_the_middle_of_a_proof_keeps_the_verdict(whole):
     number = whole.issue(SLOW, "mean fails after a while")
     whole.says(number, "max", "/reproduce minimize")
-    whole.until(lambda: containers("reprise.label=minimise"), "a container of the minimiser")
-    mine = containers("reprise.label=minimise")
+    whole.until(lambda: whole.containers("minimise"), "a container of the minimiser")
+    mine = whole.containers("minimise")
     stopped = whole.says(number, "max", "/reproduce cancel")
-    took = whole.until(lambda: not mine & containers(), "the end of the container", 10)
+    took = whole.until(lambda: not mine & whole.containers(""), "the end of the container", 10)
     assert took < 5.0
     body = whole.verdict(number, "**Reproduced", within_s=20)
     assert "stopped by max: the verdict is final" in body

@@ -67,7 +67,7 @@ def test_the_api_describes_itself(pages: Site) -> None:
     description = asked(pages, "/api/openapi.json")
     assert set(description["paths"]) == {"/runs", "/runs/{run}"}
     schemas = description["components"]["schemas"]
-    assert {"RunResult", "RunStatuses", "Published", "ApiError"} <= set(schemas)
+    assert {"RunWithReport", "RunStatuses", "Published", "ApiError"} <= set(schemas)
     page = pages.get("/api/docs")
     assert page.status == 200
     assert "/api/openapi.json" in page.text

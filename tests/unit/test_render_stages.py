@@ -30,7 +30,10 @@ from tests.unit.versioned import World, broken, released
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "stages"
 STAGES = dict(stages())
-TEXTS = load("outgoing")
+TEXTS = [
+    pytest.param(each, id=each.id, marks=[pytest.mark.slow] if each.fill else [])
+    for each in load("outgoing")
+]
 OUR_LINK = re.compile(
     r"\[([a-z ]+|`[0-9a-f]{8}`)\]\(https://reprise\.example\.com/runs/[0-9a-f]{32}\)"
 )
@@ -94,7 +97,7 @@ def test_the_reader_of_these_tests_sees_what_acts() -> None:
     assert parse("/reproduce cancel") != ()
 
 
-@pytest.mark.parametrize("hostile", TEXTS, ids=lambda each: each.id)
+@pytest.mark.parametrize("hostile", TEXTS)
 def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
     text = hostile.text
     options = Options(python=text, pins=(text, text), ref=text)

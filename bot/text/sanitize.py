@@ -13,8 +13,6 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from typing_extensions import override
-
 from bot.text.redaction import REDACTED as REDACTED
 from bot.text.redaction import redact as redact
 
@@ -76,7 +74,6 @@ def clean(text: str) -> str:
 class _Shown(dict[int, str]):
     """What is shown for a character, found out once; long hostile texts pass here many times."""
 
-    @override
     def __missing__(self, code: int) -> str:
         char = chr(code)
         category = unicodedata.category(char)

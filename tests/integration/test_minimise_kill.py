@@ -110,6 +110,13 @@ def seen(folder: Path) -> list[tuple[int, str]]:
     return [(size({"repro.py": text})[0], match) for text, match in texts]
 
 
+def confirmed(folder: Path) -> list[int]:
+    """The lines of the programs that were found to fail alike so far."""
+    if not (folder / "attempts.jsonl").exists():
+        return []
+    return [lines for lines, match in seen(folder) if match == "met"]
+
+
 @pytest.fixture
 def cache() -> Iterator[Path]:
     """A cache folder that the run's user may read."""
@@ -123,27 +130,23 @@ def test_killed_at_random_moments_it_goes_on_from_what_was_confirmed(tmp_path, c
     _, whole = work(tmp_path / "whole", cache)
     took = time.monotonic() - begun
     for _ in range(5):
-        before = [
-            lines
-            for lines, match in (seen(folder) if (folder / "attempts.jsonl").exists() else [])
-            if match == "met"
-        ]
+        before = confirmed(folder)
         child = subprocess.Popen([sys.executable, __file__, str(folder), str(cache)])
         begun = time.monotonic()
-        while not (folder / "attempts.jsonl").exists() and time.monotonic() < begun + 60:
-            time.sleep(0.05)  # a busy machine takes longer to start Python than to minimise
-        time.sleep(chosen.uniform(0.3, 1.0) * took)
+        # A busy machine takes longer to start Python than to minimise: wait for its first step.
+        while child.poll() is None and confirmed(folder) == before:
+            assert time.monotonic() < begun + 120
+            time.sleep(0.02)
+        time.sleep(chosen.uniform(0.0, 0.3) * took)
         child.kill()
         child.wait()
-        if not (folder / "attempts.jsonl").exists() or (before and not seen(folder)):
-            continue
         if before:
             assert seen(folder)[0][0] <= before[-1]
             gone_on += 1
-    before = [lines for lines, match in seen(folder) if match == "met"]
+    before = confirmed(folder)
     runner, done = work(folder, cache)
     tried = next(row for row in runner.attempts if row.purpose == "minimize")
-    assert gone_on
+    assert gone_on == 4
     assert seen(folder)[0] == (before[-1], "met")
     assert tried.script != SCRIPT.digest
     assert done.ended == "complete"

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from bot.rules.reduce.edits import Files, ReductionNode
 from bot.rules.reduce.parsed_file import blocks, parsed_files
-from bot.rules.reduce.statements import DEFINITIONS, outermost
+from bot.rules.reduce.statements import outermost
 
 Stack = frozenset[tuple[str, int]]
 _Nodes = set[ast.AST]
@@ -51,12 +51,15 @@ def _live(tree: ast.AST, dropped: _Nodes) -> Iterator[ast.AST]:
 
 def _read(node: ast.AST, own: set[str]) -> Iterator[str]:
     """The names that a node itself reads: variables, attributes, imports from another file."""
-    if isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Store):
-        yield node.id if isinstance(node, ast.Name) else node.attr
-    elif isinstance(node, ast.keyword) and node.arg:
-        yield node.arg
-    elif isinstance(node, ast.ImportFrom) and node.module in own:
-        yield from (alias.name for alias in node.names)
+    match node:
+        case ast.Name(name, ast.Load() | ast.Del()) | ast.Attribute(
+            _, name, ast.Load() | ast.Del()
+        ):
+            yield name
+        case ast.keyword(str(name)):
+            yield name
+        case ast.ImportFrom(module, names) if module in own:
+            yield from (alias.name for alias in names)
 
 
 def _on_stack(path: str, node: ast.stmt, stack: Stack) -> bool:
@@ -65,26 +68,30 @@ def _on_stack(path: str, node: ast.stmt, stack: Stack) -> bool:
 
 
 def _unread(node: ast.stmt, read: set[str], dropped: _Nodes, *, loose: bool) -> bool:
-    if isinstance(node, DEFINITIONS):
-        return node.name not in read and not node.name.startswith("__") and node.name != "forward"
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return all((alias.asname or alias.name).split(".")[0] not in read for alias in node.names)
-    if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        names = {name for target in targets for name in _bound(target)}
-        return bool(names) and not names & read and (loose or "*" not in names)
-    if isinstance(node, ast.Expr):
-        plain = isinstance(node.value, ast.Constant | ast.Name | ast.Attribute)
-        return plain or (loose and not ast.unparse(node).startswith("super()"))
-    if isinstance(node, ast.If | ast.For | ast.With | ast.While):
-        inner = [statement for body in blocks(node) for statement in body]
-        return all(one in dropped or isinstance(one, ast.Pass) for one in inner)
+    match node:
+        case ast.ClassDef(name) | ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
+            return name not in read and not name.startswith("__") and name != "forward"
+        case ast.Import() | ast.ImportFrom():
+            bound = {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+            return bound.isdisjoint(read)
+        case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = {name for target in targets for name in _bound(target)}
+            return bool(names) and not names & read and (loose or "*" not in names)
+        case ast.Expr(ast.Constant() | ast.Name() | ast.Attribute()):
+            return True
+        case ast.Expr():
+            return loose and not ast.unparse(node).startswith("super()")
+        case ast.If() | ast.For() | ast.With() | ast.While():
+            inner = [statement for body in blocks(node) for statement in body]
+            return all(one in dropped or isinstance(one, ast.Pass) for one in inner)
     return False
 
 
 def _bound(target: ast.expr) -> list[str]:
-    if isinstance(target, ast.Name | ast.Attribute):
-        return [target.id if isinstance(target, ast.Name) else target.attr]
-    if isinstance(target, ast.Tuple | ast.List):
-        return [name for element in target.elts for name in _bound(element)]
+    match target:
+        case ast.Name(name) | ast.Attribute(_, name):
+            return [name]
+        case ast.Tuple(parts) | ast.List(parts):
+            return [name for part in parts for name in _bound(part)]
     return ["*"]  # an item of a container: its readers cannot be seen

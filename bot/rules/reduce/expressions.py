@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from bot.rules.reduce.edits import Files, Reduction
 from bot.rules.reduce.parsed_file import ParsedFile, parsed_files
-from bot.rules.reduce.statements import DEFINITIONS
 from bot.rules.reduce.tidy import importing
 from bot.rules.script_fixes.edits import Positioned
 
@@ -19,7 +18,6 @@ and then.
 _NEED_PARENTHESES = (
     ast.Tuple, ast.GeneratorExp, ast.BinOp, ast.BoolOp, ast.IfExp, ast.Lambda,
 )  # fmt: skip
-_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.SetComp)
 _Span = tuple[int, int]
 
 
@@ -46,24 +44,25 @@ def _outermost(tree: ast.Module) -> Iterator[ast.AST]:
 
 
 def _of(file: ParsedFile, node: ast.AST, modules: set[str]) -> Iterator[Reduction]:
-    if isinstance(node, ast.Call):
-        yield from _call(file, node, modules)
-    elif isinstance(node, DEFINITIONS):
-        yield from _definition(file, node)
-    elif isinstance(node, ast.List | ast.Tuple | ast.Set) and _is_read(node):
-        yield from _elements(file, node)
-    elif isinstance(node, ast.Dict):
-        yield from _entries(file, node)
-    elif isinstance(node, ast.Import | ast.ImportFrom) and len(node.names) > 1:
-        for alias in node.names:
-            rest = ast.unparse(importing(node, [one for one in node.names if one is not alias]))
-            yield Reduction("drop import", (file.replace(node, rest),))
-    elif isinstance(node, ast.stmt):
-        yield from _statement(file, node)
-    elif isinstance(node, ast.expr):
-        yield from (_part(file, node, part) for part in _parts(node))
-        if isinstance(node, ast.Subscript) and (item := _literal_item(node)) is not None:
-            yield _part(file, node, item, alters_values=False)
+    match node:
+        case ast.Call():
+            yield from _call(file, node, modules)
+        case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef():
+            yield from _definition(file, node)
+        case ast.List() | ast.Tuple() | ast.Set() if _is_read(node):
+            yield from _elements(file, node)
+        case ast.Dict():
+            yield from _entries(file, node)
+        case ast.Import(names=names) | ast.ImportFrom(names=names) if len(names) > 1:
+            for alias in names:
+                rest = ast.unparse(importing(node, [one for one in names if one is not alias]))
+                yield Reduction("drop import", (file.replace(node, rest),))
+        case ast.stmt():
+            yield from _statement(file, node)
+        case ast.expr():
+            yield from (_part(file, node, part) for part in _parts(node))
+            if (item := _literal_item(node)) is not None:
+                yield _part(file, node, item, alters_values=False)
 
 
 def _is_read(node: ast.AST) -> bool:
@@ -82,34 +81,37 @@ def _part(
 
 def _parts(node: ast.expr) -> list[ast.expr]:
     """The parts of an expression that may stand for it."""
-    if isinstance(node, ast.BinOp):
-        return [node.left, node.right]
-    if isinstance(node, ast.BoolOp):
-        return list(node.values)
-    if isinstance(node, ast.IfExp):
-        return [node.body, node.orelse]
-    if isinstance(node, ast.UnaryOp) and not isinstance(node.operand, ast.Constant):
-        return [node.operand]
-    if isinstance(node, ast.Subscript | ast.Await | ast.Starred) and _is_read(node):
-        return [node.value]
-    if isinstance(node, _COMPREHENSIONS) and len(node.generators) == 1:
-        return [node.generators[0].iter]
+    match node:
+        case ast.BinOp(left=left, right=right):
+            return [left, right]
+        case ast.BoolOp(values=values):
+            return values
+        case ast.IfExp(body=body, orelse=orelse):
+            return [body, orelse]
+        case ast.UnaryOp(operand=operand) if not isinstance(operand, ast.Constant):
+            return [operand]
+        case ast.Subscript() | ast.Await() | ast.Starred() if _is_read(node):
+            return [node.value]
+        case ast.ListComp() | ast.GeneratorExp() | ast.SetComp() if len(node.generators) == 1:
+            return [node.generators[0].iter]
     return []
 
 
-def _literal_item(node: ast.Subscript) -> ast.expr | None:
+def _literal_item(node: ast.expr) -> ast.expr | None:
     """The item that a subscript takes from a list, a tuple or a dictionary literal."""
-    if not isinstance(node.slice, ast.Constant) or not isinstance(node.ctx, ast.Load):
-        return None
-    key, container = node.slice.value, node.value
-    if isinstance(container, ast.Tuple | ast.List) and type(key) is int:
-        starred = any(isinstance(element, ast.Starred) for element in container.elts)
-        return container.elts[key] if not starred and 0 <= key < len(container.elts) else None
-    if not isinstance(container, ast.Dict):
-        return None
-    items = zip(container.keys, container.values, strict=True)
-    found = (value for name, value in items if isinstance(name, ast.Constant) and name.value == key)
-    return next(found, None)
+    match node:
+        case ast.Subscript(
+            ast.Tuple(items) | ast.List(items), ast.Constant(int(at)), ast.Load()
+        ) if type(at) is int and 0 <= at < len(items):
+            starred = any(isinstance(item, ast.Starred) for item in items)
+            return None if starred else items[at]
+        case ast.Subscript(ast.Dict(keys, values), ast.Constant(at), ast.Load()):
+            pairs = zip(keys, values, strict=True)
+            same = (
+                item for key, item in pairs if isinstance(key, ast.Constant) and key.value == at
+            )
+            return next(same, None)
+    return None
 
 
 def _call(file: ParsedFile, node: ast.Call, modules: set[str]) -> Iterator[Reduction]:

@@ -42,42 +42,38 @@ def edits(files: list[ParsedFile]) -> Iterator[Reduction]:
 
 def _accessed(node: ast.AST, context: type[ast.expr_context]) -> tuple[str, str] | None:
     """The kind and the name of what an expression reads or sets."""
-    if not isinstance(getattr(node, "ctx", None), context):
-        return None
-    if isinstance(node, ast.Name):
-        return "name", node.id
-    if isinstance(node, ast.Attribute):
-        return "attribute", node.attr
-    key = getattr(getattr(node, "slice", None), "value", None)
-    return ("entry", key) if isinstance(key, str) else None
+    match node:
+        case ast.Name(name, context()):
+            return "name", name
+        case ast.Attribute(_, name, context()):
+            return "attribute", name
+        case ast.Subscript(_, ast.Constant(str(key)), context()):
+            return "entry", key
+    return None
 
 
 def _settings(node: ast.AST, own: set[str]) -> Iterator[_Setting]:
     """What a node itself sets; `own` are the classes of the program."""
-    if isinstance(node, _BINDING):
-        yield from _bound(node)
-    elif isinstance(node, ast.Call):
-        words = node.keywords if getattr(node.func, "id", "") in own else []
-        yield from (("attribute", word.arg, word.value, word) for word in words if word.arg)
-        yield from _option(node)
-    elif isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                yield "entry", key.value, value, node
-    elif isinstance(node, ast.ClassDef):
-        for kind, name, value, place in (one for s in node.body for one in _settings(s, own)):
-            if kind == "name":
-                yield "attribute", name, value, place
-    elif isinstance(node, ast.arg):
-        yield "name", node.arg, _UNKNOWN, node
-
-
-def _option(node: ast.Call) -> Iterator[_Setting]:
-    """An option of argparse with its default."""
-    words = {word.arg: word.value for word in node.keywords}
-    name = node.args[0] if node.args and getattr(node.func, "attr", "") == "add_argument" else None
-    if isinstance(name, ast.Constant) and isinstance(name.value, str) and "default" in words:
-        yield "attribute", name.value.lstrip("-").replace("-", "_"), words["default"], node
+    match node:
+        case ast.Call(ast.Attribute(attr="add_argument"), [ast.Constant(str(name)), *_]):
+            defaults = (word.value for word in node.keywords if word.arg == "default")
+            option = name.lstrip("-").replace("-", "_")
+            yield from (("attribute", option, value, node) for value in defaults)
+        case ast.Call(ast.Name(name)) if name in own:
+            words = (word for word in node.keywords if word.arg)
+            yield from (("attribute", str(word.arg), word.value, word) for word in words)
+        case ast.Dict():
+            pairs = zip(node.keys, node.values, strict=True)
+            rows = ((key.value, value) for key, value in pairs if isinstance(key, ast.Constant))
+            yield from (("entry", key, value, node) for key, value in rows if isinstance(key, str))
+        case ast.ClassDef():
+            for kind, name, value, place in (one for s in node.body for one in _settings(s, own)):
+                if kind == "name":
+                    yield "attribute", name, value, place
+        case ast.arg(name):
+            yield "name", name, _UNKNOWN, node
+        case _ if isinstance(node, _BINDING):
+            yield from _bound(node)
 
 
 def _bound(node: ast.AST) -> Iterator[_Setting]:
@@ -93,10 +89,11 @@ def _is_constant(node: ast.expr) -> bool:
     """Whether a value is the same wherever it is written: a constant, a short tuple of constants,
     or a dotted name of a module.
     """
-    if isinstance(node, ast.UnaryOp):
-        return _is_constant(node.operand)
-    if isinstance(node, ast.Tuple | ast.List):
-        return len(node.elts) <= _MAX_ITEMS and all(map(_is_constant, node.elts))
-    if isinstance(node, ast.Attribute):
-        return bool(_OF_MODULE.fullmatch(ast.unparse(node)))
+    match node:
+        case ast.UnaryOp(operand=operand):
+            return _is_constant(operand)
+        case ast.Tuple(items) | ast.List(items):
+            return len(items) <= _MAX_ITEMS and all(map(_is_constant, items))
+        case ast.Attribute():
+            return bool(_OF_MODULE.fullmatch(ast.unparse(node)))
     return isinstance(node, ast.Constant)

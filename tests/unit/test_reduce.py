@@ -17,8 +17,7 @@ from bot.rules.reduce import (
     expressions,
     failure_identity,
     inline,
-    inline_aliases,
-    inline_rebound,
+    inline_variables,
     loops,
     passes,
     statements,
@@ -217,7 +216,7 @@ def test_names_are_replaced_by_what_they_stand_for(source, what, after):
     ],
 )
 def test_a_value_is_written_where_it_is_read_before_its_name_gets_another(source, after):
-    found = list(inline_rebound.edits([ParsedFile("r.py", source, ast.parse(source))]))
+    found = list(inline_variables.rebound(ParsedFile("r.py", source, ast.parse(source))))
     assert [applied({"r.py": source}, [edit]) for edit in found] == [
         {"r.py": each} for each in after
     ]
@@ -227,7 +226,7 @@ def test_an_attribute_that_is_set_and_read_once_is_written_where_it_is_read():
     source = "net.fc = Linear(4, 2)\nnet.a = 1\nx.a = 2\nprint(net.a)\nnet.fc(x)\n"
     made = [
         edit
-        for edit in inline_aliases.edits([ParsedFile("r.py", source, ast.parse(source))])
+        for edit in inline_variables.edits([ParsedFile("r.py", source, ast.parse(source))])
         if edit.what == "net.fc in its place"
     ]
     assert [applied({"r.py": source}, [edit]) for edit in made] == [
@@ -235,7 +234,7 @@ def test_an_attribute_that_is_set_and_read_once_is_written_where_it_is_read():
     ]
     assert not [
         edit
-        for edit in inline_aliases.edits([ParsedFile("r.py", source, ast.parse(source))])
+        for edit in inline_variables.edits([ParsedFile("r.py", source, ast.parse(source))])
         if ".a " in edit.what
     ]
 
@@ -243,7 +242,8 @@ def test_an_attribute_that_is_set_and_read_once_is_written_where_it_is_read():
 def test_where_the_failure_is_a_value_it_must_be_plain_that_nobody_else_reads_it():
     sources = ("x = f(1)\nx = g(x)\n", "x = f(1)\ny = 2\nx = g(x)\n", "x = 0\nx = f(1)\ng(x)\n")
     found = [
-        next(inline_rebound.edits([ParsedFile("r.py", each, ast.parse(each))])) for each in sources
+        next(inline_variables.rebound(ParsedFile("r.py", each, ast.parse(each))))
+        for each in sources
     ]
     assert [edit.alters_values for edit in found] == [False, True, True]
 

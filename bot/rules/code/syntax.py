@@ -7,9 +7,11 @@ import textwrap
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import TypeVar
 
 LONGEST = 1_500_000
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+_Node = TypeVar("_Node", bound=ast.AST)
 
 
 @lru_cache(maxsize=48)
@@ -36,6 +38,11 @@ def tree_of_lines(text: str) -> ast.Module | None:
     return tree
 
 
+def nodes(tree: ast.AST, kind: type[_Node]) -> list[_Node]:
+    """The nodes of one kind in a tree, outer ones before those within."""
+    return [node for node in ast.walk(tree) if isinstance(node, kind)]
+
+
 def dotted(node: ast.AST) -> str:
     """`a.b.c` as text; "" for anything that is no plain chain of names."""
     parts: list[str] = []
@@ -56,8 +63,7 @@ def dotted(node: ast.AST) -> str:
 
 def calls(tree: ast.AST) -> Iterator[str]:
     """Dotted names of what is called, in the order of the source, with repeats."""
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-    for node in sorted(found, key=lambda call: (call.lineno, call.col_offset)):
+    for node in sorted(nodes(tree, ast.Call), key=lambda call: (call.lineno, call.col_offset)):
         name = dotted(node.func)
         if name:
             yield name

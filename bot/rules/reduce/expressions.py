@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from bot.rules.code.syntax import nodes
 from bot.rules.reduce.edits import Files, Reduction
 from bot.rules.reduce.parsed_file import ParsedFile, parsed_files
 from bot.rules.reduce.tidy import importing
@@ -25,8 +26,7 @@ def edits(files: Files) -> tuple[Reduction, ...]:
     """Every simplification of every expression, the outermost first."""
     found = list[Reduction]()
     for file in parsed_files(files):
-        imports = (node for node in ast.walk(file.tree) if isinstance(node, ast.Import))
-        aliases = [alias for node in imports for alias in node.names]
+        aliases = [alias for node in nodes(file.tree, ast.Import) for alias in node.names]
         modules = {(alias.asname or alias.name).split(".")[0] for alias in aliases}
         for node in _outermost(file.tree):
             found.extend(_of(file, node, modules))
@@ -184,7 +184,7 @@ def _definition(
     if isinstance(node, ast.ClassDef):
         yield from _bases(file, node)
         return
-    notes = [note for note in ast.walk(node.args) if isinstance(note, ast.arg) and note.annotation]
+    notes = [note for note in nodes(node.args, ast.arg) if note.annotation]
     found = [file.cut(file.span(note)[0] + len(note.arg), file.span(note)[1]) for note in notes]
     if node.returns is not None:
         end = file.span(node.returns)[1]

@@ -7,15 +7,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from bot.rules.code.syntax import nodes
 from bot.rules.reduce import (
-    inline_aliases,
     inline_methods,
     inline_objects,
-    inline_rebound,
     inline_settings,
+    inline_variables,
 )
 from bot.rules.reduce.edits import Files, Reduction, Replacement
-from bot.rules.reduce.expressions import with_comma
+from bot.rules.reduce.expressions import name_of, with_comma
 from bot.rules.reduce.parsed_file import ParsedFile, parsed_files
 from bot.rules.reduce.splice import Function, spliced
 from bot.rules.script_fixes.edits import Positioned
@@ -31,8 +31,7 @@ def edits(files: Files, entry: str) -> tuple[Reduction, ...]:
         *_modules(found, entry),
         *inline_methods.edits(found),
         *inline_objects.edits(found),
-        *inline_aliases.edits(found),
-        *inline_rebound.edits(found),
+        *inline_variables.edits(found),
     )
 
 
@@ -108,12 +107,7 @@ def _owned(tree: ast.Module) -> Iterator[tuple[str, Function]]:
 
 
 def _calls(tree: ast.Module, name: str) -> list[ast.Call]:
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    return [
-        call
-        for call in calls
-        if name in {getattr(call.func, "id", None), getattr(call.func, "attr", None)}
-    ]
+    return [call for call in nodes(tree, ast.Call) if name_of(call.func) == name]
 
 
 def _parameter(file: ParsedFile, function: Function, place: int) -> Replacement:
@@ -147,8 +141,7 @@ def _modules(files: list[ParsedFile], entry: str) -> Iterator[Reduction]:
                     yield Reduction(f"{module.path} in {file.path}", made, drops=(module.path,))
 
 
-def _unqualified(file: ParsedFile, module: str) -> Iterator[Replacement]:
+def _unqualified(file: ParsedFile, module: str) -> list[Replacement]:
     """What is read from a module, without the module's name."""
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.Attribute) and _is(node.value, module):
-            yield file.replace(node, node.attr)
+    read = (node for node in nodes(file.tree, ast.Attribute) if _is(node.value, module))
+    return [file.replace(node, node.attr) for node in read]

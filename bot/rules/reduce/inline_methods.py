@@ -8,6 +8,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from bot.rules.code.syntax import nodes
 from bot.rules.reduce.edits import Reduction, Replacement
 from bot.rules.reduce.expressions import name_of
 from bot.rules.reduce.parsed_file import ParsedFile, parenthesised
@@ -21,11 +22,11 @@ _Reads = Mapping[str, list[ast.expr]]
 
 def edits(files: list[ParsedFile]) -> Iterator[Reduction]:
     """Everything of a class that can be put where it is used."""
-    nodes = (node for file in files for node in ast.walk(file.tree))
-    count = Counter(node.name for node in nodes if isinstance(node, Function | _Class))
-    every = [_reads(file) for file in files]
-    for file, reads in zip(files, every, strict=True):
-        elsewhere = {name for other in every if other is not reads for name in other}
+    every = (node for file in files for node in ast.walk(file.tree))
+    count = Counter(node.name for node in every if isinstance(node, Function | _Class))
+    read = [_reads(file) for file in files]
+    for file, reads in zip(files, read, strict=True):
+        elsewhere = {name for other in read if other is not reads for name in other}
         for node in file.tree.body:
             if isinstance(node, _Class) and node.name not in elsewhere:
                 yield from _base_class(file, node, reads)
@@ -36,11 +37,10 @@ def edits(files: list[ParsedFile]) -> Iterator[Reduction]:
 
 def _reads(file: ParsedFile) -> _Reads:
     """Where names, and attributes of anything but an imported module, are read."""
-    found, nodes = dict[str, list[ast.expr]](), list(ast.walk(file.tree))
-    imports = (node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
-    aliases = [alias for node in imports for alias in node.names]
+    found = dict[str, list[ast.expr]]()
+    aliases = nodes(file.tree, ast.alias)
     modules = {(alias.asname or alias.name).split(".")[0] for alias in aliases}
-    for node in nodes:
+    for node in ast.walk(file.tree):
         if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue
         if isinstance(node, ast.Name) or name_of(node.value) not in modules:
@@ -63,14 +63,13 @@ def _parts(
         elif count[method.name] == 1 and not method.name.startswith("__"):
             yield from _as_expression(file, method, uses, method=True)
             calls = [(file.parents[use], getattr(use, "value", use)) for use in uses]
-            if all(_is_dotted(me) for _, me in calls):
-                placed = [(call, file.of(me)) for call, me in calls if _is_call(call, me)]
-                if len(placed) == len(calls):
-                    what = f"{owner.name}.{method.name} in its caller"
-                    yield from _in_callers(file, method, what, placed)
+            if all(_is_dotted(me) and _calls_on(call, me) for call, me in calls):
+                what = f"{owner.name}.{method.name} in its caller"
+                placed = [(call, file.of(me)) for call, me in calls]
+                yield from _in_callers(file, method, what, placed)
 
 
-def _is_call(call: ast.AST, me: ast.expr) -> bool:
+def _calls_on(call: ast.AST, me: ast.expr) -> bool:
     """Whether a node calls an attribute of an expression."""
     return isinstance(call, ast.Call) and getattr(call.func, "value", None) is me
 
@@ -123,7 +122,7 @@ def _init_outside(
     file: ParsedFile, owner: _Class, method: Function, uses: list[ast.expr]
 ) -> Iterator[Reduction]:
     """What the instances of a class are made with, set from outside."""
-    above = sum(isinstance(node, ast.Name) and node.id == "super" for node in ast.walk(method))
+    above = sum(node.id == "super" for node in nodes(method, ast.Name))
     skipped = int(super_arguments(file, method) is not None)
     if above == skipped:
         made = [(call, file.of(target)) for call, target in _instances(file, uses)]
@@ -149,8 +148,7 @@ def _instance_called(
 
 def _only_call(file: ParsedFile, name: str) -> tuple[ast.AST | None, str]:
     """The only call of a named instance, and what it is made on."""
-    every = [node for node in ast.walk(file.tree) if isinstance(node, ast.Call)]
-    dotted = [node for node in every if _is_dotted(node.func)]
+    dotted = [node for node in nodes(file.tree, ast.Call) if _is_dotted(node.func)]
     calls = [node for node in dotted if name_of(node.func) in {name, "forward"}]
     if len(calls) != 1:
         return None, ""
@@ -164,7 +162,7 @@ def _direct_call(file: ParsedFile, method: Function, use: ast.expr) -> tuple[ast
     instance = file.parents[use]
     call = file.parents.get(instance)
     own = method.args.args[0].arg if method.args.args else ""
-    names = (node.id for node in ast.walk(method) if isinstance(node, ast.Name))
+    names = {node.id for node in nodes(method, ast.Name)}
     called = getattr(call, "func", None) is instance
     return call, own if called and own not in names else ""
 
@@ -207,8 +205,7 @@ def _in_place(
         if not _is_dotted(me):
             return None
         given[function.args.args[0].arg] = file.of(me)
-    parts = (node for node in ast.walk(value) if isinstance(node, ast.Name))
-    names = [node for node in parts if node.id in given]
+    names = [node for node in nodes(value, ast.Name) if node.id in given]
     if not file.in_f_strings.isdisjoint(names):
         return None
     start, swaps = file.span(value)[0], list[tuple[int, int, str]]()

@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from bot.rules.code.syntax import nodes
 from bot.rules.reduce.edits import Reduction, Replacement
 from bot.rules.reduce.expressions import name_of
 from bot.rules.reduce.parsed_file import ParsedFile
@@ -18,10 +19,12 @@ _Fields = dict[str, str]
 def edits(files: list[ParsedFile]) -> Iterator[Reduction]:
     """Every class of such objects, and every object of such a class; programs of one file only."""
     for file in files if len(files) == 1 else []:
-        yield from _empty_objects(file)
+        for holder in nodes(file.tree, ast.Assign):
+            made = holder.value
+            if isinstance(made, ast.Call) and not (made.args or made.keywords):
+                yield from _apart(file, holder, {}, None)  # made empty and filled from outside
         for owner in file.tree.body:
-            fields = _fields(file, owner) if isinstance(owner, ast.ClassDef) else None
-            if isinstance(owner, ast.ClassDef) and fields is not None:
+            if isinstance(owner, ast.ClassDef) and (fields := _fields(file, owner)) is not None:
                 calls = _calls(file, owner.name)
                 yield from _variables(file, owner, fields, calls)
                 yield from _tuples(file, owner, fields, calls)
@@ -53,8 +56,7 @@ def _default(file: ParsedFile, value: ast.expr | None) -> str:
 
 def _calls(file: ParsedFile, name: str) -> list[ast.Call]:
     """The calls that make objects of a class; [] when the class is used in another way too."""
-    names = (node for node in ast.walk(file.tree) if isinstance(node, ast.Name))
-    uses = [node for node in names if node.id == name]
+    uses = [node for node in nodes(file.tree, ast.Name) if node.id == name]
     calls = [call for use in uses if isinstance(call := file.parents[use], ast.Call)]
     every = len(calls) == len(uses) and all(call.func in uses for call in calls)
     return calls if every else []
@@ -80,15 +82,6 @@ def _variables(
         holder, values = file.parents[call], _passed(file, fields, call)
         if isinstance(holder, ast.Assign) and values is not None:
             yield from _apart(file, holder, values, owner if len(calls) == 1 else None)
-
-
-def _empty_objects(file: ParsedFile) -> Iterator[Reduction]:
-    """Objects that are made empty and filled from outside, as variables."""
-    for node in ast.walk(file.tree):
-        call = node.value if isinstance(node, ast.Assign) else None
-        empty = isinstance(call, ast.Call) and not (call.args or call.keywords)
-        if isinstance(node, ast.Assign) and empty:
-            yield from _apart(file, node, {}, None)
 
 
 def _apart(
@@ -122,7 +115,7 @@ def _attributes(file: ParsedFile, target: ast.expr) -> list[ast.Attribute]:
     """Where attributes of an object are used; [] when the object is used in another way too."""
     if not isinstance(target, ast.Name | ast.Attribute):
         return []
-    alike = (node for node in ast.walk(file.tree) if isinstance(node, type(target)))
+    alike = nodes(file.tree, type(target))
     uses = [node for node in alike if name_of(node) == name_of(target) and node is not target]
     if any(file.of(use) != file.of(target) for use in uses):
         return []
@@ -132,29 +125,29 @@ def _attributes(file: ParsedFile, target: ast.expr) -> list[ast.Attribute]:
 
 
 def _taken(file: ParsedFile) -> set[str]:
-    names = (node for node in ast.walk(file.tree) if isinstance(node, ast.Name))
+    names = nodes(file.tree, ast.Name)
     above = [(name.id, file.parents[file.parents[name]]) for name in names]
     return {name for name, node in above if type(node) is not ast.ClassDef} | _parameters(file)
 
 
 def _parameters(file: ParsedFile) -> set[str]:
-    return {node.arg for node in ast.walk(file.tree) if isinstance(node, ast.arg)}
+    return {node.arg for node in nodes(file.tree, ast.arg)}
 
 
 def _tuples(
     file: ParsedFile, owner: ast.ClassDef, fields: _Fields, calls: list[ast.Call]
 ) -> Iterator[Reduction]:
     """Objects of a class as tuples, where no attribute of theirs is set later."""
-    every = (node for node in ast.walk(file.tree) if isinstance(node, ast.Attribute))
-    parts, names = [node for node in every if node.attr in fields], list(fields)
+    names = list(fields)
+    parts = [node for node in nodes(file.tree, ast.Attribute) if node.attr in fields]
     stored = any(not isinstance(part.ctx, ast.Load) for part in parts)
     made = [list(_as_tuple(file, fields, call)) for call in calls]
     if not made or not names or stored or not all(made):
         return
-    read = []
-    for part in parts:
-        index = f"[{names.index(part.attr)}]"
-        read.append(file.cut(file.span(part.value)[1], file.span(part)[1], index))
+    read = [
+        file.cut(file.span(part.value)[1], file.span(part)[1], f"[{names.index(part.attr)}]")
+        for part in parts
+    ]
     pieces = (piece for tuple_ in made for piece in tuple_)
     yield Reduction(f"{owner.name} as tuples", (*pieces, *read, file.remove(owner)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from bot.rules.code.syntax import nodes
 from bot.rules.reduce.edits import Replacement, parsed
 from bot.rules.reduce.parsed_file import ParsedFile, parenthesised
 from bot.rules.reduce.statements import dedented
@@ -67,7 +68,7 @@ def _substituted(
     """The function with plain arguments in the place of its parameters, in its file, and the
     other arguments: all of them where a parameter is read in an f-string.
     """
-    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    names = nodes(function, ast.Name)
     stored = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
     rest = [row for row in arguments if row[0] in stored or not _PLAIN.fullmatch(row[1])]
     swaps = dict(row for row in arguments if row not in rest)
@@ -79,8 +80,7 @@ def _substituted(
     tree = parsed(new) if file.in_f_strings.isdisjoint(uses) else None
     if tree is None:
         return file, function, [*rest, *swaps.items()]
-    functions = (node for node in ast.walk(tree) if isinstance(node, Function))
-    body = next(node for node in functions if node.lineno == function.lineno)
+    body = next(node for node in nodes(tree, Function) if node.lineno == function.lineno)
     return ParsedFile(file.path, new, tree), body, rest
 
 
@@ -89,7 +89,7 @@ def _value(file: ParsedFile, function: Function) -> tuple[str | None, list[ast.s
     elsewhere.
     """
     *statements, last = function.body
-    if any(isinstance(node, ast.Return) and node is not last for node in ast.walk(function)):
+    if any(node is not last for node in nodes(function, ast.Return)):
         return None, []
     if not isinstance(last, ast.Return):
         return "None", function.body

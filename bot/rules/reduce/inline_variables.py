@@ -1,12 +1,12 @@
-"""Variables that are assigned once, by what is assigned; and what is saved and loaded again, by
-what was saved.
-"""
+"""Variables by what is assigned to them, and what is saved and loaded again by what was saved."""
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 
+from bot.rules.code.syntax import nodes
 from bot.rules.reduce.edits import Reduction, Replacement
 from bot.rules.reduce.expressions import MAX_WIDTH, assigned, name_of
 from bot.rules.reduce.parsed_file import ParsedFile, own_blocks
@@ -15,17 +15,20 @@ from bot.rules.reduce.splice import Function
 _WRITES = frozenset({"save", "dump", "dumps", "write"})
 _READS = frozenset({"load", "loads", "read"})
 _PURE = (ast.Name, ast.Attribute, ast.Constant, ast.expr_context)
+_LATER = (Function, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _Scope = ast.Module | Function
 
 
 def edits(files: list[ParsedFile]) -> Iterator[Reduction]:
-    """Every variable that can go, and every round trip."""
+    """Every variable that can go, every round trip, and every value where it is read next."""
     for file in files:
         yield from _attributes(file)
         for scope in ast.walk(file.tree):
             if isinstance(scope, _Scope):
                 yield from _variables(file, scope)
                 yield from _round_trips(file, scope)
+    for file in files:
+        yield from rebound(file)
 
 
 def substituted(file: ParsedFile, read: ast.expr, value: ast.expr) -> Replacement | None:
@@ -41,12 +44,11 @@ def substituted(file: ParsedFile, read: ast.expr, value: ast.expr) -> Replacemen
 def _attributes(file: ParsedFile) -> Iterator[Reduction]:
     """Attributes that are set once and read once, by what is set: a layer where it is called."""
     named: dict[str, list[ast.Attribute]] = {}
-    for node in ast.walk(file.tree):
-        if isinstance(node, ast.Attribute):
-            named.setdefault(node.attr, []).append(node)
-    for nodes in named.values():
-        stores = [node for node in nodes if not isinstance(node.ctx, ast.Load)]
-        reads = [node for node in nodes if isinstance(node.ctx, ast.Load)]
+    for node in nodes(file.tree, ast.Attribute):
+        named.setdefault(node.attr, []).append(node)
+    for every in named.values():
+        stores = [node for node in every if not isinstance(node.ctx, ast.Load)]
+        reads = [node for node in every if isinstance(node.ctx, ast.Load)]
         holder = file.parents[stores[0]] if len(stores) == 1 == len(reads) else None
         if not isinstance(holder, ast.Assign) or holder.targets != stores:
             continue
@@ -59,24 +61,19 @@ def _attributes(file: ParsedFile) -> Iterator[Reduction]:
 
 
 def _variables(file: ParsedFile, scope: _Scope) -> Iterator[Reduction]:
-    nodes = list(ast.walk(scope))
-    taken = {node.arg for node in nodes if isinstance(node, ast.arg)}
-    names: dict[str, list[ast.Name]] = {}
-    for node in nodes:
-        if isinstance(node, ast.Global | ast.Nonlocal):
-            taken.update(node.names)
-        elif isinstance(node, ast.Name):
-            names.setdefault(node.id, []).append(node)
-            if node in file.in_f_strings:
-                taken.add(node.id)
-    reads = {
-        name: [node for node in found if isinstance(node.ctx, ast.Load)]
-        for name, found in names.items()
-        if name not in taken and sum(not isinstance(node.ctx, ast.Load) for node in found) == 1
-    }
-    for node in nodes:
-        if isinstance(node, ast.Assign) and file.scope(node) is scope:
-            yield from _in_its_place(file, node, reads)
+    names = nodes(scope, ast.Name)
+    taken = {node.arg for node in nodes(scope, ast.arg)}
+    taken |= {name for node in nodes(scope, ast.Global) for name in node.names}
+    taken |= {name for node in nodes(scope, ast.Nonlocal) for name in node.names}
+    taken |= {node.id for node in names if node in file.in_f_strings}
+    stored = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
+    reads = {name: list[ast.Name]() for name in stored if stored[name] == 1 and name not in taken}
+    for node in names:
+        if node.id in reads and isinstance(node.ctx, ast.Load):
+            reads[node.id].append(node)
+    for holder in nodes(scope, ast.Assign):
+        if file.scope(holder) is scope:
+            yield from _in_its_place(file, holder, reads)
 
 
 def _in_its_place(
@@ -115,10 +112,57 @@ def _is_pure(node: ast.expr) -> bool:
 
 def _round_trips(file: ParsedFile, scope: _Scope) -> Iterator[Reduction]:
     """What is saved once and loaded once, without the file between."""
-    calls = [node for node in ast.walk(scope) if isinstance(node, ast.Call)]
-    own = [call for call in calls if file.scope(call) is scope]
+    own = [call for call in nodes(scope, ast.Call) if file.scope(call) is scope]
     saved = [call for call in own if name_of(call.func) in _WRITES and len(call.args) > 1]
     loaded = [call for call in own if name_of(call.func) in _READS and call.args]
     if len(saved) == 1 == len(loaded) and saved[0].lineno < loaded[0].lineno:
         made = (file.replace(loaded[0], file.of(saved[0].args[0])),)
         yield Reduction("what was saved", made, alters_values=True)
+
+
+def rebound(file: ParsedFile) -> Iterator[Reduction]:
+    """Values of names that are assigned again and again, as `x` on its way through a model: each
+    in the place of its only read before the next one.
+    """
+    names = nodes(file.tree, ast.Name)
+    stored = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
+    for block in (block for node in ast.walk(file.tree) for block in own_blocks(node)):
+        for at, holder in enumerate(block):
+            match holder:
+                case ast.Assign([ast.Name(name)]) if stored[name] > 1:
+                    yield from _where_read(file, holder, name, block[at + 1 :])
+
+
+def _where_read(
+    file: ParsedFile, holder: ast.Assign, name: str, after: list[ast.stmt]
+) -> Iterator[Reduction]:
+    reads, rebound = _next_reads(after, name)
+    if len(reads) != 1:
+        return
+    place, read = reads[0]
+    value = substituted(file, read, holder.value)
+    if value is not None and _is_readable(file, read, after[place]):
+        made, alters = (value, file.remove(holder)), place > 0 or not rebound
+        yield Reduction(f"{name} where it is read", made, alters_values=alters)
+
+
+def _next_reads(after: list[ast.stmt], name: str) -> tuple[list[tuple[int, ast.Name]], bool]:
+    """Where a name is read before a statement sets it again, with the numbers of the statements,
+    and whether one does; nothing where that depends on more than the order of the statements.
+    """
+    found = list[tuple[int, ast.Name]]()
+    for place, statement in enumerate(after):
+        names = [node for node in nodes(statement, ast.Name) if node.id == name]
+        found += [(place, node) for node in names if isinstance(node.ctx, ast.Load)]
+        if any(not isinstance(node.ctx, ast.Load) for node in names):
+            targets = statement.targets if isinstance(statement, ast.Assign) else [None]
+            plain = all(isinstance(target, ast.Name | ast.Tuple) for target in targets)
+            return (found, True) if plain else ([], False)
+    return found, False
+
+
+def _is_readable(file: ParsedFile, read: ast.Name, statement: ast.stmt) -> bool:
+    """Whether another text may stand there: not in an f-string, nor in what runs later."""
+    inside = [*file.above(read)]
+    within = inside[: inside.index(statement) + 1]
+    return read not in file.in_f_strings and not any(isinstance(node, _LATER) for node in within)

@@ -11,48 +11,18 @@ import math
 from collections.abc import Sequence
 from statistics import NormalDist
 
-_SAME = 1 + 1e-7  # tables as likely as the seen one, up to rounding, count as well
-
 
 def one_sided(failures: int, runs: int, control_failures: int, control_runs: int) -> float:
     """Fisher's exact test, one-sided: how likely so many failures or more fall on the first
     sample when both fail alike.
     """
-    _, high = _range(failures, runs, control_failures, control_runs)
-    return min(
-        1.0,
-        math.fsum(
-            _chances(failures, runs, control_failures, control_runs, range(failures, high + 1))
-        ),
-    )
-
-
-def two_sided(failures: int, runs: int, control_failures: int, control_runs: int) -> float:
-    """Fisher's exact test, two-sided: how likely a table no likelier than the seen one is when
-    both fail alike.
-    """
-    low, high = _range(failures, runs, control_failures, control_runs)
-    chances = _chances(failures, runs, control_failures, control_runs, range(low, high + 1))
-    seen = chances[failures - low]
-    return min(1.0, math.fsum(chance for chance in chances if chance <= seen * _SAME))
-
-
-def _range(failures: int, runs: int, control_failures: int, control_runs: int) -> tuple[int, int]:
-    """The fewest and the most failures that the first sample could have had, given the sums of
-    the table.
-    """
     if not (0 <= failures <= runs and 0 <= control_failures <= control_runs):
         raise ValueError("more failures than runs")
     total = failures + control_failures
-    return max(0, total - control_runs), min(runs, total)
-
-
-def _chances(
-    failures: int, runs: int, control_failures: int, control_runs: int, seen: range
-) -> list[float]:
-    total = failures + control_failures
+    seen = range(failures, min(runs, total) + 1)
     ways = math.comb(runs + control_runs, total)
-    return [math.comb(runs, k) * math.comb(control_runs, total - k) / ways for k in seen]
+    chances = (math.comb(runs, k) * math.comb(control_runs, total - k) / ways for k in seen)
+    return min(1.0, math.fsum(chances))
 
 
 def difference(

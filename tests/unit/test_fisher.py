@@ -8,19 +8,18 @@ from bot.rules import fisher
 
 
 @pytest.mark.parametrize(
-    ("table", "one", "two"),
+    ("table", "one"),
     [
-        ((5, 5, 0, 5), 0.003968, 0.007937),
-        ((3, 20, 0, 20), 0.1154, 0.2308),
-        ((3, 4, 1, 4), 0.2429, 0.4857),  # Fisher's lady tasting tea
-        ((8, 10, 1, 6), 0.0245, 0.0350),
-        ((0, 5, 0, 5), 1.0, 1.0),
-        ((0, 5, 5, 5), 1.0, 0.007937),
+        ((5, 5, 0, 5), 0.003968),
+        ((3, 20, 0, 20), 0.1154),
+        ((3, 4, 1, 4), 0.2429),  # Fisher's lady tasting tea
+        ((8, 10, 1, 6), 0.0245),
+        ((0, 5, 0, 5), 1.0),
+        ((0, 5, 5, 5), 1.0),
     ],
 )
-def test_fisher_against_known_tables(table, one, two):
+def test_fisher_against_known_tables(table, one):
     assert fisher.one_sided(*table) == pytest.approx(one, abs=5e-5)
-    assert fisher.two_sided(*table) == pytest.approx(two, abs=5e-5)
 
 
 @st.composite
@@ -38,10 +37,6 @@ def test_fisher_is_the_share_of_all_ways_to_deal_the_failures(table):
     ]
     assert fisher.one_sided(*table) == pytest.approx(
         sum(seen >= failures for seen in ways) / len(ways)
-    )
-    seen = ways.count(failures)
-    assert fisher.two_sided(*table) == pytest.approx(
-        sum(ways.count(way) <= seen for way in ways) / len(ways)
     )
 
 

@@ -2,7 +2,7 @@ import ast
 
 import pytest
 
-from bot.rules.script_fixes import calls, cpu, imports, shorter
+from bot.rules.script_fixes import calls, downscale, imports
 
 
 def run(source):
@@ -13,7 +13,7 @@ def run(source):
 
 def test_demands_for_a_gpu_become_ones_for_the_processor():
     source = 'model = net.cuda()\nx = rand(2, device="cuda:0")  # keep me\nt = Trainer(accelerator="gpu", devices=2)\ntorch.cuda.synchronize()\n'
-    mended, mends = cpu.to_cpu(source)
+    mended, mends = downscale.to_cpu(source)
     assert (
         mended
         == 'model = net.cpu()\nx = rand(2, device="cpu")  # keep me\nt = Trainer(accelerator="cpu", devices=1)\nNone\n'
@@ -23,11 +23,11 @@ def test_demands_for_a_gpu_become_ones_for_the_processor():
 
 def test_a_program_without_a_gpu_stays_as_it_is():
     source = 'print("cuda is a word", torch.cuda.is_available())\n'
-    assert cpu.to_cpu(source) == (source, ())
+    assert downscale.to_cpu(source) == (source, ())
 
 
 def test_non_ascii_text_before_an_edit_keeps_its_place():
-    assert cpu.to_cpu('print("é", "cuda")\n')[0] == 'print("é", "cpu")\n'
+    assert downscale.to_cpu('print("é", "cuda")\n')[0] == 'print("é", "cpu")\n'
 
 
 def test_undefined_names_in_order():
@@ -86,4 +86,4 @@ def test_expressions_of_a_transcript_print_what_the_prompt_printed(capsys):
     ],
 )
 def test_long_trainings_are_made_short(source, mended):
-    assert shorter.shorten(source)[0] == mended
+    assert downscale.shorten(source)[0] == mended

@@ -27,7 +27,7 @@ from bot.models.verdict import (
     SetupFailed,
 )
 from bot.pipeline.reading.signature import members_of
-from bot.rules.script_fixes import cpu, shorter
+from bot.rules.script_fixes import downscale
 from bot.rules.signatures import observed
 from bot.rules.statistics import Decision, interval
 
@@ -104,11 +104,11 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
     whys = {mend.why for mend in script.mends}
     if not isinstance(verdict, NotReproduced | DifferentFailure):
         return verdict
-    if cpu.WHY in whys:
+    if downscale.NO_GPU in whys:
         counts = f"{verdict.failures} of {verdict.runs}"
         said = f"{counts} runs on the CPU failed as reported; the report's program asks for a GPU"
         return NeedsHardware(reason=said, needs=("a GPU",))
-    if shorter.WHY in whys:
+    if downscale.TOO_LONG in whys:
         said = "the shortened program did not fail, and the full program exceeds the time limit"
         return Inconclusive(
             runs=verdict.runs, failures=verdict.failures, interval=verdict.interval, reason=said

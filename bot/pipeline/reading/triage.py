@@ -20,7 +20,7 @@ from bot.models.verdict import (
     NotABug,
 )
 from bot.pipeline.reading.signature import members_of
-from bot.rules import hardware
+from bot.rules import setup_failures
 
 PROGRAM = "a short program that fails when run"
 _ERROR = "the full error text or the values that are printed, and what you expected instead"
@@ -59,7 +59,7 @@ def unanswerable(
 def _hardware(signature: AnySignature, options: Options) -> AnyVerdict | None:
     members = members_of(signature)
     rules = [
-        hardware.demanded(member.exception, member.message)
+        setup_failures.demanded(member.exception, member.message)
         for member in members
         if isinstance(member, CrashSignature)
     ]

@@ -20,7 +20,7 @@ from bot.pipeline.environment import specify
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.pipeline.reading.signature import members_of
-from bot.rules.script_fixes import cpu, imports, shorter
+from bot.rules.script_fixes import downscale, imports
 
 _PARTS = (
     "",
@@ -82,7 +82,10 @@ def next_fix(
         return _install(runner, spec, script, failure.module, failure.requirement)
     fixed, change = script, ""
     if failure.rewrite == "cpu":
-        fixed, change = _edited(script, *cpu.to_cpu(script.source)), "on the CPU instead of a GPU"
+        fixed, change = (
+            _edited(script, *downscale.to_cpu(script.source)),
+            "on the CPU instead of a GPU",
+        )
     elif failure.names:
         fixed = _imported(runner, built, script, failure.names)
         change = f"importing {', '.join(failure.names)}"
@@ -106,7 +109,7 @@ def _shorter(runner: Runner, spec: EnvironmentSpec, script: Script) -> Fix | Non
     hang = any(isinstance(member, HangSignature) for member in members_of(runner.signature))
     if hang or not runner.attempts[-1].execution.timed_out:
         return None
-    fixed = _edited(script, *shorter.shorten(script.source))
+    fixed = _edited(script, *downscale.shorten(script.source))
     return Fix(spec, fixed, "with fewer iterations") if fixed is not script else None
 
 

@@ -62,15 +62,12 @@ def laid(files: Iterable[tuple[Origin, Mapping[str, Any]]]) -> tuple[Config, dic
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    both = dict(below)
-    for key, value in above.items():
-        under = both.get(key)
-        both[key] = (
-            _merged(under, value)
-            if isinstance(under, Mapping) and isinstance(value, Mapping)
-            else value
-        )
-    return both
+    nested = {
+        key: _merged(below[key], value)
+        for key, value in above.items()
+        if isinstance(value, Mapping) and isinstance(below.get(key), Mapping)
+    }
+    return {**below, **above, **nested}
 
 
 def _leaves(values: Mapping[str, Any], before: str = "") -> Iterator[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, get_args
 
+import yaml
 from pydantic import BaseModel, ValidationError
 
 from bot.models.config import Config
 from bot.models.loaded import Problem
-from bot.rules.configuration.tree import InvalidYaml, YamlNode, read
+from bot.rules.configuration.tree import InvalidYaml, line_of, read, word
 
 EXTENDS = "_extends"
 _MOST_PROBLEMS = 20
@@ -45,18 +45,18 @@ def parse(text: str, file: str, *, quote: bool = True) -> Parsed:
         return Parsed(problems=(Problem(file=file, line=error.line, reason=f"{error}."),))
     if root is None:
         return Parsed()
-    if root.kind != "mapping":
+    if not isinstance(root, yaml.MappingNode):
         reason = "must contain keys with values, such as `enabled: true`."
-        return Parsed(problems=(Problem(file=file, line=root.line, reason=reason),))
+        return Parsed(problems=(Problem(file=file, line=line_of(root), reason=reason),))
     reading = _Reading(file, quote)
     values = reading.mapping(root, Config, ())
-    extends, line = reading.extends(root)
+    extends, line = reading.extends()
     reading.check(values)
     off = _is_off(values.get("enabled"))
     problems = tuple(sorted(reading.problems, key=lambda problem: problem.line)[:_MOST_PROBLEMS])
-    return (
-        Parsed(problems=problems, off=off) if problems else Parsed(values, (), extends, line, off)
-    )
+    if problems:
+        return Parsed(problems=problems, off=off)
+    return Parsed(values, (), extends, line, off)
 
 
 def _is_off(value: object) -> bool:
@@ -73,44 +73,42 @@ class _Reading:
         self.file, self.quote = file, quote
         self.problems: list[Problem] = []
         self.lines: dict[tuple[str | int, ...], int] = {}
+        self.base: yaml.Node | None = None
 
     def problem(self, line: int, key: str, reason: str) -> None:
         self.problems.append(Problem(file=self.file, line=line, key=key, reason=reason))
 
     def mapping(
-        self, node: YamlNode, model: type[BaseModel], path: tuple[str | int, ...]
+        self, node: yaml.MappingNode, model: type[BaseModel], path: tuple[str | int, ...]
     ) -> Values:
         """The known keys of a mapping; a key without a value is not said."""
         values: Values = {}
         seen: dict[str, int] = {}
-        for key, value in node.pairs:
-            name = key.value if isinstance(key.value, str) else ""
-            if not path and name == EXTENDS and name not in seen:
-                seen[name] = key.line
+        for key, value in node.value:
+            name, field_info = word(key) or "", model.model_fields.get(word(key) or "")
+            extends = not path and name == EXTENDS
+            if name in seen or not (field_info or extends):
+                self._unfit(name, line_of(key), model, path, seen)
                 continue
-            if name not in model.model_fields or name in seen:
-                self._unfit(name, key.line, model, path, seen)
+            seen[name] = line_of(key)
+            if field_info is None:
+                self.base = value
                 continue
-            seen[name] = key.line
-            self.lines[(*path, name)] = value.line if value.kind != "mapping" else key.line
-            annotation = model.model_fields[name].annotation
-            if value.kind == "scalar" and value.value is None:
-                values |= {name: None} if _optional(annotation) else {}
-            elif (
-                isinstance(annotation, type)
-                and issubclass(annotation, BaseModel)
-                and value.kind == "mapping"
-            ):
+            annotation, nested = field_info.annotation, isinstance(value, yaml.MappingNode)
+            self.lines[(*path, name)] = line_of(key if nested else value)
+            if isinstance(value, yaml.ScalarNode) and word(value) is None:
+                values |= {name: None} if type(None) in get_args(annotation) else {}
+            elif nested and isinstance(annotation, type) and issubclass(annotation, BaseModel):
                 values[name] = self.mapping(value, annotation, (*path, name))
             else:
                 values[name] = self._plain(value, (*path, name))
         return values
 
-    def _plain(self, node: YamlNode, path: tuple[str | int, ...]) -> object:
-        self.lines[path] = node.line
-        if node.kind == "list":
-            return [self._plain(item, (*path, index)) for index, item in enumerate(node.items)]
-        return {} if node.kind == "mapping" else node.value
+    def _plain(self, node: yaml.Node, path: tuple[str | int, ...]) -> object:
+        self.lines[path] = line_of(node)
+        if isinstance(node, yaml.SequenceNode):
+            return [self._plain(item, (*path, index)) for index, item in enumerate(node.value)]
+        return {} if isinstance(node, yaml.MappingNode) else word(node)
 
     def _unfit(
         self,
@@ -121,56 +119,35 @@ class _Reading:
         seen: Mapping[str, int],
     ) -> None:
         known = [*model.model_fields, *(() if path else (EXTENDS,))]
-        dotted = (
-            ".".join(map(str, (*path, name)))
-            if self.quote or name in known
-            else ".".join(map(str, path))
-        )
-        if name in seen:
-            self.problem(line, dotted, f"is set twice, first on line {seen[name]}.")
-            return
+        dotted = ".".join(map(str, (*path, name) if self.quote or name in known else path))
         near = get_close_matches(name[:100].lower(), known, n=1, cutoff=0.5) if self.quote else []
-        here = f"`{near[0]}`" if near else "one of " + ", ".join(f"`{each}`" for each in known)
-        self.problem(
-            line,
-            dotted,
-            f"is unknown. Did you mean {here}?" if near else f"is unknown; use {here}.",
-        )
+        if name in seen:
+            reason = f"is set twice, first on line {seen[name]}."
+        elif near:
+            reason = f"is unknown. Did you mean `{near[0]}`?"
+        else:
+            reason = f"is unknown; use one of {', '.join(f'`{key}`' for key in known)}."
+        self.problem(line, dotted, reason)
 
-    def extends(self, root: YamlNode) -> tuple[str, int]:
+    def extends(self) -> tuple[str, int]:
         """What the file builds on, "" when nothing, and the line that says so."""
-        for key, value in root.pairs:
-            if key.value == EXTENDS:
-                if value.kind != "scalar":
-                    self.problem(
-                        value.line,
-                        EXTENDS,
-                        "must name a repository, such as `name` or `name:path`.",
-                    )
-                    return "", value.line
-                return (value.value if isinstance(value.value, str) else ""), value.line
-        return "", 0
+        if self.base is None:
+            return "", 0
+        line = line_of(self.base)
+        if not isinstance(self.base, yaml.ScalarNode):
+            self.problem(line, EXTENDS, "must name a repository, such as `name` or `name:path`.")
+        return word(self.base) or "", line
 
     def check(self, values: Values) -> None:
         """Hold the values to the model."""
         try:
             Config.model_validate(values)
         except ValidationError as error:
-            for each in error.errors(include_input=False, include_url=False):
-                path = tuple(each["loc"])
-                line = next(
-                    (
-                        self.lines[path[:end]]
-                        for end in range(len(path), 0, -1)
-                        if path[:end] in self.lines
-                    ),
-                    0,
-                )
-                said = each["msg"][:1].lower() + each["msg"][1:]
+            for row in error.errors(include_input=False, include_url=False):
+                path = tuple(row["loc"])
+                places = (path[:end] for end in range(len(path), 0, -1))
+                line = next((self.lines[place] for place in places if place in self.lines), 0)
+                reason = row["msg"][:1].lower() + row["msg"][1:] + "."
                 self.problem(
-                    line, ".".join(map(str, path)), said.replace("input should", "should") + "."
+                    line, ".".join(map(str, path)), reason.replace("input should", "should")
                 )
-
-
-def _optional(annotation: object) -> bool:
-    return get_origin(annotation) in (UnionType, Union) and type(None) in get_args(annotation)

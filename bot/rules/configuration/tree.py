@@ -1,12 +1,9 @@
-"""YAML text → a small tree with lines. Less than YAML on purpose: no anchors, aliases, tags or
+"""YAML text → its nodes with lines. Less than YAML on purpose: no anchors, aliases, tags or
 second documents, and no guessing of types, so that `python: 3.10` stays 3.10 and `opened: off`
 stays off; the model decides what a word means.
 """
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import yaml
 from yaml import events
@@ -14,26 +11,7 @@ from yaml import events
 MOST_CHARACTERS = 65_536
 _MOST_EVENTS = 5_000
 _MOST_DEEP = 8
-_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
-
-
-@dataclass(frozen=True, slots=True)
-class YamlNode:
-    """A value and its line. A mapping keeps its pairs in order, repeated keys too."""
-
-    value: str | list[YamlNode] | list[tuple[YamlNode, YamlNode]] | None
-    line: int
-    kind: str
-
-    @property
-    def pairs(self) -> list[tuple[YamlNode, YamlNode]]:
-        """The pairs of a mapping."""
-        return [each for each in self.value or () if isinstance(each, tuple)]
-
-    @property
-    def items(self) -> list[YamlNode]:
-        """The items of a list."""
-        return [each for each in self.value or () if isinstance(each, YamlNode)]
+_NULL = "tag:yaml.org,2002:null"
 
 
 class InvalidYaml(ValueError):
@@ -44,18 +22,31 @@ class InvalidYaml(ValueError):
         self.line = line
 
 
-def read(text: str) -> YamlNode | None:
+def read(text: str) -> yaml.Node | None:
     """The tree; None when the file holds nothing. Raises InvalidYaml."""
     if len(text) > MOST_CHARACTERS:
         raise InvalidYaml(f"is longer than {MOST_CHARACTERS:,} characters")
+    text = text.removeprefix("\ufeff")
     try:
-        return _document(_bounded(text.removeprefix("\ufeff")))
+        _check(text)
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise InvalidYaml(_said(error), mark.line + 1 if mark else 0) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise InvalidYaml("contains a character that YAML does not allow", line) from None
+    return None if root is None or root.tag == _NULL else root
+
+
+def word(node: yaml.Node) -> str | None:
+    """A plain value as it is written; None for a null, a list or a mapping."""
+    return node.value if isinstance(node, yaml.ScalarNode) and node.tag != _NULL else None
+
+
+def line_of(place: yaml.Node | yaml.Event) -> int:
+    """The line on which a value begins."""
+    return place.start_mark.line + 1 if place.start_mark else 0
 
 
 def _said(error: yaml.MarkedYAMLError) -> str:
@@ -69,52 +60,20 @@ def _said(error: yaml.MarkedYAMLError) -> str:
     return f"is not valid YAML: {said}" if said else "is not valid YAML"
 
 
-def _bounded(text: str) -> Iterator[events.Event]:
-    """The events of the text; what could grow without bound is refused while it is read."""
-    depth = 0
+def _check(text: str) -> None:
+    """Refuse what could grow without bound, and what is more than one plain document."""
+    depth = documents = 0
     for number, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
-        line = _line(event)
+        line = line_of(event)
         depth += isinstance(event, events.CollectionStartEvent) - isinstance(
             event, events.CollectionEndEvent
         )
+        documents += isinstance(event, events.DocumentStartEvent)
         if isinstance(event, events.AliasEvent) or getattr(event, "anchor", None):
             raise InvalidYaml("uses an anchor or alias, which Reprise does not support", line)
         if getattr(event, "tag", None):
             raise InvalidYaml("uses a tag, which Reprise does not support", line)
         if depth > _MOST_DEEP or number > _MOST_EVENTS:
             raise InvalidYaml("is nested too deeply or too long", line)
-        yield event
-
-
-def _document(stream: Iterator[events.Event]) -> YamlNode | None:
-    root: YamlNode | None = None
-    seen = False
-    for event in stream:
-        if isinstance(event, events.DocumentStartEvent):
-            if seen:
-                raise InvalidYaml("contains a second document", _line(event))
-            seen = True
-            root = _node(next(stream), stream)
-    return None if root is None or (root.kind == "scalar" and root.value is None) else root
-
-
-def _line(event: events.Event) -> int:
-    return event.start_mark.line + 1 if event.start_mark else 0
-
-
-def _node(event: events.Event, stream: Iterator[events.Event]) -> YamlNode:
-    line = _line(event)
-    if isinstance(event, events.MappingStartEvent):
-        pairs: list[tuple[YamlNode, YamlNode]] = []
-        while not isinstance(start := next(stream), events.MappingEndEvent):
-            key = _node(start, stream)
-            pairs.append((key, _node(next(stream), stream)))
-        return YamlNode(pairs, line, "mapping")
-    if isinstance(event, events.SequenceStartEvent):
-        items: list[YamlNode] = []
-        while not isinstance(start := next(stream), events.SequenceEndEvent):
-            items.append(_node(start, stream))
-        return YamlNode(items, line, "list")
-    assert isinstance(event, events.ScalarEvent)
-    plain = event.implicit[0]
-    return YamlNode(None if plain and event.value in _NULLS else event.value, line, "scalar")
+        if documents > 1:
+            raise InvalidYaml("contains a second document", line)

@@ -10,8 +10,8 @@ from itertools import pairwise
 from bot.models.bug import FenceKind
 from bot.rules.intake import version_dumps
 from bot.rules.intake.cleaning import Cleaned
+from bot.rules.intake.frames import TracebackSpan
 from bot.rules.intake.plain import is_prose
-from bot.rules.intake.rich_tracebacks import TracebackSpan
 from bot.rules.intake.text import indent_of
 from bot.rules.intake.version_dumps import EXAMPLE
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bot.models.bug import ScriptFix
-from bot.rules.intake import installs, prompts, repairs
+from bot.rules.intake import prompts, repairs, shell
 from bot.rules.intake.python import LONGEST, Evidence, attempt, evidence, looks_like, tree_of
 from bot.rules.intake.text import indent_of, plain_typography
 
@@ -68,8 +68,8 @@ def _take_commands(state: Cleaned) -> Cleaned:
     wanted: list[str] = []
     taken: list[str] = []
     for i, line in enumerate(lines):
-        named = installs.requirements_of(line)
-        if named is None and (not installs.is_magic(line) or _continues(lines, i)):
+        named = shell.requirements_of(line)
+        if named is None and (not shell.is_magic(line) or _continues(lines, i)):
             continue
         wanted.extend(named or ())
         taken.append(line.strip())

@@ -9,7 +9,7 @@ from functools import partial
 from bot.models.bug import Fence, Output
 from bot.rules.intake.outputs import Side, always, pairs_in
 from bot.rules.intake.plain import is_prose
-from bot.rules.intake.values import bare, is_value
+from bot.rules.intake.text import bare, is_value
 
 _COMMENT = re.compile(r"(?P<code>.*?)#+\s*(?P<note>\S.*)$")
 _BLOCK_LABEL = re.compile(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Literal
 
 from bot.models.bug import Fence, FenceKind, Missing, Quote, Role
@@ -16,12 +16,17 @@ from bot.rules.intake.sentences import Sentence
 from bot.rules.intake.version_dumps import EXAMPLE
 
 Device = Literal["cpu", "gpu", "tpu", "mps", ""]
-_CODE_GPU = re.compile(
-    r"\.cuda\(|[\"']cuda(?::\d+)?[\"']|accelerator\s*=\s*[\"'](?:gpu|cuda)[\"']|device_type\s*=\s*[\"']cuda"
-    r"|torch\.cuda\.(?!is_available|manual_seed|empty_cache|amp)\w+|/(?:device:)?GPU:\d|[\"']gpu[\"']"
+_CODE: tuple[tuple[Device, re.Pattern[str]], ...] = (
+    ("tpu", re.compile(r"TPUStrategy|torch_xla|accelerator\s*=\s*[\"']tpu[\"']|[\"']tpu[\"']")),
+    ("mps", re.compile(r"[\"']mps(?::\d+)?[\"']|torch\.mps\.")),
+    (
+        "gpu",
+        re.compile(
+            r"\.cuda\(|[\"']cuda(?::\d+)?[\"']|accelerator\s*=\s*[\"'](?:gpu|cuda)[\"']|device_type\s*=\s*[\"']cuda"
+            r"|torch\.cuda\.(?!is_available|manual_seed|empty_cache|amp)\w+|/(?:device:)?GPU:\d|[\"']gpu[\"']"
+        ),
+    ),
 )
-_CODE_TPU = re.compile(r"TPUStrategy|torch_xla|accelerator\s*=\s*[\"']tpu[\"']|[\"']tpu[\"']")
-_CODE_MPS = re.compile(r"[\"']mps(?::\d+)?[\"']|torch\.mps\.")
 _GUARDED = re.compile(r"cuda\.is_available\(\)|if [\w.]+\.is_available|mps\.is_available")
 _TEXT: tuple[tuple[Device, re.Pattern[str]], ...] = (
     (
@@ -58,6 +63,8 @@ _OS_WORD = re.compile(
     r"|mac ?OS(?: [\d.]+| \w+)?|OS X|WSL2?|Linux|Red Hat|Fedora(?: \d+)?|Arch Linux|Rocky Linux)\b",
     re.I,
 )
+# Kinds of block that show what a run did, each with the device of which it says nothing.
+_PRINTED = {FenceKind.ENVIRONMENT: "gpu", FenceKind.TRACEBACK: "cpu", FenceKind.OUTPUT: ""}
 _CODE_WORD = re.compile(r"`([^`\n]{2,80})`")
 _DOTTED = re.compile(
     r"(?<![\w./@`-])((?:[A-Za-z_]\w{0,50}\.){1,7}[A-Za-z_]\w{0,60})(?:\(\))?(?![\w/]|\.\w)"
@@ -66,9 +73,11 @@ _NAME = re.compile(r"^@?(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*$")
 _NOT_API = re.compile(
     r"^(?:e\.g|i\.e|etc|github\.com|.*\.(?:py|ipynb|json|yaml|yml|md|txt|csv|pt|pth|ckpt|pkl|com|org|io|ai|html|sh|cpp|cu"
     r"|h|zip|gz|png|log|toml|cfg|lmdb)|none|true|false|nan|inf|cpu|gpu|cuda|main|master|self|python|pip|conda|null|error"
-    r"|and|or|not|if|for|in|is|the|with|import|return|def|class|dtype)$",
+    r"|and|or|not|if|for|in|is|the|with|import|return|def|class|dtype|(?-i:.*(?:Error|Exception|Warning)))$",
     re.I,
 )
+_COMPOUND = re.compile(r"\b([A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+|[a-z]+(?:_[a-z0-9]+)+)\b")
+_MOST_NAMES, _MOST_MISSING = 20, 40
 _LINKS: tuple[
     tuple[Literal["attachment", "screenshot", "gist", "notebook", "link", "data"], re.Pattern[str]],
     ...,
@@ -131,30 +140,26 @@ def device(
 
 
 def _asked(fences: Sequence[Fence], document: ReportDocument) -> Iterator[tuple[Device, Quote]]:
-    wanted: tuple[tuple[Device, re.Pattern[str]], ...] = (
-        ("tpu", _CODE_TPU),
-        ("mps", _CODE_MPS),
-        ("gpu", _CODE_GPU),
-    )
     for fence in fences:
         unmeant = fence.role in {Role.FIX, Role.SOURCE, Role.CONTRAST}
         if fence.kind is not FenceKind.PROGRAM or unmeant or _GUARDED.search(fence.text):
             continue
-        for name, pattern in wanted:
-            for offset, line in enumerate(fence.raw.split("\n")):
+        for name, pattern in _CODE:
+            for line, quote in _quotes(fence, document):
                 if pattern.search(line[:2000]) and not line.lstrip().startswith("#"):
-                    yield (
-                        name,
-                        Quote(text=line.strip()[:300], line=_within(fence.line + offset, document)),
-                    )
+                    yield name, quote
+
+
+def _quotes(fence: Fence, document: ReportDocument) -> Iterator[tuple[str, Quote]]:
+    """Each line of a block, and the line as a quotation."""
+    for number, line in enumerate(fence.raw.split("\n"), fence.line):
+        yield line, Quote(text=line.strip()[:300], line=min(number, len(document.lines)))
 
 
 def _spoken(issue: Issue, words: Sequence[Sentence]) -> Iterator[tuple[Device, Quote]]:
     title = Quote(text=issue.title, source="title")
-    for text, quote, machine in [
-        (issue.title, title, False),
-        *((s.text, s.quote, _is_inventory(s)) for s in words),
-    ]:
+    told = ((sentence.text, sentence.quote, _is_inventory(sentence)) for sentence in words)
+    for text, quote, machine in chain([(issue.title, title, False)], told):
         for name, pattern in _TEXT:
             if pattern.search(text[:2000]) and (name == "cpu" or not machine):
                 yield name, quote
@@ -162,107 +167,72 @@ def _spoken(issue: Issue, words: Sequence[Sentence]) -> Iterator[tuple[Device, Q
 
 def _printed(fences: Sequence[Fence], document: ReportDocument) -> Iterator[tuple[Device, Quote]]:
     for fence in fences:
-        if fence.kind not in {FenceKind.ENVIRONMENT, FenceKind.TRACEBACK, FenceKind.OUTPUT}:
-            continue
-        for offset, line in enumerate(fence.raw.split("\n")[:2000]):
-            found = next(
-                (name for name, pattern in (_TEXT[0], _TEXT[3]) if pattern.search(line[:2000])),
-                None,
-            )
-            barred = {FenceKind.ENVIRONMENT: "gpu", FenceKind.TRACEBACK: "cpu"}.get(fence.kind)
-            if found and found != barred:
-                yield (
-                    found,
-                    Quote(text=line.strip()[:300], line=_within(fence.line + offset, document)),
-                )
+        lines = _quotes(fence, document) if fence.kind in _PRINTED else ()
+        for line, quote in islice(lines, 2000):
+            named = (name for name, pattern in (_TEXT[0], _TEXT[3]) if pattern.search(line[:2000]))
+            if (found := next(named, None)) and found != _PRINTED[fence.kind]:
+                yield found, quote
 
 
 def _is_inventory(sentence: Sentence) -> bool:
     """A list of what a machine has does not say what the program needs."""
-    listed = any(
+    heading = sentence.headings[-1] if sentence.headings else ""
+    return bool(
         re.search(r"\b(?:versions?|environment|system|setup|GPU model)\b", heading, re.I)
-        for heading in sentence.headings[-1:]
+        or re.search(r"GPU models and|GPU \d+:|used to build", sentence.text)
     )
-    return listed or bool(re.search(r"GPU models and|GPU \d+:|used to build", sentence.text))
-
-
-def _within(line: int, document: ReportDocument) -> int:
-    return min(line, len(document.lines))
 
 
 def system(words: Sequence[Sentence], document: ReportDocument) -> str:
     """The operating system, from a field or from the words."""
+    return next(_systems(words, document), "")
+
+
+def _systems(words: Sequence[Sentence], document: ReportDocument) -> Iterator[str]:
     for line in document.lines[:5000]:
         match = _OS_FIELD.match(EXAMPLE.sub(" ", line[:300]))
-        named = _OS_WORD.search(match["os"]) if match else None
-        if match and named:
-            return named["os"] if "uname" in match["os"] else match["os"].strip(" `*")
+        if match and (named := _OS_WORD.search(match["os"])):
+            yield named["os"] if "uname" in match["os"] else match["os"].strip(" `*")
     for prose in document.prose:
-        if (
-            prose.headings
-            and re.match(r"OS\b|operating system", prose.headings[-1], re.I)
-            and _OS_WORD.search(prose.text)
-            and not prose.heading
-        ):
-            return prose.text.strip()[:80]
+        asked = re.match(r"OS\b|operating system", "".join(prose.headings[-1:]), re.I)
+        if asked and not prose.heading and _OS_WORD.search(prose.text):
+            yield prose.text.strip()[:80]
     for sentence in words:
-        match = _OS_WORD.search(EXAMPLE.sub(" ", sentence.text))
-        if match:
-            return match["os"]
-    return ""
+        if match := _OS_WORD.search(EXAMPLE.sub(" ", sentence.text)):
+            yield match["os"]
 
 
 def api(issue: Issue, words: Sequence[Sentence]) -> tuple[str, ...]:
     """Names of calls and classes, the title's first."""
-    found: dict[str, None] = {}
-    for text in [issue.title, *(sentence.text for sentence in words[:80])]:
-        for name in [*_ticked(text), *(match[1] for match in _DOTTED.finditer(text[:2000]))]:
-            if (
-                not _NOT_API.match(name)
-                and not re.search(r"(?:Error|Exception|Warning)$", name)
-                and len(found) < 20
-            ):
-                found[name] = None
-        if text is issue.title:
-            for match in re.finditer(
-                r"\b([A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+|[a-z]+(?:_[a-z0-9]+)+)\b", text
-            ):
-                if (
-                    not any(match[1] in name for name in found)
-                    and not re.search(r"(?:Error|Exception|Warning)$", match[1])
-                    and not _NOT_API.match(match[1])
-                ):
-                    found[match[1]] = None
-    return tuple(found)
+    found = [*dict.fromkeys(_names_in(issue.title))][:_MOST_NAMES]
+    for name in _COMPOUND.findall(issue.title):
+        if not _NOT_API.match(name) and not any(name in known for known in found):
+            found.append(name)
+    told = chain.from_iterable(_names_in(sentence.text) for sentence in words[:80])
+    return tuple(dict.fromkeys(chain(found, told)))[: max(_MOST_NAMES, len(found))]
 
 
-def _ticked(text: str) -> Iterator[str]:
-    for match in _CODE_WORD.finditer(text):
-        name = re.split(r"[(\[=\s]", match[1].strip().lstrip("@"), maxsplit=1)[0].strip(".`")
-        if _NAME.match(name) and len(name) > 2 and not re.match(r"^\d", name):
-            yield name
+def _names_in(text: str) -> Iterator[str]:
+    ticked = (
+        re.split(r"[(\[=\s]", code.strip().lstrip("@"), maxsplit=1)[0].strip(".`")
+        for code in _CODE_WORD.findall(text)
+    )
+    names = (name for name in ticked if len(name) > 2 and _NAME.match(name))
+    dotted = _DOTTED.findall(text[:2000])
+    return (name for name in chain(names, dotted) if not _NOT_API.match(name))
 
 
 def missing(document: ReportDocument) -> tuple[Missing, ...]:
     """Links and attachments in the visible text."""
     found: dict[tuple[str, str], Missing] = {}
-    for number, line in ((prose.number, prose.text) for prose in document.prose):
-        if len(line) > 20_000 or not (
-            "http" in line or "data" in line or "<img" in line or "](" in line
-        ):
-            continue
-        taken: list[tuple[int, int]] = []
-        for what, pattern in _LINKS:
-            for match in pattern.finditer(line):
-                if any(
-                    start <= match.start() < end or start <= match.end() - 1 < end
-                    for start, end in taken
-                ):
+    for prose in document.prose:
+        taken: list[range] = []
+        linked = any(mark in prose.text for mark in ("http", "data", "<img", "]("))
+        for what, pattern in _LINKS if linked and len(prose.text) <= 20_000 else ():
+            for match in pattern.finditer(prose.text):
+                if any(match.start() in span or match.end() - 1 in span for span in taken):
                     continue
-                taken.append(match.span())
-                if len(found) < 40:
-                    found.setdefault(
-                        (what, match[0]),
-                        Missing(what=what, quote=Quote(text=match[0][:500], line=number)),
-                    )
-    return tuple(found.values())
+                taken.append(range(*match.span()))
+                quote = Quote(text=match[0][:500], line=prose.number)
+                found.setdefault((what, match[0]), Missing(what=what, quote=quote))
+    return tuple(found.values())[:_MOST_MISSING]

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 
 from bot.rules.intake import library
-from bot.rules.intake.values import NUMBER, is_value
+from bot.rules.intake.text import NUMBER, is_value
 
 _DOTTED = r"(?:[A-Za-z_]\w{0,60}\.){0,8}"
 _KNOWN = (

@@ -1,10 +1,15 @@
-"""Single frames of tracebacks: where the file lies, and which package it belongs to."""
+"""Frames of tracebacks: where the file lies, which package it belongs to, and the boxes in which
+rich draws them.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from bot.models.bug import Frame
+from bot.models.bug import Frame, Traceback
+from bot.rules.intake.exceptions import LONE, NAMED, message
 
 CPYTHON = re.compile(
     r"^\s*File \"(?P<path>[^\"\n]{1,500})\", line (?P<line>\d{1,7})(?:, in "
@@ -43,6 +48,10 @@ _HOMES = (
 _CHECKOUT = re.compile(
     rf".*/(?P<module>(?:{_HOMES})/(?!examples/|tests?/|benchmarks?/|scripts/|docs/|src/)[\w/]+\.py)$"
 )
+
+_SIDE = re.compile(r"^\s*[\u2502|]\s?|\s*[\u2502|]\s*$")
+_PLACE = re.compile(r"^\s*(?P<path>\S{1,400}\.py):(?P<line>\d{1,7}) in (?P<function>\S+)")
+_CODE = re.compile(r"^\s*[\u2771>]\s*\d{1,7}\s*(?:[\u2502|]\s*)*(?P<code>.*?)\s*$")
 
 
 def frame(path: str, line: str | None, function: str, code: str = "", home: str = "") -> Frame:
@@ -88,3 +97,40 @@ def notebook(line: str, home: str = "") -> Frame | None:
             place = path or f"<cell {found.get('cell', '').strip()}>"
             return frame(place, found.get("line"), found.get("function") or "", home=home)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class TracebackSpan:
+    """A traceback and the half-open range of lines that it covers."""
+
+    traceback: Traceback
+    start: int
+    end: int
+
+
+def span_of(
+    start: int, end: int, exception: str = "", message: str = "", frames: Sequence[Frame] = ()
+) -> TracebackSpan:
+    """The span of a traceback with these parts."""
+    found = Traceback(exception=exception, message=message, frames=tuple(frames))
+    return TracebackSpan(found, start, end)
+
+
+def rich(lines: Sequence[str], start: int, home: str) -> TracebackSpan:
+    """The traceback in the box that opens on line `start`, with the exception below the box."""
+    found: list[Frame] = []
+    at = start + 1
+    while at < len(lines) and not lines[at].lstrip().startswith("\u2570"):
+        text = _SIDE.sub("", lines[at])
+        place, code = _PLACE.match(text), _CODE.match(text)
+        if place:
+            found.append(frame(place["path"], place["line"], place["function"], home=home))
+        elif code and found and not found[-1].code:
+            found[-1] = found[-1].model_copy(update={"code": code["code"]})
+        at += 1
+    last = lines[at + 1] if at + 1 < len(lines) else None
+    match = (LONE.match(last) or NAMED.match(last)) if last is not None else None
+    if match is None:
+        return span_of(start, at, frames=found)
+    words, end = message(lines, at + 1, match["msg"] or "")
+    return span_of(start, end, match["exc"], words, found)

@@ -9,11 +9,11 @@ from typing import Literal
 
 from bot.models.bug import Fence, FenceKind, Output, Role
 from bot.rules.intake.document import ProseLine
+from bot.rules.intake.frames import TracebackSpan
 from bot.rules.intake.plain import is_label, is_prose
 from bot.rules.intake.python import tree_of
-from bot.rules.intake.rich_tracebacks import TracebackSpan
 from bot.rules.intake.sentences import Sentence
-from bot.rules.intake.values import VALUE, bare, is_value
+from bot.rules.intake.text import VALUE, bare, is_value
 
 Side = Literal["observed", "expected"]
 _PAIRS: tuple[tuple[re.Pattern[str], Side], ...] = (

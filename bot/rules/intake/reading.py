@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from bot.models.bug import Fence, FenceKind, Output, Role, Traceback, WarningText
 from bot.models.issue import Issue
-from bot.rules.intake import classify, comments, installs, mentions, outputs, roles, shell, warned
+from bot.rules.intake import classify, comments, mentions, outputs, roles, shell, warned
 from bot.rules.intake.cleaning import Cleaned, clean
 from bot.rules.intake.document import CodeBlock, ReportDocument
-from bot.rules.intake.rich_tracebacks import TracebackSpan
+from bot.rules.intake.frames import TracebackSpan
 from bot.rules.intake.sentences import Sentence
 from bot.rules.intake.tracebacks import find
 
@@ -100,7 +100,7 @@ def _block(
     kind = classify.classify(code.text, code.tag, cleaned, spans)
     text = cleaned.text if kind is FenceKind.PROGRAM else code.text
     wanted = cleaned.installs or tuple(
-        name for line in lines[:2000] for name in installs.requirements_of(line) or ()
+        name for line in lines[:2000] for name in shell.requirements_of(line) or ()
     )
     fence = Fence(
         index=index,

@@ -19,7 +19,7 @@ from bot.rules.intake.exceptions import (
     message,
     without,
 )
-from bot.rules.intake.rich_tracebacks import TracebackSpan, rich, span_of
+from bot.rules.intake.frames import TracebackSpan, rich, span_of
 from bot.rules.intake.signals import fatal
 
 _HEADER = re.compile(

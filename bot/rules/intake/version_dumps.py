@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from bot.rules.intake.installs import valid
 from bot.rules.intake.names import distribution, known, normal
+from bot.rules.intake.shell import valid
 
 VERSION = r"\d{1,4}(?:\.(?:\d{1,8}|[xX*](?![A-Za-z])))+(?:[-._]?(?:alpha|beta|a|b|c|rc|pre|post|dev)[-.]?\d{0,9})*(?:\+[\w.]{1,40})?"
 _PINNED = re.compile(

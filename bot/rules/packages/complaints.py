@@ -18,7 +18,6 @@ _PYTHON = re.compile(
     r"[Pp]ython(?: version)? ?\(?\d[\d.]*\)? does not satisfy Python([<>=!~][^ ,]+(?:,[<>=!~][^ "
     r"]+)*)"
 )
-_NO_VERSION = re.compile(r"no versions? of ([\w.-]+)")
 
 
 def unknown(text: str) -> list[str]:
@@ -34,11 +33,6 @@ def hidden_by_date(text: str) -> list[str]:
 def without_wheel(text: str) -> list[str]:
     """Names that come only as source, or with no wheel for this Python."""
     return list(dict.fromkeys(first or second for first, second in _NO_WHEEL.findall(text)))
-
-
-def without_version(text: str) -> list[str]:
-    """Names of which the asked version is not offered."""
-    return list(dict.fromkeys(_NO_VERSION.findall(text)))
 
 
 def pythons_with_wheels(text: str) -> set[str]:

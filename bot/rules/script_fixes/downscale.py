@@ -1,6 +1,8 @@
-"""Makes a program written for a GPU run on the CPU: device names, `.cuda()`, device counts.
+"""Makes a program fit the machine: on the CPU in place of a GPU (device names, `.cuda()`, device
+counts), or with fewer rounds of a long training.
 
-Used only after a run failed for lack of a GPU, when the reported failure does not need one.
+Used only after a run failed for lack of a GPU, when the reported failure does not need one, or took
+too long.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import ast
 import re
 
 from bot.models.bug import ScriptFix
-from bot.rules.intake.python import module_of
+from bot.rules.intake.python import is_call_of, module_of
 from bot.rules.script_fixes.edits import Edit, Text, apply_noted
 
 _DEVICE = re.compile(r"^(?:cuda|gpu|mps|xpu)(?::\d+)?$", re.IGNORECASE)
@@ -27,14 +29,20 @@ _REPLACED = {
     "torch.cuda.amp.autocast": 'torch.autocast("cpu", dtype=torch.bfloat16)',
     "torch.cuda.current_device": '"cpu"',
 }
-WHY = "no GPU here, and the reported failure does not need one"
+_ROUNDS = re.compile(
+    r"^(?:max_|num_|n_|nb_|total_)?(?:epochs?|steps?|iters?|iterations?|updates|timesteps|trials)$",
+    re.IGNORECASE,
+)
+TOO_LONG = "the program did not end in time; fewer rounds of the same work"
+FEW = 3
+NO_GPU = "no GPU here, and the reported failure does not need one"
 
 
 def to_cpu(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
     """The program with every request for a GPU turned into one for the CPU, if it still parses."""
     text = Text(source)
     changes = [change for node in ast.walk(module_of(source)) for change in _changes(text, node)]
-    changed, fixes = apply_noted(source, changes, WHY)
+    changed, fixes = apply_noted(source, changes, NO_GPU)
     return (changed, fixes) if module_of(changed).body else (source, ())
 
 
@@ -73,3 +81,30 @@ def _is_one(node: ast.expr) -> bool:
 
 def _short(code: str) -> str:
     return code if len(code) <= 60 else f"{code[:57]}..."
+
+
+def shorten(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
+    """The program with its counts of epochs, steps or iterations lowered to 3."""
+    text = Text(source)
+    changes = [
+        ((*text.span(value), str(FEW)), f"{name}: {value.value} → {FEW}")
+        for node in ast.walk(module_of(source))
+        for name, value in _named_values(node)
+        if _ROUNDS.match(name)
+        and isinstance(value, ast.Constant)
+        and isinstance(value.value, int)
+        and value.value > FEW
+    ]
+    return apply_noted(source, changes, TOO_LONG)
+
+
+def _named_values(node: ast.AST) -> list[tuple[str, ast.expr]]:
+    if isinstance(node, ast.keyword) and node.arg:
+        return [(node.arg, node.value)]
+    if isinstance(node, ast.Assign):
+        return [(target.id, node.value) for target in node.targets if isinstance(target, ast.Name)]
+    if not (isinstance(node, ast.For) and isinstance(node.target, ast.Name)):
+        return []
+    loop = node.iter
+    bounds = loop.args if isinstance(loop, ast.Call) and is_call_of(loop, "range") else []
+    return [(node.target.id, bounds[0])] if len(bounds) == 1 else []

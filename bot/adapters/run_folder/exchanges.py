@@ -8,6 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bot.errors import UserError
+from bot.models.base import Record
 from bot.models.dialogue import Exchange
 
 
@@ -19,14 +20,11 @@ class ExchangeFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        _mend(path)
+        cut_unfinished(path)
 
     def exchange(self, exchange: Exchange) -> None:
         """Write one exchange, to the disk."""
-        with self._path.open("ab") as file:
-            file.write(exchange.model_dump_json(exclude_defaults=True).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
+        append(self._path, exchange, exclude_defaults=True)
 
     def exchanges(self) -> tuple[Exchange, ...]:
         """Those that the file holds."""
@@ -55,8 +53,16 @@ def recorded(path: Path) -> tuple[Exchange, ...]:
     return tuple(found)
 
 
-def _mend(path: Path) -> None:
-    """Takes off what a kill left unfinished."""
+def append(path: Path, record: Record, *, exclude_defaults: bool = False) -> None:
+    """Append a record as a line, to the disk. A line that a kill cut short has no newline."""
+    with path.open("ab") as file:
+        file.write(record.model_dump_json(exclude_defaults=exclude_defaults).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def cut_unfinished(path: Path) -> None:
+    """Take off the part of a last line that a kill left unfinished."""
     content = path.read_bytes() if path.exists() else b""
     whole = content.rfind(b"\n") + 1
     if whole < len(content):

@@ -9,11 +9,12 @@ import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, TypeVar
 
-from bot.adapters.run_folder.exchanges import ExchangeFile
+from bot.adapters.run_folder.exchanges import ExchangeFile, append, cut_unfinished
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Script
+from bot.models.base import Record
 from bot.models.dialogue import Exchange
 from bot.models.issue import Issue
 from bot.models.job import Job
@@ -42,6 +43,7 @@ _OURS = (
 )
 _RUNS = ("logs", "scripts", ATTEMPTS)
 _NOTHING = {MARK, JOB, GIVEN, "logs"}
+_R = TypeVar("_R", bound=Record)
 
 
 class Folder:
@@ -62,13 +64,11 @@ class Folder:
         with; `given` is a program that takes the place of the report's. Raises UserError when
         the result of something else lies here.
         """
-        if (self.path / REPORT).exists() and not (
-            _of_issue(self.path / JOB, job.issue) and _given(self.path) == given
-        ):
+        kept, finished = _read(self.path / JOB, Job), (self.path / REPORT).exists()
+        same_program = _read(self.path / GIVEN, Script) == given
+        if finished and not (kept and same_program and _key(kept.issue) == _key(job.issue)):
             raise not_ours(self.path)
-        if (self.path / REPORT).exists() or not (
-            _same(self.path / JOB, job) and _given(self.path) == given
-        ):
+        if finished or not (kept and same_program and _timeless(kept) == _timeless(job)):
             self._clear()
         self.go_on()
         write(self.path / JOB, job.model_dump_json(indent=2) + "\n")
@@ -92,10 +92,11 @@ class Folder:
     def go_on(self) -> None:
         """Take up the attempts that are there."""
         (self.path / "logs").mkdir(exist_ok=True)
-        lines = _whole_lines(self.path / ATTEMPTS)
-        self._kept = {
-            attempt.number: attempt for attempt in map(Attempt.model_validate_json, lines)
-        }
+        path = self.path / ATTEMPTS
+        cut_unfinished(path)
+        lines = path.read_bytes().splitlines() if path.exists() else ()
+        attempts = map(Attempt.model_validate_json, lines)
+        self._kept = {attempt.number: attempt for attempt in attempts}
 
     def log(self, number: int, script: Script, result: RunResult) -> str:
         """Keep the streams of a run, and the program that made them; returns the log's name
@@ -109,23 +110,14 @@ class Folder:
         return name
 
     def attempt(self, attempt: Attempt) -> None:
-        """Append one attempt, in place of those kept under its number and above. A line that a
-        kill cut short is the last one and has no newline.
-        """
+        """Append one attempt, in place of those kept under its number and above."""
         path = self.path / ATTEMPTS
-        if any(number >= attempt.number for number in self._kept):
-            self._kept = {
-                number: kept for number, kept in self._kept.items() if number < attempt.number
-            }
-            write(
-                path,
-                "".join(
-                    f"{self._kept[number].model_dump_json()}\n" for number in sorted(self._kept)
-                ),
-            )
-        with path.open("ab") as file:
-            file.write(attempt.model_dump_json().encode() + b"\n")
-            _sync(file)
+        earlier = {number: kept for number, kept in self._kept.items() if number < attempt.number}
+        if len(earlier) < len(self._kept):
+            self._kept = earlier
+            lines = (earlier[number].model_dump_json() for number in sorted(earlier))
+            write(path, "".join(f"{line}\n" for line in lines))
+        append(path, attempt)
 
     def recall(self, number: int) -> Attempt | None:
         """What was kept here by an earlier process."""
@@ -134,14 +126,7 @@ class Folder:
     def program(self, number: int) -> Script | None:
         """The program of such an attempt."""
         kept = self._kept.get(number)
-        try:
-            return (
-                None
-                if kept is None
-                else Script.model_validate_json(self._program(kept.script).read_bytes())
-            )
-        except (OSError, ValueError):
-            return None
+        return _read(self._program(kept.script), Script) if kept is not None else None
 
     def exchange(self, exchange: Exchange) -> None:
         """Append what a model was asked and answered."""
@@ -249,74 +234,43 @@ def _claim(path: Path) -> IO[str]:
 
 def kept_job(path: Path) -> Job:
     """What was asked for in an earlier run. Raises UserError when the folder does not tell."""
-    try:
-        return Job.model_validate_json((path / JOB).read_bytes())
-    except (OSError, ValueError):
+    job = _read(path / JOB, Job)
+    if job is None:
         raise UserError(
             f"{path} is not the folder of a run.",
             "Give a folder that holds job.json and exchanges.jsonl.",
-        ) from None
+        )
+    return job
 
 
 def kept_report(path: Path) -> Report:
     """What an earlier run found, whole. Raises UserError when the folder does not tell."""
-    try:
-        return Report.model_validate_json((path / STATE).read_bytes())
-    except (OSError, ValueError):
+    report = _read(path / STATE, Report)
+    if report is None:
         raise UserError(
             f"{path} is not the folder of a finished run.", f"Give a folder that holds {STATE}."
-        ) from None
+        )
+    return report
 
 
-def _same(kept: Path, job: Job) -> bool:
-    """Whether a job is the one that was kept; how long its proofs may take makes it no other."""
+def _read(path: Path, kind: type[_R]) -> _R | None:
+    """A stored value, None when the file is missing or damaged."""
     try:
-        return _timeless(Job.model_validate_json(kept.read_bytes())) == _timeless(job)
-    except (OSError, ValueError):
-        return False
-
-
-def _of_issue(kept: Path, issue: Issue) -> bool:
-    """Whether a job that was kept is about an issue: the same number of a repository, or the
-    same text.
-    """
-    try:
-        theirs = Job.model_validate_json(kept.read_bytes()).issue
-    except (OSError, ValueError):
-        return False
-    return _named(theirs) == _named(issue)
-
-
-def _named(issue: Issue) -> tuple[object, ...]:
-    numbered = issue.repository and issue.number is not None
-    return (
-        (issue.repository, issue.number)
-        if numbered
-        else (issue.repository, issue.title, issue.body)
-    )
-
-
-def _timeless(job: Job) -> Job:
-    return job.model_copy(update={"options": job.options.model_copy(update={"proof_minutes": 0.0})})
-
-
-def _given(path: Path) -> Script | None:
-    try:
-        return Script.model_validate_json((path / GIVEN).read_bytes())
+        return kind.model_validate_json(path.read_bytes())
     except (OSError, ValueError):
         return None
 
 
-def _whole_lines(path: Path) -> list[bytes]:
-    """The lines of a file that end with a newline; what a kill left of one more is cut off."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return []
-    whole, _, rest = data.rpartition(b"\n")
-    if rest:
-        write(path, (whole + b"\n").decode() if whole else "")
-    return whole.splitlines()
+def _key(issue: Issue) -> tuple[object, ...]:
+    """What makes two issues one: the same number of a repository, or the same text."""
+    if issue.repository and issue.number is not None:
+        return issue.repository, issue.number
+    return issue.repository, issue.title, issue.body
+
+
+def _timeless(job: Job) -> Job:
+    """A job without the time for its proofs, which makes it no other."""
+    return job.model_copy(update={"options": job.options.model_copy(update={"proof_minutes": 0.0})})
 
 
 def inside(name: str) -> bool:

@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 from threading import Event
 
+from typing_extensions import override
+
 from sandbox import layout, local_guard, process, seccomp
 from sandbox.port import (
     Health,
@@ -15,6 +17,7 @@ from sandbox.port import (
     OnOutput,
     RunResult,
     RunSpec,
+    Sandbox,
     SandboxError,
     SandboxUnavailable,
 )
@@ -60,13 +63,18 @@ FIX = (
 )
 
 
-class BwrapSandbox:
+# The only account inside, and names that resolve without a network.
+PASSWD = f"{layout.USER}:x:{layout.RUN_UID}:{layout.RUN_UID}::{layout.HOME}:/bin/sh\n"
+HOSTS = f"127.0.0.1 {layout.HOSTNAME}\n::1 {layout.HOSTNAME}\n"
+
+
+class BwrapSandbox(Sandbox):
     """Runs a program in namespaces of its own."""
 
     name = "bwrap"
 
+    @override
     def check(self) -> Health:
-        """Run nothing for real."""
         try:
             done = self.run(
                 RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=20, scratch_mb=16))
@@ -81,45 +89,29 @@ class BwrapSandbox:
             exposes=EXPOSES,
         )
 
+    @override
     def run(
         self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
     ) -> RunResult:
-        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program,
-        failed.
-        """
         program = shutil.which("bwrap")
         if program is None:
             raise SandboxUnavailable(f"bubblewrap is not installed: {FIX}")
         job = layout.job(spec, self.name)
-        user = layout.writer(spec)
         extra = {
             "bwrap": program,
             "options": options(spec),
             "data": [
-                ["/etc/passwd", passwd()],
+                ["/etc/passwd", PASSWD],
                 ["/etc/group", f"{layout.USER}:x:{layout.RUN_UID}:\n"],
-                ["/etc/hosts", hosts()],
+                ["/etc/hosts", HOSTS],
             ],
             "seccomp": seccomp.program().hex(),
-            "user": user,
         }
         return local_guard.run({**job, **extra}, spec, cancel, on_output)
 
+    @override
     def sweep(self) -> int:
-        """Remove what killed runs of dead processes left behind; returns how many things were
-        removed.
-        """
         return local_guard.sweep()
-
-
-def passwd() -> str:
-    """The only account inside."""
-    return f"{layout.USER}:x:{layout.RUN_UID}:{layout.RUN_UID}::{layout.HOME}:/bin/sh\n"
-
-
-def hosts() -> str:
-    """Names that resolve without a network, the sandbox's own among them."""
-    return f"127.0.0.1 {layout.HOSTNAME}\n::1 {layout.HOSTNAME}\n"
 
 
 def options(spec: RunSpec) -> list[str]:
@@ -167,7 +159,7 @@ def options(spec: RunSpec) -> list[str]:
     ]
     built += ["--size", scratch, "--perms", "1777", "--tmpfs", "/tmp", "--dir", layout.HOME]  # noqa: S108
     for mount in spec.mounts:
-        built += ["--bind" if mount.writable else "--ro-bind", str(mount.source), mount.inside]
+        built += ["--ro-bind", str(mount.source), mount.inside]
     built += [
         "--size",
         scratch,

@@ -12,6 +12,8 @@ from contextlib import ExitStack, suppress
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
+from typing_extensions import override
+
 from sandbox import guard_client, janitor, layout, process_identity
 from sandbox.port import (
     Health,
@@ -19,6 +21,7 @@ from sandbox.port import (
     OnOutput,
     RunResult,
     RunSpec,
+    Sandbox,
     SandboxError,
     SandboxUnavailable,
 )
@@ -103,15 +106,13 @@ def knock(address: str) -> None:
             probe.connect(path)
 
 
-class DockerSandbox:
+class DockerSandbox(Sandbox):
     """Runs a program in a container of the base image."""
 
     name = "docker"
 
-    def __init__(
-        self, image: str = BASE_IMAGE, *, runtime: str = "", prepare_network: str = ""
-    ) -> None:
-        self.image, self.runtime, self.prepare_network = image, runtime, prepare_network
+    def __init__(self, image: str = BASE_IMAGE) -> None:
+        self.image = image
         self._client: DockerClient | None = None
         self._info: dict[str, Any] = {}
 
@@ -140,8 +141,8 @@ class DockerSandbox:
             self._client = client
         return self._client
 
+    @override
     def check(self) -> Health:
-        """Run nothing for real."""
         try:
             done = self.run(
                 RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=30, scratch_mb=16))
@@ -153,12 +154,10 @@ class DockerSandbox:
         detail = f"image {self.image}, runtime {runtime}, cgroup v{version}"
         return Health(done.exit_code == 7, detail, protects=PROTECTS, exposes=EXPOSES)
 
+    @override
     def run(
         self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
     ) -> RunResult:
-        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program,
-        failed.
-        """
         import docker
         import requests
 
@@ -236,11 +235,10 @@ class DockerSandbox:
         return outcome.built()
 
     def _settings(self, spec: RunSpec) -> dict[str, Any]:
-        user = layout.writer(spec) or (layout.RUN_UID, layout.RUN_UID)
         return {
             "image": self.image,
             "command": [GUARD_PYTHON, "-I", "-S", "-c", guard_client.BOOT],
-            "user": f"{user[0]}:{user[1]}",
+            "user": f"{layout.RUN_UID}:{layout.RUN_UID}",
             # With stdin_once: when our connection ends, the guard reads the end of its input.
             "stdin_open": True,
             "working_dir": layout.WORKDIR,
@@ -258,8 +256,8 @@ class DockerSandbox:
         from docker.types import LogConfig, Mount
 
         limits = spec.limits
-        user = layout.writer(spec) or (layout.RUN_UID, layout.RUN_UID)
-        tmpfs = f"rw,exec,nosuid,nodev,size={limits.scratch_mb}m,uid={user[0]},gid={user[1]}"
+        owner = f"uid={layout.RUN_UID},gid={layout.RUN_UID}"
+        tmpfs = f"rw,exec,nosuid,nodev,size={limits.scratch_mb}m,{owner}"
         return client.api.create_host_config(
             network_mode=self._network(client) if spec.network else "none",
             read_only=True,
@@ -275,25 +273,18 @@ class DockerSandbox:
             auto_remove=True,
             log_config=LogConfig(type="none"),
             mounts=[
-                Mount(one.inside, str(one.source), "bind", read_only=not one.writable)
-                for one in spec.mounts
+                Mount(one.inside, str(one.source), "bind", read_only=True) for one in spec.mounts
             ],
             runtime=self._runtime(),
             device_requests=self._devices(spec),
         )
 
     def _runtime(self) -> str | None:
-        if self.runtime:
-            return self.runtime
         return "runsc" if "runsc" in self._info.get("Runtimes", {}) else None
 
     def _network(self, client: DockerClient) -> str:
-        """For the prepare phase: what was configured, else the bridge, else (a daemon without
-        one) the host's.
-        """
-        return self.prepare_network or (
-            "bridge" if client.networks.list(names=["bridge"]) else "host"
-        )
+        """For the prepare phase: the bridge or, of a daemon without one, the host's."""
+        return "bridge" if client.networks.list(names=["bridge"]) else "host"
 
     def _devices(self, spec: RunSpec) -> list[Any] | None:
         from docker.types import DeviceRequest
@@ -351,10 +342,8 @@ class DockerSandbox:
             except docker.errors.APIError:
                 time.sleep(0.05)
 
+    @override
     def sweep(self) -> int:
-        """Remove what killed runs of dead processes left behind; returns how many things were
-        removed.
-        """
         import docker
 
         try:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from sandbox.port import RunSpec, SandboxError
 
@@ -83,19 +83,3 @@ def job(spec: RunSpec, mode: str) -> dict[str, object]:
             "output_bytes": limits.output_bytes,
         },
     }
-
-
-def writer(spec: RunSpec) -> tuple[int, int] | None:
-    """The user that must run a prepare phase which writes to the host: the owner of what it
-    writes to, never root.
-    """
-    for mount in spec.mounts:
-        if mount.writable:
-            about = Path(mount.source).stat()
-            if about.st_uid == 0:
-                raise SandboxError(
-                    f"{mount.source} belongs to root; a writable mount must belong to another "
-                    f"user, such as {RUN_UID}"
-                )
-            return about.st_uid, about.st_gid
-    return None

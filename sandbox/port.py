@@ -46,13 +46,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A host path made visible inside, at the same path unless `target` says otherwise;
-    read-only unless `writable`.
+    """A host path made visible inside, read-only, at the same path unless `target` says
+    otherwise.
     """
 
     source: Path
     target: str = ""
-    writable: bool = False
 
     @property
     def inside(self) -> str:
@@ -101,8 +100,6 @@ class RunResult:
     stdout_truncated: bool = False
     stderr_truncated: bool = False
     seconds: float = 0.0
-    cpu_seconds: float | None = None
-    peak_memory_mb: float | None = None
     artifacts: Mapping[str, bytes] = field(default_factory=dict)
 
     @property

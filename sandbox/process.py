@@ -8,9 +8,11 @@ import os
 from dataclasses import replace
 from threading import Event
 
+from typing_extensions import override
+
 from sandbox import layout, local_guard
 from sandbox.guard import cgroup
-from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, SandboxError
+from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, Sandbox, SandboxError
 
 PROTECTS = (
     "wall time, idle time, memory, number of processes, size of files",
@@ -36,13 +38,13 @@ def holder() -> str:
     return "memory held by the guard's polling, processes by RLIMIT_NPROC"
 
 
-class ProcessSandbox:
+class ProcessSandbox(Sandbox):
     """Runs a program as a child of this machine, guarded but not walled in."""
 
     name = "process"
 
+    @override
     def check(self) -> Health:
-        """Run nothing for real."""
         try:
             done = self.run(RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=20)))
         except SandboxError as error:
@@ -58,12 +60,10 @@ class ProcessSandbox:
             done.exit_code == 7, f"{user}; {holder()}", protects=PROTECTS, exposes=EXPOSES
         )
 
+    @override
     def run(
         self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
     ) -> RunResult:
-        """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program,
-        failed.
-        """
         for mount in spec.mounts:
             if mount.inside != str(mount.source):
                 raise SandboxError(
@@ -75,13 +75,10 @@ class ProcessSandbox:
         marked = replace(spec, env={**spec.env, "REPRISE_RUN": token})
         extra = {
             "env": layout.environment(marked),
-            "user": layout.writer(spec),
             "scratch": str(local_guard.scratch(token)),
         }
         return local_guard.run({**job, **extra}, spec, cancel, on_output)
 
+    @override
     def sweep(self) -> int:
-        """Remove what killed runs of dead processes left behind; returns how many things were
-        removed.
-        """
         return local_guard.sweep()

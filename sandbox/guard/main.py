@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import marshal
 import os
-import resource
 import select
 import struct
 import time
@@ -26,7 +25,7 @@ class Watch:
         self.limits = where.limits
         self.ending = ""
         self.status: int | None = None
-        self.peak = self.cpu = self.cpu_mark = 0.0
+        self.cpu = self.cpu_mark = 0.0
         self.mark = self.refilled = time.monotonic()
         self.open: dict[int, wire.Capped] = {}
         self.streams: list[wire.Capped] = []
@@ -94,8 +93,6 @@ class Watch:
         """Hold the limits that nothing else holds."""
         pids = self.place.pids()
         self.cpu = max(self.cpu, tree.cpu_seconds(pids))
-        if tree.resident_mb(pids) > self.peak:
-            self.peak = max(self.peak, tree.proportional_mb(pids))
         if self.caller and os.getppid() != self.caller:
             self.ending = "abandoned"
         elif now - self.place.began > self.limits["wall_s"]:
@@ -153,7 +150,6 @@ class Watch:
 
     def outcome(self) -> dict[str, object]:
         """The result, less its streams."""
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
         code: int | None = None
         number: int | None = None
         if self.status is not None:
@@ -167,8 +163,6 @@ class Watch:
             "oom": oom,
             **{name: self.ending == name for name in ("timed_out", "idle", "cancelled")},
             "seconds": self.seconds,
-            "cpu_seconds": max(self.cpu, used.ru_utime + used.ru_stime),
-            "peak_memory_mb": max(self.peak, used.ru_maxrss / 1024),
         }
 
 

@@ -194,14 +194,10 @@ def test_artifacts_survive_a_failure(bench):
     assert done.artifacts == {"trace.json": b"1"}
 
 
-def test_measures_time_and_processor(bench):
+def test_measures_time(bench):
     source = "import time\nend = time.process_time() + 0.5\nwhile time.process_time() < end: pass"
     done = bench.run(source, [Wait(0.5, busy=True)])
     assert 0.4 < done.seconds < 5
-    assert done.cpu_seconds is not None
-    assert 0.3 < done.cpu_seconds < 3
-    assert done.peak_memory_mb is not None
-    assert 0 < done.peak_memory_mb < 200
 
 
 @pytest.mark.parametrize("name", ["../out.txt", "/etc/out.txt", "a/../b", ""])

@@ -91,21 +91,6 @@ def test_a_missing_mount_is_the_sandbox_failing(real):
         real.run("pass", mounts=(Mount(Path("/no/such/folder")),))
 
 
-def test_a_writable_mount_of_root_is_refused_and_of_another_works(real, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("prepare")
-    for parent in (folder, *folder.parents):
-        if str(parent).startswith("/tmp/"):
-            parent.chmod(parent.stat().st_mode | 0o055)
-    source = f"open({str(folder / 'built')!r}, 'w').write('yes')"
-    if os.getuid() == 0:
-        with pytest.raises(SandboxError, match="root"):
-            real.run(source, mounts=(Mount(folder, writable=True),))
-        os.chown(folder, 65534, 65534)
-    done = real.run(source, mounts=(Mount(folder, writable=True),))
-    assert done.exit_code == 0, done.stderr
-    assert (folder / "built").read_text() == "yes"
-
-
 def test_a_listener_that_raises_ends_the_run(real):
     def bad(stream: str, line: str) -> None:
         raise LookupError(line)
@@ -166,8 +151,6 @@ print(sum(os.waitpid(pid, 0)[1] for pid in pids))
 """
     done = real.run(source, limits=Limits(wall_s=20, memory_mb=300, scratch_mb=64, file_mb=32))
     assert (done.exit_code, done.oom, done.stdout) == (0, False, "0\n")
-    assert done.peak_memory_mb is not None
-    assert 90 < done.peak_memory_mb < 300
 
 
 def test_shared_memory_has_room_for_loader_workers(real):

@@ -78,8 +78,6 @@ class _Run:
     outcome: guard_client.Outcome
     folder: dict[str, bytes]
     began: float = field(default_factory=time.monotonic)
-    peak: float = 10.0
-    cpu: float = 0.0
     active: float = 0.0
     kept: dict[Stream, bytearray] = field(
         default_factory=lambda: {"stdout": bytearray(), "stderr": bytearray()}
@@ -95,7 +93,6 @@ class _Run:
             case Wait(seconds, busy):
                 self.wait(seconds, busy=busy)
             case Take(megabytes):
-                self.peak = max(self.peak, megabytes)
                 if megabytes > self.spec.limits.memory_mb:
                     raise _Ended(signal=9, oom=True)
             case Save(path, data):
@@ -122,7 +119,6 @@ class _Run:
             if not busy and limits.idle_s is not None and now - self.active >= limits.idle_s:
                 raise _Ended(idle=True)
             piece = min(0.02, end - now)
-            self.cpu += piece if busy else 0.0
             self.active = now if busy else self.active
             if self.cancel.wait(piece):
                 raise _Ended(cancelled=True)
@@ -200,8 +196,7 @@ class FakeSandbox:
                 budget -= len(data)
                 run.outcome.artifacts[path] = data
         seconds = time.monotonic() - run.began
-        measured = {"seconds": seconds, "cpu_seconds": run.cpu, "peak_memory_mb": run.peak}
-        run.outcome.result = {**ended, **measured, "dropped": run.streams()}
+        run.outcome.result = {**ended, "seconds": seconds, "dropped": run.streams()}
         return run.outcome.built()
 
     def sweep(self) -> int:

@@ -40,17 +40,13 @@ _TORCH_DEPENDENCIES = ("setuptools",)
 @dataclass
 class UvBuilder:
     """The Builder of this machine. `cache` is where environments live, `sandbox` where source
-    distributions are built.
-
-    `default_torch` allows the usual build of torch where no CPU build can be had; `torch_index`
-    says whether the index of CPU builds answers, None when that is to be found out; `credentials`
-    are for the repository under test.
+    distributions are built. `torch_index` says whether the index of CPU builds answers, None when
+    that is to be found out; `credentials` are for the repository under test.
     """
 
     cache: Path
     sandbox: Sandbox | None = None
     environ: Mapping[str, str] = field(default_factory=settings.host)
-    default_torch: bool = False
     torch_index: bool | None = None
     credentials: Credentials | None = None
     _index: PackageIndex = field(init=False)
@@ -132,8 +128,7 @@ class UvBuilder:
             spec.model_dump_json(),
             repr(self._settings.without_secrets()),
             *wheels,
-            str(self.default_torch),
-            "4",
+            "5",
         )
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
@@ -187,7 +182,6 @@ class _Job:
             self.owner._settings.folders,
             tuple(self.found),
             self._reachable,
-            self.owner.default_torch,
         )
         draft = self._first()
         tried, causes = list[Draft](), dict[str, str]()

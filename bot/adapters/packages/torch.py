@@ -45,7 +45,6 @@ def choose(
     folders: Iterable[Path],
     minors: tuple[str, ...],
     reachable: Callable[[], bool],
-    default: bool,
 ) -> Torch:
     """The usual build for a GPU or off x86, else the CPU index when it answers, else the nearest
     local CPU wheel.
@@ -56,7 +55,7 @@ def choose(
         return Torch(backend="cpu")
     found = list(local_builds(folders, minors))
     if not found:
-        return Torch(anything=default)
+        return Torch()
     wanted = next((each.specifier for each in spec.requirements if each.name == "torch"), "")
     numbers = {str(version) for version, _ in found}
     exact = versions.pinned(wanted)

@@ -8,10 +8,13 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
+from typing_extensions import override
+
 from bot.adapters.git.clone import HEAD, Git, checked
 from bot.errors import Stopped, TransientError, UserError
 from bot.models.bisect import Commit, Provided
 from bot.models.environment import RepoSource
+from bot.ports import Commits
 from bot.rules.packages import provided
 from sandbox.subprocesses import Completed, Interrupted
 
@@ -23,15 +26,13 @@ _MOST_TEXT = 1_000_000
 
 
 @dataclass
-class GitCommits:
+class GitCommits(Commits):
     """Reads clones through one `Git`."""
 
     git: Git
 
+    @override
     def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:
-        """The commits on the first-parent line after `older` up to `newer`, oldest first; empty
-        when `newer` does not come after `older`. Raises UserError for a name that is no commit.
-        """
         first, last = self.commit(source, older).id, self.commit(source, newer).id
         if self._git(source, "merge-base", "--is-ancestor", first, last).code:
             return ()
@@ -39,10 +40,8 @@ class GitCommits:
             source, "--first-parent", "--reverse", f"--max-count={_MOST}", f"{first}..{last}"
         )
 
+    @override
     def commit(self, source: RepoSource, ref: str) -> Commit:
-        """The commit that a branch, a tag or an id means, "" for the head of the default branch.
-        Raises UserError.
-        """
         checked(ref)
         for name in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref) if ref else (HEAD,):
             done = self._git(
@@ -54,19 +53,17 @@ class GitCommits:
             f"The repository has no {ref or 'commit'}.", "Look up the branch, tag or commit."
         )
 
+    @override
     def between(
         self, source: RepoSource, older: str, newer: str, limit: int = 50
     ) -> tuple[Commit, ...]:
-        """The commits between the tags of two releases, newest first, at most `limit`; empty
-        when a release has no tag.
-        """
         first, last = self._tag(source, older), self._tag(source, newer)
         if not first or not last:
             return ()
         return self._log(source, "--no-merges", f"--max-count={limit}", f"{first}..{last}")
 
+    @override
     def provides(self, source: RepoSource, commit: str) -> Provided:
-        """What the tree of a commit provides, by its id, read without running anything of it."""
         listed = self._git(
             source, "ls-tree", "-r", "-z", "--name-only", commit
         )  # -z: names as they are
@@ -79,10 +76,8 @@ class GitCommits:
         texts = {name: done.out[:_MOST_TEXT] for name, done in shown.items() if not done.code}
         return provided.read(listed.out.split("\0"), texts)
 
+    @override
     def tags(self, source: RepoSource, commit: str) -> tuple[str, str]:
-        """The oldest tag that has a commit, and the nearest before it; "" for none. Tags that
-        name a version come first.
-        """
         order = ("--sort=version:refname", "--sort=creatordate")
         done = self._git(
             source,

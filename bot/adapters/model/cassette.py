@@ -7,31 +7,20 @@ from collections import defaultdict, deque
 from collections.abc import Iterable
 from pathlib import Path
 from threading import Event, Lock
-from typing import Protocol
+
+from typing_extensions import override
 
 from bot.adapters.model.counting import careful
 from bot.adapters.run_folder.exchanges import recorded
 from bot.errors import ModelUnavailable, Stopped
 from bot.models.dialogue import Exchange, ModelAnswer, Question, Usage
-from bot.ports import Model
+from bot.ports import Model, Recorder
 
 _VOLATILE = re.compile(
     r"\b\d+ minutes\b|(?<=, )\d+\.\d s\b|\b0x[0-9a-fA-F]{6,}\b"
     r"|(?<=\bPython 3\.\d\d)\.\d+\b|(?<=\bsetuptools )\d[\w.]*"
     r"|(?<![\w.])/(?:[\w.-]+/)+(?=repro\.py\b|site-packages/|python3\.\d+/)"
 )
-
-
-class ExchangeLog(Protocol):
-    """Where exchanges are stored: a part of `bot.ports.Recorder`."""
-
-    def exchange(self, exchange: Exchange) -> None:
-        """Store one."""
-        ...
-
-    def exchanges(self) -> tuple[Exchange, ...]:
-        """The stored ones, in order."""
-        ...
 
 
 def match_key(question: Question) -> str:
@@ -66,12 +55,12 @@ class _Waiting:
         return {exchange.number for queue in self._queues.values() for exchange in queue}
 
 
-class Recording:
+class Recording(Model):
     """A model whose every exchange is stored before its answer is returned. What a killed process
     was answered is neither asked nor paid for again; each stored answer is used once.
     """
 
-    def __init__(self, model: Model, log: ExchangeLog) -> None:
+    def __init__(self, model: Model, log: Recorder) -> None:
         self._model = model
         self._log = log
         self._lock = Lock()
@@ -79,6 +68,7 @@ class Recording:
         self._number = max((exchange.number for exchange in earlier), default=0)
         self._answered = _Waiting(exchange for exchange in earlier if exchange.answer is not None)
 
+    @override
     def bound(self, question: Question) -> Usage:
         """The bound of the model, or what the stored answer used."""
         with self._lock:
@@ -86,8 +76,8 @@ class Recording:
         answer = stored.answer if stored is not None else None
         return answer.usage if answer is not None else self._model.bound(question)
 
+    @override
     def ask(self, question: Question, *, cancel: Event | None = None) -> ModelAnswer:
-        """The model's answer, or its error. A cancelled question is not stored."""
         with self._lock:
             stored = self._answered.next(question, use=True)
         if stored is not None and stored.answer is not None:
@@ -106,7 +96,7 @@ class Recording:
             self._log.exchange(exchange.model_copy(update={"number": self._number}))
 
 
-class Cassette:
+class Cassette(Model):
     """Answers from recorded exchanges: equal questions get their answers in the order in which
     they were recorded. An unrecorded question raises ModelUnavailable.
     """
@@ -117,6 +107,7 @@ class Cassette:
         self._lock = Lock()
         self._waiting = _Waiting(self._exchanges)
 
+    @override
     def bound(self, question: Question) -> Usage:
         """What the recorded exchange used, so that a budget that sufficed then suffices now."""
         with self._lock:
@@ -130,8 +121,8 @@ class Cassette:
             estimated=True,
         )
 
+    @override
     def ask(self, question: Question, *, cancel: Event | None = None) -> ModelAnswer:
-        """The next recorded answer, or the recorded error."""
         if cancel is not None and cancel.is_set():
             raise Stopped("The question to the model was cancelled.")
         with self._lock:

@@ -9,6 +9,8 @@ from threading import Event
 from time import monotonic
 from typing import Any
 
+from typing_extensions import override
+
 from bot.adapters.model import mending
 from bot.adapters.model.counting import Price, Prices, careful, careful_schema, priced
 from bot.adapters.model.deadline import Deadline
@@ -17,6 +19,7 @@ from bot.adapters.model.failures import AnswerLost, CallFailed, ModelRefused
 from bot.adapters.model.json_extract import fitted
 from bot.errors import ModelUnavailable
 from bot.models.dialogue import ModelAnswer, Question, Role, Usage
+from bot.ports import Model
 
 # Calls of one model that may cost something: the question, and one more to mend the answer or to
 # replace a lost one.
@@ -24,7 +27,7 @@ _CALLS = 2
 _FIX = "Check the REPRISE_MODEL_* settings, or run without a model."
 
 
-class ChatModel:
+class ChatModel(Model):
     """Asks the models of a role in turn until one gives a valid answer. `timeout_s` is for a whole
     question, with retries and mending, and is shared among the models that are left. `prices` are
     in USD for a million tokens; a model without one counts as free, its usage as estimated.
@@ -43,6 +46,7 @@ class ChatModel:
         self._timeout_s = timeout_s
         self._prices: Prices = prices or {}
 
+    @override
     def bound(self, question: Question) -> Usage:
         """The usage when every model of the role is asked, answers at full length, and its answer
         needs mending. Input tokens are a high estimate: no tokenizer is known for sure.
@@ -58,6 +62,7 @@ class ChatModel:
             most += priced(used, self._prices.get(model))
         return most
 
+    @override
     def ask(self, question: Question, *, cancel: Event | None = None) -> ModelAnswer:
         """A valid answer. Raises ModelUnavailable with the usage when no model gives one; Stopped
         at most a second after `cancel` is set; UserError when the endpoint refuses the key or

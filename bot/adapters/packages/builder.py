@@ -12,6 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Lock
 
+from typing_extensions import override
+
 from bot import settings
 from bot.adapters.git.clone import Checkout, Credentials, Git
 from bot.adapters.packages import draft_edits, ladder, source_builds, torch
@@ -22,6 +24,7 @@ from bot.adapters.packages.torch import Torch
 from bot.errors import BuildError, IndexUnreachable, Stopped, TransientError
 from bot.models.bisect import Release
 from bot.models.environment import BuildStep, Environment, EnvironmentSpec, PinSource, Requirement
+from bot.ports import Builder
 from bot.rules import releases
 from bot.rules.packages import companions, complaints, pythons, versions
 from sandbox import indexes, interpreters
@@ -38,7 +41,7 @@ _TORCH_DEPENDENCIES = ("setuptools",)
 
 
 @dataclass
-class UvBuilder:
+class UvBuilder(Builder):
     """The Builder of this machine. `cache` is where environments live, `sandbox` where source
     distributions are built. `torch_index` says whether the index of CPU builds answers, None when
     that is to be found out; `credentials` are for the repository under test.
@@ -57,8 +60,8 @@ class UvBuilder:
         self._settings = indexes.read(self.environ)
         self._index = PackageIndex(self._settings)
 
+    @override
     def releases(self, name: str) -> tuple[str, ...]:
-        """Every version that the index still offers, oldest first; empty when unknown."""
         try:
             return tuple(
                 str(each.version) for each in self._index.releases(name) if not each.yanked
@@ -66,10 +69,8 @@ class UvBuilder:
         except IndexUnreachable:
             return ()
 
+    @override
     def history(self, name: str) -> tuple[Release, ...]:
-        """Every version with its day, withdrawn and pre-releases too, lowest first; empty when
-        unknown.
-        """
         try:
             found = self._index.releases(name)
         except IndexUnreachable:
@@ -85,19 +86,15 @@ class UvBuilder:
             for each in found
         )
 
+    @override
     def changelog(self, name: str) -> str:
-        """A link to a distribution's changes or, failing that, to its home; "" when its metadata
-        names neither.
-        """
         try:
             return releases.changelog(self._index.links(name))
         except IndexUnreachable:
             return ""
 
+    @override
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:
-        """Build or fetch from the cache. Raises BuildError with the ladder of tries,
-        IndexUnreachable, or Stopped.
-        """
         started = time.monotonic()
         cache = Cache(self.cache, cancel)
         try:

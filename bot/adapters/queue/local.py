@@ -10,8 +10,10 @@ from itertools import count
 from threading import Condition, Event
 from time import monotonic
 
+from typing_extensions import override
+
 from bot.adapters.queue.in_flight import Dispatcher, InFlight, Lane, lane_of
-from bot.service.ports.tasks import Device, Handler, Task
+from bot.service.ports.tasks import Device, Handler, Queue, Task
 
 _POLL_S = 0.05  # setting `stop`, or moving a test's clock, notifies nobody
 
@@ -27,7 +29,7 @@ def _key(task: Task) -> tuple[str, str, int]:
     return task.kind, task.id, task.turn
 
 
-class LocalQueue:
+class LocalQueue(Queue):
     """Tasks in memory, in the order in which they fall due by `clock` (seconds). Any thread may
     offer; every `work` serves one device.
     """
@@ -39,6 +41,7 @@ class LocalQueue:
         self._number = count()
         self._in_flight = InFlight()
 
+    @override
     def offer(self, task: Task, delay_s: float = 0.0) -> None:
         """Keep a task until it is due. Offered again while it waits, it is due at the earlier of
         the two times.
@@ -50,17 +53,17 @@ class LocalQueue:
                 self._waiting[_key(task)] = _Waiting(due, number, task)
             self._changed.notify_all()
 
+    @override
     def abort(self, task: Task) -> None:
-        """Ask the handler of a task to stop. A waiting task keeps waiting."""
         self._in_flight.abort(task.kind, task.id)
 
+    @override
     def work(self, handle: Handler, *, device: Device, slots: int, stop: Event) -> None:
-        """Hand on due tasks, each in a thread, until `stop`; then wait for those in flight."""
         dispatcher = Dispatcher(device, slots, self._in_flight, self._changed)
         dispatcher.run(self._take, handle, stop=stop, poll_s=_POLL_S)
 
+    @override
     def close(self) -> None:
-        """Forget what waits."""
         with self._changed:
             self._waiting.clear()
 

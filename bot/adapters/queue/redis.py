@@ -25,10 +25,11 @@ from redis.exceptions import ConnectionError as Disconnected
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as Silent
 from redis.retry import Retry
+from typing_extensions import override
 
 from bot.adapters.queue.in_flight import Dispatcher, InFlight, Lane, lane_of
 from bot.errors import TransientError, UserError
-from bot.service.ports.tasks import Device, Handler, Task
+from bot.service.ports.tasks import Device, Handler, Queue, Task
 
 ABORTS = "reprise:aborts"
 # An offer must not keep GitHub waiting.
@@ -39,7 +40,7 @@ _AWAY_S = 0.5
 _log = logging.getLogger(__name__)
 
 
-class RedisQueue:
+class RedisQueue(Queue):
     """Tasks in Redis at `url` (redis://, rediss:// or unix://, with everything redis-py reads
     from it). Connects when first used.
 
@@ -53,6 +54,7 @@ class RedisQueue:
         self._address = str(options.get("path") or address)
         self._rests_until = 0.0
 
+    @override
     def offer(self, task: Task, delay_s: float = 0.0) -> None:
         """Keep a task until it is due, in one round trip. Offered again while it waits, it is
         due at the earlier of the two times.
@@ -60,19 +62,19 @@ class RedisQueue:
         due = time() + max(delay_s, 0.0)
         self._ask(self._redis.zadd, _key(lane_of(task)), {task.model_dump_json(): due}, lt=True)
 
+    @override
     def abort(self, task: Task) -> None:
-        """Tell every worker to stop handling a task. A waiting task keeps waiting."""
         self._ask(self._redis.publish, ABORTS, f"{task.kind}:{task.id}")
 
+    @override
     def work(self, handle: Handler, *, device: Device, slots: int, stop: Event) -> None:
-        """Hand on due tasks, each in a thread, until `stop`; then wait for those in flight."""
         in_flight = InFlight()
         with self._listening(in_flight):
             dispatcher = Dispatcher(device, slots, in_flight, Condition())
             dispatcher.run(_Taker(self._redis), handle, stop=stop, poll_s=_POLL_S)
 
+    @override
     def close(self) -> None:
-        """Close the connections."""
         self._redis.close()
 
     @contextmanager

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import IO, TypeVar
 
+from typing_extensions import override
+
 from bot.adapters.run_folder.exchanges import ExchangeFile, append, cut_unfinished
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Script
@@ -19,6 +21,7 @@ from bot.models.dialogue import Exchange
 from bot.models.issue import Issue
 from bot.models.job import Job
 from bot.models.report import Report
+from bot.ports import Recorder
 from bot.render.log import log_text
 from sandbox.port import RunResult
 
@@ -46,7 +49,7 @@ _NOTHING = {MARK, JOB, GIVEN, "logs"}
 _R = TypeVar("_R", bound=Record)
 
 
-class Folder:
+class Folder(Recorder):
     """A folder that belongs to one run; what others put there is not touched. `begin` clears
     what an earlier run left, unless it was this very one and did not come to its end: then it
     goes on from the attempts that are there. What a run of something else came to is kept: that
@@ -98,10 +101,8 @@ class Folder:
         attempts = map(Attempt.model_validate_json, lines)
         self._kept = {attempt.number: attempt for attempt in attempts}
 
+    @override
     def log(self, number: int, script: Script, result: RunResult) -> str:
-        """Keep the streams of a run, and the program that made them; returns the log's name
-        below the folder.
-        """
         name = f"logs/{number:03d}.log"
         write(self.path / name, log_text(script, result))
         if not self._program(script.digest).exists():
@@ -109,8 +110,8 @@ class Folder:
             write(self._program(script.digest), script.model_dump_json() + "\n")
         return name
 
+    @override
     def attempt(self, attempt: Attempt) -> None:
-        """Append one attempt, in place of those kept under its number and above."""
         path = self.path / ATTEMPTS
         earlier = {number: kept for number, kept in self._kept.items() if number < attempt.number}
         if len(earlier) < len(self._kept):
@@ -119,23 +120,21 @@ class Folder:
             write(path, "".join(f"{line}\n" for line in lines))
         append(path, attempt)
 
+    @override
     def recall(self, number: int) -> Attempt | None:
-        """What was kept here by an earlier process."""
         return self._kept.get(number)
 
+    @override
     def program(self, number: int) -> Script | None:
-        """The program of such an attempt."""
         kept = self._kept.get(number)
         return _read(self._program(kept.script), Script) if kept is not None else None
 
+    @override
     def exchange(self, exchange: Exchange) -> None:
-        """Append what a model was asked and answered."""
         ExchangeFile(self.path / EXCHANGES).exchange(exchange)
 
+    @override
     def exchanges(self) -> tuple[Exchange, ...]:
-        """What an earlier process asked and was told. Raises UserError when the file holds
-        something else.
-        """
         return ExchangeFile(self.path / EXCHANGES).exchanges()
 
     def _program(self, digest: str) -> Path:

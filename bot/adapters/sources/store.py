@@ -8,18 +8,20 @@ from itertools import accumulate
 from pathlib import Path
 from threading import Lock
 
+from typing_extensions import override
+
 from bot.adapters.sources.database import TreeReader, content
 from bot.adapters.sources.trees import SourceTree
 from bot.rules.code import indexing
 from bot.rules.code.outline import Segment
-from bot.rules.code.segment_index import Provenance
+from bot.rules.code.segment_index import Provenance, SegmentStore
 
 _CACHED_TEXTS = 64
 _MAX_POSTINGS = (6_000, 2_500)
 _MIN_WORDS = 2
 
 
-class SqliteStore:
+class SqliteStore(SegmentStore):
     """Safe to use from several threads."""
 
     def __init__(self, opened: Sequence[tuple[SourceTree, TreeReader]]) -> None:
@@ -31,37 +33,39 @@ class SqliteStore:
         self._lock = Lock()
         self._text = lru_cache(_CACHED_TEXTS)(_text)
 
+    @override
     def paths(self) -> Sequence[str]:
-        """Every path, sorted."""
         return self._paths
 
+    @override
     def provenance(self, path: str) -> Provenance:
-        """Where a file comes from."""
         tree = self._trees[path]
         return Provenance(tree.origin, tree.package, tree.version, tree.main)
 
+    @override
     def text(self, path: str) -> str | None:
         """The text of a file as it is on disk now."""
         return self._text(self._trees[path].root, path) if path in self._trees else None
 
+    @override
     def segments(self, path: str) -> Sequence[Segment]:
-        """The segments of a file, in order."""
         with self._lock:
             return self._readers[path].segments(path) if path in self._readers else []
 
+    @override
     def named(self, last: str) -> Sequence[Segment]:
-        """First segments of the definitions with this simple name."""
         with self._lock:
             found = [segment for reader in self._all for segment in reader.named(last)]
         return sorted(found, key=_position)
 
+    @override
     def containing(self, words: Sequence[str], limit: int) -> Sequence[Segment]:
-        """Segments that contain all of the words, by path and line."""
         query = " AND ".join(f'body:"{word}"' for word in words)
         with self._lock:
             found = [segment for reader in self._all for segment in reader.matching(query, limit)]
         return sorted(found, key=_position)[:limit]
 
+    @override
     def ranked(self, words: Sequence[str], limit: int) -> Sequence[tuple[Segment, float]]:
         """Main packages and dependencies are ranked each among themselves, the best of either at 1:
         every word is common in a small package, so a large one would always win.

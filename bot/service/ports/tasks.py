@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 from bot.models.base import Record
 
@@ -48,14 +48,6 @@ class Queue(Protocol):
 
     def close(self) -> None:
         """Close all connections."""
-
-
-@runtime_checkable
-class OffersMany(Protocol):
-    """A queue that can take several tasks in one round trip."""
-
-    def offer_all(self, tasks: Sequence[Task]) -> None:
-        """Offer each task, due now. Raises TransientError when the queue is unreachable."""
 
 
 @dataclass(frozen=True, slots=True)

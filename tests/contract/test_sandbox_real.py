@@ -5,7 +5,6 @@ its own failures.
 from __future__ import annotations
 
 import json
-import os
 import threading
 from pathlib import Path
 

@@ -32,7 +32,8 @@ from bot.pipeline.reading import intake, triage
 from bot.pipeline.reading import signature as signatures
 from bot.pipeline.search import candidates, report_programs
 from bot.pipeline.search.model_budget import ModelBudget
-from bot.pipeline.search.reconstruct import Reconstructed, reconstruct
+from bot.pipeline.search.reconstruct import reconstruct
+from bot.pipeline.search.writing import Reconstructed
 from bot.ports import Ports, Stage
 
 

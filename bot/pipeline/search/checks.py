@@ -9,12 +9,11 @@ import re
 from collections.abc import Iterator
 
 from bot.models.plan import Interpretation
-from bot.models.signature import ObservationSignature, WarningSignature
+from bot.models.signature import ObservationSignature
 from bot.pipeline.reading.signature import members_of
 from bot.rules.script_fixes import imports
-from bot.rules.signatures import observed, relevance, staged
-from bot.rules.signatures.observed import MARK
-from prompts import load, shared
+from bot.rules.signatures import relevance, staged
+from prompts import load
 
 _REACHES = re.compile(
     r"\b(?:requests|urllib\.request|urlopen|urlretrieve|httpx|aiohttp|socket\.(?:socket|create_connection)|ftplib|wget|gdown|"
@@ -116,37 +115,3 @@ def _root(node: ast.expr) -> str:
     while isinstance(node, ast.Attribute):
         node = node.value
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def twin(refined: Interpretation) -> str:
-    """What the twin has to do, as a clause for prompts."""
-    assert refined.signature is not None
-    members = members_of(refined.signature)
-    if any(isinstance(member, ObservationSignature) for member in members):
-        return shared("twin_observation")
-    if any(isinstance(member, WarningSignature) for member in members):
-        return shared("twin_warning")
-    return shared("twin_crash")
-
-
-def twin_wanted(refined: Interpretation) -> str:
-    """Whether the model has to write a twin, as a sentence for prompts."""
-    return shared("twin_required" if refined.needs_contrast else "twin_optional")
-
-
-def form(refined: Interpretation) -> str:
-    """How the program has to show the failure, for prompts."""
-    assert refined.signature is not None
-    prompt = load("act")
-    lines = [
-        prompt.fragment(
-            "form_observation",
-            mark=MARK,
-            name=member.name,
-            api=", ".join(member.api),
-            right=observed.words(member.right),
-        )
-        for member in members_of(refined.signature)
-        if isinstance(member, ObservationSignature)
-    ]
-    return "\n".join(lines) or prompt.fragment("form_escape")

@@ -13,7 +13,7 @@ from typing import Any
 
 from bot.models.bug import BugReport
 from bot.models.context import Context
-from bot.models.dialogue import Message, Question
+from bot.models.dialogue import Question
 from bot.models.environment import Environment
 from bot.models.issue import Issue
 from bot.models.plan import Interpretation, Pin
@@ -28,6 +28,7 @@ from bot.models.signature import (
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import source_listing
+from bot.pipeline.search.model_budget import question
 from bot.rules.signatures import observed, warned, wording
 from prompts import Prompt, load
 
@@ -49,7 +50,10 @@ def build(
     someone who has seen the code.
     """
     prompt = load("refine")
-    system, user = prompt.render(
+    return question(
+        "reader",
+        "refine",
+        2_000,
         repository=issue.repository or prompt.fragment("unstated"),
         date=f"{issue.created_at:%Y-%m-%d}" if issue.created_at else prompt.fragment("unstated"),
         report=report_excerpt.report(issue, bug),
@@ -58,14 +62,6 @@ def build(
         if environment is not None
         else prompt.fragment("environment_unknown"),
         code=source_listing.contexts(ranked[:1]),
-    )
-    messages = (Message(role="system", content=system), Message(role="user", content=user))
-    return Question(
-        role="reader",
-        prompt=prompt.id,
-        messages=messages,
-        answer_schema=prompt.schema,
-        most_tokens=2_000,
     )
 
 
@@ -215,9 +211,3 @@ def _pin(row: dict[str, Any], issue: Issue) -> Pin:
         report_excerpt.quoted(row["quote"], issue) and row["version"].rstrip(".*") in row["quote"]
     )
     return Pin(name=row["name"].lower(), version=row["version"], quote=row["quote"], quoted=told)
-
-
-def fixed(refined: Interpretation) -> str:
-    """What counts as the failure, in one line."""
-    assert refined.signature is not None
-    return verdicts.describe(refined.signature)

@@ -1,4 +1,4 @@
-"""The budget of a job's model: checked before each call, counted after it."""
+"""Questions to a job's model, and its budget: checked before each call, counted after it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from bot.errors import ModelUnavailable
-from bot.models.dialogue import Exchange, ModelAnswer, Question, Usage
+from bot.models.dialogue import Exchange, Message, ModelAnswer, Question, Role, Usage
 from bot.models.job import Options
 from bot.ports import Ports
 from prompts import load
@@ -14,6 +14,19 @@ from prompts import load
 
 class BudgetExceeded(Exception):
     """The next call could exceed a limit; the message names the limit."""
+
+
+def question(role: Role, name: str, most_tokens: int, **values: str) -> Question:
+    """The question of a prompt file, filled with values."""
+    prompt = load(name)
+    system, user = prompt.render(**values)
+    return Question(
+        role=role,
+        prompt=prompt.id,
+        messages=(Message(role="system", content=system), Message(role="user", content=user)),
+        answer_schema=prompt.schema,
+        most_tokens=most_tokens,
+    )
 
 
 @dataclass

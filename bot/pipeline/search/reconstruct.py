@@ -8,77 +8,52 @@ here every generated program is executed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from bot.errors import BuildError, ModelUnavailable, Stopped
 from bot.models.environment import EnvironmentSpec, PinSource, Requirement
-from bot.models.plan import Interpretation, Reconstruction
-from bot.models.report import Claim
+from bot.models.plan import Interpretation
 from bot.models.run_plan import RunPlan
-from bot.models.signature import AnySignature
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import SearchResult, Session
 from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import contexts as contexting
 from bot.pipeline.search import interpretation
 from bot.pipeline.search.model_budget import BudgetExceeded, ModelBudget
-from bot.pipeline.search.writing import Material, WritingRecord, write_program
+from bot.pipeline.search.writing import Material, Reconstructed, write_program
 from bot.rules.packages import imports
-
-
-@dataclass(frozen=True, slots=True)
-class Reconstructed:
-    """A model's part in a run. `result` is its last program, None when there is none; `exceeded`
-    names the limit that ended its work.
-    """
-
-    result: SearchResult | None = None
-    signature: AnySignature | None = None
-    record: Reconstruction | None = None
-    claims: tuple[Claim, ...] = ()
-    exceeded: str = ""
-    stopped: bool = False
-
-
-@dataclass(slots=True)
-class _Progress:
-    """What is known when the work ends early."""
-
-    signature: AnySignature | None = None
-    record: WritingRecord = field(default_factory=WritingRecord)
 
 
 def reconstruct(session: Session, draft: RunPlan, asking: ModelBudget) -> Reconstructed:
     """A program for a report that has none that runs. When there is none, the notes of the
     session say why.
     """
-    progress, result, exceeded, stopped = _Progress(), None, "", False
+    written = Reconstructed()
     try:
-        result = _program(session, draft, asking, progress)
+        written.result = _program(session, draft, asking, written)
     except BudgetExceeded as error:
-        exceeded = str(error)
+        written.exceeded = str(error)
     except ModelUnavailable as error:
         session.note(f"no model could be asked: {error}")
     except BuildError as error:
         session.note(f"the environment for a written program could not be built: {error}")
     except Stopped:
-        stopped = True
-    record, claims = progress.record.reconstruction, tuple(progress.record.claims)
-    return Reconstructed(result, progress.signature, record, claims, exceeded, stopped)
+        written.stopped = True
+    return written
 
 
 def _program(
-    session: Session, draft: RunPlan, asking: ModelBudget, progress: _Progress
+    session: Session, draft: RunPlan, asking: ModelBudget, written: Reconstructed
 ) -> SearchResult | None:
     material = _material(session, draft)
     refined = _interpreted(session, draft, asking, material)
-    progress.record.reconstruction = Reconstruction(refined=refined)
+    written.update(refined=refined)
     if refined.signature is None:
         return None
-    progress.signature = refined.signature
+    written.signature = refined.signature
     material = _completed(session, draft, refined, material)
     runner = session.judging(draft.bug, refined.signature)
-    return write_program(runner, asking, refined, material, progress.record)
+    return write_program(runner, asking, refined, material, written)
 
 
 def _material(session: Session, draft: RunPlan) -> Material:

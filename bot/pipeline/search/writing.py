@@ -20,15 +20,14 @@ from bot.models.plan import (
     WriteAction,
 )
 from bot.models.report import Claim
+from bot.models.signature import AnySignature
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.pipeline.search import (
     checks,
     feedback,
-    next_action,
-    planning,
     recovery,
-    run_analysis,
+    writer_prompts,
 )
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.ports import SourceIndex
@@ -49,16 +48,21 @@ class Material:
 
 
 @dataclass(slots=True)
-class WritingRecord:
-    """What becomes of a model's work, kept up to date while it goes on."""
+class Reconstructed:
+    """A model's part in a run, kept up to date while it goes on. `result` is its last program, None
+    when there is none; `exceeded` names the limit that ended its work.
+    """
 
-    reconstruction: Reconstruction | None = None
+    result: SearchResult | None = None
+    signature: AnySignature | None = None
+    record: Reconstruction | None = None
     claims: list[Claim] = field(default_factory=list)
+    exceeded: str = ""
+    stopped: bool = False
 
     def update(self, **changes: object) -> None:
-        """Replace fields of the reconstruction."""
-        known = self.reconstruction or Reconstruction()
-        self.reconstruction = known.model_copy(update=changes)
+        """Replace fields of the record."""
+        self.record = (self.record or Reconstruction()).model_copy(update=changes)
 
 
 def write_program(
@@ -66,10 +70,10 @@ def write_program(
     asking: ModelBudget,
     refined: Interpretation,
     material: Material,
-    record: WritingRecord,
+    written: Reconstructed,
 ) -> SearchResult | None:
     """The first program that fails as reported, else the last one; None when none was run."""
-    writer = _Writer(runner, asking, refined, material, record, material.spec)
+    writer = _Writer(runner, asking, refined, material, written, material.spec)
     if not writer.without("plan"):
         writer.make_plan()
     return writer.loop()
@@ -83,7 +87,7 @@ class _Writer:
     asking: ModelBudget
     refined: Interpretation
     material: Material
-    record: WritingRecord
+    written: Reconstructed
     spec: EnvironmentSpec
     plan: Plan | None = None
     program: str = ""
@@ -111,12 +115,11 @@ class _Writer:
         report, contexts = self.material.report, self.material.contexts
         with self.runner.stage("candidates", "planning the smallest program"):
             answer = self.asking.ask(
-                planning.build(report, self.refined, self.environment, contexts)
+                writer_prompts.plan_question(report, self.refined, self.environment, contexts)
             )
-        question = self.asking.exchanges[-1].question
-        self.plan, wishes = planning.parse(answer.data, question.prompt)
+        self.plan, wishes = writer_prompts.parse_plan(answer.data)
         titles = tuple(context.title for context in contexts)
-        self.record.update(plans=(self.plan,), contexts=titles)
+        self.written.update(plans=(self.plan,), contexts=titles)
         for wish in wishes:
             self._look_up(wish)
 
@@ -138,7 +141,7 @@ class _Writer:
         most = self.runner.job.options.max_attempts
         text = f"writing a program (try {self.programs + 1} of at most {most})"
         with self.runner.stage("candidates", text):
-            question = next_action.build(
+            question = writer_prompts.action_question(
                 self.material.report,
                 self.refined,
                 self.environment,
@@ -147,12 +150,12 @@ class _Writer:
                 "" if self.without("feedback") else self._history(),
                 self.asking.left(),
             )
-            return next_action.parse(self.asking.ask(question).data)
+            return writer_prompts.parse_actions(self.asking.ask(question).data)
 
     def _give_up(self, action: GiveUpAction) -> None:
         questions = action.questions or self.refined.questions
         refined = self.refined.model_copy(update={"questions": questions})
-        self.record.update(given_up=action.reason, refined=refined)
+        self.written.update(given_up=action.reason, refined=refined)
         self.runner.note(f"the model gave up: {action.reason}")
 
     def _carry_out(self, action: Action) -> SearchResult | None:
@@ -162,17 +165,12 @@ class _Writer:
             case ProbeAction():
                 self.note(self._probed(action))
             case WriteAction():
-                self.program, self.contrast = action.program, action.contrast or ""
-                return self._try(action.change)
+                self.program, self.contrast = action.program, action.contrast
             case EditAction(file="program"):
-                self.program = next_action.edited(self.program, action)
-                return self._try(action.change)
+                self.program = writer_prompts.edited(self.program, action)
             case EditAction():
-                self.contrast = next_action.edited(self.contrast, action)
-                return self._try(action.change)
-            case _:
-                pass
-        return None
+                self.contrast = writer_prompts.edited(self.contrast, action)
+        return self._try(action.change) if isinstance(action, WriteAction | EditAction) else None
 
     def _look_up(self, wish: SearchAction | ReadAction) -> None:
         text = f"looking into the sources: {feedback.request(wish)}"
@@ -194,8 +192,8 @@ class _Writer:
 
     def _try(self, change: str) -> SearchResult | None:
         """Check the program and run it. One that is refused costs a call and no try."""
-        known = self.record.reconstruction or Reconstruction()
-        self.record.update(changes=(*known.changes, change))
+        known = self.written.record or Reconstruction()
+        self.written.update(changes=(*known.changes, change))
         if not self.without("checks") and (wrong := self._objections()):
             self.runner.say("candidates", "the program was not run: " + wrong[0])
             self.note(feedback.refused(wrong))
@@ -219,18 +217,19 @@ class _Writer:
     def _objections(self) -> list[str]:
         device = self.runner.job.options.device
         wrong = list(checks.objections(self.program, self.refined, device=device))
-        if self.refined.needs_contrast and not self.contrast.strip() and self._contrasted():
+        if (
+            self.refined.needs_contrast
+            and not self.contrast.strip()
+            and not self.without("contrast")
+        ):
             wrong.append(load("act").fragment("objection_no_twin"))
         return wrong
-
-    def _contrasted(self) -> bool:
-        return not self.without("contrast")
 
     def _confounded(self, found: SearchResult) -> str:
         """A note that the failure may have another cause than the reported one; "" when the twin
         passes or none is needed.
         """
-        if not self.contrast.strip() or not self._contrasted():
+        if not self.contrast.strip() or self.without("contrast"):
             return ""
         origin = "its twin without the reported point"
         twin = Script(files={"repro.py": self.contrast}, origin=origin, author="model")
@@ -239,7 +238,7 @@ class _Writer:
             judgement = self.runner.run(twin, found.environment, seed, "contrast", "must not fail")
         if judgement.match is Match.PASSED and not self.runner.attempts[-1].execution.exit_code:
             text, evidence = "without the reported point it works", judgement.reason
-            self.record.claims.append(Claim(text=text, holds=True, evidence=evidence))
+            self.written.claims.append(Claim(text=text, holds=True, evidence=evidence))
             return ""
         return shared("confounded", reason=judgement.reason, outcome=self._outcome())
 
@@ -253,9 +252,11 @@ class _Writer:
         if self.failed_runs < 2 or self.without("analysis") or self.without("feedback"):
             return
         with self.runner.stage("candidates", "asking why the run did not show it"):
-            question = run_analysis.build(self.refined, self.environment, self._history())
+            question = writer_prompts.analysis_question(
+                self.refined, self.environment, self._history()
+            )
             answer = self.asking.ask(question)
-        said, names = run_analysis.parse(answer.data)
+        said, names = writer_prompts.parse_analysis(answer.data)
         self.note(said)
         for name in names:
             self._look_up(SearchAction(query=name))

@@ -213,21 +213,21 @@ def test_it_stops_when_told(big: Path, tmp_path: Path) -> None:
 def test_the_index_is_fast_next_to_a_parser_and_small(big: Path, tmp_path: Path) -> None:
     site = big / "lib/python3.11/site-packages"
     texts = [path.read_bytes() for path in sorted(site.rglob("*.py"))[::20]]
-    started = time.perf_counter()
+    started = time.process_time()
     for text in texts:
         try:
             compile(text, "a", "exec", dont_inherit=True)
         except (SyntaxError, ValueError):
             continue
-    baseline = time.perf_counter() - started
-    started = time.perf_counter()
+    baseline = time.process_time() - started
+    started = time.process_time()
     index = SqliteIndexer(tmp_path).open(environment(big), ("big",))
-    assert time.perf_counter() - started < 20 * baseline + 2
+    assert time.process_time() - started < 20 * baseline + 2
     held = sum(path.stat().st_size for path in site.rglob("*.py"))
     assert sum(path.stat().st_size for path in (tmp_path / FOLDER).iterdir()) < held
-    started = time.perf_counter()
+    started = time.process_time()
     SqliteIndexer(tmp_path).open(environment(big), ("big",))
-    assert time.perf_counter() - started < baseline + 1
+    assert time.process_time() - started < baseline + 1
     assert index.search("walk packages of a module path", 3)
 
 

@@ -253,6 +253,7 @@ class Lives(RuleBasedStateMachine):
 
 
 @pytest.mark.postgres
+@pytest.mark.slow  # hundreds of histories on two databases
 def test_sqlite_and_postgres_give_the_same_answers() -> None:
     with postgres_server() as Lives.server:
         run_state_machine_as_test(

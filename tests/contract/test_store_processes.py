@@ -68,6 +68,7 @@ def together(what: str, url: str, starts: int = 1) -> list[list[tuple[str, ...]]
     return [[tuple(line.split()) for line in each.splitlines()] for each in said]
 
 
+@pytest.mark.slow  # processes that race for a while
 def test_processes_that_want_the_same_get_it_once(database: Callable[[], str]) -> None:
     """Until it was a race, in which more than one got something: on a busy machine one may have
     it all before the others run.

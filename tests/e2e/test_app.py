@@ -246,6 +246,7 @@ It works in typing_extensions 4.5.0.
 
 
 @pytest.mark.index
+@pytest.mark.slow  # every proof in containers
 def test_a_verdict_is_followed_by_its_control_the_releases_and_a_smaller_program(whole):
     name, day = "acme/typing_extensions", datetime(2023, 5, 24, tzinfo=UTC)
     whole.hub.state.repository(name)
@@ -342,6 +343,7 @@ statistics.StatisticsError: mean requires at least one data point
 """
 
 
+@pytest.mark.slow  # killed in the middle of a run
 def test_one_process_on_sqlite_is_killed_in_the_middle_and_goes_on_where_it_was(tmp_path):
     web = free_port()
     with GitHubServer(webhook=f"http://127.0.0.1:{web}/webhook") as hub:

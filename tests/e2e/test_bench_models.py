@@ -50,6 +50,7 @@ def endpoint() -> FakeEndpoint:
 
 
 @pytest.mark.index
+@pytest.mark.slow  # two whole benches
 def test_a_bench_is_recorded_with_a_model_and_repeated_without(tmp_path: Path) -> None:
     with endpoint() as model:
         prices = {"REPRISE_MODEL_URL": model.url, "REPRISE_MODEL_PRICES": '{"m": [1, 10]}'}
@@ -105,6 +106,7 @@ def test_a_replay_without_a_cassette_asks_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.index
+@pytest.mark.slow  # two whole benches
 def test_parts_are_left_out_and_what_is_not_recorded_is_said(tmp_path: Path) -> None:
     said = reprise(
         tmp_path, "ablation", str(CASSETTES), "--replay", str(CASSETTES), "--only", CASE, "--parts", "model,plan,contrast",

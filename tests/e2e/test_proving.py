@@ -101,6 +101,7 @@ def run(bare: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.index
+@pytest.mark.slow  # every proof
 def test_each_proof_is_added_to_the_run(run: Path, tmp_path: Path) -> None:
     before = report(run)
     done = reprise(tmp_path, "control", "run", *BOX)
@@ -200,6 +201,7 @@ def test_a_copy_elsewhere_is_a_run_of_its_own(run: Path, tmp_path: Path) -> None
 
 @pytest.mark.index
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow  # two whole commands
 def test_a_stop_says_what_it_had_and_how_to_go_on(
     run: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -336,6 +338,7 @@ def cloned(tmp_path: Path) -> list[str]:
     return ids
 
 
+@pytest.mark.slow  # a whole bisection
 def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
     ids = cloned(tmp_path)
     commits = ("--repo", "clone", "--good", "HEAD~6", "--bad")
@@ -364,6 +367,7 @@ def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
     wrong(reprise(tmp_path, "bisect", "run", *BOX, *commits, "no-such"), "no-such")
 
 
+@pytest.mark.slow  # several bisections
 def test_commits_that_do_not_do_as_is_said_of_them(tmp_path: Path) -> None:
     """No boundary is named, and the exit code is that of what could not be told."""
     ids = cloned(tmp_path)

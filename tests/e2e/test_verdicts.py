@@ -83,6 +83,7 @@ def test_a_failure_that_hangs_on_the_seed_says_so(decide):
     assert verdict.determinism == "seed-dependent"
 
 
+@pytest.mark.slow  # each run ends by the clock
 def test_a_deadlock_is_not_waited_for_as_long_as_the_reporter_did(decide):
     program = "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()"
     started = time.monotonic()

@@ -147,6 +147,7 @@ def killed_again_and_again(at: World, whole: dict[str, Any], chance: random.Rand
     return middle
 
 
+@pytest.mark.slow  # killed and continued several times
 def test_a_control_that_is_killed_goes_on_from_what_was_kept() -> None:
     with world(every=2, without="bisect,minimize,model") as at:
         whole = at.finish("whole")
@@ -156,6 +157,7 @@ def test_a_control_that_is_killed_goes_on_from_what_was_kept() -> None:
         assert killed_again_and_again(at, whole, random.Random(1)) == 6
 
 
+@pytest.mark.slow  # killed and continued several times
 def test_a_bisection_that_is_killed_goes_on_from_what_was_kept() -> None:
     with world(every=1, without="control,minimize,model") as at:
         whole = at.finish("whole")

@@ -252,6 +252,7 @@ def test_a_guessed_name_that_no_index_has_is_left_out(builder: UvBuilder) -> Non
 
 
 @pytest.mark.pythons
+@pytest.mark.slow  # real builds for two versions of Python
 def test_the_cause_is_that_of_the_python_that_was_asked_for(places: tuple[Index, Path]) -> None:
     own = {name: os.environ[name] for name in ("HOME", "PYENV_ROOT") if name in os.environ}
     assert len(interpreters.discover({"PATH": os.environ["PATH"], **own})) > 1, (

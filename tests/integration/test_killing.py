@@ -52,6 +52,7 @@ def test_a_torn_report_is_told_from_a_whole_one(tmp_path: Path, text: str, wrong
         pytest.param("docker", marks=pytest.mark.docker),
     ],
 )
+@pytest.mark.slow  # many kills, each with a run after it
 def test_kills_leave_nothing_and_the_next_run_succeeds(sandbox: str) -> None:
     started = time.monotonic()
     kills = list(

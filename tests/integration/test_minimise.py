@@ -282,6 +282,7 @@ def test_printed_values_stay_those_that_the_program_computed():
     assert done.lines_after <= 3
 
 
+@pytest.mark.slow  # each try takes several runs
 def test_a_failure_in_three_of_ten_runs_ends_right():
     source = (
         "import os\n"
@@ -419,6 +420,7 @@ print("loss:", loss.item())
 
 
 @pytest.mark.index
+@pytest.mark.slow  # each try imports numpy
 def test_nan_stays_that_of_the_operation_it_came_from():
     """The mean of an empty tensor is NaN as well, and shorter."""
     built = torch_environment(UvBuilder(load().cache_dir))

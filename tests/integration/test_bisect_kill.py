@@ -20,6 +20,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from benchmarks.wheels import Wheels, failing
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)

@@ -169,5 +169,5 @@ def cause(result: RunResult) -> str:
         if re.search(r"\b(?:fatal )?error: (?!Failed to build|command)|command not found", line)
     ]
     causes = [line.removeprefix("cause: ") for line in lines if line.startswith("cause: ")]
-    chosen = (compiler or raised or causes or lines or ["the build ended without a word"])[-1]
+    chosen = (compiler or raised or causes or lines or ["the build ended without output"])[-1]
     return chosen[:300]

@@ -46,7 +46,7 @@ FOR_NETWORK = (
 )
 PROTECTS = (
     (
-        "the host's files but its programs and libraries, its network, processes, environment "
+        "the host's files except its programs and libraries, its network, processes, environment "
         "variables and privileges"
     ),
     "memory, processors, number of processes, disk, wall and idle time",

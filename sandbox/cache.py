@@ -92,7 +92,7 @@ class Cache:
             yield
         except OSError as error:
             if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-                raise DiskFull("there is no room left on the disk for the environment") from error
+                raise DiskFull("the disk has no space left for the environment") from error
             raise SandboxError(
                 f"the cache folder {self.root} cannot be used: {error.strerror}"
             ) from error

@@ -281,7 +281,7 @@ def _file(folder: Path, name: str, lines: Sequence[str]) -> str:
 
 def _failure(text: str) -> SandboxError:
     if any(mark in text for mark in _FULL):
-        return DiskFull("there is no room left on the disk for the environment")
+        return DiskFull("the disk has no space left for the environment")
     if any(mark in text for mark in _NETWORK) and "HTTP status client error" not in text:
         return IndexDown(next((line.strip() for line in text.splitlines() if line.strip()), ""))
     return Unresolvable(text.strip())

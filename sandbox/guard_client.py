@@ -130,10 +130,7 @@ class Outcome:
         while len(self.buffer) >= wire.HEAD.size:
             kind, size = wire.HEAD.unpack_from(self.buffer)
             if size > self.bound():
-                raise SandboxError(
-                    "the guard's answer is not to be trusted: a frame is larger than the limits "
-                    "allow"
-                )
+                raise SandboxError("the guard's answer is invalid: a frame exceeds the limits")
             end = wire.HEAD.size + size
             if len(self.buffer) < end:
                 return

@@ -65,7 +65,7 @@ def plan(
         bug = intake.read(issue)
     if (unasked := triage.unasked(bug)) is not None:
         return RunPlan(bug=bug, verdict=unasked)
-    with stage("signature", "fixing what will count as the failure"):
+    with stage("signature", "recording the failure signature"):
         signature = signatures.freeze(bug)
     bare = RunPlan(bug=bug, signature=signature)
     if signature is None:

@@ -21,7 +21,7 @@ _TOOLS = "setuptools"
 _PUBLIC = re.compile(r"(?:[a-z0-9-]{1,63}\.)+(?!(?:local|localhost|internal|lan)$)[a-z]{2,24}")
 _CLONE = {
     True: "The command does not install {0}: add --with and the folder of its clone at commit {1}.",
-    False: "The command does not bring the repository: put its clone at commit {1} on PYTHONPATH.",
+    False: "The command lacks the repository: put its clone at commit {1} on PYTHONPATH.",
 }
 """What a command cannot bring along, by whether the clone was built."""
 

@@ -31,7 +31,7 @@ def problems(found: Iterable[Problem]) -> str:
     """What is wrong, and what follows from it."""
     rows = list(found)
     files = _files(dict.fromkeys(problem.file for problem in rows))
-    title = f"Reprise ignores {files}, because a file with a mistake is ignored as a whole:"
+    title = f"Reprise ignores {files}: one mistake invalidates the whole file."
     items = shown(tuple(map(_sentence, rows)), _SHOWN)
     return print_blocks([Paragraph(title), BulletList("", items)])
 

@@ -20,7 +20,9 @@ class Label:
 
 LABELS: dict[str, Label] = {
     "reproduced": Label(
-        "reprise: reproduced", "0e8a16", "Reprise ran the report and saw the failure it describes"
+        "reprise: reproduced",
+        "0e8a16",
+        "Reprise ran the report and observed the failure it describes",
     ),
     "not_reproduced": Label(
         "reprise: not reproduced",
@@ -28,10 +30,10 @@ LABELS: dict[str, Label] = {
         "Reprise ran the report as described and it did not fail",
     ),
     "needs_info": Label(
-        "reprise: needs info", "d4a72c", "Something only the reporter knows is missing"
+        "reprise: needs info", "d4a72c", "Information that only the reporter has is missing"
     ),
     "inconclusive": Label(
-        "reprise: inconclusive", "8250df", "Reprise ran the report and the runs do not settle it"
+        "reprise: inconclusive", "8250df", "Reprise ran the report, and the runs were inconclusive"
     ),
 }
 """By the kind of verdict. The other kinds say something about a host or a request, not about the

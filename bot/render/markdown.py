@@ -129,7 +129,7 @@ def _both_ends(text: str, room: int, elsewhere: str) -> str:
     head = head[: head.rfind("\n")] if "\n" in head[len(head) // 2 :] else head
     tail = tail[tail.find("\n") + 1 :] if "\n" in tail[: len(tail) // 2] else tail
     left_out = len(text) - len(head) - len(tail)
-    whole = f"; the whole is {elsewhere}" if elsewhere else ""
+    whole = f"; the full text is {elsewhere}" if elsewhere else ""
     return f"{head}\n\u2026 {left_out:,} characters left out{whole} \u2026\n{tail}"
 
 

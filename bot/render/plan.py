@@ -1,5 +1,5 @@
-"""An outsider's request, laid out for whoever may approve it: every program that would run, where,
-and what will count.
+"""An outsider's request, laid out for whoever may approve it: every program that would run, where
+it would run, and what will count as the failure.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from bot.render.sections.program import changes, files
 HASH = 12
 _ROWS, _SIGNS, _MARKER_ROOM = 40, 6, 300
 _PROOFS: dict[Proof, tuple[Inline, ...]] = {
-    "control": ("a control (the program where it should not fail)",),
+    "control": ("a control (the program where it should pass)",),
     "bisect": ("a bisection (the program with other releases of ", "{package}", ")"),
-    "minimize": ("a smaller program (with ever fewer parts of this one)",),
+    "minimize": ("a smaller program (parts of this one, removed step by step)",),
 }
 
 
@@ -45,7 +45,7 @@ def waiting(draft: RunPlan, run: Run, *, page: str) -> str:
     draft = scrubbed(draft)
     who = name(run.request.requester)
     how = (
-        "To approve this run, someone with write permission comments "
+        "To approve this run, someone with write permission must comment "
         f"`/reproduce approve {approval}`."
     )
     blocks = [
@@ -101,7 +101,8 @@ def _proofs(options: Options) -> list[Block]:
         return []
     package: Inline = Code(options.package) if options.package else "the package under test"
     parts = [piece for proof in wanted for piece in ("; ", *proof)][1:]
-    when = f"If the failure is reproduced, then for at most {options.proof_minutes:g} minutes: "
+    limit = f"at most {options.proof_minutes:g} minutes in total"
+    when = f"If the failure is reproduced, these proofs follow ({limit}): "
     return [Paragraph((when, *(package if part == "{package}" else part for part in parts), "."))]
 
 

@@ -39,9 +39,9 @@ _NAMES: dict[Proof, str] = {
     "minimize": "Smaller program",
 }
 _OPEN: dict[Proof, str] = {
-    "control": "looks for a version in which it passes",
-    "bisect": "finds the release that introduced it",
-    "minimize": "makes the program smaller",
+    "control": "find a version in which the program passes",
+    "bisect": "find the release that introduced the failure",
+    "minimize": "make the program smaller",
 }
 """What a proof that has not run yet would do."""
 
@@ -77,7 +77,7 @@ def proof_terminal(
     report = report.model_copy(update={"bisection": _made(report, request)})
     folder = Strong(f"{request.run}/report.md")
     ends = [
-        Paragraph(("The full report: ", folder), unbroken=True),
+        Paragraph(("Full report: ", folder), unbroken=True),
         Paragraph((Strong("Next:"), f" {_next(report, request)}"), unbroken=True),
     ]
     parts = [*_parts(report, request), Section("next", blocks=ends)]
@@ -124,9 +124,9 @@ def _stopped(report: Report, request: ProofRequest, why: str) -> Block:
     now, before = _result(report, request.proof), request.before
     then = [_result(before, request.proof), *before.other_bisections] if before is not None else []
     if now is None:
-        kept = "Nothing was found yet."
+        kept = "Nothing has been found yet."
     else:
-        kept = "Result of an earlier one:" if now in then else "Partial result:"
+        kept = "Result of an earlier run:" if now in then else "Partial result:"
     return Headline(_NAMES[request.proof], f"{why}. {kept}")
 
 
@@ -150,10 +150,10 @@ def _control(report: Report) -> list[Block]:
         (ours, str(control.paired_failures), str(control.paired_runs)),
         (theirs, str(control.failures), str(control.runs)),
     ]
-    test = "no test was made"
+    test = "not tested"
     if control.p is not None:
         test = f"p {controls.chance(control.p)} (Fisher's exact test, one-sided)"
-    weak = "" if controls.sets_apart(control) else ", which is no significant difference"
+    weak = "" if controls.sets_apart(control) else ", which is not a significant difference"
     notes = controls.control_notes(control, report.control_spec)
     return [
         Headline(verdicts.shown_by(control), f"{test}{weak}."),
@@ -165,7 +165,7 @@ def _control(report: Report) -> list[Block]:
 def _bisection(search: Bisection | None, why: str) -> list[Block]:
     """The boundaries, the row of marks, and what a reader has to know of them."""
     if search is None:
-        return [Headline("No bisection was made")]
+        return [Headline("No bisection was run")]
     known = search.model_copy(update={"stopped": ""}) if why == search.stopped else search
     unknown = f"{bisection.subject(search)}: no boundary is known{' yet' if why else ''}"
     line = bisection.where_line(known) or unknown.removeprefix(": ")
@@ -181,7 +181,7 @@ def _reduction(report: Report, run: str) -> list[Block]:
     """How much was removed, the program that is left, and where the one before lies."""
     reduced, script = report.reduced, report.script
     if reduced is None or script is None:
-        return [Headline("No smaller program was sought")]
+        return [Headline("No minimization was run")]
     head = Headline(program.size_line(reduced), f"{program.tried_line(reduced)}.")
     if program.smaller(reduced) is None:
         return [head]
@@ -206,14 +206,14 @@ def _next(report: Report, request: ProofRequest) -> str:
     """The command that resumes this proof, the next open proof, or what is left to a person."""
     proof, found = request.proof, report.bisection
     if proof in report.cut_short:
-        return f"{request.again} {'starts again' if proof == 'control' else 'resumes it'}."
+        return f"Run {request.again} to {'start again' if proof == 'control' else 'resume'}."
     if request.swapped and found is not None and found.swapped:
-        return f"{request.swapped} exchanges the two."
+        return f"Run {request.swapped} to swap the two."
     after = verdicts.next_step(report.model_copy(update={"cut_short": {}}), request.run)
     still = [name for name in _OPEN if name != proof and _result(report, name) is None]
     if not still or (proof == "control" and _result(report, "control") is None):
         return after
-    return f"reprise {still[0]} {shlex.quote(request.run)} {_OPEN[still[0]]}."
+    return f"Run reprise {still[0]} {shlex.quote(request.run)} to {_OPEN[still[0]]}."
 
 
 def _footer(report: Report, request: ProofRequest) -> tuple[Text, ...]:

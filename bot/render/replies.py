@@ -31,7 +31,7 @@ STATES = {
     RunState.RUNNING: "running",
     RunState.REPORTED: "publishing the verdict",
     RunState.FINISHED: "done",
-    RunState.FAILED: "failed because of a defect in Reprise",
+    RunState.FAILED: "failed because of a bug in Reprise",
 }
 _HELP = "`/reproduce help` lists the commands."
 
@@ -49,7 +49,9 @@ def help_text(rows: Sequence[tuple[str, str]]) -> str:
         ),
         DataTable(("Command", "What it does"), commands),
         Paragraph("Options may follow the command:"),
-        DataTable(("Option", "What it sets"), [(Code(versions), "The version of each."), *options]),
+        DataTable(
+            ("Option", "What it sets"), [(Code(versions), "The version to install."), *options]
+        ),
         Paragraph(f"Not available yet: {unavailable}." if unavailable else ""),
     ]
     return print_blocks(blocks)
@@ -90,9 +92,10 @@ def nothing_to_cancel() -> str:
 
 def no_such_plan(plan: str) -> str:
     """An approval that fits no waiting plan, or several."""
-    what: Inline = Code(clip(plan, 64)) if plan.strip() else "nothing"
-    how = ". The comment with a plan shows how to approve it; a plan is approved or withdrawn once."
-    return inline(("No single waiting plan begins with ", what, how))
+    code = Code(clip(plan, 64))
+    what = ("No single waiting plan begins with ", code) if plan.strip() else ("No plan was named",)
+    how = ". The plan's comment shows how to approve it; a plan can be approved or withdrawn once."
+    return inline((*what, how))
 
 
 def status(runs: Sequence[Run], page_of: Callable[[Run], str]) -> str:

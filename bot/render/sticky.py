@@ -30,12 +30,11 @@ _AGAIN = (
 _NEXT = {
     "not_reproduced": _AGAIN,
     "different_failure": _AGAIN,
-    "inconclusive": "To settle it with more runs, comment `/reproduce runs=200`.",
+    "inconclusive": "To decide it with more runs, comment `/reproduce runs=200`.",
     "needs_info": "Add these to the issue, then comment `/reproduce`.",
-    "needs_hardware": "If this App has a GPU, comment `/reproduce device=gpu`.",
+    "needs_hardware": "If this App's host has a GPU, comment `/reproduce device=gpu`.",
     "setup_failed": _AGAIN,
-    "not_a_bug": "If it is a bug after all, add the program and its output, "
-    "then comment `/reproduce`.",
+    "not_a_bug": "If this is a bug, add the program and its output, then comment `/reproduce`.",
     "cancelled": "To run it again, comment `/reproduce`.",
     "budget_reached": "To allow more time for each run, comment `/reproduce timeout=600`.",
 }
@@ -115,7 +114,7 @@ def failed(run: Run, page: str) -> str:
         "To try again, comment `/reproduce`. If it fails again, send the App's operator this run: "
     )
     blocks: list[Block] = [
-        Headline("Reprise failed", "this is a bug in Reprise, not a result for this report."),
+        Headline("Reprise failed", "this is a bug in Reprise, not a verdict on this report."),
         Paragraph(asked(run)),
         Paragraph((again, *quote, ".")),
     ]

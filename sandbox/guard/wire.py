@@ -31,7 +31,7 @@ def read_exactly(fd: int, size: int) -> bytes:
     while size:
         part = os.read(fd, min(size, 1 << 20))
         if not part:
-            raise EOFError("the caller went away")
+            raise EOFError("the caller disconnected")
         parts.append(part)
         size -= len(part)
     return b"".join(parts)

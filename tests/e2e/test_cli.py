@@ -197,7 +197,7 @@ SOURCES = [
     (["acme/pool#1"], "127.0.0.1 cannot be reached"),
     (["https://gitlab.example/a/b/issues/1"], "is not the GitHub host that Reprise uses"),
     (["a.md", "--python", "2.7"], "--python 2.7 is not a Python 3 version."),
-    (["a.md", "--python", "3.99"], "Python 3.99 is not on this machine"),
+    (["a.md", "--python", "3.99"], "Python 3.99 is not installed here"),
     (["a.md", "--with", "torch=1"], "--with torch=1 is not a requirement."),
     (["a.md", "--with", "x @ https://evil.example/x.whl"], "contains a URL."),
     (["a.md", "--with", "x; python_version>'3'"], "contains an environment marker."),
@@ -224,7 +224,7 @@ def test_an_out_that_cannot_be_used(tmp_path: Path, here: Here) -> None:
     for out, words in (
         ("a.md/run", "as a folder"),
         ("/proc/no", "/proc/no"),
-        ("full", "already holds other files"),
+        ("full", "already contains other files"),
     ):
         done = here("reproduce", "a.md", "--sandbox", "process", "--out", out)
         assert done.returncode == 2

@@ -114,7 +114,7 @@ def test_each_proof_is_added_to_the_run(run: Path, tmp_path: Path) -> None:
     )
     assert control["p"] <= 0.05
     assert done.stdout.startswith("Bug confirmed: p = .004")
-    assert "Next: reprise bisect run " in done.stdout
+    assert "Next: Run reprise bisect run " in done.stdout
 
     done = reprise(tmp_path, "bisect", "run", *BOX)
     assert done.returncode == 0, done.stderr
@@ -168,12 +168,12 @@ def test_a_program_of_ones_own_is_made_smaller_beside_a_run(run: Path, tmp_path:
 
     again = reprise(tmp_path, "minimize", "long.py", "--signature", "run", *BOX, "--out", "small")
     assert again.returncode == 0, again.stderr
-    assert "going on from" in again.stderr
+    assert "continuing from" in again.stderr
     assert (tmp_path / "small" / "repro.py").read_text() == program
     (tmp_path / "other.py").write_text(LONG.replace("4", "3"))
     whole = report(tmp_path / "small")
     done = reprise(tmp_path, "minimize", "other.py", "--signature", "run", *BOX, "--out", "small")
-    mistake(done, "small already holds the result of something else.")
+    mistake(done, "small already contains the result of another job.")
     assert report(tmp_path / "small") == whole
 
     (tmp_path / "fine.py").write_text("import opt_einsum\nprint(opt_einsum.__version__)\n")
@@ -217,7 +217,7 @@ def test_a_stop_says_what_it_had_and_how_to_go_on(
     assert process.returncode == 3
     assert said.startswith("Bisection: stopped on request.")
     assert "could not be tested" not in said
-    assert "Next: reprise bisect run --sandbox process resumes it." in said.splitlines()
+    assert "Next: Run reprise bisect run --sandbox process to resume." in said.splitlines()
     assert report(run)["verdict"]["kind"] == "reproduced"
     assert reprise(tmp_path, "bisect", "run", *BOX).returncode == 0
 
@@ -240,7 +240,7 @@ def test_time_that_is_up_is_no_success_either(run: Path, tmp_path: Path) -> None
     assert done.returncode == 3, done.stderr
     assert done.stdout.startswith("Smaller program: the time limit was reached.")
     assert (
-        "Next: reprise minimize small --minutes 0.2 --sandbox process resumes it."
+        "Next: Run reprise minimize small --minutes 0.2 --sandbox process to resume."
         in done.stdout.splitlines()
     )
     assert report(tmp_path / "small")["minimized"]["ended"] == "time"
@@ -397,7 +397,7 @@ def test_commits_that_do_not_do_as_is_said_of_them(tmp_path: Path) -> None:
         tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", "HEAD", "--bad", ids[0]
     )
     assert (done.stdout + done.stderr).count("did you mean") == 1
-    assert f"Next: reprise bisect run --repo clone --good {ids[0]} --bad HEAD " in done.stdout
+    assert f"Next: Run reprise bisect run --repo clone --good {ids[0]} --bad HEAD " in done.stdout
     wrong(
         reprise(
             tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", "HEAD", "--bad", ids[6]
@@ -407,11 +407,11 @@ def test_commits_that_do_not_do_as_is_said_of_them(tmp_path: Path) -> None:
     code, said, _ = asked("v1.2", "HEAD")
     assert (code, said) == (
         3,
-        f"No commit could be named: v1.2 ({short[5]}), said to be good, fails (2 of 2).",
+        f"No commit could be named: v1.2 ({short[5]}), given as good, fails (2 of 2).",
     )
     code, said, found = asked("HEAD~6", "HEAD~4")
     assert (code, found["ends"] in said) == (3, True)
-    assert f"HEAD~4 ({short[2]}), said to be bad, passes (0 of " in said
+    assert f"HEAD~4 ({short[2]}), given as bad, passes (0 of " in said
 
     other = tmp_path / "other"
     (other / "small").mkdir(parents=True)
@@ -423,7 +423,7 @@ def test_commits_that_do_not_do_as_is_said_of_them(tmp_path: Path) -> None:
     )
     wrong(
         done,
-        "the clone provides small, which the failing program does not use. Give a clone of what it imports: tiny.",
+        "the clone provides small, which the failing program does not use. Give a clone of a package that it imports: tiny.",
     )
 
 

@@ -123,13 +123,13 @@ def test_releases_that_would_have_to_be_compiled_are_said_and_not_built():
     )
     world = World(broken(0, 30), tuple(rows), bad="1.9")
     found = world.releases()
-    assert "left out, no wheel for Linux: 1.0, 1.1, 1.2, 1.3" in found.notes
+    assert "omitted (no wheel for Linux): 1.0, 1.1, 1.2, 1.3" in found.notes
     assert {each.at for each in found.probes} & {f"1.{at}" for at in range(4)} == set()
     assert not {spec.requirements[0].specifier for spec in world.builder.built} & {
         f"==1.{at}" for at in range(4)
     }
     assert phrases.bisection_line(found).startswith(
-        "already fails in 1.4 (2024-01-29), the oldest release of those searched; "
+        "already fails in 1.4 (2024-01-29), the oldest release searched; "
     )
 
 
@@ -150,7 +150,7 @@ def test_another_release_in_its_place_is_not_taken_for_it():
 
     found = World(broken(5, 30), released(20), bad="1.9", build=build).releases()
     assert [(each.at, each.why) for each in found.skipped] == [
-        ("1.4", "1.5 would be installed in its place")
+        ("1.4", "1.5 would be installed instead")
     ]
 
 
@@ -176,7 +176,7 @@ def test_where_only_the_failing_release_can_be_had_it_is_left_at_that():
     world = World(broken(5, 30), released(400), bad="1.9", build=build)
     found = world.releases()
     assert (found.first_bad, found.first_fixed) == (None, None)
-    assert found.stopped == "no version of lib but 1.9 is available"
+    assert found.stopped == "no version of lib except 1.9 is available"
     assert [each.outcome for each in found.probes].count("uninstallable") == 3
     assert len(world.builder.built) < 12, "with two ways for each, and two ahead"
 
@@ -198,7 +198,7 @@ def test_a_build_of_torch_that_is_not_to_be_had_is_not_looked_for_twice():
         for each in ("3.11", "3.12")
     )
     assert control_environments.build(world.runner, ways, "torch", "2.5.0") == Unavailable(
-        "2.13.0 would be installed in its place", "2.13.0"
+        "2.13.0 would be installed instead", "2.13.0"
     )
     assert len(world.builder.built) == 1
 
@@ -419,23 +419,23 @@ TAGS = {"v1": f"{3:040x}", "v2": f"{30:040x}", "v3": f"{48:040x}"}
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        (at_commit(60), "v3 (000000000000), said to be bad, passes (0 of 19 failed)"),
-        (at_commit(0), "v1 (000000000000), said to be good, fails (2 of 2)"),
+        (at_commit(60), "v3 (000000000000), given as bad, passes (0 of 19 failed)"),
+        (at_commit(0), "v1 (000000000000), given as good, fails (2 of 2)"),
         (
             at_commit(0, 31),
             "did you mean --good v3 --bad v1? v1 (000000000000) fails (2 of 2) and v3 (000000000000) passes (0 of 19 failed)",
         ),
         (
             lambda at: OTHER,
-            "v1 (000000000000), said to be good, could not be tested (AttributeError: module 'lib' has no",
+            "v1 (000000000000), given as good, could not be tested (AttributeError: module 'lib' has no",
         ),
         (
             lambda at: OTHER if int(at, 16) > 40 else OK,
-            "v3 (000000000000), said to be bad, could not be tested (Attrib",
+            "v3 (000000000000), given as bad, could not be tested (Attrib",
         ),
         (
             lambda at: OTHER if int(at, 16) < 48 else FAILS,
-            "v1 (000000000000), said to be good, could not be tested (Attrib",
+            "v1 (000000000000), given as good, could not be tested (Attrib",
         ),
     ],
 )
@@ -497,7 +497,7 @@ def test_a_clone_of_something_else_is_refused_before_anything_is_run(holds, told
     world = World(at_commit(23), commits=FakeCommits(history(50), TAGS, holds))
     with pytest.raises(UserError, match=told) as refused:
         world.commits("v1", "v3")
-    assert refused.value.fix == "Give a clone of what it imports: lib."
+    assert refused.value.fix == "Give a clone of a package that it imports: lib."
     assert world.sandbox.specs == []
 
 
@@ -559,7 +559,7 @@ def test_a_commit_that_cannot_be_built_is_not_tested_on_the_installed_release():
     holds = Provided(name="lib", built=("lib",))
     world = World(lambda at: FAILS, commits=FakeCommits(history(50), holds=holds), build=half_built)
     found = world.commits(f"{3:040x}", f"{48:040x}")
-    assert "said to be bad, could not be tested (it could not be built)" in found.ends
+    assert "given as bad, could not be tested (it could not be built)" in found.ends
     assert world.sandbox.specs == []
 
 

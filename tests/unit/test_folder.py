@@ -106,7 +106,7 @@ def test_the_result_of_something_else_is_refused_and_stays(
     finished(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     folder = Folder(tmp_path)
-    with pytest.raises(UserError, match="already holds the result of something else"):
+    with pytest.raises(UserError, match="already contains the result of another job"):
         folder.begin(job, given)
     folder.close()
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
@@ -120,7 +120,7 @@ def test_an_issue_that_was_edited_is_the_same_one(tmp_path: Path, number: int) -
         issue=Issue(title="now", body="more", repository="a/b", number=number),
         options=Options(seed=7),
     )
-    with nullcontext() if number == 7 else pytest.raises(UserError, match="something else"):
+    with nullcontext() if number == 7 else pytest.raises(UserError, match="another job"):
         folder.begin(edited)
     assert (tmp_path / "report.json").exists() == (number == 8)
     folder.close()
@@ -175,7 +175,7 @@ def test_what_was_found_can_be_read_again(tmp_path: Path) -> None:
 
 def test_a_folder_with_other_files_is_refused_and_untouched(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text("mine")
-    with pytest.raises(UserError, match="already holds other files"):
+    with pytest.raises(UserError, match="already contains other files"):
         Folder(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["report.json"]
 

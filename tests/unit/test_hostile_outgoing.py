@@ -34,7 +34,7 @@ WALLS = [
 ]
 FOLDS = re.compile(
     r"^(?:Script:|Original script:|Environment: |Evidence(?: \(\d+ claims? in the report (?:is|are) wrong\))?$|Attempts: |What was tried$"
-    r"|Plan and attempts of the model$|(?:Control|Bisection|Control and bisection)$)"
+    r"|The model's plan and attempts$|(?:Control|Bisection|Control and bisection)$)"
 )
 TABLES = {
     "Reported|Observed|",

@@ -28,7 +28,7 @@ def load(name: str) -> Report:
 
 def test_a_program_of_a_model_is_marked_before_it_is_shown() -> None:
     text = comment(load("reproduced-by-model"))
-    mark = "The report contains no program; a model (writer-1) wrote this one, and only its runs count."
+    mark = "The report contains no program; a model (writer-1) wrote this one. Only its runs decide the verdict."
     assert text.index("| failure |") < text.index(mark) < text.index("`repro.py`, 4 lines:")
     assert " ".join(terminal(load("reproduced-by-model")).split()).count(mark) == 1
 
@@ -78,7 +78,7 @@ def test_each_proposal_stands_with_what_became_of_it() -> None:
     told = dict(model_section.parts(load("reproduced-by-model")))
     assert [line.partition(": ")[2] for line in told["Programs proposed"]] == [
         "not run: rejected by the checks",
-        "`key_bias` is as it should be (run 1)",
+        "`key_bias` has the expected value (run 1)",
         "the program observed `key_bias` as reported (run 2)",
     ]
 

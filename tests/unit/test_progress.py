@@ -25,10 +25,10 @@ from bot.render.phrases.requests import progress_line
         ),
         (
             "minimize",
-            "going on from 9 lines, confirmed earlier",
+            "continuing from 9 lines, confirmed earlier",
             0,
             0,
-            "minimize: going on from 9 lines, confirmed earlier",
+            "minimize: continuing from 9 lines, confirmed earlier",
         ),
     ],
 )

@@ -43,14 +43,14 @@ FIXED = {"type": "fixed-version", "what": "x-lib 1.42.20", "runs": 5, "failures"
     ("control", "line"),
     [
         ({}, ""),
-        (FIXED, "2 of 2 failed; control (x-lib 1.42.20, fixed-version) 0 of 5, p = .004"),
+        (FIXED, "2 of 2 runs failed, but 0 of 5 failed with x-lib 1.42.20 (p = .004)"),
         (
             {**FIXED, "paired_runs": 5, "paired_failures": 5},
-            "5 of 5 failed; control (x-lib 1.42.20, fixed-version) 0 of 5, p = .004",
+            "5 of 5 runs failed, but 0 of 5 failed with x-lib 1.42.20 (p = .004)",
         ),
         (
             {"type": "patched", "runs": 20, "p": 0.1154},
-            "2 of 2 failed; control (patched) 0 of 20, p = .115",
+            "2 of 2 runs failed and 0 of 20 failed in the control (p = .115)",
         ),
     ],
 )
@@ -68,7 +68,7 @@ def test_chances_as_papers_print_them(p, words):
 
 def test_the_effect():
     effect = Effect(difference=1.0, interval=(0.4345, 1.0), delta=-1.0)
-    words = "failure rates 100 points apart (95 % interval 43 to 100); Cliff's delta of the observed values -1.00"
+    words = "the failure rates differ by 100 percentage points (95 % interval 43 to 100); Cliff's delta -1.00"
     assert controls.effect_line(Control(effect=effect)) == words
     assert controls.effect_line(Control()) == ""
 
@@ -88,11 +88,11 @@ def test_the_effect():
         ),
         (
             {"first_bad": at("1.5"), "last_good": at("1.2", "2024-01-15"), "introduced_among": ("1.3", "1.4", "1.5")},
-            "introduced after 1.2 (2024-01-15), by 1.5 at the latest",
+            "introduced between 1.2 (2024-01-15) and 1.5",
         ),
         (
             {"probes": (probe("1.0", "untestable"), probe("1.3", "fails"))},
-            "as far back as 1.3 (2024-05-02), older releases could not be tested",
+            "fails as far back as 1.3 (2024-05-02); older releases could not be tested",
         ),
         ({"over": "commits", "first_bad": at("0123456789abcdef0123456789abcdef01234567", "2024-05-02")},
          "introduced in 0123456789ab (2024-05-02)"),
@@ -117,7 +117,7 @@ def test_what_a_reader_of_it_has_to_know():
         risk=0.0125,
         rate=0.9,
         stopped="the time limit was reached",
-        notes=("left out, yanked: 1.9",),
+        notes=("omitted (yanked): 1.9",),
     )
     assert bisection.where_line(found) == (
         "x-lib: already fails in 1.1 (2024-05-02); the failure appeared and disappeared more than once; the bisection ended early: the time limit was reached"
@@ -130,9 +130,9 @@ def test_what_a_reader_of_it_has_to_know():
     assert bisection.left_out(found, 2) == ("1.0: no wheel of it", "1.2: no wheel of it", "2 more")
     assert bisection.remark(found.probes[0]) == "also changed: numpy 2.0 → 1.26"
     assert bisection.sureness(found) == (
-        "other packages also changed with 1.1",
-        "the chance that any bisection step is wrong is at most 1.2 %, assuming a 90 % failure rate",
-        "left out, yanked: 1.9",
+        "other packages also changed at 1.1",
+        "the chance of any wrong bisection step is at most 1.2 %, assuming a failure rate of 90 %",
+        "omitted (yanked): 1.9",
     )
 
 
@@ -169,7 +169,7 @@ def test_how_a_control_was_had():
     spec = EnvironmentSpec(python="3.11", requirements=wants)
     control = Control(**FIXED, moved=("numpy 2.0 → 1.26",))
     assert controls.control_notes(control, spec) == (
-        "also changed in the control's environment: numpy 2.0 → 1.26",
+        "also changed in the control environment: numpy 2.0 → 1.26",
         "the control ran on Python 3.11 with x-lib==1.42.20",
     )
     another = control.model_copy(update={"python": "3.12.4", "moved": ()})

@@ -130,9 +130,9 @@ def test_that_it_was_gone_on_with_is_said_of_the_counts():
 def test_a_stop_says_so_first_and_ends_with_the_command_that_goes_on(proof):
     cut = without(cut_short={proof: Interruption.STOPPED})
     lines = shown(proof, cut, notes=("stopped on request while a control was run",)).splitlines()
-    assert "stopped on request. Result of an earlier one:" in lines[0]
+    assert "stopped on request. Result of an earlier run:" in lines[0]
     step = next(line for line in lines if line.startswith("Next: "))
-    assert step.startswith(f"Next: reprise {proof} runs/x ")
+    assert step.startswith(f"Next: Run reprise {proof} runs/x ")
     assert not any("while a control was run" in line for line in lines), "said once"
     other = without(
         cut,
@@ -140,7 +140,7 @@ def test_a_stop_says_so_first_and_ends_with_the_command_that_goes_on(proof):
         reduced=None,
         verdict=PROVED.verdict.model_copy(update={"control": Control()}),
     )
-    assert "Nothing was found yet." in shown(proof, other, before=other).splitlines()[0]
+    assert "Nothing has been found yet." in shown(proof, other, before=other).splitlines()[0]
 
 
 def test_a_search_that_was_cut_short_says_nothing_of_the_versions_it_did_not_try():
@@ -151,7 +151,7 @@ def test_a_search_that_was_cut_short_says_nothing_of_the_versions_it_did_not_try
     )
     assert standing(none) == "Symptom observed: no control was run."
     cut = without(none, cut_short={"control": Interruption.OUT_OF_TIME})
-    assert standing(cut) == "Symptom observed: the search for a working version was cut short."
+    assert standing(cut) == "Symptom observed: the search for a working version was stopped early."
 
 
 def test_runs_of_smaller_programs_that_passed_are_told_where_no_control_was_made():
@@ -170,12 +170,12 @@ def test_runs_of_smaller_programs_that_passed_are_told_where_no_control_was_made
         control_spec=spec.model_copy(update={"requirements": (requirement("0.3.3"),)}),
         attempts=(run, passed, passed, run.model_copy(update={"environment": "twin"}), passed),
     )
-    said = "1 of 4 failed with pool 0.3.3, where smaller programs also ran, but no paired test was made"
+    said = "1 of 4 smaller programs failed with pool 0.3.3, but no paired control was run"
     assert standing(none) == f"Symptom observed: {said}."
     assert next_step(none, "x").startswith("Run reprise control x")
     for nothing in ({"control_spec": None}, {"attempts": none.attempts[:1]}):
         assert "no control was run" in standing(without(none, **nothing))
-        assert "Find a working version" in next_step(without(none, **nothing))
+        assert "to find a version in which" in next_step(without(none, **nothing))
 
 
 def requirement(version):
@@ -226,19 +226,19 @@ def test_two_commits_that_were_swapped_end_with_the_command_that_takes_them_the_
     )
     swapped = "reprise bisect runs/x --repo clone --good b --bad a"
     text = shown("bisect", without(bisection=made, reduced=None), swapped=swapped)
-    assert f"Next: {swapped} exchanges the two." in text
+    assert f"Next: Run {swapped} to swap the two." in text
     assert text.count("did you mean") == 1
     as_said = made.model_copy(update={"probes": rows[::-1], "bad": "a" * 40, "ends": ""})
-    assert "Next: reprise minimize" in shown(
+    assert "Next: Run reprise minimize" in shown(
         "bisect", without(bisection=as_said, reduced=None), swapped=swapped
     )
 
 
 def test_the_next_step_is_the_proof_that_is_still_open():
-    assert "Next: reprise bisect runs/x " in shown("control", without(bisection=None))
-    assert "Next: reprise minimize runs/x " in shown("bisect", without(reduced=None))
+    assert "Next: Run reprise bisect runs/x " in shown("control", without(bisection=None))
+    assert "Next: Run reprise minimize runs/x " in shown("bisect", without(reduced=None))
     bare = PROVED.verdict.model_copy(update={"control": Control()})
-    assert "Next: reprise control runs/x " in shown("minimize", without(verdict=bare))
+    assert "Next: Run reprise control runs/x " in shown("minimize", without(verdict=bare))
     assert "Next: Turn the script into a regression test." in shown("minimize")
 
 
@@ -248,4 +248,4 @@ def test_the_whole_report_names_its_folder_and_what_was_cut_short():
         terminal(without(verdict=bare), run="a run").split()
     )
     cut = terminal(without(cut_short={"minimize": Interruption.OUT_OF_TIME}), run="runs/x")
-    assert "Next: reprise minimize runs/x resumes the unfinished work" in cut
+    assert "Next: Run reprise minimize runs/x to resume the unfinished work" in cut

@@ -112,7 +112,7 @@ def with_dep(spec):
         (released(1), "nothing was bisected: the index has no other release of lib"),
         (
             (*released(1), Release(version="1.1", yanked=True)),
-            "nothing was bisected: the index has no other release of lib; left out, yanked: 1.1",
+            "nothing was bisected: the index has no other release of lib; omitted (yanked): 1.1",
         ),
     ],
 )
@@ -285,7 +285,7 @@ def test_versions_that_fail_too_are_named_and_not_passed_over():
     found = resume.prove(first, world.runner.job, world.runner.ports, "control")
     said = "it also fails with lib 1.2 and lib 1.0"
     assert words.standing(found) == f"Symptom observed: no working version was found; {said}."
-    assert words.next_step(found) == f"Find a working version by hand as the control; {said}."
+    assert words.next_step(found) == "Find a version by hand in which the program passes."
     alone = resume.prove(first, world.runner.job, world.runner.ports, "bisect")
     alone = alone.model_copy(update={"attempts": first.attempts})
     assert "it also fails with lib 1.0 and lib 1.2" in words.standing(alone), (
@@ -339,9 +339,9 @@ def test_where_no_control_was_made_the_passes_are_told_and_it_can_be_made_later(
     first = finished(world)
     whole, _ = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
     late = whole.model_copy(update={"verdict": first.verdict, "control_spec": None})
-    said = f"lib {late.bisection.last_good.at[:12]} passed (0 of 3 failed), but there is no control"
+    said = f"lib {late.bisection.last_good.at[:12]} passed in the bisection (0 of 3 runs failed), but no paired control was run"
     assert words.standing(late) == f"Symptom observed: {said}."
-    assert words.next_step(late).startswith("Run reprise control RUN with more time")
+    assert words.next_step(late).startswith("Run reprise control RUN to test against")
     again = resume.prove(late, world.runner.job, world.runner.ports, "control")
     assert again.verdict.control == whole.verdict.control
 
@@ -559,11 +559,11 @@ def test_another_program_takes_nothing_of_the_runs_own():
     assert found.control_spec == first.control_spec, "it passes there too, so smaller ones have to"
     said = words.standing(found)
     assert re.fullmatch(
-        r"Symptom observed: 0 of \d+ failed with lib 1.39, where .* but no paired test was made\.",
+        r"Symptom observed: 0 of \d+ smaller programs failed with lib 1\.39, but no paired control was run\.",
         said,
     )
     assert words.next_step(found.model_copy(update={"cut_short": {}}), "x").startswith(
-        "Run reprise control x: "
+        "Run reprise control x to test against the version in which smaller programs "
     )
 
 
@@ -611,8 +611,10 @@ def test_a_try_that_ended_early_is_gone_on_with_and_its_counts_are_added():
         world, reduced=reduced(long, short, "stopped"), cut_short={"minimize": "stopped on request"}
     )
     found = resume.prove(first, world.runner.job, world.runner.ports, "minimize").reduced
-    said = [each.text for each in world.runner.ports.listener.heard if "going on" in each.text]
-    assert said == ["going on from 3 lines, confirmed earlier"]
+    said = [
+        each.text for each in world.runner.ports.listener.heard if "continuing from" in each.text
+    ]
+    assert said == ["continuing from 3 lines, confirmed earlier"]
     assert (found.before, found.resumed) == (long, 0)
     assert found.tests > 10
     assert found.history[0] == first.reduced.history[0]
@@ -654,8 +656,10 @@ def test_a_try_that_was_killed_is_gone_on_with_and_its_counts_are_said_to_lack()
     world.runner.ports.recorder.earlier = (lost,)
     world.runner.ports.recorder.programs = {lost.number: short}
     found = resume.prove(first, world.runner.job, world.runner.ports, "minimize").reduced
-    said = [each.text for each in world.runner.ports.listener.heard if "going on" in each.text]
-    assert said == ["going on from 2 lines, confirmed earlier"]
+    said = [
+        each.text for each in world.runner.ports.listener.heard if "continuing from" in each.text
+    ]
+    assert said == ["continuing from 2 lines, confirmed earlier"]
     assert (found.before, found.resumed) == (long, 2)
 
 

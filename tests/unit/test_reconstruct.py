@@ -257,7 +257,7 @@ def test_questions_when_nothing_can_be_checked():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"max_calls": 2}, "2 calls"),
+        ({"max_calls": 2}, "2 model calls"),
         ({"max_cost": 0.015}, "USD"),
         ({"max_tokens": 3_000}, "tokens"),
         ({"minutes": 0.001}, "minutes"),

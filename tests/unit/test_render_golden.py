@@ -81,15 +81,16 @@ def test_a_control_that_fails_as_often_confirms_nothing() -> None:
     )
     text = comment(report.model_copy(update={"verdict": weak}))
     assert (
-        "Symptom observed: 5 of 5 failed; control (fixed-version) 4 of 5, p = 1, not a significant difference."
+        "Symptom observed: 5 of 5 runs failed and 4 of 5 failed in the control (p = 1), which is not a significant difference."
         in text
     )
     assert "confirmed" not in text.lower()
 
 
 def test_a_control_that_passes_confirms() -> None:
-    assert "Bug confirmed: 5 of 5 failed; control (fixed-version) 0 of 5, p = .004." in comment(
-        load("reproduced-with-control")
+    assert (
+        "Bug confirmed: 5 of 5 runs failed, but 0 of 5 failed in the control (p = .004)."
+        in comment(load("reproduced-with-control"))
     )
 
 
@@ -100,7 +101,11 @@ REPO = EnvironmentSpec(python="3.11", repo=RepoSource(url="", path="clone"))
 @pytest.mark.parametrize(
     ("verdict", "spec", "offered"),
     [
-        (SetupFailed(reason=f"No environment meets the report: {UNKNOWN}"), None, True),
+        (
+            SetupFailed(reason=f"No environment could be built for the report: {UNKNOWN}"),
+            None,
+            True,
+        ),
         (
             SetupFailed(reason="No module named 'pool.core'", tried=("pool.core",)),
             EnvironmentSpec(python="3.11"),

@@ -163,7 +163,7 @@ def test_a_plan_with_endless_programs_is_cut_inside_its_folds() -> None:
     long = script.model_copy(update={"files": {"repro.py": "print('```')  # \U0001f600\n" * 9_000}})
     body = plan.waiting(draft(script=long, others=(long, script)), run(), page=PAGE)
     inert(body)
-    assert "the whole is in the report itself" in body
+    assert "the full text is in the report itself" in body
     assert read(others(body)).summaries[:2] == [
         "Script 1: repro.py, 9000 lines",
         "Script 2: repro.py, 9000 lines",
@@ -180,7 +180,7 @@ def test_an_endless_verdict_is_cut_and_says_where_the_rest_is() -> None:
     )
     with_page, without = (sticky.final(long, page=page) for page in (PAGE, ""))
     inert(with_page)
-    assert "the whole is on the run's page" in with_page
+    assert "the full text is on the run's page" in with_page
     assert "run folder" not in with_page + without
     assert "characters left out …" in without
 

@@ -215,7 +215,7 @@ class Git:
     @staticmethod
     def _none_before(before: datetime) -> str:
         raise UserError(
-            f"The repository has no commit of before {before:%Y-%m-%d}.", "Give one with --ref."
+            f"The repository has no commit before {before:%Y-%m-%d}.", "Give one with --ref."
         )
 
     def _resolved(self, store: Path, name: str) -> str:

@@ -105,7 +105,7 @@ class RestClient:
             problem = self._problem(error)
         except (ValueError, OverflowError, OSError):
             # githubkit reads the rate limit's headers, and they are not numbers
-            problem = Throttled("GitHub asks to wait.", 60.0)
+            problem = Throttled("GitHub asked Reprise to wait.", 60.0)
         # raised outside of the except clauses, so that its context does not hold the request
         raise problem
 

@@ -23,21 +23,21 @@ def problem(
     """The error for an answer to `what`, such as "GET /app". `now` in seconds since 1970."""
     wait = _wait(answer, time.time() if now is None else now)
     if wait is not None:
-        return Throttled("GitHub asks to wait.", wait)
+        return Throttled("GitHub asked Reprise to wait.", wait)
     said = clip(one_line(redact(answer.message)), 200).rstrip(".")
     if (
         answer.status == 404 and "integration not found" in said.lower()
     ):  # of the App, not of what was asked for
         return UserError("GitHub does not know this App.", _CREDENTIALS)
     if answer.status in {404, 410, 451} or (answer.status == 403 and "suspended" in said.lower()):
-        return Gone(f"GitHub has no (more) {what}" + (f": {said}." if said else "."))
+        return Gone(f"{what} is not available on GitHub" + (f": {said}." if said else "."))
     if 300 <= answer.status < 400:
-        return Gone(f"GitHub has moved what {what} asks for.")
+        return Gone(f"GitHub has moved the target of {what}.")
     if answer.status >= 500 or answer.status in {408, 409, 423}:
-        return TransientError(f"GitHub answers {what} with an error of its own ({answer.status}).")
+        return TransientError(f"GitHub answered {what} with status {answer.status}.")
     if 200 <= answer.status < 300:
         return TransientError(
-            f"What answers {what} is not understood.", "Check REPRISE_GITHUB_API_URL."
+            f"GitHub's answer to {what} cannot be parsed.", "Check REPRISE_GITHUB_API_URL."
         )
     return UserError(
         f"GitHub refuses {what} ({answer.status})" + (f": {said}." if said else "."), _fix(answer)

@@ -56,7 +56,7 @@ def convert(code: str, settings: Settings) -> Registration:
     Raises UserError when GitHub does not know the code, TransientError when it does not answer.
     """
     if not _CODE.fullmatch(code):
-        raise UserError("GitHub's code does not look like one.", _AGAIN)
+        raise UserError("This does not look like a code from GitHub.", _AGAIN)
     url = f"{settings.github_api_url}/app-manifests/{code}/conversions"
     host = urlsplit(url).hostname
     headers = {"Accept": "application/vnd.github+json", "User-Agent": "reprise"}
@@ -72,7 +72,7 @@ def convert(code: str, settings: Settings) -> Registration:
         raise TransientError(f"{host} does not answer ({type(error).__name__}).", _AGAIN) from None
     if answer.status_code in {404, 422}:
         raise UserError(
-            f"{host} does not know this code (any more): it is good for one hour, and once.", _AGAIN
+            f"{host} does not accept this code: it expires after one hour and works once.", _AGAIN
         )
     if answer.status_code != httpx.codes.CREATED:
         raise TransientError(
@@ -111,7 +111,7 @@ def check_place(app_file: Path) -> None:
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise UserError(
             f"The App's credentials cannot be stored in {folder}: "
-            f"it is {'not writable' if folder.is_dir() else 'no folder'}.",
+            f"it is {'not writable' if folder.is_dir() else 'not a folder'}.",
             "Make the folder and let this user write to it, or point REPRISE_APP_FILE elsewhere.",
         )
 

@@ -62,11 +62,11 @@ def from_json(text: str, name: str) -> Issue:
         ) from None
     if isinstance(data, list):
         raise UserError(
-            f"{name} holds a list of {len(data)}, not one issue.",
+            f"{name} contains a list of {len(data)}, not one issue.",
             "Save one issue to a file of its own.",
         )
     if not isinstance(data, dict):
-        raise UserError(f"{name} does not hold an issue.", _SHAPE)
+        raise UserError(f"{name} does not contain an issue.", _SHAPE)
     return from_object(data, name)
 
 
@@ -81,7 +81,7 @@ def from_object(data: Mapping[str, Any], name: str) -> Issue:
     issue = inner if isinstance(inner, dict) else data
     title, body = issue.get("title"), issue.get("body")
     if not isinstance(title, str) or not isinstance(body, str | None):
-        raise UserError(f"{name} does not hold an issue: it has no title or no body.", _SHAPE)
+        raise UserError(f"{name} does not contain an issue: it has no title or no body.", _SHAPE)
     if issue.get("pull_request"):
         raise UserError(
             f"{name} is a pull request, not an issue.", "Give the issue that it belongs to."

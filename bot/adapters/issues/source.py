@@ -57,7 +57,7 @@ def example() -> Issue:
 def _read(path: Path) -> str:
     try:
         if path.is_dir():
-            raise UserError(f"{path} is a folder, not an issue.", "Give one file of it.")
+            raise UserError(f"{path} is a folder, not an issue.", "Give a file in it.")
         with path.open("rb") as file:
             return _decoded(file.read(_MOST_BYTES + 1), str(path))
     except FileNotFoundError:
@@ -68,7 +68,7 @@ def _read(path: Path) -> str:
         )
         raise UserError(f"There is no file {path}.", hint) from None
     except PermissionError:
-        raise UserError(f"{path} may not be read.", "Check the permissions of the file.") from None
+        raise UserError(f"{path} is not readable.", "Check the permissions of the file.") from None
     except (OSError, ValueError) as error:
         said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise UserError(f"{str(path)[:200]!r} cannot be read: {said}.", _KINDS) from None
@@ -77,7 +77,7 @@ def _read(path: Path) -> str:
 def _decoded(data: bytes, name: str) -> str:
     if len(data) > _MOST_BYTES:
         raise UserError(
-            f"{name} is larger than any issue ({_MOST_BYTES // 1_000_000} MB).",
+            f"{name} is too large for an issue (more than {_MOST_BYTES // 1_000_000} MB).",
             "Cut it down to the report.",
         )
     encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"

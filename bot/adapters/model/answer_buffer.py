@@ -61,7 +61,7 @@ class AnswerBuffer:
             data = json.loads(text)
         except (ValueError, RecursionError):
             if text.startswith('{"'):
-                raise AnswerLost("the answer is not whole") from None
+                raise AnswerLost("the answer is incomplete") from None
             data = None
         if isinstance(data, dict):
             self.add(data)
@@ -71,14 +71,14 @@ class AnswerBuffer:
     def end(self) -> None:
         """Nothing follows. Raises RequestRejected when nothing was a chat completion."""
         if not self.begun:
-            raise RequestRejected(200, "no chat completion")
+            raise RequestRejected(200, "not a chat completion")
 
     def fail(self, error: object) -> None:
         """An error inside the answer. Raises AnswerLost after the first word, RequestRejected
         before it.
         """
         if self.begun:
-            raise AnswerLost("the answer broke off with an error of the server")
+            raise AnswerLost("the server ended the answer with an error")
         details = error if isinstance(error, dict) else {"message": error}
         code = details.get("code")
         status = code if type(code) is int and 400 <= code < 600 else 500
@@ -100,7 +100,7 @@ class AnswerBuffer:
             )
             self.begun = True
         if self._size > _MOST_CHARACTERS:
-            raise AnswerLost(f"the answer has more than {_MOST_CHARACTERS // 1_000_000} MB")
+            raise AnswerLost(f"the answer exceeds {_MOST_CHARACTERS // 1_000_000} MB")
         self.finish = str(choice.get("finish_reason") or self.finish)
 
     def _count(self, usage: object) -> None:

@@ -84,7 +84,7 @@ class ChatModel(Model):
             total = {"usage": used + answer.usage, "seconds": monotonic() - started}
             return answer.model_copy(update=total)
         why = "; ".join(dict.fromkeys(reasons)) or "none is set"
-        raise ModelUnavailable(f"No model gives a valid answer ({why}).", _FIX, used)
+        raise ModelUnavailable(f"No model gave a valid answer ({why}).", _FIX, used)
 
 
 class _Conversation:

@@ -23,7 +23,7 @@ def configured(settings: Settings, name: str = "") -> ChatModel | None:
     if not url:
         raise UserError(
             "A model is named, but no endpoint is set.",
-            "Set REPRISE_MODEL_URL, and REPRISE_MODEL_KEY when it wants a key.",
+            "Set REPRISE_MODEL_URL, and REPRISE_MODEL_KEY if it needs a key.",
         )
     # Importing the SDK takes more than a second, which runs without a model need not wait for.
     from bot.adapters.model.chat import ChatModel

@@ -106,7 +106,7 @@ class Endpoint:
                 else:
                     buffer.add_whole(await response.read())
             except (openai.APIConnectionError, httpx2.HTTPError, ValueError) as error:
-                raise AnswerLost(f"the answer broke off ({type(error).__name__})") from None
+                raise AnswerLost(f"the answer ended early ({type(error).__name__})") from None
             except openai.APIError as error:
                 buffer.fail(error.body)
 
@@ -121,7 +121,7 @@ class Endpoint:
                     client.chat.completions.with_streaming_response.create(**body)
                 )
         except TimeoutError:
-            raise AnswerLost(f"nothing came for {patience:g} s") from None
+            raise AnswerLost(f"nothing arrived for {patience:g} s") from None
         except openai.APIStatusError as error:
             raise failures.rejected(error) from None
         except openai.APIConnectionError as error:
@@ -134,14 +134,14 @@ class Endpoint:
                 async with asyncio.timeout(self._stall_s):
                     chunk = await anext(iterator, None)
             except TimeoutError:
-                raise AnswerLost(f"no word came for {self._stall_s:g} s") from None
+                raise AnswerLost(f"nothing arrived for {self._stall_s:g} s") from None
             if chunk is None:
                 break
             if isinstance(chunk, dict):
                 buffer.add(chunk)
         buffer.end()
         if not buffer.finish:
-            raise AnswerLost("the answer broke off")
+            raise AnswerLost("the answer ended early")
 
     def _client(self) -> openai.AsyncOpenAI:
         """A client for one call, which its event loop owns. The retries and the deadline are

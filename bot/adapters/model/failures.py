@@ -53,7 +53,9 @@ class RequestRejected(Exception):
 
     def sentence(self, secrets: Iterable[str]) -> str:
         """One line that can be shown: what the endpoint answered, without secrets."""
-        answered = f"the endpoint answers {self.status}" if self.status else "no connection"
+        answered = (
+            f"the endpoint answered with status {self.status}" if self.status else "no connection"
+        )
         text = f"{answered}: {self.message}" if self.message else answered
         return clip(one_line(redact(text, secrets)), 300).rstrip(".")
 
@@ -67,9 +69,7 @@ class RequestRejected(Exception):
                 f"The model's endpoint redirects ({status}); redirects are not followed.", _URL
             )
         if status == 200:
-            raise ModelRefused(
-                "what answers is no OpenAI-compatible endpoint; check REPRISE_MODEL_URL"
-            )
+            raise ModelRefused("this is not an OpenAI-compatible endpoint; check REPRISE_MODEL_URL")
         out_of_quota = status == 429 and any(word in self.message.lower() for word in _QUOTA)
         if out_of_quota or status == 501 or (status < 500 and status not in _TRANSIENT):
             raise ModelRefused(self.sentence(secrets))
@@ -99,7 +99,7 @@ def unreached(error: APIConnectionError) -> RequestRejected:
 def usable(key: str) -> str:
     """The key, when a header can carry it. Raises UserError."""
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise UserError("The model's key contains characters that no key has.", _KEY)
+        raise UserError("The model's key contains invalid characters.", _KEY)
     return key
 
 

@@ -108,7 +108,7 @@ class UvBuilder(Builder):
             ) from error
         except DiskFull as error:
             raise TransientError(
-                "There is no room left on the disk.", f"Make room, or empty {self.cache}."
+                "The disk is full.", f"Free some space, or empty {self.cache}."
             ) from error
         return built.model_copy(
             update={"warm": warm is not None, "seconds": time.monotonic() - started}
@@ -201,7 +201,7 @@ class _Job:
                 # Other Pythons fail for reasons of their own: what the one that was asked for could
                 # not do is the cause.
                 raise BuildError(
-                    "No environment meets the report: "
+                    "No environment could be built for the report: "
                     f"{complaints.first_cause(causes[tried[0].minor])}",
                     tuple(self.steps),
                 )
@@ -242,7 +242,7 @@ class _Job:
             return asked, ""
         if self._fixed():
             raise BuildError(
-                f"Python {asked} is not on this machine; there is {', '.join(self.found)}."
+                f"Python {asked} is not installed here; available: {', '.join(self.found)}."
             )
         near = pythons.by_distance(asked, tuple(self.found))[0]
         return near, f"{near}, the nearest on this machine"
@@ -257,10 +257,10 @@ class _Job:
                 notes.append(
                     (
                         each.name,
-                        "left out: no build of it loads beside a CPU build of torch from a folder",
+                        "omitted: no build of it works with a CPU build of torch from a folder",
                     )
                 )
-                self.steps.append(BuildStep(what=f"leave out {each.name}", error=notes[-1][1]))
+                self.steps.append(BuildStep(what=f"omit {each.name}", error=notes[-1][1]))
             elif self.torch.pin and each.name == "torch":
                 kept.append(draft_edits.local_torch(each, self.torch.pin))
                 notes += (
@@ -412,7 +412,7 @@ class _Job:
         else:
             try:
                 made = build(self.owner.sandbox)
-                error = "" if made else "the index has no source of a fitting release"
+                error = "" if made else "the index has no source archive of a matching release"
             except (Interrupted, DiskFull):
                 raise
             except SandboxError as failure:

@@ -29,7 +29,7 @@ def local_torch(wanted: Requirement, pin: str) -> Requirement:
     if claimed == version.partition("+")[0]:
         return wanted.model_copy(update={"specifier": f"=={version}"})
     said = f"claimed {wanted.specifier.removeprefix('==')}, " if wanted.specifier else ""
-    reason = f"{said}nearest CPU build that could be had {version}"
+    reason = f"{said}nearest available CPU build {version}"
     return wanted.model_copy(
         update={"specifier": f"=={version}", "rung": PinSource.NEIGHBOUR, "reason": reason}
     )
@@ -63,7 +63,7 @@ def completed(draft: Draft, pins: tuple[str, ...]) -> Draft | None:
     }
     asked = {each.name for each in draft.requirements}
     more = [
-        Requirement(name=need, rung=PinSource.DEPENDENCY, reason=f"{name} presumes it")
+        Requirement(name=need, rung=PinSource.DEPENDENCY, reason=f"{name} assumes it is installed")
         for need, name in needed.items()
         if need not in asked
     ]

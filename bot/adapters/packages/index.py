@@ -162,9 +162,7 @@ class PackageIndex:
         if len(data) > _MOST_BYTES or (
             file.sha256 and hashlib.sha256(data).hexdigest() != file.sha256
         ):
-            raise IndexUnreachable(
-                f"{file.name} did not arrive as the index describes it", "Try again later."
-            )
+            raise IndexUnreachable(f"{file.name} does not match the index", "Try again later.")
         return data
 
     def _files(self, page: str) -> list[File]:
@@ -199,7 +197,7 @@ class PackageIndex:
             ) from error
         if answer.is_server_error:
             raise IndexUnreachable(
-                f"The package index at {urlsplit(url).hostname} is out of order.",
+                f"The package index at {urlsplit(url).hostname} failed.",
                 "Try again later.",
             )
         return answer

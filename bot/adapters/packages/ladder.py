@@ -212,7 +212,7 @@ def _with_wheels(draft: Draft, text: str, _: World) -> Draft | None:
     if not names or draft.exclude_newer is None:
         return None
     notes = tuple(
-        (name, "had no wheel on the day of the report; a later release was taken") for name in names
+        (name, "had no wheel on the day of the report; a later release was used") for name in names
     )
     what = f"with a later {', '.join(names)}"
     return replace(draft, what=what, undated=(*draft.undated, *names), notes=draft.notes + notes)
@@ -243,9 +243,7 @@ def _leave_out(draft: Draft, text: str, _: World) -> Draft | None:
         each.name for each in draft.requirements[1:] if each.rung in _GUESSES
     }
     kept = tuple(each for each in draft.requirements if each.name not in gone)
-    notes = tuple(
-        (name, "comes without a wheel and cannot be built here; left out") for name in sorted(gone)
-    )
+    notes = tuple((name, "has no wheel and cannot be built here; omitted") for name in sorted(gone))
     return (
         replace(
             draft,
@@ -264,8 +262,8 @@ def _undated(draft: Draft, _text: str, _: World) -> Draft | None:
     note = (
         "date",
         (
-            f"the cut-off {draft.exclude_newer:%Y-%m-%d} left no solution; releases of any date "
-            "were allowed"
+            f"the cut-off {draft.exclude_newer:%Y-%m-%d} left no solution, so releases of any "
+            "date were allowed"
         ),
     )
     return replace(
@@ -283,7 +281,7 @@ def _loosen(draft: Draft, text: str, _: World) -> Draft | None:
             and old.rung in {PinSource.ISSUE, PinSource.REPAIR}
             and complaints.named(text, old.name)
         ):
-            reason = f"{old.specifier} does not go with the rest"
+            reason = f"{old.specifier} conflicts with the other requirements"
             new = old.model_copy(
                 update={"specifier": "", "rung": PinSource.REPAIR, "reason": reason}
             )

@@ -20,10 +20,7 @@ from bot.rules.packages import versions
 from bot.rules.packages.imports import normalise
 from sandbox.environment import Built
 
-_UNBUILT = (
-    "the working tree of the clone has changes that are not committed: they were not "
-    "built, commit {} was"
-)
+_UNBUILT = "the clone has uncommitted changes; commit {} was built without them"
 
 
 def outcome(

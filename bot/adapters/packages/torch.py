@@ -17,9 +17,8 @@ from bot.models.environment import EnvironmentSpec
 from bot.rules.packages import pythons, versions
 
 NONE_TO_BE_HAD = (
-    "No CPU build of torch can be had: its own index does not answer and no folder of wheels "
-    "holds one. "
-    "Put one into a folder named by PIP_FIND_LINKS, or ask for --device gpu."
+    "No CPU build of torch is available: PyTorch's index does not answer, and no folder of wheels "
+    "contains one. Put one into a folder listed in PIP_FIND_LINKS, or use --device gpu."
 )
 
 

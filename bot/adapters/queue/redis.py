@@ -156,7 +156,7 @@ def _client(url: str) -> Any:
         )
     except ValueError:  # its message may hold the part of a password that it took for a port
         raise UserError(
-            "The address of Redis cannot be read.",
+            "The Redis address is invalid.",
             "Set REPRISE_REDIS_URL to redis://:PASSWORD@HOST:6379/0.",
         ) from None
 

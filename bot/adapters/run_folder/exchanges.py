@@ -48,7 +48,7 @@ def recorded(path: Path) -> tuple[Exchange, ...]:
             found.append(Exchange.model_validate_json(line))
         except ValidationError:
             raise UserError(
-                f"Line {number} of {path} is no recorded exchange.", "Record again with a model."
+                f"Line {number} of {path} is not a recorded exchange.", "Record again with a model."
             ) from None
     return tuple(found)
 

@@ -202,7 +202,7 @@ class Folder(Recorder):
 def not_ours(path: Path) -> UserError:
     """The refusal to write over what a run of something else came to."""
     return UserError(
-        f"{path} already holds the result of something else.",
+        f"{path} already contains the result of another job.",
         "Choose another --out, or remove that folder.",
     )
 
@@ -217,7 +217,8 @@ def _claim(path: Path) -> IO[str]:
     path.mkdir(parents=True, exist_ok=True)
     if not (path / MARK).exists() and any(path.iterdir()):
         raise UserError(
-            f"{path} already holds other files.", "Choose an empty folder for --out, or a new name."
+            f"{path} already contains other files.",
+            "Choose an empty folder for --out, or a new name.",
         )
     mark = (path / MARK).open("a+", encoding="utf-8")
     try:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 WAIT_S = 15.0
 """How long a transaction waits for another one, or for a connection."""
 
-_WRITABLE = "Give this user a folder that it may write to, or set REPRISE_DATABASE_URL."
+_WRITABLE = "Choose a folder that this user can write to, or set REPRISE_DATABASE_URL."
 _FORMS = "Use sqlite:///PATH, or postgresql+psycopg://USER:PASSWORD@HOST/NAME."
 
 
@@ -149,7 +149,7 @@ class Database:
         if not self.sqlite:
             return TransientError(
                 f"The database does not answer: {words}.",
-                "Check that PostgreSQL runs and lets Reprise in.",
+                "Check that PostgreSQL is running and accepts Reprise's login.",
             )
         if "locked" in words or "busy" in words:
             return self._busy()
@@ -164,7 +164,7 @@ class Database:
 
     def _busy(self) -> TransientError:
         return TransientError(
-            f"The database was busy for more than {WAIT_S:.0f} s.", "Reprise tries again by itself."
+            f"The database was busy for more than {WAIT_S:.0f} s.", "Reprise retries automatically."
         )
 
 
@@ -174,7 +174,7 @@ def parsed(url: str) -> URL:
         made = make_url(re.sub(r"^postgres(?:ql)?://", "postgresql+psycopg://", url.strip()))
         made.port  # noqa: B018
     except (sa.ArgumentError, ValueError):
-        raise UserError("REPRISE_DATABASE_URL is no address of a database.", _FORMS) from None
+        raise UserError("REPRISE_DATABASE_URL is not a database address.", _FORMS) from None
     if made.drivername not in {"sqlite", "sqlite+pysqlite", "postgresql+psycopg"}:
         raise UserError(
             f"REPRISE_DATABASE_URL names a database that is not supported: {made.drivername[:40]}.",
@@ -185,7 +185,8 @@ def parsed(url: str) -> URL:
     )
     if made.get_backend_name() == "sqlite" and (in_memory or made.host):
         raise UserError(
-            "REPRISE_DATABASE_URL names no file: threads and processes share the database.", _FORMS
+            "REPRISE_DATABASE_URL names no file. Reprise's processes share one.",
+            _FORMS,
         )
     return made
 

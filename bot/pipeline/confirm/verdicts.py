@@ -133,9 +133,8 @@ def place(judgement: Judgement) -> tuple[str, ...]:
         return ()
     return (
         (
-            f"it arose on the program's own line `{failure.frames[-1].code[:120]}`, "
-            "with no library's "
-            "Python code on the stack"
+            f"the program's own line `{failure.frames[-1].code[:120]}` raised it; "
+            "no library's Python code was on the stack"
         ),
     )
 
@@ -147,18 +146,19 @@ def blocked(judgement: Judgement) -> AnyVerdict:
         return Inconclusive(runs=0, failures=0, interval=(0.0, 1.0), reason=judgement.reason)
     if decoy.hardware:
         return NeedsHardware(
-            reason=f"the program stops without it: {decoy.what}", needs=(decoy.hardware,)
+            reason=f"the program needs hardware that is not available here: {decoy.what}",
+            needs=(decoy.hardware,),
         )
     if decoy.names:
         listed = ", ".join(f"`{name}`" for name in decoy.names)
         return NeedsInfo(
-            reason=f"the program uses {listed} and nothing here defines it",
-            items=(f"what {listed} is: its definition or its import",),
+            reason=f"the program uses {listed}, which nothing defines",
+            items=(f"the definition or import of {listed}",),
         )
     if decoy.needs:
-        return NeedsInfo(reason=f"the program cannot go on: {decoy.what}", items=(decoy.needs,))
+        return NeedsInfo(reason=f"the program cannot run: {decoy.what}", items=(decoy.needs,))
     return SetupFailed(
-        reason=f"the environment lacks something that could not be had: {decoy.what}",
+        reason=f"the environment lacks something that could not be installed: {decoy.what}",
         tried=(decoy.module or decoy.requirement,),
     )
 

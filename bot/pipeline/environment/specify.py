@@ -99,7 +99,7 @@ def alternatives(
     """At most two other environments that the report may mean, for when the first did not show
     the failure.
 
-    Another version that the report names; the newest release of before the report where a version
+    Another version that the report names; the newest release before the report where a version
     was named; the release before the one that was tried, and the one after it where the builder's
     list of releases is at hand.
     """
@@ -130,9 +130,7 @@ def _others(
             )
     if target.specifier and issue.created_at:
         found.append(
-            _with(
-                target, "", PinSource.DATE, f"newest release of before {issue.created_at:%Y-%m-%d}"
-            )
+            _with(target, "", PinSource.DATE, f"newest release before {issue.created_at:%Y-%m-%d}")
         )
     if tried and tried in releases:
         at = releases.index(tried)
@@ -287,12 +285,9 @@ def _pinned(
                 reason=reason,
             )
         if specifier == "":
-            reason += (
-                f"; the report says {claim.version!r}, which stands for the newest release "
-                "of that day"
-            )
+            reason += f"; the report says {claim.version!r}, meaning the newest release of that day"
             break
-    day = f"; newest of before {at:%Y-%m-%d}" if at else ""
+    day = f"; newest before {at:%Y-%m-%d}" if at else ""
     return Requirement(name=name, extras=_extras(name, ""), rung=rung, reason=reason + day)
 
 

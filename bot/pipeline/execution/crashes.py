@@ -16,28 +16,24 @@ def mismatch(
 ) -> str:
     """Why an exception of the right class is not the reported one, or ""."""
     if wanted.checks:
-        return (
-            ""
-            if _is_check(failure, wanted.checks)
-            else "an assertion failed that the report is not about"
-        )
+        return "" if _is_check(failure, wanted.checks) else "a different assertion failed"
     alike = wording.resemblance(wanted.message, failure.message, names)
     if alike < wording.ENOUGH:
-        return f"the words differ (resemblance {alike:.2f})"
+        return f"the message differs (similarity {alike:.2f})"
     if (
         failure.message.strip()
         and not wanted.message
         and not wanted.frame
         and not wanted.exception.startswith("SIG")
     ):
-        return "it was reported without a message"
+        return "the reported exception has no message"
     if not wording.same_shapes(wanted.shapes, failure.message):
         got = ", ".join(wording.shapes(failure.message)) or "none"
-        return f"the operand shapes differ: {', '.join(wanted.shapes)} reported, {got} seen"
+        return f"the operand shapes differ: {', '.join(wanted.shapes)} reported, {got} observed"
     if wanted.frame and failure.frames and not _same_place(failure, wanted, alike):
-        return f"it arose elsewhere than in {wanted.frame}"
+        return f"it was not raised in {wanted.frame}"
     if _by_itself(failure, wanted, script):
-        return "the program raises or prints these words by itself"
+        return "the program itself raises or prints this error"
     return ""
 
 

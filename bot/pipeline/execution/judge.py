@@ -30,7 +30,7 @@ _EVIDENCE = 600
 _FEW_LINES = 8  # among more printed lines a single value of a sentence stands somewhere by chance
 _UNREADABLE = {"SyntaxError", "IndentationError", "TabError"}
 _Arrays = list[tuple[str, list[tuple[str, str]]]]
-_READABLE = "the program as a file that Python can read (as pasted it is no valid Python)"
+_READABLE = "the program as a Python file (the pasted text is not valid Python)"
 
 
 def judge(seen: Observation, signature: AnySignature, script: Script) -> Judgement:
@@ -68,7 +68,7 @@ def _genuine(
     judgement = _member(seen, member, script)
     for each in (member, reported) if isinstance(reported, CrashSignature) else (member,):
         if judgement.match is Match.MATCHED and (line := staged.staged(script.source, each)):
-            return _passed(f"the program brings it about by itself: {line[:120]}")
+            return _passed(f"the program itself causes it: {line[:120]}")
     return judgement
 
 
@@ -110,7 +110,7 @@ def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgeme
             continue
         fault = crashes.mismatch(failure, wanted, script, names)
         if not fault:
-            return _met("the reported exception occurred", _last_line(failure), failure)
+            return _met(f"{failure.exception} was raised", _last_line(failure), failure)
         why = fault
     return _passed(why)
 
@@ -136,12 +136,14 @@ def _output(seen: Observation, reported: OutputSignature) -> Judgement:
         return _met("the reported output was printed", "\n".join(found))
     arrays, printed = _arrays(seen, wanted), "\n".join(seen.told[-10:])
     if line := _righted(arrays, wanted):
-        return _passed("the expected values stand where the report shows non-finite ones", line)
+        return _passed(
+            "the expected values were printed where the report shows non-finite ones", line
+        )
     partly = _still(arrays)
     if partly and not _fixed(arrays, wanted):
-        return _met("non-finite values stand where the report shows them", partly)
+        return _met("non-finite values were printed where the report shows them", partly)
     if _skeleton(seen, wanted):
-        return _undecided("the same lines were printed with other numbers", printed)
+        return _undecided("the same lines were printed with different numbers", printed)
     if partly:
         return _undecided("some of the reported non-finite values were printed", partly)
     return _passed("the reported output was not printed", printed)
@@ -278,18 +280,18 @@ def _nonfinite(seen: Observation, wanted: NonFiniteSignature, script: Script) ->
 def _warning(seen: Observation, wanted: WarningSignature) -> Judgement:
     everything = (*seen.errors.splitlines(), *seen.printed)
     lines = warned.lines(everything, wanted)
-    given = f"the reported warning was given {len(lines)} times"
     if len(lines) >= wanted.at_least:
-        return _met(given, lines[0])
+        return _met("the reported warning was issued", lines[0])
     near = "\n".join(warned.nearest(everything))
-    return _passed(f"{given}, {wanted.at_least} expected", near)
+    given = f"the reported warning was issued {len(lines)} of at least {wanted.at_least} times"
+    return _passed(given, near)
 
 
 def _observation(seen: Observation, wanted: ObservationSignature) -> Judgement:
     reported, shown = observed.outcome(wanted, seen.printed)
     if reported is None:
-        return _undecided(f"`{wanted.name}` decides nothing: {shown}"[:_EVIDENCE])
-    state = "was observed as reported" if reported else "is as it should be"
+        return _undecided(f"`{wanted.name}` is inconclusive: {shown}"[:_EVIDENCE])
+    state = "was observed as reported" if reported else "has the expected value"
     return Judgement(
         match=Match.MATCHED if reported else Match.PASSED,
         reason=f"`{wanted.name}` {state}",
@@ -307,11 +309,11 @@ def _number(text: str) -> float | None:
 
 def _hang(seen: Observation, wanted: HangSignature) -> Judgement:
     if seen.idle or (seen.timed_out and not wanted.idle):
-        state = "idle" if seen.idle else "busy without an end"
+        state = "idle" if seen.idle else "still busy"
         return _met(f"no progress within {wanted.bound_s:g} s: {state}", seen.errors[-_EVIDENCE:])
     if seen.timed_out:
-        return _undecided("it was still working when the time was up; a hang would be idle")
-    return _passed(f"the program came to its end after {seen.seconds:.1f} s")
+        return _undecided("the program was still working at the time limit; a hang would be idle")
+    return _passed(f"the program finished after {seen.seconds:.1f} s")
 
 
 def _decoy(seen: Observation) -> Judgement | None:
@@ -340,14 +342,14 @@ def _decoy(seen: Observation) -> Judgement | None:
 def _unmet(seen: Observation, verdicts: list[Judgement]) -> Judgement:
     best = next((row for row in verdicts if row.match is Match.UNDECIDED), verdicts[0])
     if seen.timed_out or seen.idle:
-        ended = "the run was ended before it decided anything"
+        ended = "the run was stopped before it decided anything"
         return _undecided(ended if best.match is Match.PASSED else best.reason)
     if seen.oom:
-        return _undecided("the program used more memory than a run may have")
+        return _undecided("the program exceeded the memory limit")
     if (failure := seen.escaped) is not None:
         said = _last_line(failure)[:_EVIDENCE]
         return Judgement(match=Match.OTHER, reason=best.reason, evidence=said, failure=failure)
     if seen.exit_code:
-        ended = f"it ended with exit status {seen.exit_code}"
+        ended = f"the program exited with status {seen.exit_code}"
         return Judgement(match=Match.OTHER, reason=ended, evidence=seen.errors[-_EVIDENCE:])
     return best

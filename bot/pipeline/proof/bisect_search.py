@@ -245,7 +245,7 @@ class BisectSearch:
         ours = self.failing.environment.version(self.package)
         self._substitutes += bool(found.instead) and releases.same(found.instead, ours)
         if self._substitutes >= _MOST_SUBSTITUTES:
-            raise _Pointless(f"no version of {self.package} but {found.instead} is available")
+            raise _Pointless(f"no version of {self.package} except {found.instead} is available")
 
     def _settle(self, at: int, visit: Visit) -> None:
         """Run until the revision is settled. Seeds that are known to fail come first: a failure

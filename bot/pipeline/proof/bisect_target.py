@@ -74,8 +74,8 @@ def line(
     if row:
         return (bad.commit, *row), True
     raise UserError(
-        f"Neither of {good.ref} and {bad.ref} comes after the other on one line.",
-        "Name two commits of one branch.",
+        f"Neither {good.ref} nor {bad.ref} is an ancestor of the other.",
+        "Name two commits on the same branch.",
     )
 
 
@@ -101,7 +101,7 @@ def subject(
             raise UserError(
                 f"At {end.words} the clone provides {told}, which the failing program does not "
                 "use.",
-                f"Give a clone of what it imports: {', '.join(tops[:_SHOWN])}.",
+                f"Give a clone of a package that it imports: {', '.join(tops[:_SHOWN])}.",
             )
     return Subject(name, tops, commits, source)
 
@@ -130,9 +130,9 @@ def not_as_named(good: End, bad: End, probes: tuple[Probe, ...]) -> str:
         return f"{swapped} {good.words} {_did(ours)} and {bad.words} {_did(theirs)}"
     parts = []
     if ours.outcome != "passes":
-        parts.append(f"{good.words}, said to be good, {_did(ours)}")
+        parts.append(f"{good.words}, given as good, {_did(ours)}")
     if theirs.outcome != "fails":
-        parts.append(f"{bad.words}, said to be bad, {_did(theirs)}")
+        parts.append(f"{bad.words}, given as bad, {_did(theirs)}")
     return "; ".join(parts)
 
 

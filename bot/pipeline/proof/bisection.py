@@ -117,7 +117,7 @@ def bisect_commits(
     """
     commits = runner.ports.commits
     if commits is None:
-        raise UserError("There is no reader of git histories here.", "Start it where git is.")
+        raise UserError("Git histories cannot be read here.", "Install git.")
     ends = End(good, commits.commit(source, good)), End(bad, commits.commit(source, bad))
     row, backwards = bisect_target.line(commits, source, *ends)
     subject = bisect_target.subject(runner, commits, source, ends, failing)

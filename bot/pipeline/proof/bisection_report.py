@@ -79,7 +79,7 @@ def omitted(line: ReleaseLine) -> tuple[str, ...]:
     causes: dict[str, list[str]] = {}
     for release in line.left_out:
         causes.setdefault(release.why, []).append(release.at)
-    return tuple(f"left out, {why}: {_some(names)}" for why, names in causes.items())
+    return tuple(f"omitted ({why}): {_some(names)}" for why, names in causes.items())
 
 
 def _some(names: list[str]) -> str:

@@ -170,7 +170,7 @@ class _Search:
                 return "it fails there too"
             if judgement.match is not Match.PASSED:
                 words = control_environments.words(judgement)
-                return f"it does not run to its end there: {words}"
+                return f"the program does not finish there: {words}"
         return ""
 
     def _earlier(self, side: _Side) -> dict[int, Judgement]:

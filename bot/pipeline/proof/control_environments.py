@@ -59,7 +59,7 @@ def _loose(each: Requirement, package: str) -> Requirement:
         update={
             "specifier": "",
             "rung": PinSource.DEPENDENCY,
-            "reason": "of the day of what is compared",
+            "reason": "released by the date of the compared version",
         }
     )
 
@@ -72,7 +72,7 @@ def _requirement(spec: EnvironmentSpec, package: str, version: str) -> Requireme
         specifier=f"=={version}",
         extras=extras,
         rung=PinSource.OPTION,
-        reason="to compare",
+        reason="compared version",
     )
 
 
@@ -87,7 +87,7 @@ def _as_built(spec: EnvironmentSpec, built: Environment) -> tuple[Requirement, .
             name=each.name,
             specifier=f"=={each.version}",
             rung=PinSource.DEPENDENCY,
-            reason="as it was",
+            reason="same version as in the failing environment",
         )
         for each in built.packages
         if each.name not in free and "+" not in each.version and not _follows(each.name, spec)
@@ -149,7 +149,7 @@ def build(
         got = built.version(package)
         if not package or not version or releases.same(got, version):
             return ControlEnvironment(index, spec, built)
-        unavailable = Unavailable(f"{got or 'nothing'} would be installed in its place", got)
+        unavailable = Unavailable(f"{got or 'nothing'} would be installed instead", got)
         if package in companions.TORCH_FAMILY:
             # Which torch builds exist depends on the machine and its index: no other spec has more.
             break

@@ -144,7 +144,7 @@ class Minimisation:
         script = kept or self.earlier
         if script is not None:
             lines = size(script.files)[0]
-            self.runner.say(STAGE, f"going on from {lines} lines, confirmed earlier")
+            self.runner.say(STAGE, f"continuing from {lines} lines, confirmed earlier")
         return script
 
     def _is_intermittent(self) -> bool:

@@ -48,7 +48,7 @@ def unanswerable(
         and bug.symptom is Symptom.PERFORMANCE
     ):
         return NeedsHardware(
-            reason="memory and speed of that device cannot be measured on another",
+            reason="memory use and speed on that device cannot be measured on another",
             needs=(f"a {bug.device.upper()}",),
         )
     if signature is None or not bug.programs:
@@ -67,7 +67,7 @@ def _hardware(signature: AnySignature, options: Options) -> AnyVerdict | None:
     if options.device == "gpu" or not found or len(found) < len(members):
         return None
     return NeedsHardware(
-        reason="this error cannot arise without the hardware it names",
+        reason="this error cannot occur without the hardware it names",
         needs=tuple({rule.needs for rule in found}),
     )
 
@@ -124,7 +124,7 @@ def _items(bug: BugReport, signature: AnySignature | None) -> tuple[str, ...]:
     if not bug.versions:
         items.append(_VERSIONS)
     items.extend(
-        f"what is behind this {row.what}: {row.quote.text[:120]}"
+        f"the contents of this {row.what}: {row.quote.text[:120]}"
         for row in bug.missing[:1]
         if not bug.programs
     )

@@ -72,13 +72,13 @@ class ModelBudget:
     def _afford(self, most: Usage) -> None:
         options, used = self.options, self.usage
         if used.calls + 1 > options.max_calls:
-            raise BudgetExceeded(f"the {options.max_calls} calls of a model that a run may make")
+            raise BudgetExceeded(f"the limit of {options.max_calls} model calls per run")
         if used.usd + most.usd > options.max_cost:
-            raise BudgetExceeded(f"the {options.max_cost:g} USD that a run may cost")
+            raise BudgetExceeded(f"the limit of {options.max_cost:g} USD per run")
         if (
             used.input_tokens + used.output_tokens + most.input_tokens + most.output_tokens
             > options.max_tokens
         ):
-            raise BudgetExceeded(f"the {options.max_tokens} tokens that a run may use")
+            raise BudgetExceeded(f"the limit of {options.max_tokens} tokens per run")
         if self.minutes > options.minutes:
-            raise BudgetExceeded(f"the {options.minutes:g} minutes that a run may take")
+            raise BudgetExceeded(f"the limit of {options.minutes:g} minutes per run")

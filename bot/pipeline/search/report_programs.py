@@ -95,13 +95,13 @@ def _elsewhere(runner: Runner, found: SearchResult, decision: Decision) -> Decis
     tried = [verdicts.versions(found.environment)]
     for spec in specify.alternatives(found.spec, runner.bug, runner.job.issue, found.environment):
         try:
-            runner.say("environment", "not seen so far: trying other versions")
+            runner.say("environment", "not observed yet: trying other versions")
             result = _pursue(runner, spec, found.script)
         except BuildError as error:
             runner.note(f"an alternative environment could not be built: {error}")
             continue
         except Stopped:
-            runner.note("stopped on request while other versions were tried")
+            runner.note("stopped on request while trying other versions")
             break
         tried.append(verdicts.versions(result.environment))
         if result.judgement.match is not Match.MATCHED:

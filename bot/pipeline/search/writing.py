@@ -134,7 +134,7 @@ class _Writer:
                     return self.last
                 if (found := self._carry_out(action)) is not None:
                     return found
-        self.runner.note(f"{self.programs} programs of a model did not show the failure")
+        self.runner.note(f"{self.programs} programs written by a model did not show the failure")
         return self.last
 
     def _actions(self) -> tuple[Action, ...]:

@@ -103,7 +103,7 @@ def metrics(counts: dict[str, int], switches: int, version: str) -> str:
     families = [("deliveries", "state"), ("runs", "state"), ("verdicts", "kind")]
     lines = []
     for family, label in families:
-        lines += _gauge(family, f"{family.capitalize()} kept here, by {label}.")
+        lines += _gauge(family, f"{family.capitalize()} stored, by {label}.")
         rows = (name.split(".", 1) for name in sorted(counts) if name.startswith(f"{family}."))
         lines += [
             f'reprise_{family}{{{label}="{_escaped(value)}"}} {counts[f"{family}.{value}"]}'

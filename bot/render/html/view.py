@@ -106,11 +106,10 @@ def _progress(run: Run, attempts: Sequence[Attempt], ahead: int, now: datetime) 
 def _state(run: Run, ahead: int, now: datetime) -> tuple[str, str, str]:
     """Title, tone and sentence of a run without a verdict."""
     if run.state is RunState.FAILED:
-        defect = "This is a defect in Reprise and says nothing about the report. To try again, "
-        again = (
-            f"comment `/reproduce` on the issue. If it fails again, tell the host: run {run.id}."
-        )
-        return "Reprise failed", "broken", defect + again
+        defect = "This is a bug in Reprise and says nothing about the report."
+        again = "To try again, comment `/reproduce` on the issue."
+        host = f"If it fails again, give the host this run's id: {run.id}."
+        return "Reprise failed", "broken", f"{defect} {again} {host}"
     if run.state is RunState.FINISHED:
         return "Ended without a verdict", "cancelled", ""
     if run.cancelled_by:

@@ -1,4 +1,6 @@
-"""A bisection in words: where a failure came in, where it went, and how sure that is."""
+"""A bisection in words: where a failure was introduced, where it was fixed, and how certain
+that is.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from pathlib import PurePosixPath
 
 from bot.models.bisect import Bisection, Commit, Outcome, Point, Probe
 from bot.models.report import Report
-from bot.render.phrases import shown
+from bot.render.phrases import count, shown
 from bot.text.sanitize import clip, one_line
 
 OUTCOMES: dict[Outcome, str] = {
@@ -17,7 +19,7 @@ OUTCOMES: dict[Outcome, str] = {
     "uninstallable": "could not be installed",
     "undecided": "undecided",
 }
-"""How a probe went, in words."""
+"""The outcome of a probe, in words."""
 
 _SHORT, _SUBJECT = 12, 72
 
@@ -35,7 +37,7 @@ def subject(found: Bisection) -> str:
 
 
 def where_line(found: Bisection | None) -> str:
-    """What came of a bisection: "x-lib: introduced in 1.42.17"; "" when nothing is known."""
+    """The result of a bisection: "x-lib: introduced in 1.42.17"; "" when nothing is known."""
     if found is None:
         return ""
     line = bisection_line(found)
@@ -65,7 +67,7 @@ def _introduced(found: Bisection) -> str:
         return f"already fails in {_probed(failing, found)}"
     untested = found.over == "releases" and failing and failing[0] is not found.probes[0]
     if untested and not found.stopped:
-        return f"as far back as {_probed(failing, found)}, older releases could not be tested"
+        return f"fails as far back as {_probed(failing, found)}; older releases could not be tested"
     return ""
 
 
@@ -80,8 +82,8 @@ def _fixed(found: Bisection) -> str:
 
 
 def _range(among: tuple[str, ...], before: Point | None) -> str:
-    after = f"after {_dated(before)}" if before is not None else ""
-    return f"{after}, by {short(among[-1])} at the latest"
+    latest = short(among[-1])
+    return f"between {_dated(before)} and {latest}" if before else f"in {latest} or earlier"
 
 
 def _probed(probes: list[Probe] | tuple[Probe, ...], found: Bisection) -> str:
@@ -91,7 +93,7 @@ def _probed(probes: list[Probe] | tuple[Probe, ...], found: Bisection) -> str:
 def _release(found: Bisection) -> str:
     if found.over == "commits":
         return "commit"
-    return "release of those searched" if found.notes else "release"  # the notes name the others
+    return "release searched" if found.notes else "release"  # the notes name the others
 
 
 def _dated(point: Point) -> str:
@@ -114,16 +116,16 @@ def day(dated: Commit | Point | Probe) -> str:
 
 
 def sureness(found: Bisection) -> tuple[str, ...]:
-    """What else changed along the way, and how likely a wrong step is."""
+    """What else changed, and how likely a wrong step is."""
     notes = []
     moved = tuple(sorted({short(probe.at) for probe in found.probes if probe.moved}))
     if moved:
-        notes.append(f"other packages also changed with {', '.join(shown(moved, 4))}")
+        notes.append(f"other packages also changed at {', '.join(shown(moved, 4))}")
     if found.risk > 0:
         rates = (f"{rate * 100:.1f} %".replace(".0 %", " %") for rate in (found.risk, found.rate))
         notes.append(
-            "the chance that any bisection step is wrong is at most {}, assuming a {} "
-            "failure rate".format(*rates)
+            "the chance of any wrong bisection step is at most {}, assuming a failure rate of "
+            "{}".format(*rates)
         )
     return (*notes, *found.notes)
 
@@ -146,14 +148,15 @@ def _commit_line(commit: Commit) -> str:
 
 
 def skipped(found: Bisection, limit: int) -> tuple[str, ...]:
-    """What was left undecided, then what could not be tested and why."""
+    """The undecided revisions, then those that could not be tested and why."""
     undecided = {probe.at: probe for probe in found.probes if probe.outcome == "undecided"}
     open_ = [
         f"{short(at)} is undecided: {probe.failures} of {probe.runs} runs failed as reported so far"
         for at, probe in undecided.items()
     ]
     lost = tuple(
-        f"{short(skip.at)} could not be tested: {skip.why}"
+        f"{short(skip.at)} could not be tested"
+        + (f": {skip.why}" if skip.why not in OUTCOMES else "")
         for skip in found.skipped
         if skip.at not in undecided
     )
@@ -161,7 +164,7 @@ def skipped(found: Bisection, limit: int) -> tuple[str, ...]:
 
 
 def left_out(found: Bisection, limit: int) -> tuple[str, ...]:
-    """What was skipped without a probe that says why."""
+    """What was skipped without a probe, and why."""
     probed = {probe.at for probe in found.probes}
     unseen = tuple(
         f"{short(skip.at)}: {skip.why}" for skip in found.skipped if skip.at not in probed
@@ -172,16 +175,17 @@ def left_out(found: Bisection, limit: int) -> tuple[str, ...]:
 def remark(probe: Probe) -> str:
     """Why a probe decided nothing, and what else changed there."""
     moved = f"also changed: {', '.join(probe.moved)}" if probe.moved else ""
-    return "; ".join(filter(None, [probe.reason, moved]))
+    reason = probe.reason if probe.outcome != "undecided" else ""  # the counts, shown beside it
+    return "; ".join(filter(None, [reason, moved]))
 
 
 def passing(report: Report) -> str:
-    """What a bisection saw pass: "x-lib 1.42.20 passed (0 of 5 failed)"; "" for nothing."""
+    """A version that passed in a bisection, with its counts; "" when none did."""
     for found in all_of(report):
         sides = [point.at for point in (found.first_fixed, found.last_good) if point is not None]
         passed = [probe for probe in found.probes if probe.outcome == "passes"]
         # A side of the boundary says more than any other release that passes.
         for probe in sorted(passed, key=lambda probe: probe.at not in sides):
-            counted = f"{probe.failures} of {probe.runs} failed"
-            return f"{subject(found)} {short(probe.at)} passed ({counted})"
+            counted = f"{probe.failures} of {count(probe.runs, 'run')} failed"
+            return f"{subject(found)} {short(probe.at)} passed in the bisection ({counted})"
     return ""

@@ -1,4 +1,4 @@
-"""A control in words: both sides with their counts, and what the difference is worth."""
+"""A control in words: both sides with their counts, and whether the difference is significant."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bot.models.attempt import Attempt, Match
 from bot.models.environment import EnvironmentSpec
 from bot.models.report import Report
 from bot.models.verdict import Control, Reproduced
-from bot.render.phrases import bisection, shown
+from bot.render.phrases import bisection, count, shown
 
 _PINS, _VERSIONS = 6, 4
 _CONTROL = "control: "
@@ -18,17 +18,19 @@ def of(report: Report) -> Control:
 
 
 def control_line(verdict: Reproduced) -> str:
-    """Both sides: "5 of 5 failed; control (x-lib 1.42.20, fixed-version) 0 of 5, p = .004"."""
+    """Both sides: "5 of 5 runs failed, but 0 of 5 failed with x-lib 1.42.20 (p = .004)"."""
     control = verdict.control
     if control.type == "none":
         return ""
     failures, runs = control.paired_failures, control.paired_runs
     if not runs:
         failures, runs = verdict.failures, verdict.runs
-    chance_ = f", p {chance(control.p)}" if control.p is not None else ""
+    joined = ", but" if sets_apart(control) else " and"
+    where = f"with {control.what}" if control.what else "in the control"
+    chance_ = f" (p {chance(control.p)})" if control.p is not None else ""
     return (
-        f"{failures} of {runs} failed; "
-        f"control ({control_name(control)}) {control.failures} of {control.runs}{chance_}"
+        f"{failures} of {count(runs, 'run')} failed{joined} "
+        f"{control.failures} of {control.runs} failed {where}{chance_}"
     )
 
 
@@ -50,21 +52,20 @@ def chance(p: float) -> str:
 
 
 def effect_line(control: Control) -> str:
-    """How far both sides lie apart; "" when nothing was measured."""
+    """How far the failure rates differ; "" when nothing was measured."""
     effect = control.effect
     if effect is None:
         return ""
     low, high = (f"{bound * 100:.0f}" for bound in effect.interval)
-    apart = f"{effect.difference * 100:.0f} points apart (95 % interval {low} to {high})"
-    if effect.delta is None:
-        return f"failure rates {apart}"
-    return f"failure rates {apart}; Cliff's delta of the observed values {effect.delta:.2f}"
+    points = f"{effect.difference * 100:.0f} percentage points"
+    line = f"the failure rates differ by {points} (95 % interval {low} to {high})"
+    return line + (f"; Cliff's delta {effect.delta:.2f}" if effect.delta is not None else "")
 
 
 def control_notes(control: Control, spec: EnvironmentSpec | None) -> tuple[str, ...]:
-    """How large the effect is, what else differs there, and how the control was installed."""
+    """The size of the effect, what else differs there, and what the control was installed with."""
     moved = (
-        f"also changed in the control's environment: {', '.join(control.moved)}"
+        f"also changed in the control environment: {', '.join(control.moved)}"
         if control.moved
         else ""
     )
@@ -85,7 +86,7 @@ def _pins(control: Control, spec: EnvironmentSpec) -> tuple[str, ...]:
 
 
 def failing(report: Report) -> str:
-    """The other versions that fail too: "x-lib 1.42.20"; "" when none was seen to."""
+    """The other versions that fail too: "x-lib 1.42.20"; "" when none does."""
     ours = report.reduced.before if report.reduced is not None else report.script
     names = [
         attempt.change.removeprefix(_CONTROL)
@@ -107,8 +108,8 @@ def _is_control(attempt: Attempt) -> bool:
 
 
 def smaller_programs(report: Report) -> str:
-    """How smaller programs went in the version they were also run in: "0 of 6 failed with x-lib
-    1.42.20"; "" when none passed there. Those are single runs and no paired test.
+    """How smaller programs did in a second version: "0 of 6 smaller programs failed with x-lib
+    1.42.20"; "" when none passed there. These are single runs, not a paired test.
     """
     here, there = report.environment, report.control_spec
     matches = [
@@ -119,12 +120,12 @@ def smaller_programs(report: Report) -> str:
     if there is None or Match.PASSED not in matches:
         return ""
     failures = len(matches) - matches.count(Match.PASSED)
-    version = _difference(there, report.spec) or "the version of the control"
-    return f"{failures} of {len(matches)} failed with {version}"
+    version = _difference(there, report.spec) or "the control version"
+    return f"{failures} of {count(len(matches), 'smaller program')} failed with {version}"
 
 
 def _difference(there: EnvironmentSpec, here: EnvironmentSpec | None) -> str:
-    """The versions and the commit that are wanted there and not here."""
+    """The versions and the commit that only the other environment requests."""
     ours = {wanted.name: wanted.specifier for wanted in here.requirements} if here else {}
     pins = [
         f"{wanted.name} {wanted.specifier.removeprefix('==')}"

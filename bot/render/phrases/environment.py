@@ -12,7 +12,7 @@ def decided(report: Report) -> list[tuple[str, str, str, str]]:
     built, spec = report.environment, report.spec
     if built is None:
         return []
-    reasons = dict.fromkeys(built.undated, "of any date")
+    reasons = dict.fromkeys(built.undated, "not limited to the cut-off date")
     reasons |= {wanted.name: wanted.reason for wanted in (spec.requirements if spec else ())}
     clone = "built from the repository", f"its clone at commit {built.commit[:12]}"
     return [
@@ -22,11 +22,16 @@ def decided(report: Report) -> list[tuple[str, str, str, str]]:
             package.name,
             package.version,
             PIN_SOURCES[package.rung],
-            reasons.get(package.name, ""),
+            _beyond(PIN_SOURCES[package.rung], reasons.get(package.name, "")),
         )
         for package in built.packages
         if package.rung is not PinSource.DEPENDENCY
     ]
+
+
+def _beyond(source: str, reason: str) -> str:
+    """The reason, where it says more than the source of the version."""
+    return "" if reason == source else reason
 
 
 def dependencies(report: Report) -> list[Package]:

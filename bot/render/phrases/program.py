@@ -75,7 +75,7 @@ def model_mark(report: Report) -> str:
     missing = report.bug is not None and not report.bug.programs
     why = "The report contains no program" if missing else "No program in the report is conclusive"
     name = f" ({', '.join(report.models)})" if report.models else ""
-    return f"{why}; a model{name} wrote this one, and only its runs count."
+    return f"{why}; a model{name} wrote this one. Only its runs decide the verdict."
 
 
 def model_claim(report: Report) -> str:

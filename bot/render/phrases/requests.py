@@ -49,7 +49,7 @@ def chosen(run: Run) -> tuple[Inline, ...]:
 
 def name(login: str) -> Inline:
     """A person, as code: a bare login would notify them."""
-    return Code(clip(one_line(login), 60)) if login.strip() else "somebody"
+    return Code(clip(one_line(login), 60)) if login.strip() else "someone"
 
 
 def options_of(options: Options) -> list[str]:

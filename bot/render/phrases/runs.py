@@ -1,4 +1,4 @@
-"""What was measured, where, at what cost, and which run speaks for the verdict."""
+"""What was measured, where, at what cost, and which run shows the verdict best."""
 
 from __future__ import annotations
 

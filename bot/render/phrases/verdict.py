@@ -40,14 +40,14 @@ DETERMINISM = {
 }
 
 _NEXT = {
-    "not_reproduced": "Compare the versions above with the reporter's; "
-    "try others with --with 'package==version' and --python.",
-    "different_failure": "Compare the two failures: this may be another bug, "
+    "not_reproduced": "Compare the versions above with the reporter's, "
+    "and try others with --with 'package==version' and --python.",
+    "different_failure": "Compare the two failures: the observed one may be another bug, "
     "or the environment may differ from the reporter's.",
     "inconclusive": "Run it longer with --max-runs, or with another --seed.",
     "needs_info": "Add what is missing to the report and run it again.",
-    "needs_hardware": "Run it with --device gpu on a machine that has this hardware.",
-    "not_a_bug": "If it is a bug after all, add the program and its output.",
+    "needs_hardware": "Run it with --device gpu on a machine with this hardware.",
+    "not_a_bug": "If this is a bug, add the program and its output.",
     "cancelled": "Run it again; finished environments are reused.",
     "budget_reached": "Raise the limit with --timeout or --max-runs and run it again.",
 }
@@ -55,7 +55,7 @@ _FROM_CLONE = "build the repository at"
 
 
 def figures(report: Report) -> str:
-    """The numbers that carry the verdict."""
+    """The figures behind the verdict."""
     verdict = report.verdict
     match verdict:
         case Reproduced():
@@ -87,25 +87,25 @@ def standing(report: Report) -> str:
     control = report.verdict.control
     if control.type == "none":
         return f"{shown_by(control)}: {_uncontrolled(report)}."
-    weak = "" if controls.sets_apart(control) else ", not a significant difference"
+    weak = "" if controls.sets_apart(control) else ", which is not a significant difference"
     return f"{shown_by(control)}: {controls.control_line(report.verdict)}{weak}."
 
 
 def _uncontrolled(report: Report) -> str:
-    """Why there is no control, or what stands in for one."""
+    """Why there is no control, or what comes closest to one."""
     if passed := bisection.passing(report):
-        return f"{passed}, but there is no control"
+        return f"{passed}, but no paired control was run"
     if smaller := controls.smaller_programs(report):
-        return f"{smaller}, where smaller programs also ran, but no paired test was made"
+        return f"{smaller}, but no paired control was run"
     if "control" in report.cut_short:
-        return "the search for a working version was cut short"
+        return "the search for a working version was stopped early"
     if fails := controls.failing(report):
         return f"no working version was found; it also fails with {fails}"
     return "no control was run"
 
 
 def shown_by(control: Control) -> str:
-    """What a control makes of the failure."""
+    """What a control says about the failure."""
     return "Bug confirmed" if controls.sets_apart(control) else "Symptom observed"
 
 
@@ -119,7 +119,8 @@ def next_step(report: Report, run: str = "") -> str:
     named = shlex.quote(run) if run else "RUN"
     cut = [proof for proof in PROOFS if proof in report.cut_short]
     if cut and report.verdict.kind != "needs_info":
-        return "; ".join(f"reprise {proof} {named} resumes the unfinished work" for proof in cut)
+        commands = " and ".join(f"reprise {proof} {named}" for proof in cut)
+        return f"Run {commands} to resume the unfinished work."
     if isinstance(report.verdict, Reproduced):
         return _next_control(report, f"reprise control {named}")
     return _unbuilt(report) if report.verdict.kind == "setup_failed" else _NEXT[report.verdict.kind]
@@ -131,16 +132,16 @@ def _next_control(report: Report, command: str) -> str:
     if controls.sets_apart(control):
         return "Turn the script into a regression test."
     if control.type == "none" and bisection.passing(report):
-        return f"Run {command} with more time: what passed in the bisection becomes the control."
+        return f"Run {command} to test against the version that passed in the bisection."
     if control.type == "none" and controls.smaller_programs(report):
-        return f"Run {command}: the version in which smaller programs pass becomes the control."
-    if control.type == "none" and (fails := controls.failing(report)):
-        return f"Find a working version by hand as the control; it also fails with {fails}."
-    return f"Find a working version as the control: by hand, or with more time for {command}."
+        return f"Run {command} to test against the version in which smaller programs passed."
+    if control.type == "none" and controls.failing(report):
+        return "Find a version by hand in which the program passes."
+    return f"Run {command} with more time to find a version in which the program passes."
 
 
 def _unbuilt(report: Report) -> str:
-    """What may be built instead; a package that no index has may come from a clone."""
+    """What to build instead; a package that no index has may come from a clone."""
     verdict, spec = report.verdict, report.spec
     tried = verdict.tried if isinstance(verdict, SetupFailed) else ()
     text = " ".join((verdict.reason, *tried))

@@ -13,7 +13,7 @@ from bot.render.phrases import shown
 
 _SEARCH, _UNNAMED, _SHOWN = "search", "written by a model", 12
 _DIGEST = ("Inferred, not stated in the report", "Hypothesis", "Programs proposed", "Gave up")
-_TITLE = "Plan and attempts of the model"
+_TITLE = "The model's plan and attempts"
 
 INFERRED = {
     "claim": "the claim itself: no sentence of the report was quoted for it",
@@ -60,7 +60,7 @@ def _planned(part: Reconstruction) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield "Steps", plan.steps
         yield "Expected failure, according to the plan", (plan.counts,)
         context = part.contexts[plan.context - 1 : plan.context] if plan.context else ()
-        yield "Source code it rests on", tuple(f"`{name}`" for name in context)
+        yield "Source code it relies on", tuple(f"`{name}`" for name in context)
 
 
 def _tries(report: Report, part: Reconstruction) -> Iterator[str]:

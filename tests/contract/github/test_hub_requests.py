@@ -199,10 +199,10 @@ def test_a_redirect_is_not_followed(script, hub):
 
 def test_a_success_that_github_never_gave_is_no_success(script, hub):
     script.on(f"POST {COMMENTS}", 200, b"<html>Sign in to the proxy</html>")
-    with pytest.raises(TransientError, match="not understood"):
+    with pytest.raises(TransientError, match="cannot be parsed"):
         hub.create_comment(TARGET, 7, "text")
     script.on("/permission$", 200, ["surprise"])
-    with pytest.raises(TransientError, match="not understood"):
+    with pytest.raises(TransientError, match="cannot be parsed"):
         hub.permission(TARGET, "mona")
 
 

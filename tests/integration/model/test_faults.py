@@ -95,7 +95,10 @@ def test_a_refusal_that_may_pass_is_tried_again_and_not_counted(fault: Act) -> N
 
 
 def test_it_is_tried_again_so_often_and_no_more() -> None:
-    assert gives_up([error(500, "oops")], 8, "m: the endpoint answers 500: oops").usage == Usage()
+    assert (
+        gives_up([error(500, "oops")], 8, "m: the endpoint answered with status 500: oops").usage
+        == Usage()
+    )
 
 
 @pytest.mark.parametrize("form", ["1", "1.0", "date"])
@@ -147,7 +150,7 @@ def test_an_answer_that_is_too_late_is_not_waited_for() -> None:
 
 
 def test_an_endpoint_that_says_nothing_is_asked_once_more() -> None:
-    gone = gives_up([silent], 2, "nothing came for 0.3 s", stall_s=0.3)
+    gone = gives_up([silent], 2, "nothing arrived for 0.3 s", stall_s=0.3)
     assert gone.usage.calls == 2
 
 
@@ -167,7 +170,7 @@ def test_signs_of_life_without_a_word_are_a_stall() -> None:
             if asked.ended.wait(0.05):
                 return
 
-    gives_up([begins("{", comments)], 2, "no word came for 0.4 s", stall_s=0.4)
+    gives_up([begins("{", comments)], 2, "nothing arrived for 0.4 s", stall_s=0.4)
 
 
 def test_a_slow_stream_is_no_stall() -> None:
@@ -252,7 +255,7 @@ def test_an_answer_that_broke_off_is_counted_and_asked_for_once_more(fault: Act)
     ],
 )
 def test_what_is_no_endpoint_is_asked_once(page: Act) -> None:
-    assert gives_up([page], 1, "no OpenAI-compatible endpoint").usage == Usage()
+    assert gives_up([page], 1, "not an OpenAI-compatible endpoint").usage == Usage()
 
 
 def test_bytes_that_are_no_text_do_not_break_the_answer() -> None:
@@ -345,7 +348,8 @@ def test_when_all_fail_each_is_named_with_its_reason() -> None:
     with (
         FakeEndpoint(by_model({"a": error(404, "no such model"), "b": says("no")})) as endpoint,
         pytest.raises(
-            ModelUnavailable, match=r"a: the endpoint answers 404: no such model; b: its answer"
+            ModelUnavailable,
+            match=r"a: the endpoint answered with status 404: no such model; b: its answer",
         ) as raised,
     ):
         model(endpoint.url, "a", "b").ask(QUESTION)

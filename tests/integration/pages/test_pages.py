@@ -81,8 +81,8 @@ def test_a_proof_is_shown_in_words_and_pictures(pages: Site) -> None:
     page = pages.get(f"/runs/{pages.runs['reproduced-with-proof']}").text
     text = words(page)
     for said in (
-        "Bug confirmed: 5 of 5 failed; control (pool 0.3.3, fixed-version) 0 of 5, p = .004.",
-        "pool: introduced in 0.2.4 (2023-12-09); fixed after 0.3.1 (2024-04-22), by 0.3.3 at the latest.",
+        "Bug confirmed: 5 of 5 runs failed, but 0 of 5 failed with pool 0.3.3 (p = .004).",
+        "pool: introduced in 0.2.4 (2023-12-09), fixed between 0.3.1 (2024-04-22) and 0.3.3.",
         "0.3.2 could not be tested; 0.3.3 passes",
         "32 \u2192 4 lines: 214 programs tried in 31 s, nothing more could be removed.",
         "Original script: repro.py, 32 lines",
@@ -412,10 +412,10 @@ def test_templates_and_assets_travel_with_the_package() -> None:
 
 def test_a_page_says_which_part_was_a_models(pages: Site) -> None:
     said = words(pages.get(f"/runs/{pages.runs['reproduced-by-model']}").text)
-    assert "a model (writer-1) wrote this one, and only its runs count." in said
+    assert "a model (writer-1) wrote this one. Only its runs decide the verdict." in said
     assert "Claim: Layer(bias=False) creates lin_key with a bias." in said
-    assert "Plan and attempts of the model" in said
+    assert "The model's plan and attempts" in said
     assert "model: 5 calls, 4,634 tokens, 0.02 USD" in said
-    assert "Plan and attempts of the model" not in words(
+    assert "The model's plan and attempts" not in words(
         pages.get(f"/runs/{pages.runs['reproduced']}").text
     )

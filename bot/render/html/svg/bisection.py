@@ -82,7 +82,7 @@ def _changes(found: Bisection, axis: _Axis) -> Iterator[Markup]:
         left, right = axis.places[index[old.at]], axis.places[index[new.at]]
         y = 14 + 16 * row
         inexact = kinds[index[new.at]] == "range"
-        words = f"{what} in between" if inexact else f"{what} in {_name(new.at)}"
+        words = f"{what} in this range" if inexact else f"{what} in {_name(new.at)}"
         x = axis.inside((left + right) / 2, len(words) * STRONG / 2 + 2)
         yield (
             _band(left, right, y)

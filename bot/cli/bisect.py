@@ -84,14 +84,14 @@ def _commits(
     as_json: bool,
 ) -> int:
     from bot.cli.proof_runner import ProofCommand, run_proof
-    from bot.pipeline.proof import resume, version_claims
+    from bot.models.environment import RepoSource
+    from bot.pipeline.proof import resume
     from bot.text.sanitize import one_line
 
     bisections: list[Bisection] = []
 
     def work(report: Report, job: Job, ports: Ports) -> Report:
-        source = version_claims.clone(job.options.model_copy(update={"repo": clone}))
-        assert source is not None
+        source = RepoSource.of(clone)
         report, bisection = resume.bisect(report, job, ports, source, good, bad)
         bisections.append(bisection)
         return report

@@ -40,6 +40,12 @@ class RepoSource(Record):
     path: str = ""
     commit: str = ""
 
+    @classmethod
+    def of(cls, address: str, ref: str = "") -> RepoSource:
+        """A clone by its address: a URL or a folder of this machine."""
+        local = "://" not in address and not address.startswith("git@")
+        return cls(url="" if local else address, path=address if local else "", ref=ref)
+
 
 class Claimed(Record):
     """A version the report names beside the one that was built."""

@@ -8,6 +8,7 @@ moves down the same ladder.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from datetime import datetime
 
 from packaging.requirements import InvalidRequirement
@@ -65,7 +66,7 @@ def specify(report: BugReport, issue: Issue, options: Options, source: str) -> E
 
 def add(spec: EnvironmentSpec, requirement: Requirement) -> EnvironmentSpec:
     """The spec with one requirement more; one of the same name is replaced, keeping its extras."""
-    name = _installed_name(imports.normalise(requirement.name))
+    name = companions.installed_as(imports.normalise(requirement.name))
     old = next((each for each in spec.requirements if each.name == name), None)
     extras = tuple(sorted({*requirement.extras, *(old.extras if old else ())}))
     specifier = requirement.specifier or (old.specifier if old else "")
@@ -86,7 +87,7 @@ def requirement_for_import(name: str, report: BugReport | None = None) -> Requir
     pinned = _pinned(
         distribution, f"module {name} was missing in a run", PinSource.REPAIR, claims, None
     )
-    return pinned.model_copy(update={"name": _installed_name(distribution)})
+    return pinned.model_copy(update={"name": companions.installed_as(distribution)})
 
 
 def alternatives(
@@ -94,59 +95,34 @@ def alternatives(
     report: BugReport,
     issue: Issue,
     built: Environment | None = None,
-    releases: tuple[str, ...] = (),
 ) -> tuple[EnvironmentSpec, ...]:
     """At most two other environments that the report may mean, for when the first did not show
     the failure.
 
     Another version that the report names; the newest release before the report where a version
-    was named; the release before the one that was tried, and the one after it where the builder's
-    list of releases is at hand.
+    was named; the release before the one that was tried.
     """
     target = under_test(spec, report, issue)
     if target is None:
         return ()
     tried = versions.pinned(target.specifier) or (built.version(target.name) if built else "")
-    options = _others(target, report, issue, tried, releases)
-    fresh = [each for each in options if each.specifier != target.specifier]
-    unique = {each.specifier: each for each in fresh}
-    return tuple(at_version(spec, each) for each in list(unique.values())[:2])
+    others = {other.specifier: other for other in _others(target, report, issue, tried)}
+    others.pop(target.specifier, None)
+    return tuple(at_version(spec, other) for other in list(others.values())[:2])
 
 
 def _others(
-    target: Requirement, report: BugReport, issue: Issue, tried: str, releases: tuple[str, ...]
-) -> list[Requirement]:
-    found: list[Requirement] = []
-    for claim in versions.ranked(said.gathered(report).get(said.claim_name(target.name), [])):
-        specifier = versions.specifier(claim.version, claim.source)
-        if specifier:
-            found.append(
-                _with(
-                    target,
-                    specifier,
-                    PinSource.ISSUE,
-                    f"the report also names {claim.version} ({claim.source})",
-                )
-            )
+    target: Requirement, report: BugReport, issue: Issue, tried: str
+) -> Iterator[Requirement]:
+    for claim in said.gathered(report).get(said.claim_name(target.name), []):
+        if specifier := versions.specifier(claim.version, claim.source):
+            reason = f"the report also names {claim.version} ({claim.source})"
+            yield _with(target, specifier, PinSource.ISSUE, reason)
     if target.specifier and issue.created_at:
-        found.append(
-            _with(target, "", PinSource.DATE, f"newest release before {issue.created_at:%Y-%m-%d}")
-        )
-    if tried and tried in releases:
-        at = releases.index(tried)
-        for step, word in ((1, "after"), (-1, "before")):
-            if 0 <= at + step < len(releases):
-                found.append(
-                    _with(
-                        target,
-                        f"=={releases[at + step]}",
-                        PinSource.NEIGHBOUR,
-                        f"the release {word} {tried}",
-                    )
-                )
-    elif tried:
-        found.append(_with(target, f"<{tried}", PinSource.NEIGHBOUR, f"the release before {tried}"))
-    return found
+        reason = f"newest release before {issue.created_at:%Y-%m-%d}"
+        yield _with(target, "", PinSource.DATE, reason)
+    if tried:
+        yield _with(target, f"<{tried}", PinSource.NEIGHBOUR, f"the release before {tried}")
 
 
 def _with(target: Requirement, specifier: str, rung: PinSource, reason: str) -> Requirement:
@@ -180,9 +156,9 @@ def under_test(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requir
     """The requirement for the package under test: the repository's, else the one whose frame
     raised, else the first named.
     """
-    names = [_installed_name(repositories.distribution_of(issue.repository)[0])]
+    names = [companions.installed_as(repositories.distribution_of(issue.repository)[0])]
     frames = (frame for trace in report.tracebacks for frame in trace.frames[::-1] if frame.package)
-    names += [_installed_name(imports.distribution(frame.package)) for frame in frames]
+    names += [companions.installed_as(imports.distribution(frame.package)) for frame in frames]
     by_name = {each.name: each for each in spec.requirements}
     for name in names:
         if name in by_name:
@@ -210,7 +186,7 @@ def _asked(options: Options) -> dict[str, Requirement]:
             raise UserError(
                 f"--with {text!r} is not a plain requirement.", "Give a package name and a version."
             )
-        name = _installed_name(repositories.alias(parsed.name))
+        name = companions.installed_as(repositories.alias(parsed.name))
         wanted[name] = Requirement(
             name=name,
             specifier=str(parsed.specifier),
@@ -223,7 +199,7 @@ def _asked(options: Options) -> dict[str, Requirement]:
 
 def _imported(source: str, at: datetime | None) -> list[tuple[str, str, PinSource]]:
     return [
-        (_installed_name(name, at), f"the program imports {module}", PinSource.IMPORT)
+        (companions.installed_as(name, at), f"the program imports {module}", PinSource.IMPORT)
         for module in modules.imported(source)
         if (name := imports.distribution(module))
     ]
@@ -238,7 +214,7 @@ def _published(
     name, known = repositories.distribution_of(issue.repository)
     if not name:
         return []
-    name = _published_as(name, source, claims)
+    name = _published_as(name, source)
     seen = {
         imports.distribution(frame.package)
         for trace in report.tracebacks
@@ -255,18 +231,16 @@ def _published(
         if known
         else f"named like the repository {issue.repository}"
     )
-    return [(_installed_name(name, issue.created_at), reason, PinSource.REPOSITORY)]
+    return [(companions.installed_as(name, issue.created_at), reason, PinSource.REPOSITORY)]
 
 
-def _published_as(name: str, source: str, claims: Claims) -> str:
-    """One of the names under which a project publishes: the one that the program imports, else
-    the one claimed.
-    """
+def _published_as(name: str, source: str) -> str:
+    """One of the names under which a project publishes: the one that the program imports."""
     for pair in companions.SHARED_VERSIONS:
         if name == pair[0]:
             used = {imports.distribution(module) for module in modules.imported(source)}
             return next((each for each in pair if each in used), name)
-    return name if name else next(iter(claims), "")
+    return name
 
 
 def _pinned(
@@ -276,23 +250,18 @@ def _pinned(
     for claim in claims.get(said.claim_name(name), []):
         specifier = versions.specifier(claim.version, claim.source)
         if specifier:
-            reason = f"the report says {claim.version} ({claim.source})"
             return Requirement(
                 name=name,
                 specifier=specifier,
-                extras=_extras(name, specifier),
+                extras=companions.EXTRAS.get(name, ()),
                 rung=PinSource.ISSUE,
-                reason=reason,
+                reason=f"the report says {claim.version} ({claim.source})",
             )
         if specifier == "":
             reason += f"; the report says {claim.version!r}, meaning the newest release of that day"
             break
     day = f"; newest before {at:%Y-%m-%d}" if at else ""
-    return Requirement(name=name, extras=_extras(name, ""), rung=rung, reason=reason + day)
-
-
-def _extras(name: str, specifier: str) -> tuple[str, ...]:
-    return companions.EXTRAS.get(name, ()) if specifier else ()
+    return Requirement(name=name, rung=rung, reason=reason + day)
 
 
 def _python(options: Options, claims: Claims, at: datetime | None) -> str:
@@ -316,17 +285,5 @@ def _repo(options: Options, target: str, claims: Claims) -> RepoSource | None:
         versions.specifier(claim.version, claim.source)
         for claim in claims.get(said.claim_name(target), [])
     )
-    if named and target and not options.ref:
-        return None
-    local = "://" not in options.repo and not options.repo.startswith("git@")
-    return RepoSource(
-        url="" if local else options.repo,
-        path=options.repo if local else "",
-        ref=options.ref or "",
-        commit="",
-    )
-
-
-def _installed_name(name: str, at: datetime | None = None) -> str:
-    """The build to install of a distribution that comes in several."""
-    return companions.installed_as(name, at)
+    released = named and target and not options.ref
+    return None if released else RepoSource.of(options.repo, options.ref or "")

@@ -6,7 +6,6 @@ from bot.errors import Stopped, TransientError, UserError
 from bot.models.bisect import Bisection, Commit, Point, Skipped
 from bot.models.environment import RepoSource
 from bot.pipeline.execution.runner import Runner
-from bot.pipeline.proof import version_claims
 from bot.pipeline.proof.bisect_search import BisectSearch
 from bot.ports import Commits
 from bot.rules.bisecting import Edge, regular
@@ -103,10 +102,10 @@ def with_links(runner: Runner, found: Bisection) -> Bisection:
 
 
 def _between(runner: Runner, older: Point | None, newer: Point | None) -> tuple[Commit, ...]:
-    source, commits = version_claims.clone(runner.job.options), runner.ports.commits
-    if source is None or commits is None or older is None or newer is None:
+    address, commits = runner.job.options.repo, runner.ports.commits
+    if not address or commits is None or older is None or newer is None:
         return ()
     try:
-        return commits.between(source, older.at, newer.at)
+        return commits.between(RepoSource.of(address), older.at, newer.at)
     except _UNREAD:
         return ()

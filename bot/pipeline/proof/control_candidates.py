@@ -102,7 +102,7 @@ class Candidates:
         """The versions that the report calls good, those of the package under test first."""
         environment = self.failing.environment
         rows = [
-            (version_claims.name_of(claim, environment), claim)
+            (version_claims.installed(claim.name, environment), claim)
             for claim in self.runner.bug.works_in
         ]
         for name, claim in sorted(rows, key=lambda row: row[0] != package):

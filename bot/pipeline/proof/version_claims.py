@@ -5,16 +5,18 @@ there.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from bot.models.bisect import Bisection, Probe, Release
 from bot.models.bug import BugReport, VersionClaim
-from bot.models.environment import Environment, RepoSource
-from bot.models.job import Options
+from bot.models.environment import Environment
 from bot.models.report import Claim
 from bot.rules import releases
 from bot.rules.packages import companions, repositories, versions
+
+_FAMILIES = (companions.TENSORFLOW, *companions.SHARED_VERSIONS)
 
 
 def works(claim: VersionClaim) -> str:
@@ -27,33 +29,19 @@ def fails(claim: VersionClaim) -> str:
     return f"{claim.name} {claim.version} fails"
 
 
-def name_of(claim: VersionClaim, built: Environment) -> str:
-    """The installed distribution that a claim is about, "" when none of that name is installed."""
-    return installed(claim.name, built)
-
-
 def installed(name: str, built: Environment) -> str:
     """The installed distribution that a name as people write it means, twins included; "" when
     there is none.
     """
     plain = repositories.alias(name)
-    family = [
-        plain,
-        *(
-            each
-            for pair in (companions.TENSORFLOW, *companions.SHARED_VERSIONS)
-            if plain in pair
-            for each in pair
-        ),
-    ]
-    return next((each for each in family if built.version(each)), "")
+    pairs = (pair for pair in _FAMILIES if plain in pair)
+    return next((each for each in (plain, *chain(*pairs)) if built.version(each)), "")
 
 
 def same_package(claimed: str, package: str) -> bool:
     """Whether a name in a report means a package, its twins included."""
     plain = repositories.alias(claimed)
-    pairs = (companions.TENSORFLOW, *companions.SHARED_VERSIONS)
-    return plain == package or any(plain in pair and package in pair for pair in pairs)
+    return plain == package or any(plain in pair and package in pair for pair in _FAMILIES)
 
 
 def meant(claim: VersionClaim, history: tuple[Release, ...]) -> Release | None:
@@ -91,27 +79,15 @@ def claims(bug: BugReport, found: Bisection, known: Iterable[Claim] = ()) -> tup
     """The report's words on versions of the bisected package that a probe bears on. Those in
     `known` are left out.
     """
-    told = {claim.text for claim in known}
-    rows: dict[str, Claim] = {}
-    for said, good in [(each, True) for each in bug.works_in] + [
-        (each, False) for each in bug.versions
-    ]:
-        text = works(said) if good else fails(said)
+    told, rows = {claim.text for claim in known}, dict[str, Claim]()
+    claims = [*((works(each), each, True) for each in bug.works_in)]
+    claims += [(fails(each), each, False) for each in bug.versions]
+    for text, said, good in claims:
         specifier = versions.specifier(said.version, said.source)
-        if (
-            not same_package(said.name, found.package)
-            or not specifier
-            or text in told
-            or text in rows
-        ):
-            continue
-        probes = [probe for probe in found.probes if _fits(probe.at, specifier)]
-        if probes:
-            rows[text] = Claim(
-                text=text,
-                holds=_holds(probes, good=good),
-                evidence="; ".join(map(shown, probes[:4])),
-            )
+        probes = [probe for probe in found.probes if specifier and _fits(probe.at, specifier)]
+        if probes and same_package(said.name, found.package) and text not in told | rows.keys():
+            evidence = "; ".join(map(shown, probes[:4]))
+            rows[text] = Claim(text=text, holds=_holds(probes, good=good), evidence=evidence)
     return tuple(rows.values())
 
 
@@ -130,7 +106,7 @@ def borne_out(bug: BugReport, known: Iterable[Claim], built: Environment) -> tup
     shown that it does.
     """
     true = {claim.text for claim in known if claim.holds}
-    names = (name_of(each, built) for each in bug.works_in if works(each) in true)
+    names = (installed(each.name, built) for each in bug.works_in if works(each) in true)
     return tuple(dict.fromkeys(name for name in names if name))
 
 
@@ -139,11 +115,3 @@ def shown(probe: Probe) -> str:
     if probe.outcome in {"passes", "fails"}:
         return f"{probe.at}: {probe.failures} of {probe.runs} failed as reported"
     return f"{probe.at}: {probe.outcome}" + (f" ({probe.reason})" if probe.reason else "")
-
-
-def clone(options: Options) -> RepoSource | None:
-    """The clone that was given with the job."""
-    if not options.repo:
-        return None
-    local = "://" not in options.repo and not options.repo.startswith("git@")
-    return RepoSource(url="" if local else options.repo, path=options.repo if local else "")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
-from types import TracebackType
+from typing import Self
 
 from bot.errors import BuildError, Stopped, TransientError
 from bot.models.environment import Environment, EnvironmentSpec
-
-Build = Callable[[EnvironmentSpec, Event], Environment]
+from bot.ports import Builder
 
 
 class Prefetch:
@@ -19,10 +17,9 @@ class Prefetch:
     what nobody asked for in the end.
     """
 
-    def __init__(self, build: Build, workers: int = 2) -> None:
-        self._build = build
-        self._flag = Event()
-        self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="prefetch")
+    def __init__(self, builder: Builder) -> None:
+        self._builder, self._flag = builder, Event()
+        self._pool = ThreadPoolExecutor(max_workers=2, thread_name_prefix="prefetch")
         self._started: dict[str, Future[Environment | None]] = {}
 
     def start(self, spec: EnvironmentSpec) -> None:
@@ -45,20 +42,15 @@ class Prefetch:
 
     def _made(self, spec: EnvironmentSpec) -> Environment | None:
         try:
-            return self._build(spec, self._flag)
+            return self._builder.build(spec, cancel=self._flag)
         except (BuildError, Stopped, TransientError):
             return None  # whoever needs it builds it again, and hears why it fails
 
-    def __enter__(self) -> Prefetch:
+    def __enter__(self) -> Self:
         """Ready at once; nothing is built yet."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Stop everything that is still being built."""
         self._flag.set()
         self._pool.shutdown(wait=True, cancel_futures=True)

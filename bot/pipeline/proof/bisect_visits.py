@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from bot.models.attempt import Attempt, Judgement, Match
+from bot.models.attempt import Judgement, Match
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.pipeline.execution.runner import Runner
 from bot.pipeline.proof import control_environments
@@ -72,27 +72,18 @@ def earlier(
 
     A run that was repeated under its seed, as a control that is made anew does, counts once.
     """
-    tally, seeds = ProbeTally(), set[int]()
-    for attempt in runner.attempts.of(failing.script, environment, *purposes):
-        seed = attempt.execution.seed
-        if attempt.judgement.match not in _DECIDED or seed in seeds:
-            continue
-        tally.runs += 1
-        tally.failures += attempt.judgement.match is Match.MATCHED
-        if seed is not None:
-            seeds.add(seed)
-    return tally
+    attempts = runner.attempts.of(failing.script, environment, *purposes)
+    decided = [row for row in attempts if row.judgement.match in _DECIDED]
+    first = {row.execution.seed: row.judgement.match for row in reversed(decided)}
+    failures = sum(match is Match.MATCHED for match in first.values())
+    return ProbeTally(runs=len(first), failures=failures)
 
 
 def used_seeds(
     failing: Failing, runner: Runner, environment: Environment, match: Match | None = None
 ) -> list[int]:
     """The seeds under which the program ran in an environment, or those with one outcome."""
-
-    def seeds(attempts: list[Attempt]) -> Iterator[int]:
-        for attempt in attempts:
-            seed = attempt.execution.seed
-            if seed is not None and match in {None, attempt.judgement.match}:
-                yield seed
-
-    return list(dict.fromkeys(seeds(runner.attempts.of(failing.script, environment, *FRESH))))
+    attempts = runner.attempts.of(failing.script, environment, *FRESH)
+    wanted = (row for row in attempts if match in {None, row.judgement.match})
+    seeds = (row.execution.seed for row in wanted)
+    return list(dict.fromkeys(seed for seed in seeds if seed is not None))

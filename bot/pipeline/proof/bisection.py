@@ -7,13 +7,12 @@ and `git bisect` for skipping.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from bot.errors import UserError
-from bot.models.bisect import Bisection, Commit, Release
+from bot.models.bisect import Bisection, Commit
 from bot.models.environment import EnvironmentSpec, RepoSource
-from bot.pipeline.environment.prefetch import Build, Prefetch
+from bot.pipeline.environment.prefetch import Prefetch
 from bot.pipeline.execution.runner import Runner
 from bot.pipeline.proof import bisect_target, bisection_report, control_environments, version_claims
 from bot.pipeline.proof.bisect_search import BisectSearch
@@ -38,7 +37,6 @@ def bisect_releases(
     package: str,
     *,
     seconds: float = SECONDS,
-    risk: float = RISK,
 ) -> Bisection | None:
     """Over the releases of an installed package, both ways from the one that fails.
 
@@ -67,7 +65,7 @@ def bisect_releases(
         why = why if history else f"no index lists the releases of {package}"
         runner.note("; ".join((f"nothing was bisected: {why}", *omitted)))
         return None
-    found = _both_ways(failing, runner, package, line, good, seconds=seconds, risk=risk)
+    found = _both_ways(failing, runner, package, line, good, seconds)
     found = found.model_copy(update={"notes": omitted})
     return bisection_report.with_links(runner, found)
 
@@ -78,17 +76,16 @@ def _both_ways(
     package: str,
     line: ReleaseLine,
     good: list[str],
-    *,
     seconds: float,
-    risk: float,
 ) -> Bisection:
+    ways = partial(control_environments.at_release, failing.spec, failing.environment)
     revisions = [
-        Revision(each.version, each.uploaded_at, _release_specs(failing, package, each))
+        Revision(each.version, each.uploaded_at, partial(ways, package, each))
         for each in line.releases
     ]
-    with Prefetch(_build(runner)) as prefetch:
+    with Prefetch(runner.ports.builder) as prefetch:
         search = BisectSearch(
-            failing, runner, revisions, line.bad, package, prefetch, seconds=seconds, risk=risk
+            failing, runner, revisions, line.bad, package, prefetch, seconds=seconds, risk=RISK
         )
         hints = [at - line.bad for at, each in enumerate(line.releases) if each.version in good]
         newest = len(revisions) - 1 - line.bad
@@ -106,7 +103,6 @@ def bisect_commits(
     bad: str,
     *,
     seconds: float = SECONDS,
-    risk: float = RISK,
 ) -> Bisection:
     """Over the first-parent line of a clone between a commit named as good and one named as bad,
     whichever came first.
@@ -125,17 +121,17 @@ def bisect_commits(
         Revision(
             commit.id,
             commit.date,
-            _commit_specs(failing.spec, source, commit),
+            partial(_commit_specs, failing.spec, source, commit),
             commit.subject,
             partial(subject.unbuilt, commit.id),
         )
         for commit in row
     ]
     at, far = (0, len(row) - 1) if backwards else (len(row) - 1, 0)
-    with Prefetch(_build(runner)) as prefetch:
+    with Prefetch(runner.ports.builder) as prefetch:
         search = BisectSearch(
             failing, runner, revisions, at, "", prefetch,
-            seconds=seconds, risk=risk, subject=subject.name,
+            seconds=seconds, risk=RISK, subject=subject.name,
         )  # fmt: skip
         for end in (at, far):
             search.look(end)
@@ -149,19 +145,7 @@ def bisect_commits(
     return bisection_report.with_tags(commits, source, found.model_copy(update=update))
 
 
-def _build(runner: Runner) -> Build:
-    return lambda spec, cancel: runner.ports.builder.build(spec, cancel=cancel)
-
-
-def _release_specs(
-    failing: Failing, package: str, release: Release
-) -> Callable[[], tuple[EnvironmentSpec, ...]]:
-    return lambda: control_environments.at_release(
-        failing.spec, failing.environment, package, release
-    )
-
-
 def _commit_specs(
     spec: EnvironmentSpec, source: RepoSource, commit: Commit
-) -> Callable[[], tuple[EnvironmentSpec, ...]]:
-    return lambda: (control_environments.at_commit(spec, source, commit.id),)
+) -> tuple[EnvironmentSpec, ...]:
+    return (control_environments.at_commit(spec, source, commit.id),)

@@ -20,6 +20,9 @@ from bot.pipeline.proof import control_environments, version_claims
 from bot.pipeline.proof.outcome import Failing
 from bot.rules import releases
 
+_GOOD: ControlType = "last-good-version"
+_FIXED: ControlType = "fixed-version"
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -57,27 +60,21 @@ class Candidates:
             return
         newest = releases.newest(history)
         if newest is not None and releases.older(here, newest.version):
-            yield self._release("fixed-version", package, newest)
+            yield self._release(_FIXED, package, newest)
         last = releases.before(history, _first_named(bug, package, here, history))
         if last is not None:
-            yield self._release("last-good-version", package, last)
+            yield self._release(_GOOD, package, last)
 
     def _history(self, package: str) -> tuple[Release, ...]:
         return self.runner.ports.builder.history(package) if package else ()
 
     def _bisected(self, found: Bisection) -> Iterator[Candidate]:
         commits = found.over == "commits"
-        if found.first_fixed is not None:
-            fixed: ControlType = "fixed-commit" if commits else "fixed-version"
-            sides = [(fixed, found.first_fixed)]
-        else:
-            sides = []
-        if found.last_good is not None:
-            sides.append(("last-good-version", found.last_good))
-        for kind, point in sides:
-            if commits:
+        fixed: ControlType = "fixed-commit" if commits else _FIXED
+        for kind, point in ((fixed, found.first_fixed), (_GOOD, found.last_good)):
+            if point is not None and commits:
                 yield from self._commit(kind, found.package, point.at)
-            else:
+            elif point is not None:
                 release = Release(version=point.at, uploaded_at=point.date)
                 yield self._release(kind, found.package, release)
 
@@ -110,8 +107,7 @@ class Candidates:
             here = environment.version(name)
             if release is None or not here or releases.same(release.version, here):
                 continue
-            older = releases.older(release.version, here)
-            kind: ControlType = "last-good-version" if older else "fixed-version"
+            kind = _GOOD if releases.older(release.version, here) else _FIXED
             yield self._release(kind, name, release, claim)
 
     def _release(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from bot.errors import BuildError
 from bot.models.attempt import Judgement
@@ -32,15 +32,12 @@ def at_release(
     if not any(each.name == package for each in spec.requirements):  # drawn by another one so far
         spec = spec.model_copy(update={"requirements": (*spec.requirements, wanted)})
     near = specify.at_version(spec, wanted)
-    fixed = near.model_copy(
-        update={"constraints": (*_as_built(near, built), *_others(near, built))}
-    )
+    others = (each for each in near.constraints if not built.version(each.name))
+    fixed = near.model_copy(update={"constraints": (*_as_built(near, built), *others)})
     if release.uploaded_at is None:
         return (fixed,)
-    day, loose = (
-        _day(spec.exclude_newer, release.uploaded_at),
-        tuple(_loose(each, package) for each in near.requirements),
-    )
+    day = release.uploaded_at + _SETTLED if spec.exclude_newer is not None else None
+    loose = tuple(_loose(each, package) for each in near.requirements)
     free = near.model_copy(update={"exclude_newer": day, "requirements": loose, "constraints": ()})
     return fixed, free
 
@@ -94,18 +91,10 @@ def _as_built(spec: EnvironmentSpec, built: Environment) -> tuple[Requirement, .
     )
 
 
-def _others(spec: EnvironmentSpec, built: Environment) -> tuple[Requirement, ...]:
-    return tuple(each for each in spec.constraints if not built.version(each.name))
-
-
 def _follows(name: str, spec: EnvironmentSpec) -> bool:
     """Whether a package is released together with one that moves."""
     moving = {each.name for each in spec.requirements if each.rung is PinSource.OPTION}
     return any(name in pair and moving & set(pair) for pair in companions.SHARED_VERSIONS)
-
-
-def _day(cut_off: datetime | None, uploaded: datetime) -> datetime | None:
-    return None if cut_off is None else uploaded + _SETTLED
 
 
 def at_commit(spec: EnvironmentSpec, source: RepoSource, commit: str) -> EnvironmentSpec:

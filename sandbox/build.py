@@ -7,8 +7,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
-import tempfile
 import time
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -61,10 +59,8 @@ def wheel(
     holds no secret.
     """
     tools = into.parent / "tools"
-    tool, indexes = (
-        _copied(Path(find_uv_bin()), tools, f"uv-{version('uv')}"),
-        _certified(indexes, tools),
-    )
+    tool = _copied(Path(find_uv_bin()), tools, f"uv-{version('uv')}")
+    indexes = _certified(indexes, tools)
     argv = [
         str(tool),
         "build",
@@ -101,21 +97,7 @@ def _copied(source: Path, tools: Path, name: str) -> Path:
     host.
     """
     kept = tools / name
-    if not kept.exists():
-        tools.mkdir(exist_ok=True)
-        tools.chmod(0o755)
-        descriptor, made = tempfile.mkstemp(
-            ".part", f".{name}.", tools
-        )  # builders in other threads may be at it too
-        os.close(descriptor)
-        part = Path(made)
-        try:
-            shutil.copyfile(source, part)
-            part.chmod(0o755)
-            part.replace(kept)
-        finally:
-            part.unlink(missing_ok=True)
-    return kept
+    return kept if kept.exists() else _keep(source.read_bytes(), tools, name, 0o755)
 
 
 def _certified(indexes: Indexes, tools: Path) -> Indexes:
@@ -150,10 +132,12 @@ def _environment(source: BuildSource, python: Snapshot, indexes: Indexes) -> dic
     }
 
 
-def _keep(data: bytes, into: Path, name: str) -> Path:
+def _keep(data: bytes, into: Path, name: str, mode: int = 0o644) -> Path:
     into.mkdir(mode=0o755, parents=True, exist_ok=True)
-    part = into / f".{name}.{os.getpid()}.{time.monotonic_ns()}"
+    into.chmod(0o755)
+    part = into / f".{name}.{os.getpid()}.{time.monotonic_ns()}"  # other builders may be at it too
     part.write_bytes(data)
+    part.chmod(mode)
     return part.replace(into / name)
 
 

@@ -5,7 +5,10 @@ libraries, read-only.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
+from shlex import split
 from threading import Event
 
 from typing_extensions import override
@@ -22,6 +25,11 @@ from sandbox.port import (
     SandboxUnavailable,
 )
 
+ISOLATION = (
+    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try "
+    "--die-with-parent --new-session --cap-drop ALL "
+    f"--uid {layout.RUN_UID} --gid {layout.RUN_UID} --hostname {layout.HOSTNAME}"
+)
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 ESSENTIALS = (
     "/etc/alternatives",
@@ -116,68 +124,38 @@ class BwrapSandbox(Sandbox):
 
 def options(spec: RunSpec) -> list[str]:
     """Bubblewrap's command line for a run, without the program."""
-    scratch = str(spec.limits.scratch_mb << 20)
-    uid = str(layout.RUN_UID)
-    built = [
-        "--unshare-user",
-        "--unshare-pid",
-        "--unshare-ipc",
-        "--unshare-uts",
-        "--unshare-cgroup-try",
-        "--die-with-parent",
-    ]
-    built += [
-        "--new-session",
-        "--uid",
-        uid,
-        "--gid",
-        uid,
-        "--hostname",
-        layout.HOSTNAME,
-        "--cap-drop",
-        "ALL",
-    ]
-    built += [] if spec.network else ["--unshare-net"]
-    built += ["--ro-bind", "/usr", "/usr"]
-    for path in SYSTEM:
-        if Path(path).is_symlink():
-            built += ["--symlink", str(Path(path).readlink()), path]
-        elif Path(path).is_dir():
-            built += ["--ro-bind", path, path]
-    built += ["--dir", "/etc", "--dir", "/sys"]
-    for path in (*ESSENTIALS, *(FOR_NETWORK if spec.network else ())):
-        built += ["--ro-bind-try", path, path]
-    built += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys", "--dev", "/dev"]
-    built += ["--size", str(layout.shm_mb(spec) << 20), "--perms", "1777", "--tmpfs", "/dev/shm"]  # noqa: S108
-    built += [
-        *devices(spec),
-        "--remount-ro",
-        "/dev",
-        "--ro-bind-try",
-        "/sys/devices/system",
-        "/sys/devices/system",
-    ]
-    built += ["--size", scratch, "--perms", "1777", "--tmpfs", "/tmp", "--dir", layout.HOME]  # noqa: S108
-    for mount in spec.mounts:
-        built += ["--ro-bind", str(mount.source), mount.inside]
-    built += [
-        "--size",
-        scratch,
-        "--perms",
-        "0755",
-        "--tmpfs",
-        layout.WORKDIR,
-        "--chdir",
-        layout.WORKDIR,
-        "--clearenv",
-    ]
+    scratch, shared = spec.limits.scratch_mb << 20, layout.shm_mb(spec) << 20
+    visible = (*ESSENTIALS, *(FOR_NETWORK if spec.network else ()))
     inside = {"HOME": layout.HOME, "TMPDIR": layout.TEMPORARY, **layout.environment(spec)}
-    for name, value in inside.items():
-        built += ["--setenv", name, value]
-    return built
+    return [
+        *split(ISOLATION),
+        *(() if spec.network else ("--unshare-net",)),
+        *_system(),
+        *split("--dir /etc --dir /sys"),
+        *chain.from_iterable(("--ro-bind-try", path, path) for path in visible),
+        *split("--proc /proc --ro-bind /proc/sys /proc/sys --dev /dev"),
+        *split(f"--size {shared} --perms 1777 --tmpfs /dev/shm"),
+        *_devices(spec),
+        *split("--remount-ro /dev --ro-bind-try /sys/devices/system /sys/devices/system"),
+        *split(f"--size {scratch} --perms 1777 --tmpfs /tmp --dir {layout.HOME}"),
+        *chain.from_iterable(("--ro-bind", str(one.source), one.inside) for one in spec.mounts),
+        *split(f"--size {scratch} --perms 0755 --tmpfs {layout.WORKDIR}"),
+        *split(f"--chdir {layout.WORKDIR} --clearenv"),
+        *chain.from_iterable(("--setenv", name, value) for name, value in inside.items()),
+    ]
 
 
-def devices(spec: RunSpec) -> list[str]:
+def _system() -> Iterator[str]:
+    """The host's programs and libraries, and the links that lead to them."""
+    yield from ("--ro-bind", "/usr", "/usr")
+    for path in map(Path, SYSTEM):
+        if path.is_symlink():
+            yield from ("--symlink", str(path.readlink()), str(path))
+        elif path.is_dir():
+            yield from ("--ro-bind", str(path), str(path))
+
+
+def _devices(spec: RunSpec) -> list[str]:
     """The NVIDIA devices of this host, when the run asks for a GPU."""
     if spec.device == "cpu":
         return []
@@ -187,15 +165,8 @@ def devices(spec: RunSpec) -> list[str]:
             "no NVIDIA device on this host: run with --device cpu, or on a machine whose /dev "
             "holds nvidia0"
         )
-    built = []
-    for path in found:
-        built += ["--dev-bind", path, path]
     return [
-        *built,
-        "--ro-bind-try",
-        "/sys/module/nvidia",
-        "/sys/module/nvidia",
-        "--ro-bind-try",
-        "/sys/bus/pci",
-        "/sys/bus/pci",
+        *chain.from_iterable(("--dev-bind", path, path) for path in found),
+        *split("--ro-bind-try /sys/module/nvidia /sys/module/nvidia"),
+        *split("--ro-bind-try /sys/bus/pci /sys/bus/pci"),
     ]

@@ -1,5 +1,5 @@
-"""The folder in which environments are kept: locks between builders, private scratch, notes, and
-what killed builders left.
+"""The folder in which environments are kept: locks between builders, private scratch, notes, what
+killed builders left, and files for a run that is under way.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ import fcntl
 import json
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-from sandbox.port import SandboxError
+from sandbox.port import Mount, SandboxError
 from sandbox.subprocesses import Interrupted
 
 _POLL_S = 0.05
@@ -140,3 +141,42 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+class Inbox:
+    """A folder to put files into, whole or not at all. It is this process's until `close`; the
+    cache's sweep takes those of the dead. Raises SandboxError when it cannot be made.
+
+    It lies in the `cache` folder, all that a worker in a container shares with its daemon's host;
+    without one, in a temporary folder.
+    """
+
+    def __init__(self, cache: Path | None) -> None:
+        self._held = ExitStack()
+        root = cache or Path(
+            self._held.enter_context(tempfile.TemporaryDirectory(prefix="reprise-inbox-"))
+        )
+        self._cache = Cache(root)
+        self.path: Path = self._held.enter_context(self._cache.scratch())
+        self.path.chmod(0o755)  # the run has a user of its own
+
+    @property
+    def mount(self) -> Mount:
+        """What the run must have to read it, at the path that the folder has here."""
+        return Mount(self.path)
+
+    def put(self, name: str, data: bytes) -> None:
+        """Add a file; whoever looks for it sees all of it."""
+        part = self.path / f".{name}.part"
+        with self._cache.space():
+            part.write_bytes(data)
+            part.chmod(0o644)
+            part.replace(self.path / name)
+
+    def take_back(self, name: str) -> None:
+        """Remove a file that was read."""
+        (self.path / name).unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Remove the folder."""
+        self._held.close()

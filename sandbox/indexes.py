@@ -58,20 +58,18 @@ class Indexes:
         """The settings as uv's environment variables: addresses may hold a password, and
         arguments can be seen by everyone.
         """
-        found = {"UV_DEFAULT_INDEX": self.index, **dict(self.proxies)}
-        if self.extra:
-            found |= {"UV_INDEX": " ".join(self.extra), "UV_INDEX_STRATEGY": "unsafe-best-match"}
-        if self.find_links:
-            found["UV_FIND_LINKS"] = ",".join(self.find_links)
-        if self.certificate:
-            found["SSL_CERT_FILE"] = self.certificate
-        if self.trusted_hosts:
-            found["UV_INSECURE_HOST"] = " ".join(self.trusted_hosts)
-        if self.timeout_s:
-            found["UV_HTTP_TIMEOUT"] = self.timeout_s
-        if self.offline:
-            found["UV_NO_INDEX"] = "1"
-        return found
+        settings = {
+            "UV_DEFAULT_INDEX": self.index,
+            "UV_INDEX": " ".join(self.extra),
+            "UV_INDEX_STRATEGY": "unsafe-best-match" if self.extra else "",
+            "UV_FIND_LINKS": ",".join(self.find_links),
+            "SSL_CERT_FILE": self.certificate,
+            "UV_INSECURE_HOST": " ".join(self.trusted_hosts),
+            "UV_HTTP_TIMEOUT": self.timeout_s,
+            "UV_NO_INDEX": "1" if self.offline else "",
+            **dict(self.proxies),
+        }
+        return {name: value for name, value in settings.items() if value}
 
     def without_secrets(self) -> Indexes:
         """The same places without names and passwords, for a phase that runs foreign code."""

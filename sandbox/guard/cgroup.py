@@ -51,21 +51,25 @@ class Group:
     def _limit(self, memory_mb: int, pids: int, cpus: float) -> None:
         quota = int(cpus * 100_000)
         if self.v2:
-            base = self.dirs[0]
-            _write(f"{base}/memory.max", memory_mb * MIB)
-            _write(f"{base}/pids.max", pids)
-            _write(f"{base}/cpu.max", f"{quota} 100000")
-            swap = f"{base}/memory.swap.max"
-            if os.path.exists(swap):  # noqa: PTH110
-                _write(swap, 0)
-            return
-        memory, tasks, cpu = self.dirs
-        _write(f"{memory}/memory.limit_in_bytes", memory_mb * MIB)
-        swap = f"{memory}/memory.memsw.limit_in_bytes"
+            (base,) = self.dirs
+            limits = {
+                f"{base}/memory.max": memory_mb * MIB,
+                f"{base}/pids.max": pids,
+                f"{base}/cpu.max": f"{quota} 100000",
+            }
+            swap, swap_bytes = f"{base}/memory.swap.max", 0
+        else:
+            memory, tasks, cpu = self.dirs
+            limits = {
+                f"{memory}/memory.limit_in_bytes": memory_mb * MIB,
+                f"{tasks}/pids.max": pids,
+                f"{cpu}/cpu.cfs_quota_us": quota,
+            }
+            swap, swap_bytes = f"{memory}/memory.memsw.limit_in_bytes", memory_mb * MIB
         if os.path.exists(swap):  # noqa: PTH110
-            _write(swap, memory_mb * MIB)
-        _write(f"{tasks}/pids.max", pids)
-        _write(f"{cpu}/cpu.cfs_quota_us", quota)
+            limits[swap] = swap_bytes  # after the memory itself, which it may not be below
+        for path, value in limits.items():
+            _write(path, value)
 
     def join(self) -> None:
         """Move the calling process in."""

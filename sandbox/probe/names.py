@@ -4,6 +4,7 @@ prints {name: module} as JSON.
 Runs inside the sandbox on the built environment. A module that does not import is passed over.
 """
 
+import contextlib
 import importlib
 import json
 import sys
@@ -16,17 +17,12 @@ def main():
         missing = [name for name in names if name not in found]
         if not missing:
             break
-        try:
+        with contextlib.suppress(BaseException):  # a module that does not import is passed over
             module = importlib.import_module(module_name)
-        except BaseException:
-            continue
-        for name in missing:
-            try:
-                present = hasattr(module, name)
-            except BaseException:
-                present = False
-            if present:
-                found[name] = module_name
+            for name in missing:
+                with contextlib.suppress(BaseException):
+                    if hasattr(module, name):
+                        found[name] = module_name
     sys.__stdout__.write("\n" + json.dumps(found) + "\n")
 
 

@@ -150,21 +150,16 @@ def wheels(tmp_path: Path) -> Path:
 def test_the_nearest_local_cpu_build_of_torch(
     wheels: Path, claimed: str, pin: str, minor: str
 ) -> None:
-    found = torch.choose(
-        spec(claimed), (wheels,), ("3.10", "3.11", "3.12"), lambda: False, default=False
-    )
+    found = torch.choose(spec(claimed), (wheels,), ("3.10", "3.11", "3.12"), lambda: False)
     assert (found.pin, found.minor) == (pin, minor)
 
 
 def test_the_cpu_index_comes_first_and_a_gpu_needs_neither(wheels: Path, tmp_path: Path) -> None:
-    assert torch.choose(spec(), (wheels,), ("3.11",), lambda: True, default=False).backend == "cpu"
-    assert torch.choose(
-        spec(device="gpu"), (wheels,), ("3.11",), lambda: False, default=False
-    ).anything
+    assert torch.choose(spec(), (wheels,), ("3.11",), lambda: True).backend == "cpu"
+    assert torch.choose(spec(device="gpu"), (wheels,), ("3.11",), lambda: False).anything
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert not torch.choose(spec(), (empty,), ("3.11",), lambda: False, default=False).possible
-    assert torch.choose(spec(), (empty,), ("3.11",), lambda: False, default=True).anything
+    assert not torch.choose(spec(), (empty,), ("3.11",), lambda: False).possible
 
 
 def test_the_resolvers_words_are_understood() -> None:

@@ -11,6 +11,8 @@ import re
 import shutil
 import tarfile
 from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -134,8 +136,7 @@ class Git:
         """
         place, local = _place(source)
         checked(source.ref)
-        store = self.cache.folder("repos") / hashlib.sha256(place.encode()).hexdigest()[:16]
-        with self.cache.guarded(f"repo-{store.name}"):
+        with self._store(place) as store:
             alone = self._fetch(place, store, source.ref, local)
             commit = source.commit or self._commit(store, source.ref, before, alone=alone)
             asked = source.commit or (source.ref and commit != self._resolved(store, HEAD))
@@ -149,12 +150,18 @@ class Git:
         code included.
         """
         place, local = _place(source)
-        store = self.cache.folder("repos") / hashlib.sha256(place.encode()).hexdigest()[:16]
-        with self.cache.guarded(f"repo-{store.name}"):
+        with self._store(place) as store:
             if place not in self._whole:
                 self._fetch(place, store, "", local)
                 self._whole.add(place)
             return self._git(store, *argv, check=False)
+
+    @contextmanager
+    def _store(self, place: str) -> Iterator[Path]:
+        """Our bare clone of a place, for this builder alone."""
+        store = self.cache.folder("repos") / hashlib.sha256(place.encode()).hexdigest()[:16]
+        with self.cache.guarded(f"repo-{store.name}"):
+            yield store
 
     def _fetch(self, place: str, store: Path, ref: str, local: bool) -> bool:
         """Have a reference and its history, or everything; True when it is that one commit
@@ -162,12 +169,9 @@ class Git:
         """
         if not (store / "HEAD").exists():
             self._made(store)
-        allow = _transport(place, local)
-        if (
-            _COMMIT.fullmatch(ref)
-            and self._git(store, "cat-file", "-e", f"{ref}^{{commit}}", check=False).code == 0
-        ):
+        if _COMMIT.fullmatch(ref) and self._resolved(store, ref):
             return False
+        allow = _transport(place, local)
         wanted = (f"+HEAD:{HEAD}", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         shallow = bool(ref) and not local
         one = ("fetch", "-q", "--depth=1", "--no-tags", "--", place, f"+{ref}:{_ASKED}")
@@ -207,16 +211,13 @@ class Git:
             )
         if ref or before is None:
             return start
-        done = self._git(
-            store, "rev-list", "-1", "--first-parent", f"--before={before.isoformat()}", start
-        )
-        return done.out.strip() or self._none_before(before)
-
-    @staticmethod
-    def _none_before(before: datetime) -> str:
-        raise UserError(
-            f"The repository has no commit before {before:%Y-%m-%d}.", "Give one with --ref."
-        )
+        listed = ("rev-list", "-1", "--first-parent", f"--before={before.isoformat()}")
+        commit = self._git(store, *listed, start).out.strip()
+        if not commit:
+            raise UserError(
+                f"The repository has no commit before {before:%Y-%m-%d}.", "Give one with --ref."
+            )
+        return commit
 
     def _resolved(self, store: Path, name: str) -> str:
         done = self._git(

@@ -13,9 +13,8 @@ from typing_extensions import override
 
 from bot.adapters.model import mending
 from bot.adapters.model.counting import Price, Prices, careful, careful_schema, priced
-from bot.adapters.model.deadline import Deadline
 from bot.adapters.model.endpoint import Endpoint
-from bot.adapters.model.failures import AnswerLost, CallFailed, ModelRefused
+from bot.adapters.model.failures import AnswerLost, CallFailed, Deadline, ModelRefused
 from bot.adapters.model.json_extract import fitted
 from bot.errors import ModelUnavailable
 from bot.models.dialogue import ModelAnswer, Question, Role, Usage

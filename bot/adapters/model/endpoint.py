@@ -20,9 +20,14 @@ import openai
 
 from bot.adapters.model import counting, failures
 from bot.adapters.model.answer_buffer import AnswerBuffer
-from bot.adapters.model.deadline import Deadline
 from bot.adapters.model.dialect import Dialect, Structured, first
-from bot.adapters.model.failures import AnswerLost, CallFailed, ModelRefused, RequestRejected
+from bot.adapters.model.failures import (
+    AnswerLost,
+    CallFailed,
+    Deadline,
+    ModelRefused,
+    RequestRejected,
+)
 from bot.adapters.model.mending import with_schema
 from bot.models.dialogue import Question
 

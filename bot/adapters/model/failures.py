@@ -1,4 +1,4 @@
-"""Why a call brought no answer, and what to do next: retry, ask the next model, or stop."""
+"""Why a call brought no answer, and what to do next: retry, ask the next model, or stop in time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import json
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from threading import Event
+from time import monotonic
 
 import httpx2
 from openai import APIConnectionError, APIStatusError
 
-from bot.errors import UserError
+from bot.errors import Stopped, UserError
 from bot.models.dialogue import Usage
 from bot.text.sanitize import clip, one_line, redact
 
@@ -40,6 +42,32 @@ class ModelRefused(CallFailed):
 
 class DeadlineExceeded(CallFailed):
     """The time for this model is used up."""
+
+
+class Deadline:
+    """One deadline for everything one model does: calls, retries and waits share it. Seconds."""
+
+    def __init__(self, seconds: float, cancel: Event) -> None:
+        self._seconds = seconds
+        self._end = monotonic() + seconds
+        self._cancel = cancel
+
+    @property
+    def left(self) -> float:
+        """Seconds left, 0 after the deadline."""
+        return max(0.0, self._end - monotonic())
+
+    def check(self) -> None:
+        """Raises Stopped after a cancel, DeadlineExceeded after the deadline."""
+        if self._cancel.is_set():
+            raise Stopped("The question to the model was cancelled.")
+        if not self.left:
+            raise DeadlineExceeded(f"no answer within {round(self._seconds, 1):g} s")
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, but return early with an error after a cancel."""
+        self._cancel.wait(min(seconds, self.left))
+        self.check()
 
 
 class RequestRejected(Exception):

@@ -62,12 +62,7 @@ class UvBuilder(Builder):
 
     @override
     def releases(self, name: str) -> tuple[str, ...]:
-        try:
-            return tuple(
-                str(each.version) for each in self._index.releases(name) if not each.yanked
-            )
-        except IndexUnreachable:
-            return ()
+        return tuple(each.version for each in self.history(name) if not each.yanked)
 
     @override
     def history(self, name: str) -> tuple[Release, ...]:
@@ -184,29 +179,21 @@ class _Job:
         tried, causes = list[Draft](), dict[str, str]()
         while True:
             tried.append(draft)
+            following = None
             pins, error = self._resolved(draft)
             causes[draft.minor] = error
             if pins is not None:
-                completed = draft_edits.completed(draft, pins)
-                if completed is None:
-                    break
-                draft = completed
-                continue
-            following = (
-                ladder.next_draft(draft, error, self._world(), tried)
-                if len(tried) < _TRIES
-                else None
-            )
+                following = draft_edits.completed(draft, pins)
+                if following is None:
+                    return self._installed(draft, pins)
+            elif len(tried) < _TRIES:
+                following = ladder.next_draft(draft, error, self._world(), tried)
             if following is None:
                 # Other Pythons fail for reasons of their own: what the one that was asked for could
                 # not do is the cause.
-                raise BuildError(
-                    "No environment could be built for the report: "
-                    f"{complaints.first_cause(causes[tried[0].minor])}",
-                    tuple(self.steps),
-                )
+                cause = complaints.first_cause(causes[tried[0].minor])
+                raise BuildError(f"No environment could be built for the report: {cause}", tuple(self.steps))
             draft = following
-        return self._installed(draft, pins)
 
     def _first(self) -> Draft:
         wanted, why = self._python()
@@ -274,7 +261,8 @@ class _Job:
         started = time.monotonic()
         try:
             pins = self.installer.resolve(self._wishes(draft), self._snapshot(draft.minor))
-            error = "" if self.torch.possible else _unwanted(pins)
+            torch_drawn = any(pin.startswith("torch==") for pin in pins)
+            error = torch.NONE_TO_BE_HAD if torch_drawn and not self.torch.possible else ""
         except Unresolvable as failure:
             pins, error = (), str(failure)
         self.steps.append(
@@ -362,17 +350,9 @@ class _Job:
 
     def _oldest(self, draft: Draft) -> datetime | None:
         """When the oldest release that is pinned exactly came out."""
-        days = []
-        for each in draft.requirements:
-            exact = versions.pinned(each.specifier)
-            if exact and each.name != "torch":
-                found = (
-                    release.uploaded
-                    for release in self.owner._index.releases(each.name)
-                    if str(release.version) == exact
-                )
-                days += [day for day in found if day is not None]
-        return min(days, default=None)
+        pins = ((each.name, versions.pinned(each.specifier)) for each in draft.requirements)
+        days = (self._day(name, pin) for name, pin in pins if pin and name != "torch")
+        return min(filter(None, days), default=None)
 
     def _from_source(self, name: str, draft: Draft) -> Path | None:
         return self._attempted(
@@ -419,7 +399,3 @@ class _Job:
                 error = str(failure)
         self.steps.append(BuildStep(what=what, error=error, seconds=time.monotonic() - started))
         return made
-
-
-def _unwanted(pins: tuple[str, ...]) -> str:
-    return torch.NONE_TO_BE_HAD if any(pin.startswith("torch==") for pin in pins) else ""

@@ -14,7 +14,7 @@ from threading import Condition, Event, Thread
 from time import monotonic
 
 from bot.pipeline.execution.runner import Runner
-from sandbox.inbox import Inbox
+from sandbox.cache import Inbox
 from sandbox.port import RunSpec, SandboxError, Stream
 
 _POLL_S = 0.05

@@ -1,16 +1,40 @@
-"""Bookings of writes to GitHub, so that all processes together keep to its limits."""
+"""What is written to GitHub: the ids of our comments, and bookings of writes, so that all processes
+together keep to its limits.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, case, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, insert, select
 from typing_extensions import override
 
 from bot.adapters.store.part import SqlPart
-from bot.adapters.store.tables import holds, writes
-from bot.service.ports.store import WriteRateStore
+from bot.adapters.store.tables import comments, holds, writes
+from bot.service.ports.store import CommentStore, OurComment, WriteRateStore
 
 _MINUTE_S, _HOUR_S = 60.0, 3600.0
 _c = writes.c
+
+
+class SqlComments(SqlPart, CommentStore):
+    """The comments of ours by repository, issue number and key."""
+
+    @override
+    def comment(self, repository: str, number: int, key: str) -> OurComment | None:
+        with self._db.reading() as connection:
+            row = connection.execute(
+                select(comments).where(_matches(repository, number, key))
+            ).first()
+        return None if row is None else OurComment.model_validate(dict(row._mapping))
+
+    @override
+    def put_comment(self, comment: OurComment) -> None:
+        with self._db.writing() as connection:
+            connection.execute(self._db.upsert(comments, comment.model_dump()))
+
+    @override
+    def forget_comment(self, repository: str, number: int, key: str) -> None:
+        with self._db.writing() as connection:
+            connection.execute(delete(comments).where(_matches(repository, number, key)))
 
 
 class SqlWriteRate(SqlPart, WriteRateStore):
@@ -71,3 +95,9 @@ class SqlWriteRate(SqlPart, WriteRateStore):
             (hold, 0.0),
         )
         return max((at + span for at, span in marks if at is not None), default=float("-inf"))
+
+
+def _matches(repository: str, number: int, key: str) -> ColumnElement[bool]:
+    return and_(
+        comments.c.repository == repository, comments.c.number == number, comments.c.key == key
+    )

@@ -47,7 +47,6 @@ class Listener(Protocol):
 
     def __call__(self, progress: Progress) -> None:
         """Hear one line."""
-        ...
 
 
 class Builder(Protocol):
@@ -57,25 +56,21 @@ class Builder(Protocol):
         """Build or fetch from the cache. Raises BuildError with the ladder of tries,
         IndexUnreachable, or Stopped.
         """
-        ...
 
     def releases(self, name: str) -> tuple[str, ...]:
         """Every version of a distribution that the index still offers, oldest first; empty when
         unknown.
         """
-        ...
 
     def history(self, name: str) -> tuple[Release, ...]:
         """Every version of a distribution with its day, withdrawn and pre-releases too, lowest
         first; empty when unknown.
         """
-        ...
 
     def changelog(self, name: str) -> str:
         """A link to a distribution's changes or, failing that, to its home; "" when its metadata
         names neither.
         """
-        ...
 
 
 class Commits(Protocol):
@@ -87,13 +82,11 @@ class Commits(Protocol):
         """The commits on the first-parent line after `older` up to `newer`, oldest first; empty
         when `newer` does not come after `older`. Raises UserError for a name that is no commit.
         """
-        ...
 
     def commit(self, source: RepoSource, ref: str) -> Commit:
         """The commit that a branch, a tag or an id means, "" for the head of the default branch.
         Raises UserError.
         """
-        ...
 
     def between(
         self, source: RepoSource, older: str, newer: str, limit: int = 50
@@ -101,15 +94,12 @@ class Commits(Protocol):
         """The commits between the tags of two releases, newest first, at most `limit`; empty
         when a release has no tag.
         """
-        ...
 
     def provides(self, source: RepoSource, commit: str) -> Provided:
         """What the tree of a commit provides, by its id, read without running anything of it."""
-        ...
 
     def tags(self, source: RepoSource, commit: str) -> tuple[str, str]:
         """The oldest tag that has a commit, and the nearest before it; "" for none."""
-        ...
 
 
 class Recorder(Protocol):
@@ -117,29 +107,23 @@ class Recorder(Protocol):
 
     def log(self, number: int, script: Script, result: RunResult) -> str:
         """Keep the streams of a run; returns the name under which the report refers to them."""
-        ...
 
     def attempt(self, attempt: Attempt) -> None:
         """Keep one attempt, in place of what an earlier process kept under its number and above."""
-        ...
 
     def recall(self, number: int) -> Attempt | None:
         """What an earlier process kept of this same job before it was killed, None when there is
         nothing to go on from.
         """
-        ...
 
     def program(self, number: int) -> Script | None:
         """The program of an attempt that `recall` tells of; None when it is not kept."""
-        ...
 
     def exchange(self, exchange: Exchange) -> None:
         """Keep what a model was asked and answered."""
-        ...
 
     def exchanges(self) -> tuple[Exchange, ...]:
         """What an earlier process of this same job asked and was told, in order."""
-        ...
 
 
 class Model(Protocol):
@@ -147,14 +131,12 @@ class Model(Protocol):
 
     def bound(self, question: Question) -> Usage:
         """The most that asking could use: what a budget is held against before each call."""
-        ...
 
     def ask(self, question: Question, *, cancel: Flag | None = None) -> ModelAnswer:
         """An answer that fits the question's schema. Raises ModelUnavailable when none can be
         had, after the cascade of models is used up; Stopped when `cancel` is set. Usage of
         failed tries is in the error or in the answer.
         """
-        ...
 
 
 class SourceIndex(Protocol):
@@ -166,41 +148,33 @@ class SourceIndex(Protocol):
         """What the words of the query bear on, best first; identifiers are split (camelCase,
         snake_case, dots).
         """
-        ...
 
     def symbol(self, name: str, limit: int = 5) -> tuple[Chunk, ...]:
         """Definitions of a (partly) dotted name, best first; names re-exported by a package are
         followed to their source.
         """
-        ...
 
     def read(self, path: str, start: int, end: int) -> Chunk | None:
         """Lines of a file, by its path below its root or by the end of it where that is unique;
         None when there is none.
         """
-        ...
 
     def around(self, path: str, line: int) -> Chunk | None:
         """The smallest definition around a line (1-based); lines of the module where no
         definition is.
         """
-        ...
 
     def callers(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
         """Who calls what the chunk defines, by resolving names; best first."""
-        ...
 
     def callees(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
         """Definitions of what the chunk calls, in the order of the calls."""
-        ...
 
     def loops(self, limit: int = 5) -> tuple[Chunk, ...]:
         """Training loops, the most complete first."""
-        ...
 
     def files(self, prefix: str = "") -> tuple[str, ...]:
         """The paths that begin with `prefix`, sorted."""
-        ...
 
 
 class SourceIndexer(Protocol):
@@ -213,7 +187,6 @@ class SourceIndexer(Protocol):
         the repository on the path too. Nothing is imported or run. Raises Stopped when `cancel`
         is set.
         """
-        ...
 
 
 class Clock(Protocol):
@@ -221,7 +194,6 @@ class Clock(Protocol):
 
     def __call__(self) -> float:
         """The time now."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,11 +57,9 @@ class Channel(Protocol):
 
     def send(self, data: bytes) -> None:
         """Send all of it."""
-        ...
 
     def receive(self) -> bytes:
         """What has come, waiting for some; b"" at the end."""
-        ...
 
 
 def package(job: Mapping[str, object], spec: RunSpec) -> bytes:

@@ -133,7 +133,6 @@ class Sandbox(Protocol):
 
     def check(self) -> Health:
         """Try the sandbox for real, quickly; never raises."""
-        ...
 
     def run(
         self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
@@ -141,10 +140,8 @@ class Sandbox(Protocol):
         """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program,
         failed.
         """
-        ...
 
     def sweep(self) -> int:
         """Remove what killed runs of dead processes left behind; returns how many things were
         removed.
         """
-        ...

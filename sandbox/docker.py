@@ -47,7 +47,7 @@ FIX_DAEMON = "start the Docker daemon and give this user access to its socket"
 FIX_IMAGE = "build the base image: deploy/base/build.sh, or docker build deploy/base"
 
 
-class Attached:
+class Attached(guard_client.Channel):
     """The attached streams of a container: our bytes in, its multiplexed output out."""
 
     def __init__(self, connection: Any) -> None:
@@ -57,10 +57,11 @@ class Attached:
         self.buffer = bytearray()
         self.complaint = bytearray()
 
+    @override
     def send(self, data: bytes) -> None:
-        """Send all of it."""
         self.socket.sendall(data)
 
+    @override
     def receive(self) -> bytes:
         """What the guard sent on its standard output; its standard error is kept as its
         complaint.

@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Event
 from time import monotonic, sleep
 
+from typing_extensions import override
+
 from sandbox import guard_client
 from sandbox.guard import cgroup, host, tree
 from sandbox.port import OnOutput, RunResult, RunSpec, SandboxError
@@ -23,20 +25,20 @@ END_S = 15.0
 LOOKS = 4
 
 
-class Pipes:
+class Pipes(guard_client.Channel):
     """The guard's standard input and output."""
 
     def __init__(self, guard: subprocess.Popen[bytes]) -> None:
         self.guard = guard
 
+    @override
     def send(self, data: bytes) -> None:
-        """Send all of it."""
         assert self.guard.stdin is not None
         self.guard.stdin.write(data)
         self.guard.stdin.flush()
 
+    @override
     def receive(self) -> bytes:
-        """What has come, waiting for some; b"" at the end."""
         assert self.guard.stdout is not None
         return os.read(self.guard.stdout.fileno(), 1 << 18)
 

@@ -22,7 +22,6 @@ class Container(place.RunLocation):
         self.fill()
 
     def start(self, out: int, err: int) -> None:
-        """Start the program."""
         env = {"HOME": self.job["home"], "TMPDIR": self.job["temporary"], **self.job["env"]}
         null = os.open(os.devnull, os.O_RDONLY)
 
@@ -42,7 +41,6 @@ class Container(place.RunLocation):
         return [pid for pid in pids if pid != os.getpid()]
 
     def oom_kills(self) -> int:
-        """What the container's own control group counted."""
         for path in GROUPS:
             try:
                 with open(path, encoding="ascii") as handle:  # noqa: PTH123
@@ -53,7 +51,6 @@ class Container(place.RunLocation):
         return 0
 
     def kill(self) -> bool:
-        """End every process of the container but the guard."""
         end = time.monotonic() + 10
         while self.pids() and time.monotonic() < end:
             tree.kill(-1)

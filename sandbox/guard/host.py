@@ -19,7 +19,6 @@ class Host(place.RunLocation):
         super().__init__(job)
 
     def own_user(self) -> tuple[int, int] | None:
-        """Who the program runs as, when the guard may choose."""
         if os.geteuid() != 0:
             return None
         own = (
@@ -28,7 +27,6 @@ class Host(place.RunLocation):
         return own, own
 
     def prepare_folder(self) -> None:
-        """Make the scratch directory and put the files in."""
         base = self.job["scratch"]
         os.mkdir(base, 0o700)  # noqa: PTH102
         for name in ("work", "tmp", "home"):
@@ -51,7 +49,6 @@ class Host(place.RunLocation):
             self.group = group
 
     def start(self, out: int, err: int) -> None:
-        """Start the program."""
         self.join_group()
         base = self.job["scratch"]
         env = {"HOME": f"{base}/home", "TMPDIR": f"{base}/tmp", **self.job["env"]}  # noqa: S108
@@ -80,20 +77,16 @@ class Host(place.RunLocation):
         spawn.limit(self.limits["file_mb"], processes)
 
     def oom_kills(self) -> int:
-        """How many of them the kernel killed for memory."""
         return self.group.oom_kills() if self.group else 0
 
     def watches_memory(self) -> bool:
-        """Whether the guard itself must hold the memory limit."""
         return self.group is None
 
     def over_scratch(self) -> bool:
-        """Whether the program filled more of the disk than it may."""
         with spawn.As(self.user):
             return bool(files.used_mb(self.base) > self.limits["scratch_mb"])
 
     def clean(self) -> None:
-        """Leave nothing behind."""
         remove(self.job["scratch"])
         if self.group:
             self.group.remove()

@@ -4,7 +4,7 @@ draft, or None at the bottom.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -65,22 +65,19 @@ def _essence(draft: Draft) -> Draft:
 
 def _forget_unknown(draft: Draft, text: str, _: World) -> Draft | None:
     """A name that was only guessed, and that no index knows, is left out."""
-    names = {
-        each
-        for each in complaints.unknown(text)
-        if _of(draft, each) and _rung(draft, each) in _GUESSES
-    }
-    kept = tuple(each for each in draft.requirements if each.name not in names)
-    notes = tuple((name, "not on any index; omitted") for name in sorted(names))
-    return (
-        replace(
-            draft,
-            what=f"without {', '.join(sorted(names))}",
-            requirements=kept,
-            notes=draft.notes + notes,
-        )
-        if names
-        else None
+    guessed = {each.name for each in draft.requirements if each.rung in _GUESSES}
+    unknown = guessed.intersection(complaints.unknown(text))
+    return _omit(draft, sorted(unknown), "not on any index; omitted")
+
+
+def _omit(draft: Draft, names: Sequence[str], why: str) -> Draft | None:
+    if not names:
+        return None
+    return replace(
+        draft,
+        what=f"without {', '.join(names)}",
+        requirements=tuple(each for each in draft.requirements if each.name not in names),
+        notes=(*draft.notes, *((name, why) for name in names)),
     )
 
 
@@ -89,37 +86,43 @@ def _drop_named_constraints(draft: Draft, text: str, _: World) -> Draft | None:
     known ones.
     """
     named = [each for each in draft.constraints if complaints.named(text, each.name)]
-    claimed = tuple(each for each in named if each.rung is PinSource.ISSUE)
-    return _without(draft, claimed or tuple(named)) if named else None
+    claimed = [each for each in named if each.rung is PinSource.ISSUE]
+    return _without(draft, claimed or named)
 
 
 def _drop_all_constraints(draft: Draft, _text: str, _: World) -> Draft | None:
-    return _without(draft, draft.constraints) if draft.constraints else None
+    return _without(draft, draft.constraints)
 
 
-def _without(draft: Draft, gone: tuple[Requirement, ...]) -> Draft:
-    kept = tuple(each for each in draft.constraints if each not in gone)
+def _without(draft: Draft, gone: Sequence[Requirement]) -> Draft | None:
+    if not gone:
+        return None
     names = sorted({each.name for each in gone})
     why = "conflicts with other requirements; the resolver chose the version"
-    notes = tuple((name, why) for name in names)
     return replace(
         draft,
         what=f"without the bound on {', '.join(names)}",
-        constraints=kept,
-        notes=draft.notes + notes,
+        constraints=tuple(each for each in draft.constraints if each not in gone),
+        notes=(*draft.notes, *((name, why) for name in names)),
     )
 
 
 def _show_hidden(draft: Draft, text: str, _: World) -> Draft | None:
     """A dependency of something newer than the report has to be newer too."""
-    names = [name for name in complaints.hidden_by_date(text) if name not in draft.undated]
-    if not names or draft.exclude_newer is None:
+    why = "newer than the report because a requested package needs it"
+    return _of_any_date(draft, complaints.hidden_by_date(text), "{} of any date", why)
+
+
+def _of_any_date(draft: Draft, names: Iterable[str], what: str, why: str) -> Draft | None:
+    new = [name for name in names if name not in draft.undated]
+    if not new or draft.exclude_newer is None:
         return None
-    notes = tuple(
-        (name, "newer than the report because a requested package needs it") for name in names
+    return replace(
+        draft,
+        what=f"with {what.format(', '.join(new))}",
+        undated=(*draft.undated, *new),
+        notes=(*draft.notes, *((name, why) for name in new)),
     )
-    what = f"with {', '.join(names)} of any date"
-    return replace(draft, what=what, undated=(*draft.undated, *names), notes=draft.notes + notes)
 
 
 def _python_with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
@@ -198,24 +201,12 @@ def _with_wheels(draft: Draft, text: str, _: World) -> Draft | None:
     """A package that the report does not name, and that had no wheel on the day: a later one
     rather than a build.
     """
-    said = {each.name for each in draft.requirements[:1]}
-    said |= {
-        each.name
-        for each in draft.requirements
-        if each.rung in {PinSource.OPTION, PinSource.ISSUE, PinSource.REPOSITORY}
-    }
-    names = [
-        name
-        for name in complaints.without_wheel(text)
-        if name not in said and name not in draft.undated
-    ]
-    if not names or draft.exclude_newer is None:
-        return None
-    notes = tuple(
-        (name, "had no wheel on the day of the report; a later release was used") for name in names
-    )
-    what = f"with a later {', '.join(names)}"
-    return replace(draft, what=what, undated=(*draft.undated, *names), notes=draft.notes + notes)
+    claimed = {PinSource.OPTION, PinSource.ISSUE, PinSource.REPOSITORY}
+    named = {each.name for each in draft.requirements if each.rung in claimed}
+    named |= {each.name for each in draft.requirements[:1]}
+    names = [name for name in complaints.without_wheel(text) if name not in named]
+    why = "had no wheel on the day of the report; a later release was used"
+    return _of_any_date(draft, names, "a later {}", why)
 
 
 def _from_source(draft: Draft, text: str, world: World) -> Draft | None:
@@ -239,21 +230,9 @@ def _leave_out(draft: Draft, text: str, _: World) -> Draft | None:
     """A package that the program merely imports, and that can be neither had nor built, is left
     out.
     """
-    gone = set(complaints.without_wheel(text)) & {
-        each.name for each in draft.requirements[1:] if each.rung in _GUESSES
-    }
-    kept = tuple(each for each in draft.requirements if each.name not in gone)
-    notes = tuple((name, "has no wheel and cannot be built here; omitted") for name in sorted(gone))
-    return (
-        replace(
-            draft,
-            what=f"without {', '.join(sorted(gone))}",
-            requirements=kept,
-            notes=draft.notes + notes,
-        )
-        if gone
-        else None
-    )
+    guessed = {each.name for each in draft.requirements[1:] if each.rung in _GUESSES}
+    gone = guessed.intersection(complaints.without_wheel(text))
+    return _omit(draft, sorted(gone), "has no wheel and cannot be built here; omitted")
 
 
 def _undated(draft: Draft, _text: str, _: World) -> Draft | None:
@@ -311,11 +290,6 @@ MOVES: tuple[Move, ...] = (
 
 def _of(draft: Draft, name: str) -> Requirement | None:
     return next((each for each in draft.requirements if each.name == name), None)
-
-
-def _rung(draft: Draft, name: str) -> PinSource | None:
-    found = _of(draft, name)
-    return found.rung if found else None
 
 
 def _swap(draft: Draft, old: Requirement, new: Requirement) -> tuple[Requirement, ...]:

@@ -4,7 +4,6 @@ errors people can act on.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sqlite3
@@ -112,7 +111,7 @@ class Database:
     def lock(self, connection: Connection, name: str) -> None:
         """Lock a name until the end of the transaction."""
         if not self.sqlite:
-            connection.execute(select(func.pg_advisory_xact_lock(_key(name))))
+            connection.execute(select(func.pg_advisory_xact_lock(func.hashtext(name))))
 
     def close(self) -> None:
         """Close all connections."""
@@ -254,7 +253,3 @@ def _write_ahead(connection: sqlite3.Connection) -> None:
             if time.monotonic() > end:
                 raise
             time.sleep(0.02)
-
-
-def _key(name: str) -> int:
-    return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), signed=True)

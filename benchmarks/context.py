@@ -134,7 +134,9 @@ def placed(
             error=str(error)[:200],
         )
     began = time.perf_counter()
-    ranked, made = contexts.files(bug, issue, index), contexts.contexts(bug, issue, index)
+    pieces = contexts.ranking(bug, issue, index)
+    ranked = tuple(path for path, _ in contexts.by_module(pieces))
+    made = contexts.contexts(bug, issue, index)
     seconds = time.perf_counter() - began
     wanted = touched(case.bench, case.id, answers)
     rank = next((place for place, path in enumerate(ranked, 1) if path in wanted), 0)

@@ -135,8 +135,3 @@ class Bisection(Record):
         """
         same = (self.package, self.over) == (other.package, other.over)
         return same and (other.bounded or not self.bounded)
-
-    @property
-    def dates(self) -> dict[str, datetime]:
-        """The dates of everything that was probed, where they are known."""
-        return {probe.at: probe.date for probe in self.probes if probe.date is not None}

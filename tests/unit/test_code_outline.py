@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bot.rules.code import headers, indexing
+from bot.rules.code import indexing, line_budget
 from bot.rules.code.outline import line_starts, normal, outline
 from bot.rules.code.words import index_words, query_words, stem
 
@@ -168,7 +168,7 @@ def test_words_meet_across_spellings() -> None:
 
 def test_a_head_is_the_signature_and_the_first_words() -> None:
     text = 'def f(\n    a: int,\n) -> int:\n    """\n    First.\n\n    More.\n    """\n    return a'
-    assert headers.head_lines(text) == 5
-    assert headers.head_lines("def f(): return 1") == 1
-    assert headers.head_lines("x = 1\ny = 2") == 2
-    assert headers.head_lines("class A:\n    size = 3\n    def f(self): pass") == 1
+    assert line_budget.head_lines(text) == 5
+    assert line_budget.head_lines("def f(): return 1") == 1
+    assert line_budget.head_lines("x = 1\ny = 2") == 2
+    assert line_budget.head_lines("class A:\n    size = 3\n    def f(self): pass") == 1

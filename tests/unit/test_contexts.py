@@ -8,7 +8,7 @@ from bot.models.context import Chunk, Context
 from bot.models.issue import Issue
 from bot.pipeline.reading import intake
 from bot.pipeline.search import contexts
-from bot.rules.code import links, pointers
+from bot.rules.code import pointers
 from bot.rules.code.line_budget import fitted, merged, size
 from tests.support.fakes import FakeSourceIndex
 
@@ -199,7 +199,7 @@ def test_names_of_code_are_told_from_words() -> None:
 
 def test_paths_are_matched_only_where_it_is_clear_which() -> None:
     files = ["a/util.py", "b/util.py", "a/one.py"]
-    assert links.match("src/a/util.py", files) == "a/util.py"
-    assert links.match("util.py", files) is None
-    assert links.match("one.py", files) == "a/one.py"
-    assert links.match("x/one.py", files) is None
+    assert pointers.installed("src/a/util.py", files) == "a/util.py"
+    assert pointers.installed("util.py", files) is None
+    assert pointers.installed("one.py", files) == "a/one.py"
+    assert pointers.installed("x/one.py", files) is None

@@ -38,26 +38,22 @@ def describe(signature: AnySignature) -> str:
 
 
 def _describe(member: Member) -> str:
-    if isinstance(member, CrashSignature):
-        said = (
-            f"{member.exception}: {member.message.splitlines()[0]}"
-            if member.message
-            else member.exception
-        )
-        where = f" in {member.frame}" if member.frame else ""
-        return f"{said}{where}" + (f" at `{member.checks[0]}`" if member.checks else "")
-    if isinstance(member, OutputSignature):
-        return "the output " + " / ".join(member.observed[0][:3])
-    if isinstance(member, NonFiniteSignature):
-        return f"{' or '.join(member.values)} among the printed values"
-    if isinstance(member, WarningSignature):
-        return f"{member.category or 'a warning'}: {member.message}" + (
-            f", at least {member.at_least} times" if member.at_least > 1 else ""
-        )
-    if isinstance(member, ObservationSignature):
-        return f"`{member.name}` {observed.words(member.wrong)}: {member.says}"
-    assert isinstance(member, HangSignature)
-    return f"no progress for {member.bound_s:g} s"
+    match member:
+        case CrashSignature():
+            words = ": ".join([member.exception, *member.message.splitlines()[:1]])
+            where = f" in {member.frame}" if member.frame else ""
+            return f"{words}{where}" + (f" at `{member.checks[0]}`" if member.checks else "")
+        case OutputSignature():
+            return "the output " + " / ".join(member.observed[0][:3])
+        case NonFiniteSignature():
+            return f"{' or '.join(member.values)} among the printed values"
+        case WarningSignature():
+            times = f", at least {member.at_least} times" if member.at_least > 1 else ""
+            return f"{member.category or 'a warning'}: {member.message}{times}"
+        case ObservationSignature():
+            return f"`{member.name}` {observed.words(member.wrong)}: {member.says}"
+        case HangSignature():
+            return f"no progress for {member.bound_s:g} s"
 
 
 def _said(member: Member) -> str:

@@ -4,8 +4,6 @@ for each that ended.
 
 from __future__ import annotations
 
-import ast
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
@@ -14,7 +12,7 @@ from importlib import resources
 from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.reduced import Mode
-from bot.rules.reduce.parsed_file import parsed_files
+from bot.rules.packages import modules
 from bot.rules.reduce.reached import Reached
 from bot.rules.reduce.synthetic import ObservedTensor
 from sandbox.port import Limits, RunResult, RunSpec
@@ -116,14 +114,8 @@ def libraries(script: Script) -> list[str]:
     """The modules of other people that a program imports, worth importing once for all
     candidates.
     """
-    ours = own_modules(script) | sys.stdlib_module_names
-    names: dict[str, None] = {}
-    for file in parsed_files(script.files):
-        for node in ast.walk(file.tree):
-            if isinstance(node, ast.Import):
-                names |= dict.fromkeys(alias.name for alias in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names[node.module] = None
+    ours, texts = own_modules(script), (script.files[path] for path in sorted(script.files))
+    names = dict.fromkeys(name for text in texts for name in modules.imported(text))
     return [name for name in names if name.split(".")[0] not in ours]
 
 

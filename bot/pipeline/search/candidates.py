@@ -9,6 +9,7 @@ from bot.models.attempt import Script
 from bot.models.bug import BugReport, Fence, FenceKind, Role, ScriptFix
 from bot.models.signature import AnySignature, CrashSignature
 from bot.pipeline.reading.signature import members_of
+from bot.rules.code import syntax
 from bot.rules.intake import shell
 from bot.rules.script_fixes import calls, imports
 from bot.rules.signatures import readings, values
@@ -34,7 +35,8 @@ def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
     usable = _usable(bug)
     drafts = [_complete(bug, signature, usable, index) for index in range(len(usable))]
     if len(usable) > 1:
-        drafts.append(_join(bug, signature, usable, penalty=1.5))
+        whole = _draft(bug, signature, usable)
+        drafts.append(replace(whole, score=whole.score - 1.5))
     unique: dict[str, _Draft] = {}
     for draft in sorted(drafts, key=lambda draft: -draft.score):
         unique.setdefault("\n".join(values.lines(draft.text)), draft)
@@ -162,11 +164,6 @@ def _complete(bug: BugReport, signature: AnySignature, usable: list[Fence], inde
     return _draft(bug, signature, parts)
 
 
-def _join(bug: BugReport, signature: AnySignature, parts: list[Fence], penalty: float) -> _Draft:
-    draft = _draft(bug, signature, parts)
-    return _Draft(draft.text, draft.fences, draft.mends, draft.score - penalty, draft.shows)
-
-
 def _draft(bug: BugReport, signature: AnySignature, parts: list[Fence]) -> _Draft:
     text = _text(parts)
     mends = tuple(mend for part in parts for mend in part.mends)
@@ -190,21 +187,15 @@ def _text(parts: list[Fence]) -> str:
 
 
 def _defines(fence: Fence) -> set[str]:
-    try:
-        tree = ast.parse(fence.text)
-    except SyntaxError:
-        return set()
     names: set[str] = set()
-    for node in tree.body:
+    for node in _statements(fence.text):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
         else:
             names |= {
-                part.id
-                for part in ast.walk(node)
-                if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+                part.id for part in syntax.nodes(node, ast.Name) if isinstance(part.ctx, ast.Store)
             }
     return names
 
@@ -231,23 +222,16 @@ def _score(bug: BugReport, signature: AnySignature, parts: list[Fence], text: st
     score += 1.0 * ("import " in text) + 1.0 * _acts(text)
     score += 2.0 * bool(last.outputs)
     lacking = [name for name in imports.undefined(text) if not imports.conventional(name, text)]
-    score -= 0.0 if _parses(text) else 6.0
+    score -= 0.0 if syntax.tree_of(text) else 6.0
     return score - min(len(lacking), 4) - 0.002 * len(code) - 0.01 * last.index
-
-
-def _parses(text: str) -> bool:
-    try:
-        ast.parse(text)
-    except SyntaxError:
-        return False
-    return True
 
 
 def _acts(text: str) -> bool:
     """Whether a program does anything but define things."""
-    try:
-        body = ast.parse(text).body
-    except SyntaxError:
-        return False
     inert = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    return any(not isinstance(node, inert) for node in body)
+    return any(not isinstance(node, inert) for node in _statements(text))
+
+
+def _statements(text: str) -> list[ast.stmt]:
+    tree = syntax.tree_of(text)
+    return tree.body if tree is not None else []

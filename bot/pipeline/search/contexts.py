@@ -17,8 +17,7 @@ from bot.pipeline.search import hints
 from bot.pipeline.search.hints import Hint, short
 from bot.ports import SourceIndex
 from bot.rules.code import imports, outline, syntax
-from bot.rules.code.headers import cut, trimmed
-from bot.rules.code.line_budget import fitted, merged
+from bot.rules.code.line_budget import cut, fitted, merged, trimmed
 from prompts import shared
 
 _MOST = 4
@@ -43,7 +42,7 @@ def contexts(
     """
     ranked = ranking(bug, issue, sources, lineage)
     made: list[Context] = []
-    for rank, (path, chunks) in enumerate(_modules(ranked)[:_MOST], 1):
+    for rank, (path, chunks) in enumerate(by_module(ranked)[:_MOST], 1):
         lines = max(int(budget_lines * _SHARES[rank - 1]), 30)
         own = _own_code(bug, min(_OWN_CODE, lines // 4)) if rank == 1 else ()
         needed = _closure(sources, chunks)
@@ -80,7 +79,7 @@ def _summed(found: Iterable[Hint]) -> tuple[Chunk, ...]:
     return tuple(sorted(made, key=lambda chunk: (-chunk.score, chunk.path, chunk.start)))
 
 
-def _modules(ranked: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
+def by_module(ranked: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
     """The pieces by module; a module is worth its best piece and a part of the others."""
     groups: dict[str, list[Chunk]] = {}
     for chunk in ranked:
@@ -94,11 +93,6 @@ def _modules(ranked: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
         (path, [c for c in groups[path] if c.score >= groups[path][0].score * _FAINT][:_PER_MODULE])
         for path in ordered
     ]
-
-
-def files(bug: BugReport, issue: Issue, sources: SourceIndex) -> tuple[str, ...]:
-    """Files that bear on the report, best first."""
-    return tuple(path for path, _ in _modules(ranking(bug, issue, sources)))
 
 
 def _closure(sources: SourceIndex, chunks: Sequence[Chunk]) -> list[Chunk]:

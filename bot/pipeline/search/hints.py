@@ -12,7 +12,7 @@ from bot.models.bug import BugReport, Frame, Symptom, Traceback
 from bot.models.context import Chunk
 from bot.models.issue import Issue
 from bot.ports import SourceIndex
-from bot.rules.code import links, pointers
+from bot.rules.code import pointers
 from prompts import shared
 
 _FRAMES = 12
@@ -98,7 +98,7 @@ def _linked(bug: BugReport, issue: Issue, sources: SourceIndex) -> Iterator[Hint
     moved.
     """
     quoted = pointers.quoted_lines(bug)
-    for link in islice(links.links(issue.body), 8):
+    for link in islice(pointers.links(issue.body), 8):
         line = _line_of(quoted, link.path, link.start or 1, sources) or link.start or 1
         chunk = sources.around(link.path, line)
         if chunk is not None:

@@ -112,13 +112,13 @@ def _known(prompt: Prompt, bug: BugReport, signature: AnySignature | None) -> st
 def _signature(
     data: dict[str, Any], issue: Issue, api: tuple[str, ...], inferred: list[str]
 ) -> Member | None:
-    kind = data["kind"]
-    if kind == "crash" and data["crash"]:
-        return _crash(data["crash"], issue, api, inferred)
-    if kind == "warning" and data["warning"]:
-        return _warning(data["warning"], issue, inferred)
-    if kind == "observation" and data["observation"]:
-        return _observation(data["observation"], api, inferred)
+    match data:
+        case {"kind": "crash", "crash": dict(row)} if row:
+            return _crash(row, issue, api, inferred)
+        case {"kind": "warning", "warning": dict(row)} if row:
+            return _warning(row, issue, inferred)
+        case {"kind": "observation", "observation": dict(row)} if row:
+            return _observation(row, api, inferred)
     return None
 
 

@@ -86,24 +86,23 @@ def _scoped(tree: ast.AST) -> Iterator[TrainingLoop]:
     for scope in _scopes(tree):
         called = _called(scope)
         applies = "gradient" in called and called & {"apply_gradients", "assign_sub"}
-        if applies and any(map(_opens_tape, ast.walk(scope))):
+        if applies and any(map(_opens_tape, syntax.nodes(scope, ast.With))):
             yield _loop("tape", scope, 1.0 if "apply_gradients" in called else 0.8)
         if called & (_GRADS | outer_grads):
             if "apply_updates" in called or called & {"apply_gradients", "gradient"} == {
                 "apply_gradients"
             }:
                 yield _loop("jax", scope, 1.0)
-            elif called & {"tree_map", "map"} and _subtracts(scope):
+            elif called & {"tree_map", "map"} and syntax.nodes(scope, ast.Sub):
                 yield _loop("jax", scope, 0.8)
 
 
 def _lightning(tree: ast.AST) -> Iterator[TrainingLoop]:
     """Classes with a training step."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            methods = {item.name for item in node.body if isinstance(item, syntax.Function)}
-            if "training_step" in methods:
-                yield _loop("lightning", node, 1.0 if "configure_optimizers" in methods else 0.7)
+    for node in syntax.nodes(tree, ast.ClassDef):
+        methods = {item.name for item in node.body if isinstance(item, syntax.Function)}
+        if "training_step" in methods:
+            yield _loop("lightning", node, 1.0 if "configure_optimizers" in methods else 0.7)
 
 
 def _calls(tree: ast.AST) -> Iterator[TrainingLoop]:
@@ -111,8 +110,8 @@ def _calls(tree: ast.AST) -> Iterator[TrainingLoop]:
     makers = _makers(tree)
     methods = [
         (node, node.func.attr, node.func.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        for node in syntax.nodes(tree, ast.Call)
+        if isinstance(node.func, ast.Attribute)
     ]
     compiled = {syntax.dotted(receiver) for _, name, receiver in methods if name == "compile"}
     for call, method, receiver in methods:
@@ -143,10 +142,9 @@ def _fit_score(call: ast.Call, receiver: str, *, compiled: bool) -> float:
 
 def _makers(tree: ast.AST) -> dict[str, str]:
     """What each variable was made by: `t = pl.Trainer()` gives t → pl.Trainer."""
-    assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
     return {
         syntax.dotted(target): syntax.dotted(node.value.func)
-        for node in assigned
+        for node in syntax.nodes(tree, ast.Assign)
         if isinstance(node.value, ast.Call)
         for target in node.targets
         if syntax.dotted(target)
@@ -155,7 +153,7 @@ def _makers(tree: ast.AST) -> dict[str, str]:
 
 def _called(tree: ast.AST) -> set[str]:
     """Simple names of what is called anywhere in a tree."""
-    functions = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    functions = [node.func for node in syntax.nodes(tree, ast.Call)]
     return {func.attr for func in functions if isinstance(func, ast.Attribute)} | {
         func.id for func in functions if isinstance(func, ast.Name)
     }
@@ -171,20 +169,15 @@ def _scopes(tree: ast.AST) -> Iterator[ast.stmt]:
             yield node
 
 
-def _opens_tape(node: ast.AST) -> bool:
-    return isinstance(node, ast.With) and any(
+def _opens_tape(node: ast.With) -> bool:
+    return any(
         isinstance(item.context_expr, ast.Call)
         and syntax.dotted(item.context_expr.func).endswith("GradientTape")
         for item in node.items
     )
 
 
-def _subtracts(tree: ast.AST) -> bool:
-    return any(isinstance(node, ast.Sub) for node in ast.walk(tree))
-
-
 def _clears_gradients(tree: ast.AST) -> bool:
     """`parameter.grad = None` clears gradients as zero_grad does."""
-    assigned = (node for node in ast.walk(tree) if isinstance(node, ast.Assign))
-    targets = (target for node in assigned for target in node.targets)
+    targets = (target for node in syntax.nodes(tree, ast.Assign) for target in node.targets)
     return any(isinstance(target, ast.Attribute) and target.attr == "grad" for target in targets)

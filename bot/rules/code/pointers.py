@@ -1,5 +1,5 @@
-"""What a report points at: names of code in its words and programs, and the lines of source it
-quotes.
+"""What a report points at: names of code in its words and programs, and the lines of source that
+it quotes or links to.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bot.models.bug import BugReport, FenceKind, Role
@@ -29,6 +29,13 @@ _CHAIN = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,8}")
 _TELLING = re.compile(
     r"(?<![\w./-])(?:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z]\w*_\w+|_+[A-Za-z]\w+|[A-Z]+[a-z0-9]+[A-Z]\w*|[A-Za-z_]\w+(?=\(\)))(?![\w/])"
 )
+_LINK = re.compile(
+    r"https?://[\w.-]{1,100}/(?P<repository>[\w.-]{1,100}/[\w.-]{1,100})/(?:blob|blame|raw)/(?P<rest>[\w./@+%-]{1,400}\.py)"
+    r"(?:\?[\w=&]{0,40})?(?:#L(?P<start>\d{1,6})(?:C\d{1,4})?(?:-L?(?P<end>\d{1,6}))?)?"
+)
+_RAW = re.compile(
+    r"https?://raw\.githubusercontent\.com/(?P<repository>[\w.-]{1,100}/[\w.-]{1,100})/(?P<rest>[\w./@+%-]{1,400}\.py)"
+)
 _BUILTIN = frozenset(dir(builtins)) | {
     "self",
     "cls",
@@ -42,6 +49,18 @@ _BUILTIN = frozenset(dir(builtins)) | {
     "PyTorch",
     "README",
 }
+
+
+class Link(NamedTuple):
+    """Lines of a file of a repository; `start` is 0 when the link names no line. The ref is the
+    first part of the path, or more where a branch has slashes in its name.
+    """
+
+    repository: str
+    ref: str
+    path: str
+    start: int
+    end: int
 
 
 class Name(NamedTuple):
@@ -147,23 +166,47 @@ def _imported(tree: ast.Module) -> dict[str, str]:
                 if alias.name != "*"
             }
         elif isinstance(node, ast.Import):
-            known |= {
-                alias.asname or alias.name: alias.name
-                for alias in node.names
-                if "." in alias.name or alias.asname
-            }
-            known |= {
-                alias.name: alias.name
-                for alias in node.names
-                if "." not in alias.name and not alias.asname
-            }
+            known |= {alias.asname or alias.name: alias.name for alias in node.names}
     return known
 
 
 def _bases(tree: ast.Module, known: dict[str, str]) -> Iterator[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef):
-            for base in node.bases:
-                head, _, rest = syntax.dotted(base).partition(".")
-                if head in known:
-                    yield f"{known[head]}.{rest}" if rest else known[head]
+    for base in (base for node in syntax.nodes(tree, ast.ClassDef) for base in node.bases):
+        head, _, rest = syntax.dotted(base).partition(".")
+        if head in known:
+            yield f"{known[head]}.{rest}" if rest else known[head]
+
+
+def links(text: str) -> Iterator[Link]:
+    """The links to Python sources, each once, in order."""
+    seen = set()
+    for found in sorted(
+        [*_LINK.finditer(text), *_RAW.finditer(text)], key=lambda match: match.start()
+    ):
+        groups = found.groupdict()
+        ref, _, path = groups["rest"].partition("/")
+        start = int(groups.get("start") or 0)
+        link = Link(groups["repository"], ref, path, start, max(int(groups.get("end") or 0), start))
+        if path and link not in seen:
+            seen.add(link)
+            yield link
+
+
+def installed(path: str, files: Sequence[str]) -> str | None:
+    """The installed file that a path means: the same, one that ends with it, or one that its own
+    end names; None when it is not clear which.
+    """
+    wanted = path.replace("\\", "/").strip("/")
+    if "site-packages/" in wanted:
+        wanted = wanted.rpartition("site-packages/")[2]
+    parts = [part for part in wanted.split("/") if part not in {"", ".", ".."}]
+    for skipped in range(max(len(parts) - 1, 1)):
+        ending = "/".join(parts[skipped:])
+        found = [file for file in files if file == ending or file.endswith(f"/{ending}")]
+        if ending in found:
+            return ending
+        if len(found) == 1:
+            return found[0]
+        if found:
+            return None
+    return None

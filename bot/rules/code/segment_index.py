@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from bot.models.context import Chunk, Origin
-from bot.rules.code import call_graph, links, loops, symbols, syntax
+from bot.rules.code import call_graph, loops, pointers, symbols, syntax
 from bot.rules.code.outline import Segment
 from bot.rules.code.symbols import DefinitionStore
 from bot.rules.code.words import query_words
@@ -78,7 +78,7 @@ class SegmentIndex:
         """At most 2,000 lines. A range that ends past the file is cut, one that begins there is
         None.
         """
-        known = links.match(path, self.store.paths())
+        known = pointers.installed(path, self.store.paths())
         if known is None:
             return None
         first = max(start, 1)
@@ -88,7 +88,7 @@ class SegmentIndex:
         """The whole definition where it is short enough to be shown, else the part of it with the
         line.
         """
-        known = links.match(path, self.store.paths())
+        known = pointers.installed(path, self.store.paths())
         segments = self.store.segments(known) if known is not None else ()
         found = next(
             (segment for segment in segments if segment.start <= line <= segment.end), None

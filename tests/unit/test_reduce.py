@@ -13,20 +13,20 @@ from hypothesis import strategies as st
 from bot.models.attempt import Failure, Judgement, Match, Script
 from bot.models.bug import Frame
 from bot.rules.reduce import (
+    data,
     dead,
     expressions,
     failure_identity,
     inline,
     inline_variables,
-    loops,
     passes,
     statements,
     synthetic,
     tidy,
 )
+from bot.rules.reduce.dead import unreached
 from bot.rules.reduce.edits import Reduction, Replacement, applied, size, valid
 from bot.rules.reduce.parsed_file import ParsedFile
-from bot.rules.reduce.reached import unreached
 from bot.rules.reduce.search import ReductionPass
 from bot.rules.reduce.tried_cache import RejectedReductions
 
@@ -260,7 +260,7 @@ def test_where_the_failure_is_a_value_it_must_be_plain_that_nobody_else_reads_it
     ],
 )
 def test_a_loop_needs_no_data_that_it_does_not_read(source, after):
-    assert [applied({"r.py": source}, [edit]) for edit in loops.edits({"r.py": source})] == [
+    assert [applied({"r.py": source}, [edit]) for edit in data.loops({"r.py": source})] == [
         {"r.py": each} for each in after
     ]
 

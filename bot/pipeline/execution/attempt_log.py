@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import overload
 
 from bot.models.attempt import Attempt, Judgement, Match, Script
 from bot.models.environment import Environment
@@ -21,41 +20,29 @@ class LastRun:
     result: RunResult | None
 
 
-class AttemptLog(Sequence[Attempt]):
-    """Keeps every attempt and hands it to the recorder at once.
+class AttemptLog(list[Attempt]):
+    """Keeps every attempt and hands it to the recorder at once; `add` is the only way in.
 
     `earlier` are the attempts of a finished run that is taken up again.
     """
 
     def __init__(self, recorder: Recorder, earlier: Iterable[Attempt] = ()) -> None:
+        super().__init__(earlier)
         self._recorder = recorder
-        self._attempts = list(earlier)
         self.last_run: LastRun | None = None
-
-    @overload
-    def __getitem__(self, index: int) -> Attempt: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Attempt]: ...
-    def __getitem__(self, index: int | slice) -> Attempt | Sequence[Attempt]:
-        """One attempt, or several."""
-        return self._attempts[index]
-
-    def __len__(self) -> int:
-        """How many attempts there are."""
-        return len(self._attempts)
 
     def of(self, script: Script, environment: Environment, *purposes: str) -> list[Attempt]:
         """The attempts of a script in an environment, for these purposes or any."""
         return [
             attempt
-            for attempt in self._attempts
+            for attempt in self
             if (attempt.script, attempt.environment) == (script.digest, environment.id)
             and (not purposes or attempt.purpose in purposes)
         ]
 
     def matched(self) -> list[Attempt]:
         """The attempts that matched the signature."""
-        return [row for row in self._attempts if row.judgement.match is Match.MATCHED]
+        return [row for row in self if row.judgement.match is Match.MATCHED]
 
     def by_seed(
         self, script: Script, environment: Environment, *purposes: str
@@ -66,7 +53,7 @@ class AttemptLog(Sequence[Attempt]):
 
     def add(self, attempt: Attempt, run: LastRun) -> None:
         """Append an attempt; one that was made now goes to the recorder as well."""
-        self._attempts.append(attempt)
+        self.append(attempt)
         self.last_run = run
         if run.result is not None:
             self._recorder.attempt(attempt)

@@ -8,7 +8,6 @@ from itertools import chain, count
 from bot.errors import Stopped, TransientError
 from bot.models.attempt import Match
 from bot.models.bisect import Outcome, Probe
-from bot.models.environment import Environment
 from bot.models.note import Interruption
 from bot.pipeline.environment.prefetch import Prefetch
 from bot.pipeline.execution.runner import Runner
@@ -183,16 +182,13 @@ class BisectSearch:
             return "lacks"
         return "skip" if capped or outcome in {"untestable", "uninstallable"} else None
 
-    def _used(self, built: Environment) -> list[int]:
-        return used_seeds(self.failing, self.runner, built)
-
     def _reference(self) -> None:
         """Enough runs of the known bad revision to read the rate from."""
         visit = self._visits.get(self.bad)
         if visit is None or visit.environment is None:
             return
         while visit.tally.runs + visit.tally.others < probe_test.REFERENCE:
-            used = self._used(visit.environment)
+            used = used_seeds(self.failing, self.runner, visit.environment)
             first = self.runner.job.options.seed + 1
             self._run(self.bad, visit, next(seed for seed in count(first) if seed not in used))
 
@@ -237,7 +233,7 @@ class BisectSearch:
         # Only the environment of a release is its own: commits may share one.
         ours = bool(self.package)
         visit.tally = earlier(self.failing, self.runner, built, FRESH) if ours else ProbeTally()
-        visit.seeds = {*self._used(built)} if ours else set()
+        visit.seeds = {*used_seeds(self.failing, self.runner, built)} if ours else set()
         return True
 
     def _count_substitute(self, found: Unavailable) -> None:

@@ -22,9 +22,9 @@ from bot.pipeline.proof.failure_test import FailureTest
 from bot.pipeline.proof.fresh_runs import PURPOSE, FreshRuns
 from bot.ports import Stage
 from bot.rules.reduce import passes, tidy
+from bot.rules.reduce.dead import unreached
 from bot.rules.reduce.edits import size
 from bot.rules.reduce.failure_identity import FailureIdentity, identity
-from bot.rules.reduce.reached import unreached
 from bot.rules.reduce.search import ReductionPass
 from bot.rules.reduce.tried_cache import RejectedReductions
 

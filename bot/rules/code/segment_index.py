@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple, Protocol
 
 from bot.models.context import Chunk, Origin
@@ -89,15 +90,12 @@ class SegmentIndex:
         line.
         """
         known = pointers.installed(path, self.store.paths())
-        segments = self.store.segments(known) if known is not None else ()
-        found = next(
-            (segment for segment in segments if segment.start <= line <= segment.end), None
-        )
-        return self._chunk(_whole(segments, found)) if found is not None else None
+        found = self._segment(known, line) if known is not None else None
+        return self._chunk(self._whole(found)) if found is not None else None
 
     def callers(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
         """Callers within the same package before others, tests after them."""
-        target = self._segment(chunk)
+        target = self._segment(chunk.path, chunk.start)
         if target is None or not target.name:
             return ()
         name = call_graph.callable_name(target)
@@ -112,7 +110,7 @@ class SegmentIndex:
 
     def callees(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
         """Only what is defined in these sources."""
-        caller = self._segment(chunk)
+        caller = self._segment(chunk.path, chunk.start)
         found = call_graph.callees(self.store, caller, chunk.text) if caller is not None else ()
         return self._chunks(found, limit)
 
@@ -159,22 +157,18 @@ class SegmentIndex:
         tops = (path.removeprefix("src/").partition("/")[0].removesuffix(".py") for path in paths)
         return tuple(dict.fromkeys(tops))
 
-    def _segment(self, chunk: Chunk) -> Segment | None:
-        segments = self.store.segments(chunk.path)
-        return next((s for s in segments if s.start <= chunk.start <= s.end), None)
+    def _segment(self, path: str, line: int) -> Segment | None:
+        return next((s for s in self.store.segments(path) if s.start <= line <= s.end), None)
 
     def _chunks(
         self, segments: Iterable[Segment], limit: int, scores: Mapping[Segment, float] | None = None
     ) -> tuple[Chunk, ...]:
-        made: list[Chunk] = []
-        for segment in segments:
-            if len(made) >= limit:
-                break
-            chunk = self._chunk(segment)
-            if chunk is not None:
-                score = round(scores[segment], 6) if scores else 0.0
-                made.append(chunk.model_copy(update={"score": score}))
-        return tuple(made)
+        made = (
+            chunk.model_copy(update={"score": round(scores[segment], 6) if scores else 0.0})
+            for segment in segments
+            if (chunk := self._chunk(segment)) is not None
+        )
+        return tuple(islice(made, limit))
 
     def _chunk(self, segment: Segment) -> Chunk | None:
         text = self._text(segment).rstrip()
@@ -194,16 +188,16 @@ class SegmentIndex:
         lines = (self.store.text(segment.path) or "").split("\n")
         return "\n".join(lines[segment.start - 1 : segment.end])
 
-
-def _whole(segments: Sequence[Segment], segment: Segment) -> Segment:
-    """The definition that a part belongs to, when it is not too long to be shown."""
-    if segment.kind in {"module", "class"}:
-        return segment
-    first = last = segments.index(segment)
-    while segments[first].part > 0 and segments[first - 1].name == segment.name:
-        first -= 1
-    while [s.name for s in segments[last + 1 : last + 2] if s.part > 0] == [segment.name]:
-        last += 1
-    if segments[first].part or segments[last].end - segments[first].start >= _SHOWN_WHOLE:
-        return segment
-    return segment._replace(start=segments[first].start, end=segments[last].end, part=0)
+    def _whole(self, segment: Segment) -> Segment:
+        """The definition that a part belongs to, when it is not too long to be shown."""
+        if segment.kind in {"module", "class"}:
+            return segment
+        segments = self.store.segments(segment.path)
+        first = last = segments.index(segment)
+        while segments[first].part > 0 and segments[first - 1].name == segment.name:
+            first -= 1
+        while [s.name for s in segments[last + 1 : last + 2] if s.part > 0] == [segment.name]:
+            last += 1
+        if segments[first].part or segments[last].end - segments[first].start >= _SHOWN_WHOLE:
+            return segment
+        return segment._replace(start=segments[first].start, end=segments[last].end, part=0)

@@ -1,5 +1,5 @@
-"""Statements that the failure does not depend on by name, with all that only they depend on:
-usually gone in one try.
+"""Statements that a run never reached, and those that the failure does not depend on by name, each
+kind as one set: most of a long program goes with them in the first tries.
 """
 
 from __future__ import annotations
@@ -7,11 +7,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from bot.rules.code.syntax import Function
 from bot.rules.reduce.edits import Files, ReductionNode
-from bot.rules.reduce.parsed_file import blocks, parsed_files
+from bot.rules.reduce.parsed_file import ParsedFile, blocks, parsed_files
 from bot.rules.reduce.statements import outermost
 
 Stack = frozenset[tuple[str, int]]
+Reached = frozenset[tuple[str, int]]
 _Nodes = set[ast.AST]
 
 
@@ -95,3 +97,22 @@ def _bound(target: ast.expr) -> list[str]:
         case ast.Tuple(parts) | ast.List(parts):
             return [name for part in parts for name in _bound(part)]
     return ["*"]  # an item of a container: its readers cannot be seen
+
+
+def unreached(files: Files, reached: Reached) -> tuple[ReductionNode, ...]:
+    """What can be dropped because no line of it ran; a function counts by its body. () when no
+    run was watched.
+    """
+    ran = {path for path, _ in reached}
+    watched = (file for file in parsed_files(files) if file.path in ran)
+    return tuple(node for file in watched for node in _unreached(file, reached))
+
+
+def _unreached(file: ParsedFile, reached: Reached) -> tuple[ReductionNode, ...]:
+    ran = {line for path, line in reached if path == file.path}
+
+    def idle(statement: ast.stmt) -> bool:
+        first = statement.body[0] if isinstance(statement, Function) else statement
+        return ran.isdisjoint(range(first.lineno, (statement.end_lineno or first.lineno) + 1))
+
+    return tuple(outermost(file, idle))

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from bot.rules.reduce import (
-    constants,
+    data,
     dead,
     expressions,
     inline,
-    loops,
     statements,
     synthetic,
     tidy,
@@ -59,7 +58,7 @@ def settle(files: Files, facts: ProgramFacts) -> Groups:
 
 def fine(files: Files, facts: ProgramFacts) -> Groups:
     """Everything: statements, names, arguments, expressions, constants and sizes."""
-    small = (*loops.edits(files), *expressions.edits(files), *constants.edits(files))
+    small = (*data.loops(files), *expressions.edits(files), *data.constants(files))
     return [*settle(files, facts), *((node,) for node in _nodes(small, facts))]
 
 

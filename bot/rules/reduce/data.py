@@ -1,0 +1,83 @@
+"""Smaller data: numbers towards 1, shorter texts, loops of two rounds, lists of one element."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from bot.rules.reduce.edits import Files, Reduction, Replacement
+from bot.rules.reduce.expressions import name_of
+from bot.rules.reduce.parsed_file import ParsedFile, parsed_files
+
+_FEW = 2
+
+
+def constants(files: Files) -> tuple[Reduction, ...]:
+    """Every number with the smaller ones worth a try, all equal ones at once and each alone; and
+    every text that can be shorter. Equal ones together, because shapes must agree.
+    """
+    numbers: dict[int, list[Replacement]] = {}
+    found = list[Reduction]()
+    for file in parsed_files(files):
+        for node in ast.walk(file.tree):
+            if not isinstance(node, ast.Constant) or node in file.in_f_strings:
+                continue
+            if type(node.value) is int and node.value > 0:
+                numbers.setdefault(node.value, []).append(file.replace(node, ""))
+            elif shorter := _shorter(node.value, file.of(node)):
+                what = "shorter constant"
+                found.append(Reduction(what, (file.replace(node, shorter),), alters_values=True))
+    for value, places in sorted(numbers.items(), reverse=True):
+        groups = [places, *([place] for place in places)] if len(places) > 1 else [places]
+        found += [_set(group, value, new) for group in groups for new in smaller(value)]
+    return tuple(found)
+
+
+def smaller(value: int) -> tuple[int, ...]:
+    """The smaller numbers to try, the smallest first: by halves, one by one near the end."""
+    return tuple(sorted({1, value // 2} if value > _FEW else range(value)))
+
+
+def _set(places: list[Replacement], value: int, new: int) -> Reduction:
+    made = tuple(Replacement(place.path, place.start, place.end, str(new)) for place in places)
+    return Reduction(f"{value} → {new}", made, alters_values=new == 0)
+
+
+def _shorter(value: object, written: str) -> str:
+    if isinstance(value, str | bytes) and value:
+        return "b''" if isinstance(value, bytes) else '""'
+    return "1.0" if isinstance(value, float) and len(written) > len("1.0") else ""
+
+
+def loops(files: Files) -> tuple[Reduction, ...]:
+    """Every loop and comprehension whose data are not read within it. Two rounds: much fails in
+    the second one only.
+    """
+    nodes = ((file, node) for file in parsed_files(files) for node in ast.walk(file.tree))
+    return tuple(reduction for file, node in nodes for reduction in _without_data(file, node))
+
+
+def _without_data(file: ParsedFile, node: ast.AST) -> Iterator[Reduction]:
+    if isinstance(node, ast.For):
+        yield from _two_rounds(file, node)
+    elif isinstance(node, ast.ListComp | ast.GeneratorExp) and node not in file.in_f_strings:
+        read = _reads(node.elt, *(generator.target for generator in node.generators))
+        one = file.replace(node, f"[{file.of(node.elt)}]")
+        yield from () if read else (Reduction("one element", (one,), alters_values=True),)
+
+
+def _two_rounds(file: ParsedFile, node: ast.For) -> Iterator[Reduction]:
+    if isinstance(node.iter, ast.Call) and name_of(node.iter.func) == "range":
+        return
+    read = any(_reads(statement, node.target) for statement in node.body)
+    if not read or isinstance(node.target, ast.Name):
+        head = f"{file.of(node.target) if read else '_'} in range(2)"
+        place = file.cut(file.span(node.target)[0], file.span(node.iter)[1], head)
+        yield Reduction("two rounds", (place,), alters_values=True)
+
+
+def _reads(node: ast.AST, *targets: ast.expr) -> bool:
+    """Whether a node reads what a loop sets."""
+    parts = (part for target in targets for part in ast.walk(target))
+    names = {part.id for part in parts if isinstance(part, ast.Name)}
+    return any(isinstance(part, ast.Name) and part.id in names for part in ast.walk(node))

@@ -22,8 +22,7 @@ from bot.models.signature import ObservationSignature
 from bot.models.verdict import AnyVerdict, Cancelled, NeedsInfo, Reproduced, SetupFailed
 from bot.pipeline import reporting
 from bot.pipeline.confirm import verdicts
-from bot.pipeline.confirm.confirming import confirm
-from bot.pipeline.confirm.decision import Decision
+from bot.pipeline.confirm.confirming import Decision, confirm
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner, SearchResult, Session
 from bot.pipeline.proof import proofs

@@ -13,7 +13,7 @@ from bot.models.environment import Environment, EnvironmentSpec, PinSource, Repo
 from bot.models.report import Report
 from bot.models.signature import signature_hash
 from bot.pipeline.confirm import verdicts
-from bot.pipeline.confirm.decision import Decision
+from bot.pipeline.confirm.confirming import Decision
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.search.model_budget import ModelBudget
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import BaseModel
 
-from bot.models.loaded import Loaded, Origin, Problem
+from bot.models.config import Loaded, Origin, Problem
 from bot.render.document import BulletList, Paragraph, Preformatted
 from bot.render.markdown import print_blocks
 from bot.render.phrases import shown

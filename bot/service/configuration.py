@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from bot.models.loaded import Loaded, Origin, Problem
+from bot.models.config import Loaded, Origin, Problem
 from bot.rules.configuration.layers import ConfigFile, base, laid
 from bot.rules.configuration.parse import EXTENDS, Parsed, parse
 from bot.rules.configuration.tree import MOST_CHARACTERS

@@ -47,7 +47,8 @@ class _Memory:
         return [segment for segment in self.rows if segment.path == path]
 
     def named(self, last: str) -> Sequence[Segment]:
-        return [segment for segment in self.rows if indexing.defines(segment, last)]
+        heads = (row for row in self.rows if row.part == 0 and row.kind != "module")
+        return [segment for segment in heads if segment.simple_name == last]
 
     def containing(self, words: Sequence[str], limit: int) -> Sequence[Segment]:
         return [

@@ -14,8 +14,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from typer.testing import CliRunner
 
 from bot.cli import app
-from bot.models.config import Config, Defaults, Triggers
-from bot.models.loaded import Loaded, Origin, Problem
+from bot.models.config import Config, Defaults, Loaded, Origin, Problem, Triggers
 from bot.render import config as render
 from bot.rules.configuration.layers import laid
 from bot.rules.configuration.parse import parse

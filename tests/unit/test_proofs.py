@@ -18,8 +18,7 @@ from bot.models.reduced import Reduced, Step
 from bot.models.report import Report
 from bot.models.verdict import Inconclusive
 from bot.pipeline import reporting
-from bot.pipeline.confirm.confirming import confirm
-from bot.pipeline.confirm.decision import Decision
+from bot.pipeline.confirm.confirming import Decision, confirm
 from bot.pipeline.execution.runner import SearchResult, Session
 from bot.pipeline.proof import proofs, resume
 from bot.pipeline.proof.batch_server import BatchServer

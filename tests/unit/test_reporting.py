@@ -20,7 +20,7 @@ from bot.models.environment import (
 )
 from bot.models.report import Report
 from bot.models.verdict import AnyVerdict, Cancelled, SetupFailed
-from bot.pipeline.confirm.decision import Decision
+from bot.pipeline.confirm.confirming import Decision
 from bot.pipeline.execution.runner import SearchResult
 from bot.pipeline.reporting import finished, report
 from bot.render.comment import comment

@@ -2,18 +2,39 @@
 
 from __future__ import annotations
 
-from bot.models.attempt import Judgement, Match
-from bot.models.signature import HangSignature
+from dataclasses import dataclass
+
+from bot.models.attempt import Judgement, Match, Script
+from bot.models.bug import BugReport
+from bot.models.plan import Reconstruction
+from bot.models.report import Claim
+from bot.models.signature import AnySignature, HangSignature
 from bot.models.verdict import AnyVerdict, Determinism
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.pipeline.reading.signature import members_of
 from bot.rules import flaky
-from bot.rules.statistics import Decision, SequentialTest
+from bot.rules.statistics import Decision as TestDecision
+from bot.rules.statistics import SequentialTest
 
 _REPEATS = 3
 _INTERMITTENT = 9
 _UNDECIDABLE = {Match.OTHER, Match.UNDECIDED, Match.SETUP_FAILURE}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict, and what it is about. `result` is the program and the environment to show, None
+    when nothing was run. `contrasts` are the report's variants that did work.
+    """
+
+    verdict: AnyVerdict
+    bug: BugReport | None = None
+    signature: AnySignature | None = None
+    result: SearchResult | None = None
+    contrasts: tuple[Script, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    reconstruction: Reconstruction | None = None
 
 
 def confirm(runner: Runner, found: SearchResult) -> tuple[AnyVerdict, Match]:
@@ -33,7 +54,7 @@ def confirm(runner: Runner, found: SearchResult) -> tuple[AnyVerdict, Match]:
     return verdict, Match.MATCHED if decision == "fails" else found.judgement.match
 
 
-def _fresh_runs(runner: Runner, found: SearchResult) -> tuple[Decision, list[Judgement]]:
+def _fresh_runs(runner: Runner, found: SearchResult) -> tuple[TestDecision, list[Judgement]]:
     test, runs, cap = SequentialTest(), list[Judgement](), _cap(runner, found)
     issue, decided = runner.job.issue, False
     intermittent = flaky.says_so(f"{issue.title}\n{issue.body}")

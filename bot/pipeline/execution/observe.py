@@ -55,9 +55,9 @@ def observe(result: RunResult, roots: tuple[str, ...] = ()) -> Observation:
         result.timed_out or result.idle or result.cancelled or result.oom
     ):
         escaped = [_killed(result)]
-    printed = [
-        _printed(row, swallowed=bool(escaped) or result.exit_code == 0) for row in _parse(result)
-    ]
+    swallowed = bool(escaped) or result.exit_code == 0
+    spans = (tracebacks.find(text.splitlines()) for text in (result.stderr, result.stdout))
+    printed = [_printed(span.traceback, swallowed=swallowed) for found in spans for span in found]
     known = {(failure.exception, failure.message) for failure in escaped}
     failures = (*escaped, *(row for row in printed if (row.exception, row.message) not in known))
     return Observation(
@@ -73,11 +73,6 @@ def observe(result: RunResult, roots: tuple[str, ...] = ()) -> Observation:
         oom=result.oom,
         seconds=result.seconds,
     )
-
-
-def _parse(result: RunResult) -> tuple[Traceback, ...]:
-    streams = (result.stderr, result.stdout)
-    return tuple(span.traceback for text in streams for span in tracebacks.find(text.splitlines()))
 
 
 def _traced(result: RunResult) -> list[Failure]:

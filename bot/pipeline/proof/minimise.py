@@ -18,8 +18,7 @@ from bot.models.reduced import Ended, Mode, Reduced, Step
 from bot.pipeline.execution.runner import Runner
 from bot.pipeline.proof.batch_oracle import Oracle
 from bot.pipeline.proof.batch_runner import BatchRunner
-from bot.pipeline.proof.failure_test import FailureTest
-from bot.pipeline.proof.fresh_runs import PURPOSE, FreshRuns
+from bot.pipeline.proof.failure_test import PURPOSE, FailureTest, FreshRuns
 from bot.ports import Stage
 from bot.rules.reduce import passes, tidy
 from bot.rules.reduce.dead import unreached

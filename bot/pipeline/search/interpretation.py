@@ -27,7 +27,7 @@ from bot.models.signature import (
 )
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.reading import report_excerpt
-from bot.pipeline.search import source_listing
+from bot.pipeline.search import prompt_text
 from bot.pipeline.search.model_budget import question
 from bot.rules.signatures import observed, warned, wording
 from prompts import Prompt, load
@@ -61,7 +61,7 @@ def build(
         environment=verdicts.versions(environment)
         if environment is not None
         else prompt.fragment("environment_unknown"),
-        code=source_listing.contexts(ranked[:1]),
+        code=prompt_text.contexts(ranked[:1]),
     )
 
 

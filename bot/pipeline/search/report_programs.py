@@ -12,8 +12,7 @@ from bot.models.environment import EnvironmentSpec
 from bot.models.report import Claim
 from bot.models.verdict import NotReproduced
 from bot.pipeline.confirm import verdicts
-from bot.pipeline.confirm.confirming import confirm
-from bot.pipeline.confirm.decision import Decision
+from bot.pipeline.confirm.confirming import Decision, confirm
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.pipeline.search import candidates, recovery

@@ -23,7 +23,7 @@ from bot.models.plan import (
 from bot.models.signature import ObservationSignature, WarningSignature
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.reading.signature import members_of
-from bot.pipeline.search import source_listing
+from bot.pipeline.search import prompt_text
 from bot.pipeline.search.model_budget import question
 from bot.rules.signatures import observed
 from bot.rules.signatures.observed import MARK
@@ -43,7 +43,7 @@ def plan_question(
         "plan",
         2_000,
         report=report,
-        contexts=source_listing.contexts(ranked),
+        contexts=prompt_text.contexts(ranked),
         **_failure(refined, environment),
         **_twin(refined),
     )
@@ -82,7 +82,7 @@ def action_question(
         report=report,
         form=_form(refined),
         plan=_told(plan) if plan is not None else prompt.fragment("no_plan"),
-        contexts=source_listing.contexts(chosen or ranked[:2]),
+        contexts=prompt_text.contexts(chosen or ranked[:2]),
         history=history or prompt.fragment("no_history"),
         left=left,
         **_failure(refined, environment),

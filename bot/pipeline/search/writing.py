@@ -25,7 +25,7 @@ from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.pipeline.search import (
     checks,
-    feedback,
+    prompt_text,
     recovery,
     writer_prompts,
 )
@@ -173,9 +173,9 @@ class _Writer:
         return self._try(action.change) if isinstance(action, WriteAction | EditAction) else None
 
     def _look_up(self, wish: SearchAction | ReadAction) -> None:
-        text = f"looking into the sources: {feedback.request(wish)}"
+        text = f"looking into the sources: {prompt_text.request(wish)}"
         self.runner.say("candidates", text)
-        self.note(feedback.looked_up(self.material.sources, wish))
+        self.note(prompt_text.looked_up(self.material.sources, wish))
 
     def _probed(self, action: ProbeAction) -> str:
         """Run a snippet like a program. What it prints proves nothing."""
@@ -188,7 +188,7 @@ class _Writer:
                 script, self.environment, options, self.runner.signature, options.seed, "probe"
             )
             result = self.runner.execute(spec)
-        return feedback.probed(action.code, result)
+        return prompt_text.probed(action.code, result)
 
     def _try(self, change: str) -> SearchResult | None:
         """Check the program and run it. One that is refused costs a call and no try."""
@@ -196,7 +196,7 @@ class _Writer:
         self.written.update(changes=(*known.changes, change))
         if not self.without("checks") and (wrong := self._objections()):
             self.runner.say("candidates", "the program was not run: " + wrong[0])
-            self.note(feedback.refused(wrong))
+            self.note(prompt_text.refused(wrong))
             return None
         self.programs += 1
         origin = "a program written by a model"
@@ -245,7 +245,7 @@ class _Writer:
     def _outcome(self) -> str:
         attempts = self.runner.attempts
         last = attempts.last_run
-        return feedback.outcome(attempts[-1], last.result if last is not None else None)
+        return prompt_text.outcome(attempts[-1], last.result if last is not None else None)
 
     def _analyse(self) -> None:
         """From the second failed run on, ask why it did not show the failure."""
@@ -262,4 +262,4 @@ class _Writer:
             self._look_up(SearchAction(query=name))
 
     def _history(self) -> str:
-        return feedback.history(self.program, self.contrast, self.notes)
+        return prompt_text.history(self.program, self.contrast, self.notes)

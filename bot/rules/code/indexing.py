@@ -54,8 +54,3 @@ def rows(path: str, text: str) -> Iterator[IndexRow]:
         if len(words) > _MAX_WORDS:
             words = set(sorted(words)[:_MAX_WORDS])
         yield IndexRow(segment, (name, module, head, index_words(words)))
-
-
-def defines(segment: Segment, last: str) -> bool:
-    """Whether a segment is the beginning of a definition of that simple name."""
-    return segment.part == 0 and segment.kind != "module" and segment.simple_name == last

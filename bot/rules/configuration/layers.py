@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bot.models.config import Config
-from bot.models.loaded import Origin
+from bot.models.config import Config, Origin
 
 PATH = ".github/reprise.yml"
 _BASE = re.compile(r"(?:([\w.-]{1,100})/)?([\w.-]{1,100})(?::([\w./ -]{1,200}))?", re.ASCII)

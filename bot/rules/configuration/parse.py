@@ -10,8 +10,7 @@ from typing import Any, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from bot.models.config import Config
-from bot.models.loaded import Problem
+from bot.models.config import Config, Problem
 from bot.rules.configuration.tree import InvalidYaml, line_of, read, word
 
 EXTENDS = "_extends"

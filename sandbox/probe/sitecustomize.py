@@ -4,7 +4,8 @@ program ended.
 Copied into the sandbox and put on PYTHONPATH; imports nothing but the standard library and nothing
 of ours. It never raises, draws no random numbers, and changes nothing that the program can see
 beyond the seeds. `REPRISE_TRACE` names the folder for `trace-<pid>.json`, `REPRISE_SEED` the seed,
-`REPRISE_STACKS_AFTER` the seconds after which all stacks are printed (for hangs).
+`REPRISE_STACKS_AFTER` the seconds after which all stacks are printed (for hangs); with
+`REPRISE_WANTED`, what the program reaches is written down too (`reached.py`).
 """
 
 import os
@@ -180,6 +181,9 @@ def _arm():
         import faulthandler
 
         faulthandler.dump_traceback_later(float(after), exit=False)
+    if os.environ.get("REPRISE_WANTED"):
+        import _reprise_reached  # noqa: F401  # reached.py, copied under this name
+
 
 
 def _chain():

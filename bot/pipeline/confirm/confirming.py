@@ -11,6 +11,7 @@ from bot.models.report import Claim
 from bot.models.signature import AnySignature, HangSignature
 from bot.models.verdict import AnyVerdict, Determinism
 from bot.pipeline.confirm import verdicts
+from bot.pipeline.confirm.witness import witnessed
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.pipeline.reading.signature import members_of
 from bot.rules import flaky
@@ -50,7 +51,7 @@ def confirm(runner: Runner, found: SearchResult) -> tuple[AnyVerdict, Match]:
         if decision == "fails":
             determinism = _determinism(runner, found)
     verdict = verdicts.verdict(decision, runs, determinism, (verdicts.versions(found.environment),))
-    verdict = verdicts.as_mended(verdict, found.script)
+    verdict = witnessed(runner, found, verdicts.as_mended(verdict, found.script))
     return verdict, Match.MATCHED if decision == "fails" else found.judgement.match
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -83,6 +85,25 @@ def spec(
         artifacts=(f"{_FOLDER}/trace-*.json",),
         device=options.device,
         label=label,
+    )
+
+
+def reached_spec(
+    script: Script,
+    environment: Environment,
+    options: Options,
+    signature: AnySignature,
+    wanted: tuple[tuple[str, str], ...],
+) -> RunSpec:
+    """One run that also writes down which of the wanted functions (file, name) it enters and
+    which lines of the program run.
+    """
+    run = spec(script, environment, options, signature, options.seed, "reached")
+    return replace(
+        run,
+        files={**run.files, f"{_FOLDER}/_reprise_reached.py": _probe("reached.py")},
+        env={**run.env, "REPRISE_WANTED": json.dumps(wanted)},
+        artifacts=(f"{_FOLDER}/reached-*.json",),
     )
 
 

@@ -1,0 +1,77 @@
+"""A negative verdict needs a witness: one run that is seen to reach the operation in question."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, TypeVar
+
+from bot.models.verdict import AnyVerdict, DifferentFailure, Inconclusive, NotReproduced
+from bot.pipeline.execution import launch
+from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.pipeline.reading.signature import members_of
+from bot.rules.operation import Functions, operation
+from sandbox.port import RunResult
+
+V = TypeVar("V")
+
+
+def witnessed(runner: Runner, found: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
+    """A negative verdict where a further run, not counted, reaches what the report complains of;
+    otherwise an inconclusive one that says what was not reached.
+    """
+    if not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    wanted = operation(
+        runner.bug,
+        members_of(runner.signature),
+        found.script,
+        failed=isinstance(verdict, DifferentFailure),
+    )
+    runner.say("confirm", f"checking that a run reaches {wanted.says}")
+    result = runner.execute(
+        launch.reached_spec(
+            found.script, found.environment, runner.job.options, runner.signature, wanted.functions
+        )
+    )
+    entered, lines = _reached(result, found.script.entry)
+    if not wanted.reached(entered, lines):
+        ended = (
+            f", which ended otherwise: {verdict.seen}" if verdict.kind != "not_reproduced" else ""
+        )
+        return Inconclusive(
+            runs=verdict.runs,
+            failures=verdict.failures,
+            interval=verdict.interval,
+            reason=f"no run is known to have reached {wanted.says}{ended}",
+        )
+    if isinstance(verdict, NotReproduced):
+        checked = (*verdict.checked, f"the program reached {wanted.says}")
+        return verdict.model_copy(update={"checked": checked})
+    return verdict
+
+
+def _reached(result: RunResult, entry: str) -> tuple[Functions, frozenset[int]]:
+    """What the processes of a run entered, and the lines of the entry file that ran. The files
+    come from a hostile program: anything of another shape is left out.
+    """
+    entered: set[tuple[str, str]] = set()
+    lines: set[int] = set()
+    for data in result.artifacts.values():
+        try:
+            row = json.loads(data)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            entered |= {(path, name) for path, name in _pairs(row.get("entered"), str)}
+            lines |= {line for file, line in _pairs(row.get("lines"), int) if file == entry}
+    return tuple(entered), frozenset(lines)
+
+
+def _pairs(value: Any, second: type[V]) -> list[tuple[str, V]]:
+    rows = value if isinstance(value, list) else []
+    return [
+        (row[0], row[1])
+        for row in rows
+        if isinstance(row, list) and len(row) == 2
+        if isinstance(row[0], str) and isinstance(row[1], second)
+    ]

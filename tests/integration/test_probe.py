@@ -119,3 +119,32 @@ def test_names_are_found_in_modules(tmp_path):
     ]
     done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)
     assert json.loads(done.stdout) == {"Path": "pathlib", "dumps": "json"}
+
+
+def test_what_a_program_reaches_is_written_down_and_nothing_else_changes(run, tmp_path):
+    (tmp_path / "_reprise_reached.py").write_bytes((PROBE / "reached.py").read_bytes())
+    source = (
+        "import json, threading\n\n"
+        "def never():\n    json.dumps(1)\n\n"
+        "def work():\n    print(json.dumps([1],\n        indent=2))\n\n"
+        "thread = threading.Thread(target=work)\nthread.start()\nthread.join()\n"
+        "json.loads('{bad')\n"
+    )
+    wanted = [
+        ["json/encoder.py", "encode"],
+        ["json/decoder.py", "decode"],
+        ["json/tool.py", "main"],
+    ]
+    plain, _ = run(source)
+    done, traces = run(source, PYTHONPATH=f"{PROBE}:{tmp_path}", REPRISE_WANTED=json.dumps(wanted))
+    assert (done.returncode, done.stdout, done.stderr) == (1, plain.stdout, plain.stderr)
+    assert traces[0]["error"]["exception"] == "JSONDecodeError"
+    (path,) = (tmp_path / ".reprise").glob("reached-*.json")
+    reached = json.loads(path.read_text())
+    assert {tuple(row) for row in reached["entered"]} == {
+        ("json/encoder.py", "encode"),
+        ("json/decoder.py", "decode"),
+    }
+    lines = {line for name, line in reached["lines"] if name == "repro.py"}
+    assert {7, 8, 10, 13} <= lines
+    assert not {4} & lines

@@ -4,6 +4,7 @@ take, under the same limits.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -136,13 +137,13 @@ class _Run:
 
 class FakeSandbox:
     """Runs `programs` instead of real ones: one function for all runs, or one for each entry of
-    argv[0].
+    argv[0]. `reaches`: whether a program that is watched reaches all that is wanted, or nothing.
     """
 
     name = "fake"
 
-    def __init__(self, program: Program | Mapping[str, Program]) -> None:
-        self.program = program
+    def __init__(self, program: Program | Mapping[str, Program], *, reaches: bool = True) -> None:
+        self.program, self.reaches = program, reaches
         self.specs: list[RunSpec] = []
 
     def check(self) -> Health:
@@ -167,12 +168,22 @@ class FakeSandbox:
             return (
                 replace(done, cancelled=True, exit_code=None, signal=None)
                 if cancel is not None and cancel.is_set()
-                else done
+                else self._watched(spec, done)
             )
         return self._play(
             _Run(spec, cancel or Event(), guard_client.Outcome(spec, on_output), dict(spec.files)),
             done,
         )
+
+    def _watched(self, spec: RunSpec, done: RunResult) -> RunResult:
+        wanted = spec.env.get("REPRISE_WANTED")
+        if wanted is None or not self.reaches:
+            return done
+        entry = spec.argv[-1]
+        lines = range(1, spec.files[entry].count(b"\n") + 2)
+        row = {"entered": json.loads(wanted), "lines": [[entry, line] for line in lines]}
+        artifacts = {**done.artifacts, ".reprise/reached-1.json": json.dumps(row).encode()}
+        return replace(done, artifacts=artifacts)
 
     def _chosen(self, spec: RunSpec) -> Program:
         if callable(self.program):

@@ -321,3 +321,15 @@ def test_a_clone_that_a_named_release_takes_the_place_of_is_said_not_to_have_run
         any("the clone was not run" in note and "--ref HEAD" in note for note in found.notes_on())
         is said
     )
+
+
+@pytest.mark.parametrize("end", [OK, fails("KeyError", "'x'")])
+def test_a_negative_verdict_needs_a_run_that_reached_the_operation(end):
+    ports = world(lambda spec: end)
+    ports.sandbox.reaches = False
+    found = run(Job(issue=report(), options=BARE), ports)
+    assert found.verdict.kind == "inconclusive"
+    assert "no run is known to have reached" in found.verdict.reason
+    assert found.verdict.runs == len([a for a in found.attempts if a.purpose == "confirm"])
+    reached = run(Job(issue=report(), options=BARE), world(lambda spec: end))
+    assert reached.verdict.kind in {"not_reproduced", "different_failure"}

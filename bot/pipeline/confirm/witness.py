@@ -35,9 +35,7 @@ def witnessed(runner: Runner, found: SearchResult, verdict: AnyVerdict) -> AnyVe
     )
     entered, lines = _reached(result, found.script.entry)
     if not wanted.reached(entered, lines):
-        ended = (
-            f", which ended otherwise: {verdict.seen}" if verdict.kind != "not_reproduced" else ""
-        )
+        ended = "" if verdict.kind == "not_reproduced" else f": they ended with {verdict.seen}"
         return Inconclusive(
             runs=verdict.runs,
             failures=verdict.failures,

@@ -185,7 +185,6 @@ def _arm():
         import _reprise_reached  # noqa: F401  # reached.py, copied under this name
 
 
-
 def _chain():
     """Import the environment's own sitecustomize, which this one hides."""
     here = os.path.dirname(os.path.abspath(__file__))

@@ -63,28 +63,26 @@ class ProofOutcome:
 
 def fold(report: Report, outcome: ProofOutcome) -> Report:
     """The report with the outcome of one proof. What was known is only ever added to."""
-    proof, changes = outcome.proof, dict[str, object]()
-    known = {claim.text for claim in report.claims}
-    notes = [note for note in outcome.notes if note not in report.notes]
-    changes["notes"] = (*report.notes, *dict.fromkeys(notes))
-    new = [claim for claim in outcome.claims if claim.text not in known]
-    changes["claims"] = (*report.claims, *new)
-    cut_short = dict(report.cut_short)
+    proof, cut_short = outcome.proof, dict(report.cut_short)
     if proof == "control" and outcome.control.type not in WEAK:
         cut_short.pop("control", None)
     if outcome.interruption is not None:
         cut_short[proof] = outcome.interruption
-    changes["cut_short"] = cut_short
-    if outcome.defect:
-        changes["defects"] = {**report.defects, proof: outcome.defect}
+    known = {claim.text for claim in report.claims}
+    notes = dict.fromkeys(note for note in outcome.notes if note not in report.notes)
+    changes: dict[str, object] = {
+        "notes": (*report.notes, *notes),
+        "claims": (*report.claims, *(one for one in outcome.claims if one.text not in known)),
+        "cut_short": cut_short,
+        "defects": report.defects | ({proof: outcome.defect} if outcome.defect else {}),
+        "clone": outcome.clone or report.clone,
+    }
     if outcome.control.type != "none":
         verdict = report.verdict.model_copy(update={"control": outcome.control})
         changes |= {"verdict": verdict, "control_spec": outcome.control_spec}
     if outcome.reduced is not None:
         changes |= {"reduced": outcome.reduced, "script": outcome.reduced.script}
         changes["control_spec"] = outcome.control_spec
-    if outcome.clone is not None:
-        changes["clone"] = outcome.clone
     if outcome.bisection is not None:
         changes |= _bisections(report, outcome.bisection, cut_short=proof in cut_short)
     return report.model_copy(update=changes)

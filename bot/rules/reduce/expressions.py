@@ -235,11 +235,9 @@ def _assigned_pairs(file: ParsedFile, node: ast.Assign) -> Iterator[Reduction]:
 
 def assigned(node: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
     """The targets of an assignment with their values; [] when they do not correspond."""
-    target, value = node.targets[0], node.value
-    if len(node.targets) > 1:
-        return []
-    if not isinstance(target, ast.Tuple):
-        return [(target, value)]
-    if not isinstance(value, ast.Tuple) or len(target.elts) != len(value.elts):
-        return []
-    return list(zip(target.elts, value.elts, strict=True))
+    match node:
+        case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)) if len(targets) == len(values):
+            return list(zip(targets, values, strict=True))
+        case ast.Assign([target]) if not isinstance(target, ast.Tuple):
+            return [(target, node.value)]
+    return []

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from bot.models.attempt import Failure, Judgement, Script
 from bot.models.base import Record
 from bot.models.bug import Frame
+from bot.rules.code.syntax import nodes
 from bot.rules.reduce.edits import parsed
 from bot.rules.reduce.parsed_file import parsed_files
 from bot.rules.signatures import genuine, values, wording
@@ -101,8 +102,8 @@ def difference(known: FailureIdentity, judgement: Judgement, script: Script) -> 
 def _literals(script: Script) -> Iterator[str]:
     """What the program's prints write as it stands in them, outside of calls and subscripts."""
     for file in parsed_files(script.files):
-        for call in ast.walk(file.tree):
-            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "print":
+        for call in nodes(file.tree, ast.Call):
+            if getattr(call.func, "id", "") == "print":
                 yield from (value for part in call.args for value in _plain(part))
 
 
@@ -142,8 +143,11 @@ def _statement(failure: Failure, script: Script) -> tuple[str, ...]:
         return ()
     text = next((text for path, text in script.files.items() if frame.path.endswith(path)), "")
     tree = parsed(text)
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.stmt)] if tree else []
-    around = [node for node in nodes if node.lineno <= line <= (node.end_lineno or node.lineno)]
+    around = [
+        node
+        for node in (nodes(tree, ast.stmt) if tree else ())
+        if node.lineno <= line <= (node.end_lineno or node.lineno)
+    ]
     if not around:
         return ()
     inner = min(around, key=lambda node: (node.end_lineno or 0) - node.lineno)

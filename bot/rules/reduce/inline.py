@@ -56,12 +56,11 @@ def _functions(files: list[ParsedFile]) -> Iterator[Reduction]:
             if not isinstance(function, Function) or function.decorator_list:
                 continue
             uses = [node for other in files for node in _named(other.tree, function.name)]
-            call = file.parents.get(uses[0]) if len(uses) == 1 else None
-            called = isinstance(call, ast.Call) and call.func is uses[0]
-            body = spliced(file, function, call) if isinstance(call, ast.Call) and called else ()
-            if body:
-                what = f"{function.name} in its caller"
-                yield Reduction(what, (*body, file.remove(function)))
+            match [file.parents.get(use) for use in uses]:
+                case [ast.Call(called) as call] if called is uses[0]:
+                    if body := spliced(file, function, call):
+                        made = (*body, file.remove(function))
+                        yield Reduction(f"{function.name} in its caller", made)
 
 
 def _named(tree: ast.Module, name: str) -> list[ast.AST]:

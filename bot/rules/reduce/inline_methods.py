@@ -109,12 +109,11 @@ def _instances(file: ParsedFile, uses: list[ast.expr]) -> list[tuple[ast.AST, as
     found = list[tuple[ast.AST, ast.expr]]()
     for use in uses:
         call = file.parents[use]
-        holder = file.parents.get(call)
-        if not isinstance(holder, ast.Assign) or getattr(call, "func", None) is not use:
-            return []
-        if len(holder.targets) > 1 or holder.value is not call or not _is_dotted(holder.targets[0]):
-            return []
-        found.append((call, holder.targets[0]))
+        match file.parents.get(call):
+            case ast.Assign([target], ast.Call(function)) if function is use and _is_dotted(target):
+                found.append((call, target))
+            case _:
+                return []
     return found
 
 
@@ -198,12 +197,10 @@ def _in_place(
     if not isinstance(call, ast.Call) or call.func is not use or (me is not None) != method:
         return None
     arguments = arguments_of(file, function, call, method)
-    if arguments is None or function in file.above(use):
+    if arguments is None or function in file.above(use) or (me and not _is_dotted(me)):
         return None
     given = dict(arguments)
     if me is not None:
-        if not _is_dotted(me):
-            return None
         given[function.args.args[0].arg] = file.of(me)
     names = [node for node in nodes(value, ast.Name) if node.id in given]
     if not file.in_f_strings.isdisjoint(names):

@@ -53,13 +53,10 @@ def super_arguments(file: ParsedFile, method: Function) -> str | None:
     """What a method first passes to the `__init__` of the base class; None when it does not call
     that first.
     """
-    call = getattr(method.body[0], "value", None)
-    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-        return None
-    above = getattr(getattr(call.func.value, "func", None), "id", "")
-    if call.func.attr != "__init__" or above != "super":
-        return None
-    return file.source[file.span(call.func)[1] + 1 : file.span(call)[1] - 1]
+    match getattr(method.body[0], "value", None):
+        case ast.Call(ast.Attribute(ast.Call(ast.Name("super")), "__init__") as function) as call:
+            return file.source[file.span(function)[1] + 1 : file.span(call)[1] - 1]
+    return None
 
 
 def _substituted(

@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from threading import Event
 from time import monotonic
-from typing import Any
 
 from typing_extensions import override
 
 from bot.adapters.model import mending
-from bot.adapters.model.counting import Price, Prices, careful, careful_schema, priced
+from bot.adapters.model.counting import Prices, careful, careful_schema, priced
 from bot.adapters.model.endpoint import Endpoint
 from bot.adapters.model.failures import AnswerLost, CallFailed, Deadline, ModelRefused
 from bot.adapters.model.json_extract import fitted
@@ -73,53 +72,38 @@ class ChatModel(Model):
         for index, model in enumerate(models):
             left = max(0.0, started + self._timeout_s - monotonic())
             deadline = Deadline(left / (len(models) - index), cancel or Event())
-            conversation = _Conversation(self._endpoint, model, self._prices.get(model), deadline)
             try:
-                answer = conversation.answer(question)
+                answer = self._answer(model, question, deadline)
             except CallFailed as error:
                 reasons.append(f"{model}: {error}")
-                used += conversation.used
+                used += error.usage
                 continue
             total = {"usage": used + answer.usage, "seconds": monotonic() - started}
             return answer.model_copy(update=total)
         why = "; ".join(dict.fromkeys(reasons)) or "none is set"
         raise ModelUnavailable(f"No model gave a valid answer ({why}).", _FIX, used)
 
-
-class _Conversation:
-    """One question to one model. `used` is its usage, whatever the outcome."""
-
-    def __init__(
-        self, endpoint: Endpoint, model: str, price: Price | None, deadline: Deadline
-    ) -> None:
-        self._endpoint, self._model = endpoint, model
-        self._price, self._deadline = price, deadline
-        self.used = Usage()
-
-    def answer(self, question: Question) -> ModelAnswer:
-        """A valid answer, mended at most once. Raises CallFailed."""
-        asked, reason = question, ""
+    def _answer(self, model: str, question: Question, deadline: Deadline) -> ModelAnswer:
+        """A valid answer of one model, mended at most once. Raises CallFailed with all usage."""
+        asked, reason, used = question, "", Usage()
         for _ in range(_CALLS):
             try:
-                buffer = self._endpoint.complete(self._model, asked, self._deadline)
+                buffer = self._endpoint.complete(model, asked, deadline)
             except CallFailed as error:
-                self._count(error.usage)
+                used += priced(error.usage, self._prices.get(model))
                 if not isinstance(error, AnswerLost):
+                    error.usage = used
                     raise
                 reason = str(error)
                 continue
-            self._count(buffer.usage())
+            used += priced(buffer.usage(), self._prices.get(model))
             cut_at = question.most_tokens if buffer.finish == "length" else 0
             data = fitted(buffer.text, question.answer_schema, cut_at=cut_at)
             if isinstance(data, dict):
-                return self._answer(data, buffer.text, mended=asked is not question)
+                mended = asked is not question
+                return ModelAnswer(
+                    data=data, text=buffer.text, model=model, usage=used, mended=mended
+                )
             asked = mending.conversation(question, buffer.text, data)
             reason = f"its answer could not be used: {data.sentence}"
-        raise ModelRefused(reason)
-
-    def _answer(self, data: dict[str, Any], text: str, *, mended: bool) -> ModelAnswer:
-        return ModelAnswer(data=data, text=text, model=self._model, usage=self.used, mended=mended)
-
-    def _count(self, usage: Usage) -> None:
-        if usage.calls:
-            self.used += priced(usage, self._price)
+        raise ModelRefused(reason, used)

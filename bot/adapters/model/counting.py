@@ -60,6 +60,6 @@ def _careful(text: str) -> int:
 
 def priced(usage: Usage, price: Price | None) -> Usage:
     """The usage with its dollars. Without a price they stay 0 and the usage counts as estimated."""
-    if price is None:
-        return usage.model_copy(update={"estimated": True})
+    if price is None or not usage.calls:
+        return usage.model_copy(update={"estimated": usage.calls > 0})
     return usage.model_copy(update={"usd": price.of(usage.input_tokens, usage.output_tokens)})

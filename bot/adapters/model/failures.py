@@ -25,7 +25,7 @@ _URL = (
 
 
 class CallFailed(Exception):
-    """Root of the failures of one model; `usage` is what the call used, without its price."""
+    """Root of the failures of one model; `usage` is what was used until then."""
 
     def __init__(self, reason: str, usage: Usage | None = None) -> None:
         super().__init__(reason)

@@ -18,6 +18,8 @@ from bot.service.ports.store import Claim, DeliveryStore
 
 _c = deliveries.c
 _OPEN = {"state": "waiting", "error": "", "owner": "", "lease_until": 0.0, "finished_at": None}
+# By how often a delivery had failed before; None is one that was left as it was.
+_CLAIMS: dict[int | None, Claim] = {None: "known", 0: "new"}
 _FRESH = {**_OPEN, "tries": 0, "turn": 0, "not_before": 0.0}
 
 
@@ -33,11 +35,10 @@ class SqlDeliveries(SqlPart, DeliveryStore):
             guid: db_text.json(first[guid]) for guid in sorted(first)
         }  # in one order everywhere: no deadlock
         tries = self._keep(bodies) if bodies else {}
-        claims: list[Claim] = []
-        for delivery in deliveries:
-            tried = tries.pop(db_text.text(delivery.guid), None)
-            claims.append(_claim(tried))
-        return tuple(claims)
+        return tuple(
+            _CLAIMS.get(tries.pop(db_text.text(delivery.guid), None), "again")
+            for delivery in deliveries
+        )
 
     @cached_property
     def _keeping(self) -> ReturningInsert[Any]:
@@ -56,14 +57,10 @@ class SqlDeliveries(SqlPart, DeliveryStore):
 
     def _keep(self, bodies: dict[str, str]) -> dict[str, int]:
         """How often delivery had failed before, of those that are open now because of this call."""
-        now = self._clock()
-        rows = [self._row(now, guid, body) for guid, body in bodies.items()]
+        common = {**_FRESH, "offered_at": self._clock()}
+        rows = [{**common, "guid": guid, "body": body} for guid, body in bodies.items()]
         with self._db.writing() as connection:
             return {row.guid: row.tries for row in connection.execute(self._keeping, rows)}
-
-    @staticmethod
-    def _row(now: float, guid: str, body: str) -> dict[str, Any]:
-        return {**_FRESH, "offered_at": now, "guid": guid, "body": body}
 
     @override
     def take_delivery(self, guid: str, owner: str, lease_s: float) -> Delivery | None:
@@ -121,10 +118,3 @@ class SqlDeliveries(SqlPart, DeliveryStore):
             )
             turn: int | None = connection.execute(change).scalar()
             return turn
-
-
-def _claim(tried: int | None) -> Claim:
-    """How often a delivery had failed before → what its sender is told; None stands for one that
-    was left as it was.
-    """
-    return "known" if tried is None else "new" if tried == 0 else "again"

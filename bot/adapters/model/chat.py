@@ -10,11 +10,10 @@ from time import monotonic
 
 from typing_extensions import override
 
-from bot.adapters.model import mending
 from bot.adapters.model.counting import Prices, careful, careful_schema, priced
 from bot.adapters.model.endpoint import Endpoint
 from bot.adapters.model.failures import AnswerLost, CallFailed, Deadline, ModelRefused
-from bot.adapters.model.json_extract import fitted
+from bot.adapters.model.json_extract import CORRECTION_TOKENS, correction, fitted
 from bot.errors import ModelUnavailable
 from bot.models.dialogue import ModelAnswer, Question, Role, Usage
 from bot.ports import Model
@@ -50,7 +49,7 @@ class ChatModel(Model):
         needs mending. Input tokens are a high estimate: no tokenizer is known for sure.
         """
         most = Usage()
-        repeated = question.most_tokens + careful_schema(question) + mending.ROOM
+        repeated = question.most_tokens + careful_schema(question) + CORRECTION_TOKENS
         used = Usage(
             calls=_CALLS,
             input_tokens=_CALLS * careful(question) + repeated,
@@ -104,6 +103,6 @@ class ChatModel(Model):
                 return ModelAnswer(
                     data=data, text=buffer.text, model=model, usage=used, mended=mended
                 )
-            asked = mending.conversation(question, buffer.text, data)
+            asked = correction(question, buffer.text, data)
             reason = f"its answer could not be used: {data.sentence}"
         raise ModelRefused(reason, used)

@@ -28,7 +28,7 @@ from bot.adapters.model.failures import (
     ModelRefused,
     RequestRejected,
 )
-from bot.adapters.model.mending import with_schema
+from bot.adapters.model.json_extract import with_schema
 from bot.models.dialogue import Question
 
 _POLL_S = 0.1

@@ -1,4 +1,6 @@
-"""The JSON object in a model's answer: found among prose, reasoning and fences, and validated."""
+"""The JSON object in a model's answer: asked for in words, found among prose, reasoning and fences,
+validated, and corrected once.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +13,16 @@ from typing import Any, NoReturn
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
-from bot.text.sanitize import clip
-from prompts import load
+from bot.models.dialogue import Message, Question
+from bot.text.sanitize import clean, clip
+from prompts import fence, load
 
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n[ \t]*(?=\{)")
 _THOUGHTS, _END = "<think>", "</think>"
 _MOST_STARTS = 200
 _MOST_ERROR = 1_000
+_MOST_SHOWN = 40_000  # characters of an answer that did not fit
+CORRECTION_TOKENS = 1_000  # more than the words around what is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +132,33 @@ def _whole(found: dict[str, Any]) -> dict[str, Any]:
         json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
     )
     return made
+
+
+def with_schema(question: Question) -> Question:
+    """The question with its schema as text, for endpoints that take no schema."""
+    system, _ = load("shape").render(schema=json.dumps(question.answer_schema))
+    return _with(question, system)
+
+
+def correction(question: Question, text: str, misfit: Misfit) -> Question:
+    """The question with the answer that did not fit, and what was wrong with it."""
+    prompt = load("mend")
+    system, user = prompt.render(
+        problem=f"{misfit.sentence}.",
+        error=fence("error", clean(misfit.error)) if misfit.error else prompt.fragment("no_error"),
+        schema=json.dumps(question.answer_schema),
+        tokens=str(question.most_tokens),
+    )
+    content = text[:_MOST_SHOWN] or prompt.fragment("nothing_answered")
+    answered = Message(role="assistant", content=content)
+    return _with(question, system, answered, Message(role="user", content=user))
+
+
+def _with(question: Question, system: str, *more: Message) -> Question:
+    """The question with a longer system message and more turns."""
+    head, *rest = question.messages
+    if head.role == "system":
+        head = head.model_copy(update={"content": f"{head.content}\n\n{system}"})
+    else:
+        head, rest = Message(role="system", content=system), list(question.messages)
+    return question.model_copy(update={"messages": (head, *rest, *more)})

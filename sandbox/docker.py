@@ -8,10 +8,14 @@ import socket
 import time
 import weakref
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from threading import Event
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import docker
+import requests
+from docker import DockerClient
+from docker.types import DeviceRequest, LogConfig, Mount
 from typing_extensions import override
 
 from sandbox import guard_client, janitor, layout, process_identity
@@ -25,9 +29,6 @@ from sandbox.port import (
     SandboxError,
     SandboxUnavailable,
 )
-
-if TYPE_CHECKING:
-    from docker import DockerClient
 
 BASE_IMAGE = "reprise-base:trixie-39f1d725a687"
 GUARD_PYTHON = "/usr/libexec/reprise-python"
@@ -120,25 +121,16 @@ class DockerSandbox(Sandbox):
     def client(self) -> DockerClient:
         """The connection to the daemon, made once."""
         if self._client is None:
-            import docker  # takes 0.2 s, and most commands never need it
-            import requests
-
-            with ExitStack() as undo:
-                try:
-                    knock(
-                        docker.utils.kwargs_from_env().get(
-                            "base_url", docker.constants.DEFAULT_UNIX_SOCKET
-                        )
-                    )
-                    client = docker.from_env(timeout=60)
-                    undo.callback(client.close)
-                    self._info = client.info()
-                except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-                    raise SandboxUnavailable(
-                        f"no Docker daemon answers ({error}): {FIX_DAEMON}"
-                    ) from error
-                undo.pop_all()
-            weakref.finalize(self, client.close)
+            environment = docker.utils.kwargs_from_env()
+            try:
+                knock(environment.get("base_url", docker.constants.DEFAULT_UNIX_SOCKET))
+                client = docker.from_env(timeout=60)
+                weakref.finalize(self, client.close)
+                self._info = client.info()
+            except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+                raise SandboxUnavailable(
+                    f"no Docker daemon answers ({error}): {FIX_DAEMON}"
+                ) from error
             self._client = client
         return self._client
 
@@ -159,9 +151,6 @@ class DockerSandbox(Sandbox):
     def run(
         self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
     ) -> RunResult:
-        import docker
-        import requests
-
         job = layout.job(spec, self.name)
         client = self.client()
         self._keep_janitor(client)
@@ -254,8 +243,6 @@ class DockerSandbox(Sandbox):
         }
 
     def _host(self, client: DockerClient, spec: RunSpec) -> Any:
-        from docker.types import LogConfig, Mount
-
         limits = spec.limits
         owner = f"uid={layout.RUN_UID},gid={layout.RUN_UID}"
         tmpfs = f"rw,exec,nosuid,nodev,size={limits.scratch_mb}m,{owner}"
@@ -288,8 +275,6 @@ class DockerSandbox(Sandbox):
         return "bridge" if client.networks.list(names=["bridge"]) else "host"
 
     def _devices(self, spec: RunSpec) -> list[Any] | None:
-        from docker.types import DeviceRequest
-
         if spec.device == "cpu":
             return None
         if self._info.get("CDISpecDirs") and any(
@@ -304,49 +289,30 @@ class DockerSandbox(Sandbox):
         )
 
     def _keep_janitor(self, client: DockerClient) -> None:
-        address = client.api.base_url
-        path = (
-            getattr(client.api.get_adapter(address), "socket_path", "")
-            if address.startswith("http+docker")
-            else ""
-        )
+        adapter = client.api.get_adapter(client.api.base_url)
+        path = getattr(adapter, "socket_path", "")  # only that of a local daemon has one
         if path:
             janitor.keep(path, process_identity.me())
 
     def _remove(self, client: DockerClient, container: str, *, gone: bool = False) -> None:
-        """Return when the container is no more; one whose guard has left (`gone`) is removed by
-        the daemon, others by force.
+        """Return when the daemon knows the container no more; one whose guard has left (`gone`)
+        it removes by itself.
         """
-        import docker
-        import requests
-
-        try:
-            if not gone:
-                client.api.remove_container(container, force=True, v=True)
-            else:
-                client.api.wait(container, timeout=END_S, condition="removed")
-        except docker.errors.NotFound:
-            return
-        except (docker.errors.APIError, requests.RequestException):
-            self._insist(client, container)
-
-    def _insist(self, client: DockerClient, container: str) -> None:
-        """A removal may be under way already; ask until the daemon knows the container no more."""
-        import docker
-
         end = time.monotonic() + END_S
+        failures = (docker.errors.APIError, requests.RequestException)
+        if gone:
+            with suppress(*failures):
+                client.api.wait(container, timeout=END_S, condition="removed")
         while time.monotonic() < end:
             try:
                 client.api.remove_container(container, force=True, v=True)
             except docker.errors.NotFound:
                 return
-            except docker.errors.APIError:
+            except failures:  # a removal may be under way already
                 time.sleep(0.05)
 
     @override
     def sweep(self) -> int:
-        import docker
-
         try:
             client = self.client()
             found = client.api.containers(all=True, filters={"label": OWNER})

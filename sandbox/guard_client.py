@@ -6,7 +6,6 @@ import codecs
 import json
 import marshal
 import queue
-import re
 import struct
 import threading
 import time
@@ -49,7 +48,6 @@ sys.modules["sandbox.guard.main"].main(kind)
 GRACE_S = 15.0
 STEP_S = 0.05
 LONGEST_LINE = 16_384
-LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)")
 
 
 class Channel(Protocol):
@@ -77,9 +75,7 @@ def package(job: Mapping[str, object], spec: RunSpec) -> bytes:
 
 @dataclass(slots=True)
 class Lines:
-    """Cuts a stream into lines as they come; a carriage return ends one too, so that progress
-    bars are seen.
-    """
+    """Cuts a stream into lines as they come."""
 
     stream: Stream
     tell: OnOutput | None
@@ -90,17 +86,12 @@ class Lines:
         """Take bytes, tell lines."""
         if self.tell is None:
             return
-        text = self.rest + self.decoder.decode(data, final)
-        end = 0
-        for found in LINE.finditer(text):
-            if found.end() == len(text) and text.endswith("\r") and not final:
-                break  # may be the first half of "\r\n"
-            self.tell(self.stream, found.group().rstrip("\r\n"))
-            end = found.end()
-        self.rest = text[end:]
+        *lines, self.rest = (self.rest + self.decoder.decode(data, final)).split("\n")
         if self.rest and (final or len(self.rest) > LONGEST_LINE):
-            self.tell(self.stream, self.rest.rstrip("\r\n"))
+            lines.append(self.rest)
             self.rest = ""
+        for line in lines:
+            self.tell(self.stream, line.rstrip("\r"))
 
 
 @dataclass(slots=True)

@@ -50,7 +50,7 @@ def run(
     started and leaves.
     """
     argv = [sys.executable, "-I", "-S", "-c", guard_client.BOOT]
-    guard = subprocess.Popen(
+    with subprocess.Popen(
         argv,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -58,14 +58,14 @@ def run(
         env={"LC_ALL": "C"},
         cwd="/",
         start_new_session=True,
-    )
-    try:
-        outcome = guard_client.follow(Pipes(guard), job, spec, cancel, on_output)
-        if outcome.result is None:
-            raise SandboxError(f"the guard ended without a result{_last_words(guard)}")
-        return outcome.built()
-    finally:
-        _end(guard, str(job["token"]))
+    ) as guard:
+        try:
+            outcome = guard_client.follow(Pipes(guard), job, spec, cancel, on_output)
+            if outcome.result is None:
+                raise SandboxError(f"the guard ended without a result{_last_words(guard)}")
+            return outcome.built()
+        finally:
+            _end(guard, str(job["token"]))
 
 
 def _last_words(guard: subprocess.Popen[bytes]) -> str:
@@ -85,9 +85,6 @@ def _end(guard: subprocess.Popen[bytes], token: str) -> None:
     except subprocess.TimeoutExpired:
         guard.kill()
         guard.wait()
-    for pipe in (guard.stdout, guard.stderr):
-        if pipe is not None:
-            pipe.close()
     if guard.returncode != 0:
         end_run(token)
 

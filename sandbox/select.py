@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Literal
 
 from sandbox.bwrap import BwrapSandbox
-from sandbox.docker import DockerSandbox
 from sandbox.port import Health, Sandbox, SandboxUnavailable
 from sandbox.process import ProcessSandbox
 
@@ -14,6 +13,8 @@ Kind = Literal["auto", "docker", "bwrap", "process"]
 
 def kinds() -> tuple[Sandbox, ...]:
     """One of each real kind, the strongest first."""
+    from sandbox.docker import DockerSandbox  # takes 0.2 s, and most commands never need it
+
     return (DockerSandbox(), BwrapSandbox(), ProcessSandbox())
 
 

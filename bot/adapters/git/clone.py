@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from bot.errors import TransientError, UserError
+from bot.errors import Stopped, TransientError, UserError
 from bot.models.environment import RepoSource
 from sandbox import subprocesses
 from sandbox.cache import Cache
-from sandbox.subprocesses import Completed
+from sandbox.subprocesses import Completed, Interrupted
 
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+~^-]{0,199}")
 _ASKED = "refs/heads/asked"
@@ -151,10 +151,13 @@ class Git:
         """
         place, local = _place(source)
         with self._store(place) as store:
-            if place not in self._whole:
-                self._fetch(place, store, "", local)
-                self._whole.add(place)
-            return self._git(store, *argv, check=False)
+            try:
+                if place not in self._whole:
+                    self._fetch(place, store, "", local)
+                    self._whole.add(place)
+                return self._git(store, *argv, check=False)
+            except Interrupted as error:
+                raise Stopped("reading the history was cancelled") from error
 
     @contextmanager
     def _store(self, place: str) -> Iterator[Path]:

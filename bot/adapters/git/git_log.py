@@ -11,12 +11,11 @@ from datetime import datetime
 from typing_extensions import override
 
 from bot.adapters.git.clone import HEAD, Git, checked
-from bot.errors import Stopped, TransientError, UserError
+from bot.errors import TransientError, UserError
 from bot.models.bisect import Commit, Provided
 from bot.models.environment import RepoSource
 from bot.ports import Commits
 from bot.rules.packages import provided
-from sandbox.subprocesses import Completed, Interrupted
 
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}", re.ASCII)
 _RELEASED = re.compile(r"\d+\.\d+")
@@ -34,7 +33,7 @@ class GitCommits(Commits):
     @override
     def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:
         first, last = self.commit(source, older).id, self.commit(source, newer).id
-        if self._git(source, "merge-base", "--is-ancestor", first, last).code:
+        if self.git.history(source, "merge-base", "--is-ancestor", first, last).code:
             return ()
         return self._log(
             source, "--first-parent", "--reverse", f"--max-count={_MOST}", f"{first}..{last}"
@@ -44,7 +43,7 @@ class GitCommits(Commits):
     def commit(self, source: RepoSource, ref: str) -> Commit:
         checked(ref)
         for name in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref) if ref else (HEAD,):
-            done = self._git(
+            done = self.git.history(
                 source, "rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}"
             )
             if done.code == 0:
@@ -64,13 +63,13 @@ class GitCommits(Commits):
 
     @override
     def provides(self, source: RepoSource, commit: str) -> Provided:
-        listed = self._git(
+        listed = self.git.history(
             source, "ls-tree", "-r", "-z", "--name-only", commit
         )  # -z: names as they are
         if listed.code:
             raise TransientError("git could not read the files of the repository.")
         shown = {
-            name: self._git(source, "cat-file", "blob", f"{commit}:{name}")
+            name: self.git.history(source, "cat-file", "blob", f"{commit}:{name}")
             for name in provided.METADATA
         }
         texts = {name: done.out[:_MOST_TEXT] for name, done in shown.items() if not done.code}
@@ -79,7 +78,7 @@ class GitCommits(Commits):
     @override
     def tags(self, source: RepoSource, commit: str) -> tuple[str, str]:
         order = ("--sort=version:refname", "--sort=creatordate")
-        done = self._git(
+        done = self.git.history(
             source,
             "for-each-ref",
             *order,
@@ -88,27 +87,21 @@ class GitCommits(Commits):
             "refs/tags/",
         )
         having = done.out.split() if done.code == 0 else []
-        before = self._git(source, "describe", "--tags", "--abbrev=0", f"{commit}^")
+        before = self.git.history(source, "describe", "--tags", "--abbrev=0", f"{commit}^")
         first = next((tag for tag in having if _RELEASED.search(tag)), having[0] if having else "")
         return first, before.out.strip() if before.code == 0 else ""
-
-    def _git(self, source: RepoSource, *argv: str) -> Completed:
-        try:
-            return self.git.history(source, *argv)
-        except Interrupted as error:
-            raise Stopped("reading the history was cancelled") from error
 
     def _tag(self, source: RepoSource, version: str) -> str:
         """The tag of a release: its version, with a "v" or a name before it."""
         if not _VERSION.fullmatch(version):
             return ""
-        done = self._git(source, "for-each-ref", "--format=%(refname)", "refs/tags/")
+        done = self.git.history(source, "for-each-ref", "--format=%(refname)", "refs/tags/")
         tags = done.out.split() if done.code == 0 else []
         ends = re.compile(rf"^refs/tags/(?:.*[^0-9.])?{re.escape(version)}$")
         return min((tag for tag in tags if ends.match(tag)), key=len, default="")
 
     def _log(self, source: RepoSource, *argv: str) -> tuple[Commit, ...]:
-        done = self._git(source, "log", _FORMAT, *argv, "--")
+        done = self.git.history(source, "log", _FORMAT, *argv, "--")
         if done.code:
             raise TransientError("git could not read the history of the repository.")
         rows = (line.split("\t", 2) for line in done.out.splitlines() if line.count("\t") >= 2)

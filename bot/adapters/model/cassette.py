@@ -36,23 +36,26 @@ def match_key(question: Question) -> str:
 
 
 class _Waiting:
-    """Exchanges by question, each used once, in their order. Not thread-safe."""
+    """Exchanges by question, each used once, in their order. Thread-safe."""
 
     def __init__(self, exchanges: Iterable[Exchange]) -> None:
+        self._lock = Lock()
         self._queues: dict[str, deque[Exchange]] = defaultdict(deque)
         for exchange in exchanges:
             self._queues[match_key(exchange.question)].append(exchange)
 
     def next(self, question: Question, *, use: bool = False) -> Exchange | None:
         """The next exchange of a question."""
-        queue = self._queues.get(match_key(question))
-        if not queue:
-            return None
-        return queue.popleft() if use else queue[0]
+        with self._lock:
+            queue = self._queues.get(match_key(question))
+            if not queue:
+                return None
+            return queue.popleft() if use else queue[0]
 
     def left(self) -> set[int]:
         """The numbers of the unused exchanges."""
-        return {exchange.number for queue in self._queues.values() for exchange in queue}
+        with self._lock:
+            return {exchange.number for queue in self._queues.values() for exchange in queue}
 
 
 class Recording(Model):
@@ -71,15 +74,13 @@ class Recording(Model):
     @override
     def bound(self, question: Question) -> Usage:
         """The bound of the model, or what the stored answer used."""
-        with self._lock:
-            stored = self._answered.next(question)
+        stored = self._answered.next(question)
         answer = stored.answer if stored is not None else None
         return answer.usage if answer is not None else self._model.bound(question)
 
     @override
     def ask(self, question: Question, *, cancel: Event | None = None) -> ModelAnswer:
-        with self._lock:
-            stored = self._answered.next(question, use=True)
+        stored = self._answered.next(question, use=True)
         if stored is not None and stored.answer is not None:
             return stored.answer
         try:
@@ -104,14 +105,12 @@ class Cassette(Model):
     def __init__(self, path: Path) -> None:
         self._exchanges = recorded(path)
         self._missed: list[str] = []
-        self._lock = Lock()
         self._waiting = _Waiting(self._exchanges)
 
     @override
     def bound(self, question: Question) -> Usage:
         """What the recorded exchange used, so that a budget that sufficed then suffices now."""
-        with self._lock:
-            exchange = self._waiting.next(question)
+        exchange = self._waiting.next(question)
         if exchange is not None:
             return exchange.answer.usage if exchange.answer is not None else exchange.used
         return Usage(
@@ -125,11 +124,9 @@ class Cassette(Model):
     def ask(self, question: Question, *, cancel: Event | None = None) -> ModelAnswer:
         if cancel is not None and cancel.is_set():
             raise Stopped("The question to the model was cancelled.")
-        with self._lock:
-            exchange = self._waiting.next(question, use=True)
-            if exchange is None:
-                self._missed.append(question.prompt)
+        exchange = self._waiting.next(question, use=True)
         if exchange is None:
+            self._missed.append(question.prompt)
             raise ModelUnavailable(self._unrecorded(question), "Record again with a model.")
         if exchange.answer is None:
             raise ModelUnavailable(exchange.error, usage=exchange.used)
@@ -137,14 +134,12 @@ class Cassette(Model):
 
     def unused(self) -> tuple[Exchange, ...]:
         """Recorded exchanges that were not asked for, in order."""
-        with self._lock:
-            left = self._waiting.left()
+        left = self._waiting.left()
         return tuple(exchange for exchange in self._exchanges if exchange.number in left)
 
     def missed(self) -> tuple[str, ...]:
         """The prompts of the unrecorded questions: after the first a run is no replay."""
-        with self._lock:
-            return tuple(self._missed)
+        return tuple(self._missed)
 
     def _unrecorded(self, question: Question) -> str:
         stage = question.prompt.partition("@")[0]

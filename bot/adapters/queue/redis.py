@@ -12,8 +12,8 @@ coroutines does not stop the threads that our jobs run in. So this uses redis-py
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from threading import Condition, Event, Thread
 from time import monotonic, time
 from typing import Any
@@ -53,6 +53,7 @@ class RedisQueue(Queue):
         address = f"{options.get('host', 'localhost')}:{options.get('port', 6379)}"
         self._address = str(options.get("path") or address)
         self._rests_until = 0.0
+        self._silent = False
 
     @override
     def offer(self, task: Task, delay_s: float = 0.0) -> None:
@@ -68,26 +69,19 @@ class RedisQueue(Queue):
 
     @override
     def work(self, handle: Handler, *, device: Device, slots: int, stop: Event) -> None:
-        in_flight = InFlight()
-        with self._listening(in_flight):
+        in_flight, ended = InFlight(), Event()
+        listener = Thread(target=_listen, args=(self._redis, in_flight, ended), daemon=True)
+        listener.start()
+        try:
             dispatcher = Dispatcher(device, slots, in_flight, Condition())
-            dispatcher.run(_Taker(self._redis), handle, stop=stop, poll_s=_POLL_S)
+            dispatcher.run(self._take_any, handle, stop=stop, poll_s=_POLL_S)
+        finally:
+            ended.set()
+            listener.join()
 
     @override
     def close(self) -> None:
         self._redis.close()
-
-    @contextmanager
-    def _listening(self, in_flight: InFlight) -> Iterator[None]:
-        """Listen for aborts in a thread while the block runs."""
-        ended = Event()
-        listener = Thread(target=_listen, args=(self._redis, in_flight, ended), daemon=True)
-        listener.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            listener.join()
 
     def _ask(self, command: Callable[..., object], *given: object, **options: object) -> None:
         """Raises TransientError within 2 s. For a moment after a silence it raises at once, so
@@ -108,25 +102,18 @@ class RedisQueue(Queue):
             "Stored work is offered again later.",
         )
 
-
-class _Taker:
-    """Takes due tasks out of Redis; waits while Redis is away."""
-
-    def __init__(self, redis: Any) -> None:
-        self._redis = redis
-        self._away = False
-
-    def __call__(self, lanes: Iterable[Lane]) -> Task | None:
+    def _take_any(self, lanes: Iterable[Lane]) -> Task | None:
+        """The next due task of these lanes; None while Redis is away."""
         try:
             task = next(filter(None, map(self._take, lanes)), None)
         except (RedisError, OSError) as error:
-            if not self._away:
+            if not self._silent:
                 _log.warning("Redis does not answer (%s); trying again", type(error).__name__)
-            self._away = True
+            self._silent = True
             return None
-        if self._away:
+        if self._silent:
             _log.info("Redis answers again")
-        self._away = False
+        self._silent = False
         return task
 
     def _take(self, lane: Lane) -> Task | None:

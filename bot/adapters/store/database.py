@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import (
@@ -28,12 +28,9 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy import exc as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.errors import TransientError, UserError
-
-if TYPE_CHECKING:
-    from sqlalchemy.dialects.postgresql import Insert as PgInsert
-    from sqlalchemy.dialects.sqlite import Insert as LiteInsert
 
 WAIT_S = 15.0
 """How long a transaction waits for another one, or for a connection."""
@@ -87,21 +84,17 @@ class Database:
             if needed:
                 self._gate.release()
 
-    def insert(self, table: Any) -> PgInsert | LiteInsert:
+    def insert(self, table: Any) -> postgresql.Insert | sqlite.Insert:
         """An INSERT that can handle conflicts."""
-        if self.sqlite:
-            from sqlalchemy.dialects.sqlite import insert as lite
+        return sqlite.insert(table) if self.sqlite else postgresql.insert(table)
 
-            return lite(table)
-        from sqlalchemy.dialects.postgresql import insert as postgres
-
-        return postgres(table)
-
-    def insert_once(self, table: Table, row: Mapping[str, Any]) -> PgInsert | LiteInsert:
+    def insert_once(
+        self, table: Table, row: Mapping[str, Any]
+    ) -> postgresql.Insert | sqlite.Insert:
         """An INSERT that leaves an existing row with the same primary key as it is."""
         return self.insert(table).values(**row).on_conflict_do_nothing()
 
-    def upsert(self, table: Table, row: Mapping[str, Any]) -> PgInsert | LiteInsert:
+    def upsert(self, table: Table, row: Mapping[str, Any]) -> postgresql.Insert | sqlite.Insert:
         """An INSERT that replaces an existing row with the same primary key."""
         key = list(table.primary_key)
         rest = {name: value for name, value in row.items() if table.c[name] not in set(key)}

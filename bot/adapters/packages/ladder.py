@@ -20,7 +20,8 @@ _GUESSES = {PinSource.IMPORT, PinSource.REPOSITORY, PinSource.REPAIR}
 @dataclass(frozen=True, slots=True)
 class Draft:
     """One way to put the environment together. `what` says how it differs from the one before;
-    `notes` go beside the claims, `passed` are the Pythons that did not do.
+    `notes` go beside the claims, `passed` are the Pythons that did not do, and `cloned` is the
+    distribution that the clone's own wheel holds.
     """
 
     what: str
@@ -32,6 +33,7 @@ class Draft:
     wheels: tuple[Path, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     passed: tuple[str, ...] = ()
+    cloned: str = ""
 
 
 @dataclass(frozen=True, slots=True)

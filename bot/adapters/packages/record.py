@@ -34,8 +34,7 @@ def outcome(
     packages = _packages(draft, built.pins)
     mounts = [str(built.python.root), str(built.root)]
     variables = {**built.python.variables, **spec.variables}
-    cloned = _cloned(draft) if checkout is not None else ""
-    if checkout is not None and not cloned:
+    if checkout is not None and not draft.cloned:
         mounts.append(str(checkout.tree))
         variables["PYTHONPATH"] = f"{checkout.tree}:{checkout.tree}/src"
     return Environment(
@@ -49,24 +48,11 @@ def outcome(
         claims=_claims(spec, draft, packages, built.python.version),
         steps=steps,
         commit=checkout.commit if checkout else "",
-        cloned=cloned,
+        cloned=draft.cloned,
         note=_UNBUILT.format(checkout.commit[:12])
         if checkout is not None and checkout.changed
         else "",
     )
-
-
-def _cloned(draft: Draft) -> str:
-    """The distribution of which the clone's own wheel is at hand; "" when the clone could not be
-    built.
-    """
-    wheels = {normalise(path.name.partition("-")[0]) for path in draft.wheels}
-    first = (
-        each
-        for each in draft.requirements[:1]
-        if each.rung is PinSource.REPOSITORY and each.specifier
-    )
-    return next((each.name for each in first if each.name in wheels), "")
 
 
 def _packages(draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:
@@ -102,17 +88,9 @@ def _claims(
     for claim in spec.claims:
         version = resolved.get(claim.name, "")
         if version or claim.name in notes:
-            same = (
-                versions.python_minor(claim.claimed) == versions.python_minor(version)
-                if claim.name == "python"
-                else False
-            )
-            words = [
-                claim.note,
-                notes.pop(claim.name, ""),
-                "" if same or _agrees(claim.claimed, version) else "differs",
-            ]
-            found.append(claim.model_copy(update={"resolved": version, "note": _joined(words)}))
+            differs = "" if _agrees(claim, version) else "differs"
+            told = "; ".join(filter(None, (claim.note, notes.pop(claim.name, ""))))
+            found.append(claim.model_copy(update={"resolved": version, "note": told or differs}))
     extra = [
         Claimed(name=name, claimed="", resolved=resolved.get(name, ""), note=note)
         for name, note in notes.items()
@@ -120,21 +98,17 @@ def _claims(
     return (*found, *extra)
 
 
-def _joined(words: list[str]) -> str:
-    said = [word for word in words[:-1] if word]
-    return "; ".join(said) or words[-1]
-
-
-def _agrees(claimed: str, resolved: str) -> bool:
-    specifier = versions.specifier(claimed, "text")
-    if specifier is None or not resolved:
+def _agrees(claim: Claimed, resolved: str) -> bool:
+    if claim.name == "python" and (
+        versions.python_minor(claim.claimed) == versions.python_minor(resolved)
+    ):
         return True
+    specifier = versions.specifier(claim.claimed, "text")
+    if not specifier or not resolved:
+        return True
+    wanted = specifier.removeprefix("==").removesuffix(".*")
     try:
-        wanted = specifier.removeprefix("==").removesuffix(".*")
-        return (
-            specifier == ""
-            or Version(resolved).public == wanted
-            or Version(resolved).public.startswith(f"{wanted}.")
-        )
+        public = Version(resolved).public
     except InvalidVersion:
         return False
+    return public == wanted or public.startswith(f"{wanted}.")

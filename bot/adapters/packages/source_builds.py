@@ -5,7 +5,6 @@ kept in the cache.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,28 +40,24 @@ def release(
     if chosen is None or chosen.source is None:
         return None
     file = chosen.source
-    day = _tools(draft)
-    key = hashlib.sha256(f"{file.url}\0{file.sha256}\0{python.root.name}".encode()).hexdigest()[:16]
-    source = BuildSource(index.download(file), file.name, str(chosen.version), day)
-    return _once(
-        cache, key, lambda into: wheel(source, python, sandbox, index.indexes, into, cache.cancel)
-    )
+    source = BuildSource(index.download(file), file.name, str(chosen.version), _tools(draft))
+    key = f"{file.url}\0{file.sha256}"
+    return _once(source, key, python, sandbox, index.indexes, cache)
 
 
 def _newest(
     releases: tuple[IndexRelease, ...], wanted: SpecifierSet, draft: Draft, name: str
 ) -> IndexRelease | None:
     limit = None if name in draft.undated else draft.exclude_newer
-    for each in reversed(releases):
-        late = limit is not None and each.uploaded is not None and each.uploaded > limit
-        if (
-            each.source is not None
-            and not late
-            and not each.yanked
-            and wanted.contains(each.version)
-        ):
-            return each
-    return None
+    fitting = (
+        each
+        for each in reversed(releases)
+        if each.source is not None
+        and not each.yanked
+        and not (limit and each.uploaded and each.uploaded > limit)
+        and wanted.contains(each.version)
+    )
+    return next(fitting, None)
 
 
 def repository(
@@ -74,13 +69,9 @@ def repository(
     cache: Cache,
 ) -> Path | None:
     """A wheel of the clone."""
-    key = hashlib.sha256(f"{checkout.tree}\0{python.root.name}".encode()).hexdigest()[:16]
     version = checkout.described or "0.0.0"
-    day = _tools(draft)
-    source = BuildSource(checkout.archive(), version=version, exclude_newer=day)
-    return _once(
-        cache, key, lambda into: wheel(source, python, sandbox, indexes, into, cache.cancel)
-    )
+    source = BuildSource(checkout.archive(), version=version, exclude_newer=_tools(draft))
+    return _once(source, str(checkout.tree), python, sandbox, indexes, cache)
 
 
 def added(draft: Draft, checkout: Checkout, made: Path | None) -> Draft:
@@ -96,7 +87,11 @@ def added(draft: Draft, checkout: Checkout, made: Path | None) -> Draft:
         others = tuple(each for each in draft.requirements if each.name != name)
         bounds = tuple(each for each in draft.constraints if each.name != name)
         return replace(
-            draft, requirements=(own, *others), constraints=bounds, wheels=(*draft.wheels, made)
+            draft,
+            requirements=(own, *others),
+            constraints=bounds,
+            wheels=(*draft.wheels, made),
+            cloned=name,
         )
     known = {each.name for each in draft.requirements}
     return replace(
@@ -137,11 +132,20 @@ def _listed(checkout: Checkout, reason: str) -> list[Requirement]:
     return found
 
 
-def _once(cache: Cache, key: str, build: Callable[[Path], Path]) -> Path:
-    into = cache.folder("wheels") / key
-    with cache.guarded(f"wheel-{key}"):
+def _once(
+    source: BuildSource,
+    key: str,
+    python: Snapshot,
+    sandbox: Sandbox,
+    indexes: Indexes,
+    cache: Cache,
+) -> Path:
+    """The wheel of a source for a Python: from the cache, else built."""
+    name = hashlib.sha256(f"{key}\0{python.root.name}".encode()).hexdigest()[:16]
+    into = cache.folder("wheels") / name
+    with cache.guarded(f"wheel-{name}"):
         made = next(into.glob("*.whl"), None)
-        return made if made is not None else build(into)
+        return made or wheel(source, python, sandbox, indexes, into, cache.cancel)
 
 
 def _tools(draft: Draft) -> str:

@@ -44,7 +44,9 @@ class RunStatus(BaseModel):
 class RunWithReport(RunStatus):
     """A run and its report."""
 
-    report: Published | None = Field(description="What report.json holds; null until it exists.")
+    report: Published | None = Field(
+        description="The contents of report.json; null until it exists."
+    )
 
 
 class RunStatuses(BaseModel):

@@ -35,7 +35,7 @@ def serve(
     ] = None,
     slots: Annotated[
         int,
-        typer.Option(help="With --embedded: runs at the same time.", min=1, max=64, metavar="N"),
+        typer.Option(help="With --embedded: number of parallel runs.", min=1, max=64, metavar="N"),
     ] = 1,
 ) -> None:
     """Serve the App: webhooks, run pages and the JSON API. Without credentials, it first serves a
@@ -53,7 +53,7 @@ def worker(
         Literal["cpu", "gpu"], typer.Option(help="Which queue to take runs from.")
     ] = "cpu",
     slots: Annotated[
-        int, typer.Option(help="Runs at the same time.", min=1, max=64, metavar="N")
+        int, typer.Option(help="Number of parallel runs.", min=1, max=64, metavar="N")
     ] = 1,
 ) -> None:
     """Process deliveries and runs from the Redis queue until stopped."""
@@ -76,7 +76,7 @@ def receive(
         ),
     ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Use a GitHub in memory; write nothing.")
+        bool, typer.Option("--dry-run", help="Use an in-memory GitHub; write nothing.")
     ] = False,
     permission: Annotated[
         Literal["admin", "maintain", "write", "triage", "read", "none"],

@@ -50,7 +50,7 @@ def _commands(lines: Iterable[str]) -> tuple[Command, ...]:
     if len(lines) > MOST_COMMANDS:
         more = len(lines) - MOST_COMMANDS
         problem = (
-            f"A comment may hold {MOST_COMMANDS} commands; the {more} after them were left out."
+            f"A comment may contain {MOST_COMMANDS} commands; the {more} after them were ignored."
         )
         commands.append(
             Command(text=lines[MOST_COMMANDS][:_MOST_TEXT], verb="", problems=(problem,))
@@ -62,7 +62,7 @@ def _command(line: str) -> Command:
     text, words = line[:_MOST_TEXT], line.split()[1:]
     if len(line) > _MOST_TEXT or len(words) > _MOST_WORDS:
         limits = f"{_MOST_WORDS} words, {_MOST_TEXT} characters"
-        problem = f"This line is longer than a command can be ({limits})."
+        problem = f"This line is too long for a command (at most {limits})."
         return Command(text=text, verb="", problems=(problem,))
     stated = bool(words) and "=" not in words[0]
     word = WORDS.get(words[0].lower()) if stated else WORDS["reproduce"]

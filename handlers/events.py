@@ -41,7 +41,7 @@ def read(
     yields several: the first bears `guid` itself, the n-th `guid.n`.
     """
     if event not in EVENTS:
-        return IgnoredDelivery("pong" if event == "ping" else "this event is of no concern")
+        return IgnoredDelivery("pong" if event == "ping" else "Reprise does not handle this event")
     payload = payloads.parse(body)
     if isinstance(payload, str):
         return InvalidPayload(payload)
@@ -68,7 +68,7 @@ def _deliveries(
 ) -> tuple[Delivery, ...] | IgnoredDelivery:
     asked = _commands(payload) if event == "issue_comment" else ()
     if event == "issue_comment" and not asked:
-        return IgnoredDelivery("the comment holds no command")
+        return IgnoredDelivery("the comment contains no command")
     first = _delivery(event, guid, payload, now).model_copy(update={"commands": asked})
     return _each_removed(first, payload) if event == "installation_repositories" else (first,)
 

@@ -76,10 +76,10 @@ def read(words: Iterable[str], of: Word) -> tuple[Choices, list[str]]:
 
 def _unusable(word: str, key: str, option: Option | None, of: Word) -> str:
     if option is not None and option.only not in {"", of.verb}:
-        return f"`{option.key}=` is an option of `{PREFIX} {option.only}` alone."
+        return f"`{option.key}=` works only with `{PREFIX} {option.only}`."
     if option is not None and option.available:
         return (
-            "" if "=" in word else f"{shown(word)} lacks a value: write it as `{option.example}`."
+            "" if "=" in word else f"{shown(word)} needs a value: write it as `{option.example}`."
         )
     if option is not None:
         return f"`{option.key}=` is not available in this version."

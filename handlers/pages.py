@@ -132,11 +132,8 @@ def log(run: RequestedRun, number: int, web: Web) -> Response:
 
 async def not_found(_request: Request, _error: Exception) -> Response:
     """The page for an address without one."""
-    text = (
-        "There is no page at this address. A run's page goes when the run is older than this "
-        "host keeps them."
-    )
-    return HTMLResponse(page.missing("Nothing here", text), 404, _PAGE)
+    text = "There is no page at this address. Pages of old runs are deleted."
+    return HTMLResponse(page.missing("Not found", text), 404, _PAGE)
 
 
 async def unavailable(_request: Request, _error: Exception) -> Response:

@@ -52,9 +52,9 @@ def refusal(event: str, payload: Payload, identity: AppIdentity) -> str:
     """Why a delivery is left alone, as a short clause; "" when it concerns us."""
     trigger = CONCERNS.get((event, payload.action))
     if trigger is None:
-        return f"nothing here follows from this action of {event}"
+        return f"Reprise does not handle this {event} action"
     if payload.installation is None:
-        return "it is not for an installation of the App"
+        return "it belongs to no installation of the App"
     if trigger in _ENDS:
         return ""  # what ends is over, whoever ended it
     return _of_people(trigger, payload, identity)
@@ -64,7 +64,7 @@ def _of_people(trigger: Trigger, payload: Payload, identity: AppIdentity) -> str
     """Work is asked for by people, never by bots, and least of all by the App itself."""
     sender = payload.sender
     if sender is None or not sender.login:
-        return "it does not say who sent it"
+        return "it names no sender"
     if identity.is_account(sender) or _through_the_app(trigger, payload, identity):
         return "the App wrote it itself"
     if sender.bot:

@@ -16,6 +16,7 @@ from bot.adapters.store import MEMORY, SqlStore
 from bot.cli import error_boundary
 from bot.errors import UserError
 from bot.models.delivery import Delivery
+from bot.render.phrases import count
 from bot.service.ports.github import GitHub, Permission
 from bot.service.ports.tasks import Task
 from bot.service.rehearsal import DryRunGitHub, RecordingGitHub, RehearsalQueue, Written
@@ -53,7 +54,8 @@ def receive(
     )
     written = _rehearse(deliveries, settings, github, quiet=as_json)
     would = "would be written" if dry_run else "was written"
-    outcome = f"{len(written)} writes: this {would} to GitHub." if written else f"Nothing {would}."
+    outcome = f"{count(len(written), 'write')}. This {would} to GitHub."
+    outcome = outcome if written else f"Nothing {would} to GitHub."
     return _print(written, outcome, as_json=as_json)
 
 
@@ -91,9 +93,7 @@ def _bytes(path: Path) -> bytes:
             f"{path} cannot be read: {error.strerror}.", "Give the path of a saved payload."
         ) from None
     if len(data) > _MAX_BYTES:
-        raise UserError(
-            f"{path} is larger than GitHub's limit of 25 MB.", "Give the payload alone."
-        )
+        raise UserError(f"{path} is larger than GitHub's limit of 25 MB.", "Give only the payload.")
     return data
 
 

@@ -163,7 +163,7 @@ def _offer_waiting(store: AppStore, queue: Queue) -> None:
         for task in store.overdue(0.0):
             queue.offer(task)
     except TransientError as error:
-        _log.warning("Waiting work is offered later: %s", error)
+        _log.warning("Waiting work will be offered later: %s", error)
 
 
 @contextmanager

@@ -75,7 +75,7 @@ class Setup:
 
     @property
     def app(self) -> FastAPI:
-        """What is served until the App is registered; GitHub is asked to come back later."""
+        """The application until the App is registered; deliveries are told to retry later."""
         app = FastAPI(title="Reprise setup", openapi_url=None)
         app.add_route("/setup", self.form, methods=["GET"])
         app.add_route("/setup", self.review, methods=["POST"])
@@ -103,7 +103,7 @@ class Setup:
         try:
             target = registration_page(self._settings.github_url, organisation, self.states.new())
         except ValueError:
-            problem = f"“{organisation}” is no organisation: give the name in its address."
+            problem = f"“{organisation}” cannot be an organisation: use the name in its address."
             return self._pages.form(self.key, given, problem)
         asked = manifest(name, self._settings.public_url, hook_url=hook)
         return self._pages.review(target, json.dumps(asked), asked, organisation)
@@ -146,8 +146,8 @@ class Setup:
         path, reason = self._settings.app_file, error.strerror
         _log.error("The App's credentials could not be written to %s: %s", path, reason)
         fix = (
-            "GitHub has made the App, but shows its key only once: delete it in its settings "
-            "there and start again."
+            "GitHub has created the App but shows its key only once. Delete the App in its GitHub "
+            "settings and start again."
         )
         return self._pages.failed(f"The credentials could not be written ({reason}).", fix, 500)
 
@@ -170,5 +170,5 @@ def _problem(name: str, hook: str) -> str:
     if not name:
         return "Give the App a name."
     if urlsplit(hook).scheme not in {"http", "https"} or not urlsplit(hook).hostname:
-        return "Deliveries need an address such as https://reprise.example.com/webhook."
+        return "Give a webhook address such as https://reprise.example.com/webhook."
     return ""

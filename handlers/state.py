@@ -64,7 +64,7 @@ def find_run(name: str, store: AppStore) -> Run | None:
 def _requested_run(run: str, web: Web) -> Run:
     found = find_run(run, web.store)
     if found is None:
-        raise HTTPException(404, "There is no such run, or it is older than this host keeps them.")
+        raise HTTPException(404, "There is no such run, or it was deleted.")
     return found
 
 

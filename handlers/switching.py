@@ -18,18 +18,16 @@ def switch(settings: Settings, name: str | None, reason: str, *, back: bool) -> 
     """Set a kill switch, remove it, or list those that are set."""
     if name is not None and not _NAME.fullmatch(name):
         raise UserError(
-            f"{name} cannot be switched off.",
+            f"{name} cannot be paused.",
             "Give all, owner/name or installation:NUMBER.",
         )
     with closing(app_factory.store(settings)) as store:
         if name is not None:
             name = name.lower()
             if back and name not in store.switches():
-                raise UserError(
-                    f"{name} is not switched off.", "List what is with: reprise switch."
-                )
-            store.set_switch(name, None if back else reason or "switched off by the host")
+                raise UserError(f"{name} is not paused.", "To list what is paused: reprise switch")
+            store.set_switch(name, None if back else reason or "paused by the host")
         for switched, why in sorted(store.switches().items()):
-            typer.echo(f"{switched}: off ({why})")
+            typer.echo(f"{switched}: paused ({why})")
         if not store.switches():
-            typer.echo("Nothing is switched off.")
+            typer.echo("Nothing is paused.")

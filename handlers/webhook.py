@@ -93,7 +93,7 @@ class Webhook:
             raise _retry_later("The store did not answer in time.") from None
         except RepriseError as error:
             _log.error("A delivery could not be stored: %s", error)
-            raise _retry_later("The store did not keep it.") from None
+            raise _retry_later("The delivery could not be stored.") from None
         claimed = zip(deliveries, claims, strict=True)
         return [delivery.guid for delivery, claim in claimed if claim != "known"]
 
@@ -103,7 +103,9 @@ class Webhook:
             for guid in guids:
                 self._queue.offer(Task(kind="delivery", id=guid))
         except RepriseError as error:
-            _log.warning("The queue is away; the reaper will offer what came in: %s", error)
+            _log.warning(
+                "The queue is unavailable; the reaper will offer new deliveries: %s", error
+            )
 
     async def _signed_body(self, request: Request) -> bytes:
         """The raw body, once its signature is verified."""
@@ -111,7 +113,7 @@ class Webhook:
         if not verify(self._secret, body, request.headers.get("x-hub-signature-256")):
             raise HTTPException(
                 401,
-                "The signature is not ours: the webhook secret differs, or the body was changed.",
+                "The signature does not match: the webhook secret or the body differs.",
             )
         return body
 

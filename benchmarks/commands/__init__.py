@@ -17,7 +17,7 @@ from benchmarks.webhook.command import webhook
 # Commands import what is heavy inside their functions, as in `bot.cli`.
 
 app = typer.Typer(
-    help="Measure Reprise against work whose answer is known.",
+    help="Measure Reprise against known answers.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

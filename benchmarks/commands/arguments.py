@@ -19,5 +19,5 @@ Only = Annotated[
 ]
 Kept = Annotated[
     Path | None,
-    typer.Option(help="Keeps a run folder per case; finished cases are skipped.", metavar="DIR"),
+    typer.Option(help="Folder for the run folders; finished cases are skipped.", metavar="DIR"),
 ]

@@ -16,7 +16,7 @@ def context(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="Contains cases/*.json and keys/*.json: how is the right file ranked?",
+            help="Contains cases/*.json and keys/*.json: ranks the file that each fix changed.",
             metavar="[DIR]",
         ),
     ] = None,
@@ -39,12 +39,12 @@ def context(
     answers: Annotated[
         Path | None,
         typer.Option(
-            help="Maps ids to the files that matter, where keys do not say.", metavar="FILE"
+            help="Maps case ids to the relevant files, for keys that name none.", metavar="FILE"
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Measure the source index, and how highly it ranks the file that the fix
+    """Measure the source index, and the rank that it gives to the file that each fix
     changed.
     """
     with boundary():

@@ -13,17 +13,19 @@ from bot.settings import host, load
 
 
 def deliveries(
-    count: Annotated[int, typer.Option(min=1, help="Deliveries in all.", metavar="N")] = 200,
+    count: Annotated[
+        int, typer.Option(min=1, help="Total number of deliveries.", metavar="N")
+    ] = 200,
     duplicates: Annotated[
         float, typer.Option(min=0, max=0.9, help="Share of duplicates.", metavar="P")
     ] = 0.3,
     kills: Annotated[
-        int, typer.Option(min=0, help="Kills of web and worker processes.", metavar="N")
+        int, typer.Option(min=0, help="Number of kills of web and worker processes.", metavar="N")
     ] = 50,
-    rate: Annotated[float, typer.Option(min=0.1, help="Deliveries a second.", metavar="R")] = 2.0,
+    rate: Annotated[float, typer.Option(min=0.1, help="Deliveries per second.", metavar="R")] = 2.0,
     sandbox: SandboxName = "auto",
     database: Annotated[
-        str, typer.Option(help="A database's address; default a new SQLite file.", metavar="URL")
+        str, typer.Option(help="Database URL. Default: a new SQLite file.", metavar="URL")
     ] = "",
     openapi: Annotated[
         Path | None,
@@ -31,7 +33,9 @@ def deliveries(
             help="GitHub's api.github.com.json, to validate every request.", metavar="FILE"
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed for moments and victims.", metavar="N")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="Random seed for kill times and victims.", metavar="N")
+    ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Kill the App's processes while deliveries stream in: each must end in exactly one run and

@@ -27,7 +27,7 @@ def flaky(
     ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Prove a failure that occurs by chance, many times. Nine in ten must end right."""
+    """Bisect or minimize a failure that occurs by chance, many times. Nine in ten must succeed."""
     with boundary():
         import tempfile
 

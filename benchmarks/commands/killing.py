@@ -11,11 +11,13 @@ from bot.cli.error_boundary import OTHER, boundary
 
 
 def killing(
-    times: Annotated[int, typer.Option(min=1, help="Kills in each sandbox.", metavar="N")] = 20,
+    times: Annotated[
+        int, typer.Option(min=1, help="Number of kills per sandbox.", metavar="N")
+    ] = 20,
     sandbox: WhichSandbox = "each",
-    seed: Annotated[int, typer.Option(help="Seed for the moments.", metavar="N")] = 0,
+    seed: Annotated[int, typer.Option(help="Random seed for the kill times.", metavar="N")] = 0,
 ) -> None:
-    """Kill the command line at random moments; nothing may be left, and the next run must
+    """Kill the command line at random moments; no trace may remain, and the next run must
     succeed.
     """
     with boundary():

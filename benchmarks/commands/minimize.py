@@ -25,12 +25,12 @@ def minimize(
     ] = "reprise,lithium",
     minutes: Annotated[
         float,
-        typer.Option(help="shrinkray is stopped after this many a case.", min=0.1, metavar="M"),
+        typer.Option(help="Time limit for shrinkray per case.", min=0.1, metavar="M"),
     ] = 15,
     sandbox: SandboxName = "process",
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Minimize failing training scripts beside general reducers, with the same oracle."""
+    """Compare the minimizer with general reducers on failing training scripts, with one oracle."""
     with boundary():
         from rich.console import Console
 

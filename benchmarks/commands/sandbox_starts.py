@@ -10,7 +10,9 @@ from bot.cli.error_boundary import boundary
 
 
 def sandbox_starts(
-    runs: Annotated[int, typer.Option(min=1, help="Starts of each kind.", metavar="N")] = 15,
+    runs: Annotated[
+        int, typer.Option(min=1, help="Number of starts of each kind.", metavar="N")
+    ] = 15,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Compare the start of a hardened container with a plain one, and with bubblewrap."""

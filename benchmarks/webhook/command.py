@@ -12,7 +12,7 @@ from bot.errors import UserError
 
 def webhook(
     rates: Annotated[
-        str, typer.Option(help="Deliveries a second, separated by commas.", metavar="N,...")
+        str, typer.Option(help="Deliveries per second, separated by commas.", metavar="N,...")
     ] = "100,300",
     seconds: Annotated[
         float, typer.Option(min=1.0, help="Seconds of load at each rate.", metavar="N")
@@ -20,17 +20,15 @@ def webhook(
     database: Annotated[
         str,
         typer.Option(
-            help="Address of an empty database; default: a new SQLite file.",
+            help="URL of an empty database. Default: a new SQLite file.",
             metavar="URL",
             show_default=False,
         ),
     ] = "",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print only the figures, as JSON.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Load the server with signed deliveries and compare its answers with the disk's own
-    synchronous write.
+    """Load the server with signed deliveries and compare its response times with a bare
+    synchronous disk write.
     """
     with boundary():
         # imported here: `python -m benchmarks --help` needs none of it

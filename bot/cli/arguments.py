@@ -11,7 +11,7 @@ SandboxName = Literal["auto", "docker", "bwrap", "process"]
 
 Run = Annotated[
     Path,
-    typer.Argument(metavar="RUN", help="Folder of a run that ended in reproduced."),
+    typer.Argument(metavar="RUN", help="Folder of a run with the verdict reproduced."),
 ]
 Out = Annotated[
     Path | None,

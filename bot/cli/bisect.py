@@ -107,7 +107,7 @@ def _commits(
     found = bisections[0]
     reason = found.ends or found.stopped or "no commit between the two could be tested"
     detail = "" if found.ends and not as_json else f": {reason}"  # the report has just said it
-    error_boundary.say(one_line(f"No commit could be named{detail}."))
+    error_boundary.say(one_line(f"No commit was identified{detail}."))
     return error_boundary.OTHER
 
 

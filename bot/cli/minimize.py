@@ -103,7 +103,7 @@ def _text(path: Path) -> str:
         if len(data) > _MAX_BYTES:
             raise UserError(
                 f"{path} is too large: a program may have {_MAX_BYTES:,} bytes.",
-                "Give the program alone.",
+                "Give only the program.",
             )
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

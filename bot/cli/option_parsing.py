@@ -29,7 +29,7 @@ def python(value: str | None, here: Callable[[], Sequence[str]]) -> str | None:
     if f"3.{match.group(1)}" not in minors:
         known = ", ".join(minors) or "none"
         raise UserError(
-            f"Python {value} is not installed here ({known}).",
+            f"Python {value} is not installed here (available: {known}).",
             f"Install it with: uv python install {value}",
         )
     return value

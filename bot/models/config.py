@@ -18,36 +18,35 @@ has it.
 
 
 class Triggers(Record):
-    """When Reprise starts by itself."""
+    """When Reprise starts automatically."""
 
     opened: Literal["off", "bugs"] = Field(
         "bugs",
         description=(
-            "A new issue: off, or bugs (runs when it reads as a bug report; questions and "
-            "requests stay unanswered)."
+            "New issues: off, or bugs (runs reports that look like bugs; ignores questions and "
+            "feature requests)."
         ),
     )
     labels: tuple[str, ...] = Field(
-        (), max_length=20, description="Labels that start a run when they are set on an issue."
+        (), max_length=20, description="Labels that start a run when they are added to an issue."
     )
 
 
 class Defaults(Record):
-    """The options of a run when a command does not say otherwise."""
+    """The options of a run that a command does not override."""
 
-    device: Literal["cpu", "gpu"] = Field("cpu", description="What the code runs on.")
+    device: Literal["cpu", "gpu"] = Field("cpu", description="Device to run on.")
     python: str | None = Field(
-        None, pattern=PYTHON, description="Python version; by default what the report implies."
+        None, pattern=PYTHON, description="Python version. Default: what the report implies."
     )
     timeout: int = Field(
-        120, ge=10, le=3600, description="Seconds one run of the program may take."
+        120, ge=10, le=3600, description="Time limit of one run of the program, in seconds."
     )
     runs: int = Field(40, ge=2, le=200, description="Maximum number of confirming runs.")
     clone: Literal["auto", "always", "never"] = Field(
         "auto",
         description=(
-            "Whether this repository is installed from a clone: auto when it is private "
-            "or ref= is given."
+            "Install this repository from a clone. auto: only if it is private or ref= is given."
         ),
     )
     proofs: tuple[Proof, ...] = Field(
@@ -58,16 +57,18 @@ class Defaults(Record):
             "[] runs none."
         ),
     )
-    proof_minutes: int = Field(10, ge=0, le=60, description="Minutes that these may take together.")
+    proof_minutes: int = Field(10, ge=0, le=60, description="Total minutes for these proofs.")
 
 
 class Quota(Record):
-    """How much a day (UTC) may cost; the host's own limits hold as well."""
+    """Daily limits (UTC). The host's own limits also apply."""
 
     person: int = Field(10, ge=0, le=10_000, description="Maximum runs per day per person.")
-    repository: int = Field(50, ge=0, le=100_000, description="Runs a day in this repository.")
+    repository: int = Field(
+        50, ge=0, le=100_000, description="Maximum runs per day in this repository."
+    )
     minutes: int = Field(
-        240, ge=0, le=1_000_000, description="Minutes of compute a day in this repository."
+        240, ge=0, le=1_000_000, description="Maximum compute minutes per day in this repository."
     )
 
 
@@ -77,7 +78,7 @@ class Config(Record):
     enabled: bool = Field(
         True, description="false: Reprise ignores this repository, including commands."
     )
-    triggers: Triggers = Field(Triggers(), description="When Reprise starts by itself.")
+    triggers: Triggers = Field(Triggers(), description="When Reprise starts automatically.")
     author_may_run: bool = Field(
         True, description="The author of an issue may run the default command on it."
     )

@@ -82,12 +82,12 @@ class _Gathering:
             if isinstance(under, str):
                 self._refuse(place, line, under)
             elif under.same in seen:
-                self._refuse(place, line, "extends itself in a circle.")
+                self._refuse(place, line, "extends itself in a cycle.")
             elif len(seen) > _MOST_DEEP:
                 self._refuse(
                     place,
                     line,
-                    f"is the {_MOST_DEEP + 1}th file in a row; at most {_MOST_DEEP} may follow.",
+                    f"makes the chain of files too long: at most {_MOST_DEEP} may be extended.",
                 )
             else:
                 parsed = self._take(under, "extended")

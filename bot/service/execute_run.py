@@ -173,7 +173,7 @@ class _Execution:
         """
         verdict: AnyVerdict
         if over_time:
-            why = f"stopped after the limit of {self._policy.run_minutes} minutes for a run"
+            why = f"stopped at the limit of {self._policy.run_minutes} minutes per run"
             verdict = BudgetReached(reason=why)
         elif by := (self._store.run(self._run.id) or self._run).cancelled_by:
             why = f"stopped by {by}"

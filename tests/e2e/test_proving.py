@@ -392,7 +392,7 @@ def test_commits_that_do_not_do_as_is_said_of_them(tmp_path: Path) -> None:
     code, said, found = asked("HEAD", ids[0])
     assert (code, found["first_bad"], found["first_fixed"]) == (3, None, None)
     meant = f"did you mean --good {ids[0]} --bad HEAD? HEAD ({short[6]}) fails (2 of 2) and {short[0]} passes (0 of "
-    assert said.startswith(f"No commit could be named: {meant}")
+    assert said.startswith(f"No commit was identified: {meant}")
     done = reprise(
         tmp_path, "bisect", "run", *BOX, "--repo", "clone", "--good", "HEAD", "--bad", ids[0]
     )
@@ -407,7 +407,7 @@ def test_commits_that_do_not_do_as_is_said_of_them(tmp_path: Path) -> None:
     code, said, _ = asked("v1.2", "HEAD")
     assert (code, said) == (
         3,
-        f"No commit could be named: v1.2 ({short[5]}), given as good, fails (2 of 2).",
+        f"No commit was identified: v1.2 ({short[5]}), given as good, fails (2 of 2).",
     )
     code, said, found = asked("HEAD~6", "HEAD~4")
     assert (code, found["ends"] in said) == (3, True)

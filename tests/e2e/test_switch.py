@@ -28,10 +28,10 @@ def switch(tmp_path: Path):
 def test_a_repository_is_switched_off_and_on_again(switch):
     assert (
         switch("acme/lib", "--reason", "The lab is closed.").stdout
-        == "acme/lib: off (The lab is closed.)\n"
+        == "acme/lib: paused (The lab is closed.)\n"
     )
-    assert switch().stdout == "acme/lib: off (The lab is closed.)\n"
-    assert switch("acme/lib", "--back").stdout == "Nothing is switched off.\n"
+    assert switch().stdout == "acme/lib: paused (The lab is closed.)\n"
+    assert switch("acme/lib", "--back").stdout == "Nothing is paused.\n"
 
 
 def test_what_cannot_be_switched_off_is_said(switch):

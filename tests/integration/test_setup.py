@@ -230,7 +230,7 @@ def test_an_organisation_has_its_own_address(site: Site, hub: Hub) -> None:
 def test_no_other_address_of_github_can_be_posted_to(site: Site, organisation: str) -> None:
     page = site.form(organisation=organisation)
     assert page.status_code == 400
-    assert "no organisation" in page.text
+    assert "cannot be an organisation" in page.text
 
 
 @pytest.mark.parametrize(

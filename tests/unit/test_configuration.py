@@ -155,7 +155,7 @@ def test_the_fourth_step_is_one_too_many() -> None:
     assert loaded(**chain).config == Config(labels=False)
     longer = loaded(**(chain | {"c": "_extends: d\nlabels: false", "d": "enabled: false"}))
     assert longer.config == Config(labels=False)
-    assert "4th file" in longer.problems[0].reason
+    assert "at most 3" in longer.problems[0].reason
 
 
 def test_errors_of_github_propagate_but_what_is_missing_beside_the_repository_is_absent() -> None:

@@ -859,7 +859,7 @@ def test_the_end_of_a_runs_time_in_a_proof_leaves_the_verdict_and_says_so():
     assert (
         app.report()
         .notes_on()[0]
-        .startswith("stopped after the limit of 0 minutes for a run: the verdict is final")
+        .startswith("stopped at the limit of 0 minutes per run: the verdict is final")
     )
     assert "the verdict is final" in app.ours()[0]
 

@@ -84,7 +84,7 @@ def test_a_value_out_of_its_range_is_answered_with_what_may_stand_there(option: 
         ("/reproduce pytorch=2", "the closest one is `torch=`."),
         ("/reproduce tf=2.16", "the closest one is `tensorflow=`."),
         ("/reproduce zzz=1", "`zzz` is not an option."),
-        ("/reproduce python", "lacks a value: write it as `python=3.11`."),
+        ("/reproduce python", "needs a value: write it as `python=3.11`."),
         ("/reproduce stats", "`stats` is not a command; the closest one is `/reproduce status`."),
         ("/reproduce stop", "the closest one is `/reproduce cancel`."),
         ("/reproduce hlep", "the closest one is `/reproduce help`."),
@@ -95,16 +95,16 @@ def test_a_value_out_of_its_range_is_answered_with_what_may_stand_there(option: 
         ),
         ("/reproduce bisekt", "the closest one is `/reproduce bisect`."),
         ("/reproduce contrl", "the closest one is `/reproduce control`."),
-        ("/reproduce package=torch", "`package=` is an option of `/reproduce bisect` alone."),
+        ("/reproduce package=torch", "`package=` works only with `/reproduce bisect`."),
         (
             "/reproduce minimize package=torch",
-            "`package=` is an option of `/reproduce bisect` alone.",
+            "`package=` works only with `/reproduce bisect`.",
         ),
         (
             "/reproduce bisect pakage=torch",
             "`pakage` is not an option; the closest one is `package=`.",
         ),
-        ("/reproduce bisect package", "lacks a value: write it as `package=torch`."),
+        ("/reproduce bisect package", "needs a value: write it as `package=torch`."),
         ("/reproduce seed=1 seed=2", "`seed=` is given twice."),
         ("/reproduce model=m", "`model=` is not available in this version."),
         ("/reproduce status runs=3", "`/reproduce status` takes no options, such as `runs=3`."),
@@ -201,7 +201,7 @@ def test_at_most_five_commands_and_a_word_on_the_rest() -> None:
     (rest,) = commands[MOST_COMMANDS:]
     assert (rest.verb, rest.problems) == (
         "",
-        ("A comment may hold 5 commands; the 4 after them were left out.",),
+        ("A comment may contain 5 commands; the 4 after them were ignored.",),
     )
 
 

@@ -181,7 +181,7 @@ def test_commands_on_pull_requests_are_taken_and_marked() -> None:
 
 @pytest.mark.parametrize("body", [None, "", "nothing for us", "> /reproduce"])
 def test_a_comment_without_a_command_is_left_alone(body: str | None) -> None:
-    assert reason("issue_comment", comment(body=body)) == "the comment holds no command"
+    assert reason("issue_comment", comment(body=body)) == "the comment contains no command"
 
 
 def test_an_edit_asks_only_for_what_is_new() -> None:
@@ -206,8 +206,8 @@ def test_bots_and_our_own_writing_trigger_nothing() -> None:
             reason(event, data | {"sender": {"login": "X[BOT]", "type": "User"}}) == "a bot sent it"
         )
         assert reason(event, data | {"sender": ours}) == "the App wrote it itself"
-        assert reason(event, data | {"sender": None}) == "it does not say who sent it"
-        assert reason(event, data | {"sender": {"login": ""}}) == "it does not say who sent it"
+        assert reason(event, data | {"sender": None}) == "it names no sender"
+        assert reason(event, data | {"sender": {"login": ""}}) == "it names no sender"
 
 
 def test_a_person_who_edits_what_a_bot_or_we_wrote_triggers_nothing() -> None:
@@ -291,7 +291,7 @@ def test_each_repository_that_leaves_is_a_delivery_of_its_own_under_the_same_id_
 def test_what_is_not_for_an_installation_is_left_alone() -> None:
     assert (
         reason("issues", payload("opened", installation=None))
-        == "it is not for an installation of the App"
+        == "it belongs to no installation of the App"
     )
 
 
@@ -305,8 +305,8 @@ def test_other_events_are_not_even_parsed(event: str) -> None:
 
 @pytest.mark.parametrize("event", sorted({event for event, _ in CONCERNS}))
 def test_other_actions_are_left_alone(event: str) -> None:
-    assert "nothing here follows" in reason(event, payload("renamed"))
-    assert "nothing here follows" in reason(event, {})
+    assert "does not handle this" in reason(event, payload("renamed"))
+    assert "does not handle this" in reason(event, {})
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ _TIMEOUT_S = 15
 def pythons(environ: Mapping[str, str]) -> tuple[Finding, ...]:
     """The Python versions that environments can use."""
     minors = [interpreter.minor for interpreter in discover(environ)]
-    fix = "More versions fit more reports: uv python install 3.9 3.10 3.12"
+    fix = "For more reports, install more versions: uv python install 3.9 3.10 3.12"
     detail = ", ".join(minors) or "no interpreter that can be copied into a sandbox"
     return (
         Finding(

@@ -89,7 +89,7 @@ def _resolve(environ: Mapping[str, str], indexes: Indexes, name: str, *options: 
     if done.returncode == 0:
         return ""
     lines = (re.sub(r"^\W+|^error: ", "", line).strip() for line in done.stderr.splitlines())
-    return next((line for line in lines if line), f"uv exits with {done.returncode}")
+    return next((line for line in lines if line), f"uv exited with status {done.returncode}")
 
 
 def _run(

@@ -22,6 +22,11 @@ from bot.models.verdict import (
 from bot.pipeline.reading.signature import members_of
 from bot.rules import setup_failures
 
+_KINDS = {
+    ReportKind.QUESTION: "a question",
+    ReportKind.FEATURE: "a feature request",
+    ReportKind.DOCUMENTATION: "a documentation issue",
+}
 PROGRAM = "a short program that fails when run"
 _ERROR = "the full error text or the values that are printed, and what you expected instead"
 _VERSIONS = "the versions of Python and of the libraries involved (`pip list`)"
@@ -32,7 +37,7 @@ def unasked(bug: BugReport) -> NotABug | None:
     if bug.kind is ReportKind.BUG:
         return None
     sentence = bug.kind_quote.text if bug.kind_quote else ""
-    return NotABug(reason=f"this reads as a {bug.kind.value} report", sentence=sentence)
+    return NotABug(reason=f"the report looks like {_KINDS[bug.kind]}", sentence=sentence)
 
 
 def unanswerable(

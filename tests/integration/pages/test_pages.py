@@ -362,9 +362,7 @@ def test_a_kill_switch_is_told_on_the_front_page() -> None:
     store.set_switch("all", "Being moved, <b>back at noon</b>.")
     with served(create(SETTINGS, store, InlineQueue())) as url:
         site = Site(url, store, {})
-        assert "Switched off for now: Being moved, <b>back at noon</b>." in words(
-            site.get("/").text
-        )
+        assert "Paused: Being moved, <b>back at noon</b>." in words(site.get("/").text)
         assert "reprise_switches 1" in site.get("/metrics").text
 
 

@@ -24,7 +24,7 @@ MAX_RUNS = 50
 
 
 class RunStatus(BaseModel):
-    """Where a run stands."""
+    """The state of a run."""
 
     id: str
     url: str = Field(description="The run's page.")
@@ -75,7 +75,7 @@ router = APIRouter(
 def runs(
     ids: Annotated[list[str], Query(alias="id", max_length=MAX_RUNS)], web: Web
 ) -> RunStatuses:
-    """The status of each run whose id is given. Unknown ids are left out."""
+    """The status of each run whose id is given. Unknown ids are ignored."""
     found = (find_run(name, web.store) for name in dict.fromkeys(ids))
     return RunStatuses(runs=tuple(RunStatus(**_status(run, web)) for run in found if run))
 
@@ -89,7 +89,7 @@ def run_result(run: RequestedRun, web: Web) -> dict[str, Any]:
 
 
 def create(web: WebState) -> FastAPI:
-    """The API as an application of its own: every error in it is JSON."""
+    """The API as a separate application: all its errors are JSON."""
     api = FastAPI(
         title="Reprise runs",
         version=VERSION,

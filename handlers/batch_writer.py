@@ -1,7 +1,7 @@
 """Stores deliveries in a thread; those that arrive during one transaction share the next.
 
-SQLite has one writer, and each commit waits for the disk. One commit for each delivery falls
-behind at 300 a second on a busy machine; one for all that wait does not.
+SQLite has one writer, and each commit waits for the disk. One commit per delivery falls
+behind at 300 a second on a busy machine; one commit for all waiting deliveries does not.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class BatchWriter:
         return await claims
 
     def close(self) -> None:
-        """Wait until the transaction under way is committed."""
+        """Wait until the current transaction is committed."""
         self._thread.shutdown(wait=True)
 
     async def _write(self) -> None:
-        """Write batches until nothing waits. A request that gave up waiting is left out."""
+        """Write batches until nothing waits. Requests that gave up waiting are skipped."""
         loop = asyncio.get_running_loop()
         while self._waiting:
             batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]

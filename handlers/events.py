@@ -29,7 +29,7 @@ class IgnoredDelivery:
 
 @dataclass(frozen=True, slots=True)
 class InvalidPayload:
-    """A body that GitHub would not send; `reason` quotes none of it."""
+    """A body that GitHub would not send; `reason` never quotes it."""
 
     reason: str
 
@@ -104,15 +104,15 @@ def _each_removed(first: Delivery, payload: Payload) -> tuple[Delivery, ...] | I
 
 
 def _commands(payload: Payload) -> tuple[Command, ...]:
-    """Those of a new comment; of an edited one those that its earlier text did not have (none
-    when that is not told).
+    """The commands of a new comment; of an edited one, those that its earlier text did not have
+    (none if the payload lacks that text).
     """
     after = (payload.comment.body or "")[:_MAX_BODY] if payload.comment else ""
     if payload.action == "created":
         return commands.parse(after)
     author = payload.comment.user.login if payload.comment and payload.comment.user else None
     if payload.sender is None or author != payload.sender.login:
-        return ()  # who edits another's comment has not asked for what stands in it
+        return ()  # editing someone else's comment requests nothing
     was = payload.changes.body if payload.changes else None
     return commands.added(was.before[:_MAX_BODY], after) if was and was.before is not None else ()
 

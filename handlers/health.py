@@ -1,4 +1,4 @@
-"""Health checks for whoever supervises the process."""
+"""Health checks for process supervisors."""
 
 from __future__ import annotations
 

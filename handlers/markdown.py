@@ -1,5 +1,5 @@
 """Which lines of a comment are its author's own words: no code, no quotation, no fold, nothing
-that GitHub does not show.
+that GitHub hides.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _MARK = re.compile(r"\\.|`+|<!--", re.DOTALL)
 
 
 CODE = "\ufffc"
-"""Stands before inline code, and before each line of it: code is never the first word of a line."""
+"""Marks each line of inline code, which is never the first word of a command."""
 
 MOST_LINES = 4_000
-"""What stands below is not read: each line of hostile nesting costs up to 40 microseconds."""
+"""Further lines are ignored: each line of hostile nesting costs up to 40 microseconds."""
 
 
 def own_lines(body: str) -> Iterator[str]:
-    """The lines of the paragraphs that stand by themselves, in order. Inline code is marked with
-    CODE, HTML comments are gone.
+    """The lines of the top-level paragraphs, in order. Inline code is marked with CODE, HTML
+    comments are removed.
 
-    Linear in the length of `body`, whatever it holds.
+    Linear in the length of `body`, whatever it contains.
     """
     folds = 0
     tokens = block_tokens("\n".join(_LINE_END.split(body, MOST_LINES)[:MOST_LINES]))
@@ -77,7 +77,7 @@ def _shown(text: str) -> str:
 
 
 def _positions(text: str) -> dict[str, list[int]]:
-    """Where each run of backticks, and each end of an HTML comment, stands; the last one first."""
+    """The positions of each run of backticks and each end of an HTML comment, last first."""
     places: dict[str, list[int]] = {}
     for match in re.finditer(r"`+|-->", text):
         places.setdefault(match.group(), []).append(match.start())

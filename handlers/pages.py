@@ -1,7 +1,7 @@
 """The pages of the App: a run with its files, the front page, the metrics. They only read the
 store.
 
-A run's address cannot be guessed and is its only key. So no page passes it on: no referrer, no
+A run's address cannot be guessed and is its only key. So no page leaks it: no referrer, no
 index, no cache, no list.
 """
 
@@ -101,13 +101,13 @@ def run_page(run: RequestedRun, web: Web) -> Response:
 
 @_get("/runs/{run}/repro.py")
 def script(run: RequestedRun, web: Web) -> Response:
-    """The script that stands on the page."""
+    """The script shown on the page."""
     return _download(_report(run, web).script, "repro.py", web)
 
 
 @_get("/runs/{run}/original.py")
 def original(run: RequestedRun, web: Web) -> Response:
-    """The script before it was minimised."""
+    """The script before minimization."""
     less = smaller(_report(run, web).reduced)
     return _download(less.before if less is not None else None, "original.py", web)
 
@@ -131,7 +131,7 @@ def log(run: RequestedRun, number: int, web: Web) -> Response:
 
 
 async def not_found(_request: Request, _error: Exception) -> Response:
-    """The page for an address without one."""
+    """The page for an unknown address."""
     text = "There is no page at this address. Pages of old runs are deleted."
     return HTMLResponse(page.missing("Not found", text), 404, _PAGE)
 

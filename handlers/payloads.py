@@ -20,8 +20,8 @@ Login = Annotated[str, StringConstraints(max_length=100)]
 
 
 class _Part(BaseModel):
-    """`extra="ignore"` rather than "allow": a payload has about 200 more fields, and nobody
-    would read them.
+    """`extra="ignore"` rather than "allow": a payload has about 200 more fields, and none
+    is used.
     """
 
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
@@ -35,12 +35,12 @@ class PayloadAccount(_Part):
 
     @property
     def bot(self) -> bool:
-        """Whether no person stands behind it."""
+        """Whether this account is not a person."""
         return self.type == "Bot" or self.login.lower().endswith("[bot]")
 
 
 class PayloadApp(_Part):
-    """A GitHub App that something was written through."""
+    """A GitHub App through which something was written."""
 
     id: DatabaseId | None = None
 
@@ -62,7 +62,7 @@ class PayloadRepository(_Part):
 
 
 class PayloadIssue(_Part):
-    """An issue; `pull_request` holds something when it is one."""
+    """An issue; `pull_request` is set if it is one."""
 
     number: DatabaseId
     title: str | None = None
@@ -85,7 +85,7 @@ class PayloadComment(_Part):
 
 
 class PayloadOldText(_Part):
-    """What stood in a field before an edit."""
+    """The value of a field before an edit."""
 
     before: str | None = Field(None, alias="from")
 
@@ -103,7 +103,7 @@ class PayloadInstallation(_Part):
 
 
 class Payload(_Part):
-    """A delivery's body. Which parts are there depends on the event."""
+    """A delivery's body. Its parts depend on the event."""
 
     action: str = ""
     sender: PayloadAccount | None = None
@@ -126,7 +126,7 @@ _ODD = re.compile(rb"\\u(?:[dD][89a-fA-F]|0000)")
 
 
 def parse(body: bytes) -> Payload | str:
-    """The payload, or why it is none as one line without any of its text."""
+    """The payload, or one line on why the body is none, without any of its text."""
     try:
         return Payload.model_validate_json(_storable(body) if _ODD.search(body) else body)
     except ValidationError as error:

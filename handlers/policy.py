@@ -49,19 +49,19 @@ class AppIdentity:
 
 
 def refusal(event: str, payload: Payload, identity: AppIdentity) -> str:
-    """Why a delivery is left alone, as a short clause; "" when it concerns us."""
+    """Why a delivery is ignored, as a short clause; "" if Reprise handles it."""
     trigger = CONCERNS.get((event, payload.action))
     if trigger is None:
         return f"Reprise does not handle this {event} action"
     if payload.installation is None:
         return "it belongs to no installation of the App"
     if trigger in _ENDS:
-        return ""  # what ends is over, whoever ended it
+        return ""  # an end counts, no matter who caused it
     return _of_people(trigger, payload, identity)
 
 
 def _of_people(trigger: Trigger, payload: Payload, identity: AppIdentity) -> str:
-    """Work is asked for by people, never by bots, and least of all by the App itself."""
+    """Only people start work: never bots, and never the App itself."""
     sender = payload.sender
     if sender is None or not sender.login:
         return "it names no sender"

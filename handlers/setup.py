@@ -1,4 +1,4 @@
-"""The setup page: registers the App by GitHub's manifest flow, for whoever has the key that the
+"""The setup page: registers the App by GitHub's manifest flow, for anyone with the key that the
 server's console shows.
 """
 
@@ -42,7 +42,7 @@ class States:
         return len(self._expiries)
 
     def new(self) -> str:
-        """A fresh state. The oldest are dropped when there are many."""
+        """A fresh state. When there are many, the oldest are dropped."""
         state = secrets.token_urlsafe(32)
         self._expiries[state] = self._now() + STATE_S
         while len(self._expiries) > MAX_STATES:
@@ -58,7 +58,7 @@ class States:
 
 
 class Setup:
-    """One registration, from the form to the files. `done` is called after the last answer."""
+    """One registration, from the form to the files. `done` is called after the last response."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Setup:
 
     @property
     def app(self) -> FastAPI:
-        """The application until the App is registered; deliveries are told to retry later."""
+        """The application until the App is registered; GitHub is told to retry later."""
         app = FastAPI(title="Reprise setup", openapi_url=None)
         app.add_route("/setup", self.form, methods=["GET"])
         app.add_route("/setup", self.review, methods=["POST"])

@@ -28,7 +28,7 @@ _REASONS = [(f"{name}: {level}", WHY[f"{name}: {level}"]) for name, level in PER
 
 
 class SetupPages:
-    """The pages, closed to scripts, frames and caches."""
+    """The pages; scripts, frames and caching are forbidden."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings

@@ -1,4 +1,4 @@
-"""A folder of issues, each verdict held against its key."""
+"""A folder of issues, each verdict compared with its key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The minimiser beside general reducers."""
+"""The minimizer compared with general reducers."""
 
 from __future__ import annotations
 

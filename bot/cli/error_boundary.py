@@ -61,7 +61,7 @@ def boundary(
 ) -> Iterator[None]:
     """The error boundary: expected errors become one sentence, anything else a saved traceback.
 
-    `folder` and `secrets` are asked only when an error has to be reported.
+    `folder` and `secrets` are called only to report an error.
     """
     try:
         yield

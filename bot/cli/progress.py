@@ -16,14 +16,14 @@ from bot.render.phrases.requests import progress_line
 
 
 class PlainLines(AbstractContextManager["PlainLines"]):
-    """One line for each thing that is new, after the seconds since the start."""
+    """One line for each change, with the seconds since the start."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.line, self.since = "", monotonic()
 
     def __call__(self, progress: Progress) -> None:
-        """Print what differs from the line before."""
+        """Print the line unless it repeats the last one."""
         line = progress_line(progress)
         if line != self.line:
             with suppress(OSError, ValueError):
@@ -35,11 +35,11 @@ class PlainLines(AbstractContextManager["PlainLines"]):
         self.console.print(Text(f"{monotonic() - self.since:6.1f} s  {line}"), soft_wrap=True)
 
     def __exit__(self, *_: object) -> None:
-        """Nothing to take down."""
+        """Nothing to clean up."""
 
 
 class LiveLine(PlainLines):
-    """A spinner with the present step; finished steps stand above it with their seconds."""
+    """A spinner with the current step; finished steps are above it with their seconds."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)

@@ -1,5 +1,5 @@
-"""A document as one GitHub comment: the answer in at most 25 lines, the rest folded, and the whole
-under GitHub's limit.
+"""A document as one GitHub comment: the answer in at most 25 lines, the rest folded, all within
+GitHub's limit.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def comment(
     elsewhere: str = "in the run folder",
 ) -> str:
     """The comment on a report. `run` is the name of the run, `secrets` are values that must not
-    appear, `next_step` stands above the footer, `ends` close it, and `elsewhere` says where the
-    rest is of what has no room here.
+    appear, `next_step` comes before the footer, `ends` are the last parts of the footer, and
+    `elsewhere` says where to find what does not fit.
     """
     report = scrubbed(report, tuple(secrets))
     whole = document(report, run=run, elsewhere=elsewhere, ends=ends)
@@ -74,7 +74,7 @@ def size(text: str) -> int:
 
 
 def _head(document: Document) -> tuple[str, str, list[Fold]]:
-    """What is in sight above and below the folds, and the folds. A short script in sight is worth
+    """What is visible above and below the folds, and the folds. A short visible script is worth
     more than the lower rows of the table.
     """
     table = next(_of(DataTable, document.section("comparison")), None)
@@ -93,7 +93,7 @@ def _head(document: Document) -> tuple[str, str, list[Fold]]:
 
 
 def _printed(document: Document, table: DataTable | None, rows: str, source: str) -> str:
-    """Everything in sight above the folds, with these rows in the table's place."""
+    """Everything visible above the folds, with these rows in place of the table."""
     parts = []
     above = [part for part in document.sections if part.key != "next"]
     for block in (block for part in above for block in part.blocks):
@@ -134,7 +134,7 @@ def _tables(table: DataTable | None, document: Document) -> Iterator[str]:
 
 
 def _with_table(folds: list[Fold], table: DataTable | None, rows: str) -> list[Fold]:
-    """The folds, with the whole table in the evidence where it is not in sight."""
+    """The folds, with the whole table in the evidence if it is not visible."""
     if table is None or rows == markdown.print_block(table):
         return folds
     return [

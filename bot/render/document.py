@@ -1,7 +1,7 @@
-"""What Reprise says, as blocks: the Markdown, terminal and HTML printers turn them into text.
+"""Everything that Reprise shows, as blocks; the Markdown, terminal and HTML printers print them.
 
 A plain string is a sentence in which `words in backticks` are monospaced. Nothing in it is markup:
-the printers escape everything, so that outside text can be read and cannot act.
+the printers escape everything, so outside text is only ever displayed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Strong:
-    """Words that stand out."""
+    """Emphasised words."""
 
     text: str
 
@@ -73,7 +73,7 @@ class BulletList:
 
 @dataclass(frozen=True, slots=True)
 class DataTable:
-    """Rows under column heads; `hidden` says how many rows were left out."""
+    """Rows under column heads; `hidden` counts the omitted rows."""
 
     columns: tuple[str, ...]
     rows: Sequence[tuple[Text, ...]]
@@ -90,7 +90,7 @@ class Preformatted:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The script, its size in words, the command that runs it anywhere, and what that lacks.
+    """The script, its size in words, the command that runs it anywhere, and what the command lacks.
     `before` is the script as it was before it became smaller.
     """
 
@@ -103,7 +103,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class StepList:
-    """The steps of a run as (state, title, what goes on); a state is "done", "now" or "later"."""
+    """The steps of a run as (state, title, activity); a state is "done", "now" or "later"."""
 
     steps: tuple[tuple[str, str, str], ...]
 
@@ -132,7 +132,7 @@ class ReductionPlot:
 
 @dataclass(frozen=True, slots=True)
 class PairedRunsPlot:
-    """The runs of both sides of a control by seed; `control` names the other side."""
+    """The failing runs and the control runs by seed; `control` names the control."""
 
     failing: tuple[Attempt, ...]
     passing: tuple[Attempt, ...]
@@ -141,7 +141,7 @@ class PairedRunsPlot:
 
 @dataclass(frozen=True, slots=True)
 class RunTable:
-    """Every run of the program. `elsewhere` says where the runs are that have no room."""
+    """Every run of the program. `elsewhere` says where to find the runs that do not fit."""
 
     attempts: Sequence[Attempt]
     elsewhere: str = ""

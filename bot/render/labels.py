@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A label as GitHub wants it: the colour as six hexadecimal digits, the description at most
+    """A label as GitHub expects it: the colour as six hexadecimal digits, the description at most
     100 characters.
     """
 
@@ -36,12 +36,10 @@ LABELS: dict[str, Label] = {
         "reprise: inconclusive", "8250df", "Reprise ran the report, and the runs were inconclusive"
     ),
 }
-"""By the kind of verdict. The other kinds say something about a host or a request, not about the
-issue.
-"""
+"""By verdict kind. The other kinds describe a host or a request, not the issue."""
 
 OURS: tuple[str, ...] = tuple(label.name for label in LABELS.values())
-"""All of them: what is taken off when a new verdict comes."""
+"""All of them; a new verdict removes the others."""
 
 
 def label_of(kind: str) -> Label | None:

@@ -1,5 +1,5 @@
-"""An outsider's request, laid out for whoever may approve it: every program that would run, where
-it would run, and what will count as the failure.
+"""An outsider's request, laid out for its approver: every program that would run, where it would
+run, and what will count as the failure.
 """
 
 from __future__ import annotations

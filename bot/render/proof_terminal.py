@@ -1,4 +1,4 @@
-"""One proof of a finished run in a terminal: what it found, where the report lies, what is next."""
+"""One proof of a finished run in a terminal: what it found, where the report is, what is next."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _OPEN: dict[Proof, str] = {
     "bisect": "find the release that introduced the failure",
     "minimize": "make the program smaller",
 }
-"""What a proof that has not run yet would do."""
+"""What a proof that has not run yet does."""
 
 
 class ProofRequest(Record):
-    """Which proof was asked for, with what the report does not hold: the folder of the run, the
+    """Which proof was requested, and what the report does not contain: the folder of the run, the
     notes on this proof, and the command that resumes it. `before` is the report it started from
     (None for a program without one), `package` what was to be bisected ("" for the one under
     test), and `swapped` the command with the two commits exchanged.
@@ -86,7 +86,7 @@ def proof_terminal(
 
 
 def _made(report: Report, request: ProofRequest) -> Bisection | None:
-    """The bisection that was made now, or the one of its package where it brought nothing new."""
+    """The bisection of this command, or the earlier one of the package if it found nothing new."""
     found = bisection.all_of(report)
     old = bisection.all_of(request.before) if request.before is not None else ()
     new = [search for search in found if search not in old]
@@ -112,7 +112,7 @@ def _parts(report: Report, request: ProofRequest) -> list[Section]:
                 blocks = _bisection(report.bisection, why)
             case "minimize":
                 blocks = _reduction(report, request.run)
-    # Notes on a reduction stand above the program, which may be long.
+    # Notes on a reduction come before the program, which may be long.
     head = 1 if request.proof == "minimize" and blocks else len(blocks)
     noted: list[Block] = [BulletList("", notes)] if notes else []
     stopped = [Section("stopped", blocks=[_stopped(report, request, why)])] if why else []
@@ -120,7 +120,7 @@ def _parts(report: Report, request: ProofRequest) -> list[Section]:
 
 
 def _stopped(report: Report, request: ProofRequest, why: str) -> Block:
-    """That it was stopped, and whose result stands below."""
+    """That it was stopped, and which result follows."""
     now, before = _result(report, request.proof), request.before
     then = [_result(before, request.proof), *before.other_bisections] if before is not None else []
     if now is None:
@@ -163,7 +163,7 @@ def _control(report: Report) -> list[Block]:
 
 
 def _bisection(search: Bisection | None, why: str) -> list[Block]:
-    """The boundaries, the row of marks, and what a reader has to know of them."""
+    """The boundaries, the row of marks, and how certain they are."""
     if search is None:
         return [Headline("No bisection was run")]
     known = search.model_copy(update={"stopped": ""}) if why == search.stopped else search
@@ -178,7 +178,7 @@ def _bisection(search: Bisection | None, why: str) -> list[Block]:
 
 
 def _reduction(report: Report, run: str) -> list[Block]:
-    """How much was removed, the program that is left, and where the one before lies."""
+    """How much was removed, the smaller program, and where the original is."""
     reduced, script = report.reduced, report.script
     if reduced is None or script is None:
         return [Headline("No minimization was run")]
@@ -203,7 +203,7 @@ def _reduction(report: Report, run: str) -> list[Block]:
 
 
 def _next(report: Report, request: ProofRequest) -> str:
-    """The command that resumes this proof, the next open proof, or what is left to a person."""
+    """The command that resumes this proof or runs the next one, else what a person can do."""
     proof, found = request.proof, report.bisection
     if proof in report.cut_short:
         return f"Run {request.again} to {'start again' if proof == 'control' else 'resume'}."

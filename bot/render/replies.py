@@ -1,4 +1,4 @@
-"""Short answers to commands, each without its marker; none of their lines is a command itself."""
+"""Short answers to commands, without their markers; no line of them is a command itself."""
 
 from __future__ import annotations
 
@@ -80,18 +80,18 @@ def quota(reason: str) -> str:
 
 
 def unavailable(verb: str) -> str:
-    """A command that is known and not implemented."""
+    """The reply to a command that is known but not implemented."""
     command = Code(clip(f"{verbs.PREFIX} {verb}", 60))
     return inline((command, " is not available in this version of Reprise. ", _HELP))
 
 
 def nothing_to_cancel() -> str:
-    """There is nothing to stop."""
+    """The reply when there is nothing to stop."""
     return "There is nothing to cancel: no run is waiting or in progress."
 
 
 def no_such_plan(plan: str) -> str:
-    """An approval that fits no waiting plan, or several."""
+    """The reply to an approval that matches no waiting plan, or several."""
     code = Code(clip(plan, 64))
     what = ("No single waiting plan begins with ", code) if plan.strip() else ("No plan was named",)
     how = ". The plan's comment shows how to approve it; a plan can be approved or withdrawn once."
@@ -113,7 +113,7 @@ def _row(run: Run, page: str) -> tuple[Text, ...]:
 
 
 def standing(run: Run) -> Text:
-    """Where a run stands."""
+    """The state of a run."""
     state = STATES[run.state]
     if run.verdict:
         done = run.state is RunState.FINISHED

@@ -341,7 +341,7 @@ def _minimized(report: Report) -> MinimizedOut | None:
 
 
 def _plan(report: Report) -> PlanOut | None:
-    """The last plan stands for all: an earlier one was given up for it."""
+    """The last plan: it replaced the earlier ones."""
     part = report.reconstruction
     if part is None:
         return None

@@ -1,4 +1,4 @@
-"""Blocks → what a person sees in a terminal; nothing of a report is read as markup."""
+"""Blocks → terminal text; nothing in a report is interpreted as markup."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def terminal(
     secrets: Iterable[str] = (),
     encoding: str = "utf-8",
 ) -> str:
-    """A report as text of the given width. `run` is the folder of the run; ASCII stands for marks
-    that `encoding` has no characters for.
+    """A report as text of the given width. `run` is the folder of the run; marks that
+    `encoding` cannot represent become ASCII.
     """
     report = scrubbed(report, tuple(secrets))
     whole = document(report)

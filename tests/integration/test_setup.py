@@ -301,7 +301,7 @@ def test_many_forms_do_not_pile_up(site: Site) -> None:
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        ((404, b"{}"), "does not know this code"),
+        ((404, b"{}"), "does not accept this code"),
         ((302, b""), "answered 302"),
         ((201, b"not json"), "answered without"),
         (

@@ -130,8 +130,8 @@ def test_an_invalid_base_is_left_out() -> None:
     [
         ("other/pool", "another owner"),
         ("nowhere", "does not exist"),
-        ("pool", "circle"),
-        ("ACME/Pool", "circle"),
+        ("pool", "cycle"),
+        ("ACME/Pool", "cycle"),
         ("a b", "must name"),
     ],
 )

@@ -18,7 +18,7 @@ from bot.render.phrases.requests import progress_line
         ("confirm", "run 3", 3, 40, "confirm: run 3 of at most 40"),
         (
             "minimize",
-            "minimising: 12 → 9 lines",
+            "minimizing: 12 → 9 lines",
             4,
             600,
             "minimize: 12 → 9 lines (4 of at most 600 programs tried)",

@@ -629,7 +629,7 @@ def test_what_was_found_is_told_apart_from_what_was_confirmed():
     said = [each.text for each in world.runner.ports.listener.heard if "→" in each.text]
     assert said[0].endswith("lines found"), "nothing is confirmed yet"
     assert all(
-        re.fullmatch(r"minimising: 4 → \d+ lines found(, \d+ confirmed)?", text) for text in said
+        re.fullmatch(r"minimizing: 4 → \d+ lines found(, \d+ confirmed)?", text) for text in said
     )
 
 

@@ -113,8 +113,8 @@ def test_a_value_out_of_its_range_is_answered_with_what_may_stand_there(option: 
         ("/reproduce approve 1234567g", "takes the hash of a waiting plan"),
         ("/reproduce approve 12345678 9", "takes the hash of a waiting plan"),
         (f"/reproduce approve {'a' * 65}", "takes the hash of a waiting plan"),
-        ("/reproduce " + "x" * 400, "longer than a command can be"),
-        ("/reproduce " + "a " * 20, "longer than a command can be"),
+        ("/reproduce " + "x" * 400, "too long for a command"),
+        ("/reproduce " + "a " * 20, "too long for a command"),
     ],
 )
 def test_a_mistake_is_answered_with_the_closest_valid_word(line: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""One thing that was looked at: whether it works, in words, and what would mend it."""
+"""The result of one check: whether it works, in words, and how to fix it."""
 
 from __future__ import annotations
 

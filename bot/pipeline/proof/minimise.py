@@ -320,7 +320,7 @@ class Minimisation:
 
     def _say(self, text: str) -> None:
         done = min(self.oracle.tests, self.max_tests)
-        self.runner.say(STAGE, f"minimising: {text}", done, self.max_tests)
+        self.runner.say(STAGE, f"minimizing: {text}", done, self.max_tests)
 
     def outcome(self, ended: Ended) -> Reduced:
         """What there is to show, at any moment."""

@@ -175,7 +175,9 @@ def left_out(found: Bisection, limit: int) -> tuple[str, ...]:
 def remark(probe: Probe) -> str:
     """Why a probe decided nothing, and what else changed there."""
     moved = f"also changed: {', '.join(probe.moved)}" if probe.moved else ""
-    reason = probe.reason if probe.outcome != "undecided" else ""  # the counts, shown beside it
+    reason = (
+        probe.reason if probe.outcome != "undecided" else ""
+    )  # its counts are in the column before
     return "; ".join(filter(None, [reason, moved]))
 
 

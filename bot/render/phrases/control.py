@@ -76,7 +76,7 @@ def control_notes(control: Control, spec: EnvironmentSpec | None) -> tuple[str, 
 
 
 def _pins(control: Control, spec: EnvironmentSpec) -> tuple[str, ...]:
-    # A commit of the package stands in its release's place.
+    # A commit of the package replaces its release.
     own = control.what.partition(" at ")[0] if spec.repo is not None else ""
     return tuple(
         f"{wanted.name}{wanted.specifier}"

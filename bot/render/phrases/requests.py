@@ -1,4 +1,4 @@
-"""Who asked for a run and how, and where it stands now, in words."""
+"""Who requested a run and how, and its current state, in words."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
     ("Prove it: control, bisection, smaller program", ("control", "bisect", "minimize")),
     ("Write the verdict", ("report",)),
 )
-"""What a reader sees of the stages."""
+"""The stages, as readers see them."""
 
-_PROOFS = {"control": "control", "bisect": "bisection", "minimize": "minimising"}
+_PROOFS = {"control": "control", "bisect": "bisection", "minimize": "minimizing"}
 _DEFAULTS, _SHOWN, _NAME, _LINE = Options(), 8, 80, 160
 
 
 def asked(run: Run) -> tuple[Inline, ...]:
-    """Who asked for a run, how, with which options, and who approved it."""
+    """Who requested a run, how, with which options, and who approved it."""
     who = name(run.request.requester)
     how: dict[str, tuple[Inline, ...]] = {
         "opened": ("Started when ", who, " opened the issue"),
@@ -79,7 +79,7 @@ def elapsed(seconds: float) -> str:
 
 
 def steps(run: Run, *, waiting: bool) -> tuple[tuple[str, str, str], ...]:
-    """The steps of a run as (state, title, what goes on)."""
+    """The steps of a run as (state, title, current activity)."""
     now = -1 if waiting else step(run.stage)
     return tuple(
         ("now", title, present(run)) if at == now else ("done" if at < now else "later", title, "")
@@ -93,7 +93,7 @@ def step(stage: str) -> int:
 
 
 def present(run: Run) -> str:
-    """What goes on, without the name of its stage, but with the name of a proof."""
+    """The current activity, without its stage but with the name of its proof."""
     text = run.progress.removeprefix(f"{run.stage}:").strip()
     text = clip("" if text == run.stage else text, _LINE)
     proof = _PROOFS.get(run.stage, "")
@@ -101,10 +101,10 @@ def present(run: Run) -> str:
 
 
 def progress_line(progress: Progress) -> str:
-    """One line on what goes on; it names its stage once."""
+    """One line on the current activity; it names its stage once."""
     stage = progress.stage
     text = progress.text.removeprefix(f"{stage}: ")
-    text = text.removeprefix("minimising: ") if stage == "minimize" else text
+    text = text.removeprefix("minimizing: ") if stage == "minimize" else text
     text = clip(one_line(text), _LINE)
     if not progress.total:
         return f"{stage}: {text}"

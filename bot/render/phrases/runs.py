@@ -16,7 +16,7 @@ _SANDBOXES = {
 
 
 def provenance(report: Report) -> str:
-    """What was measured, where, and whether a model had a part in it."""
+    """What was measured, where, and whether a model was involved."""
     return f"{measured(report, len(report.attempts))}. {_model_part(report)}"
 
 
@@ -38,7 +38,7 @@ def _model_part(report: Report) -> str:
 
 
 def duration(report: Report) -> str:
-    """The whole time, as a person would say it."""
+    """The total time, as a person would say it."""
     seconds = report.seconds.get("total", 0.0)
     if seconds < 90:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
@@ -46,7 +46,7 @@ def duration(report: Report) -> str:
 
 
 def cost(report: Report) -> str:
-    """Calls, tokens and dollars in a few words; "" when no model was asked."""
+    """Calls, tokens and dollars in a few words; "" when no model was used."""
     used = report.cost
     if not used.calls and report.reconstruction is None:
         return ""
@@ -58,7 +58,7 @@ def cost(report: Report) -> str:
 
 
 def telling(report: Report) -> Attempt | None:
-    """The run that speaks for the verdict: the last in its environment that matched the
+    """The run that shows the verdict best: the last in its environment that matched the
     signature, else the last one there.
 
     Bisections run in other environments, and a failure there is not the reported one.

@@ -1,4 +1,4 @@
-"""Every run of the program, and those that went alike in one row."""
+"""Every run of the program; similar runs share a row."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Row = tuple[str, ...]
 
 
 def section(attempts: Sequence[Attempt], elsewhere: str = "") -> Section | None:
-    """The runs. `elsewhere` says where the runs are that a folded table has no room for."""
+    """The runs. `elsewhere` says where to find the runs that a folded table has no room for."""
     title, fold = (f"{what}: {len(attempts)}" for what in ("Runs of the program", "Attempts"))
     table = RunTable(attempts, elsewhere)
     return Section("attempts", title, details=[table], fold=fold) if attempts else None
 
 
 def grouped(table: RunTable) -> DataTable:
-    """Neighbouring runs that went alike in one row, then the runs of each proof together."""
+    """Similar neighbouring runs in one row, then the runs of each proof together."""
     own = [attempt for attempt in table.attempts if attempt.purpose not in PROOFS]
     groups = [list(group) for _, group in groupby(own, key=_alike)]
     proofs: dict[tuple[object, ...], list[Attempt]] = {}
@@ -46,8 +46,8 @@ def _alike(attempt: Attempt) -> tuple[object, ...]:
 
 
 def _alike_in_proof(attempt: Attempt) -> tuple[object, ...]:
-    """A bisection has a table of its own, and a row cannot tell apart the programs of a
-    minimisation.
+    """Bisections have their own table, and a row cannot distinguish the programs of a
+    minimization.
     """
     change = attempt.change if attempt.purpose != "bisect" else ""
     return attempt.purpose, change, attempt.judgement.match
@@ -80,7 +80,7 @@ def purpose(attempt: Attempt) -> str:
 
 
 def outcome(attempt: Attempt) -> str:
-    """How a run went, and why that is said."""
+    """The outcome of a run, and the reason."""
     return f"{_match(attempt)}: {attempt.judgement.reason}".removesuffix(": ")
 
 

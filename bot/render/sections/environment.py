@@ -1,4 +1,4 @@
-"""The environment: claimed beside installed, what decided each version, and how it was built."""
+"""The environment: claimed and installed versions, what decided them, and how it was built."""
 
 from __future__ import annotations
 

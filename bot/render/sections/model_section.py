@@ -1,4 +1,4 @@
-"""A model's part in a run: what it read, planned and tried. None of it decides anything."""
+"""A model's part in a run: what it read, planned and tried. None of it decides the verdict."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INFERRED = {
 
 
 def section(report: Report) -> Section | None:
-    """The plan and the attempts; a terminal gets the telling half."""
+    """The plan and the attempts; a terminal gets only the most useful parts."""
     lists: list[Block] = [BulletList(f"{title}:", lines) for title, lines in parts(report)]
     digest: list[Block] = [
         BulletList(f"{title}:", lines) for title, lines in parts(report) if title in _DIGEST
@@ -36,7 +36,7 @@ def section(report: Report) -> Section | None:
 
 
 def parts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The plan and the attempts as (title, lines); empty when no model had a part."""
+    """The plan and the attempts as (title, lines); empty when no model was used."""
     part = report.reconstruction
     if part is None:
         return ()
@@ -64,7 +64,7 @@ def _planned(part: Reconstruction) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _tries(report: Report, part: Reconstruction) -> Iterator[str]:
-    """Each program with what became of it. A proposal without a run was refused by the checks."""
+    """Each program with its outcome. A proposal without a run was rejected by the checks."""
     left = [run for run in report.attempts if run.purpose == _SEARCH and "model" in run.origin]
     for change in part.changes:
         ran = next((run for run in left if run.change == (change or _UNNAMED)), None)
@@ -74,8 +74,8 @@ def _tries(report: Report, part: Reconstruction) -> Iterator[str]:
 
 
 def _outcome(report: Report, ran: Attempt) -> str:
-    """How the last of its runs went: the environment may have been fixed in between, and a
-    contrast program that fails too speaks against it.
+    """The outcome of its last run: the environment may have been fixed in between. A contrast
+    program that also fails counts against it.
     """
     following = [run for run in report.attempts if run.number >= ran.number]
     same = list(

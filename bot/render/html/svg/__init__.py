@@ -33,7 +33,7 @@ def mark(match: Match) -> Markup:
 
 
 def placed(match: Match, title: str, x: float, y: float, scale: float) -> Markup:
-    """A mark in a picture, with what it stands for as its title."""
+    """A mark in a picture, with its meaning as its title."""
     return Markup(
         '<g class="{}"><title>{}</title>'
         '<g transform="translate({:.1f} {:.1f}) scale({:.2f})">{}</g></g>'

@@ -29,7 +29,7 @@ _NAME, _ROWS = 20, 3
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """Where each probe stands, and how wide the picture is."""
+    """The position of each probe, and the width of the picture."""
 
     places: list[float]
     width: float
@@ -51,7 +51,7 @@ def bisection(found: Bisection) -> Markup:
     names, rows = _names(found, axis)
     marks = [_probe(probe, x) for probe, x in zip(probes, places, strict=True)]
     parts = [*_stretches(found, axis), *changes, *marks, *names]
-    top = 0 if changes else _LINE - 14  # without a bar the line itself stands at the top
+    top = 0 if changes else _LINE - 14  # without a bar, the line itself is at the top
     size = axis.width, _LINE + 22 + _LABELS * rows - top
     title = f"{subject(found)}, {len(probes)} {found.over} tried"
     outcomes = "; ".join(f"{short(probe.at)} {OUTCOMES[probe.outcome]}" for probe in probes)

@@ -1,4 +1,4 @@
-"""A minimisation as steps down: lines of the program over the programs tried."""
+"""A minimization as steps down: lines of the program over the programs tried."""
 
 from __future__ import annotations
 

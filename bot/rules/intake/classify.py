@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from contextlib import suppress
 from itertools import pairwise
 
 from bot.models.bug import FenceKind
@@ -94,7 +95,7 @@ def classify(text: str, tag: str, cleaned: Cleaned, spans: list[TracebackSpan]) 
         return FenceKind.REQUIREMENTS
     if version_dumps.is_dump(text):
         return FenceKind.ENVIRONMENT
-    return _config(text, tag) or _lines(lines, text, tag, spans)
+    return FenceKind.CONFIG if _is_config(text, tag) else _lines(lines, text, tag, spans)
 
 
 def is_program(tag: str, cleaned: Cleaned) -> bool:
@@ -103,9 +104,8 @@ def is_program(tag: str, cleaned: Cleaned) -> bool:
         return False
     if cleaned.evidence == "strong":
         return tag not in _TEXT_TAGS or _substantial(cleaned.text)
-    if re.search(r"^\s*\[[\w.\"-]+\]\s*$", cleaned.text, re.M):
-        return False
-    return tag in _CODE_TAGS or (tag not in _TEXT_TAGS and "=" in cleaned.text)
+    assigns = tag in _CODE_TAGS or (tag not in _TEXT_TAGS and "=" in cleaned.text)
+    return assigns and not re.search(r"^\s*\[[\w.\"-]+\]\s*$", cleaned.text, re.M)
 
 
 def _substantial(text: str) -> bool:
@@ -128,31 +128,23 @@ def is_empty(text: str) -> bool:
 
 
 def _is_traceback(lines: list[str], spans: list[TracebackSpan]) -> bool:
-    if not spans:
-        return False
-    if any(span.traceback.frames for span in spans):
-        return True
     covered = sum(span.end - span.start for span in spans)
-    return covered >= 0.6 * len(lines) or spans[0].start == 0
+    return any(span.traceback.frames for span in spans) or (
+        bool(spans) and (covered >= 0.6 * len(lines) or spans[0].start == 0)
+    )
 
 
-def _config(text: str, tag: str) -> FenceKind | None:
+def _is_config(text: str, tag: str) -> bool:
     stripped = text.strip()
     if tag in SETTING_TAGS:
-        return FenceKind.CONFIG
-    if stripped[:1] == "{" and len(stripped) < 200_000:
-        try:
+        return True
+    with suppress(ValueError, RecursionError):
+        if stripped[:1] == "{" and len(stripped) < 200_000:
             value = json.loads(stripped)
-        except (ValueError, RecursionError):
-            return None
-        return FenceKind.CONFIG if isinstance(value, dict) and len(value) > 1 else None
-    if re.match(r"\[[\w.\"-]+\]\s*$", stripped.split("\n")[0]) and len(stripped) < 50_000:
-        try:
-            tomllib.loads(stripped)
-        except (ValueError, RecursionError):
-            return None
-        return FenceKind.CONFIG
-    return None
+            return isinstance(value, dict) and len(value) > 1
+        if re.match(r"\[[\w.\"-]+\]\s*$", stripped.split("\n")[0]) and len(stripped) < 50_000:
+            return bool(tomllib.loads(stripped))
+    return False
 
 
 def _nested(lines: list[str]) -> bool:

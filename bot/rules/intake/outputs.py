@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile
 from typing import Literal
 
 from bot.models.bug import Fence, FenceKind, Output, Role
 from bot.rules.intake.document import ProseLine
 from bot.rules.intake.frames import TracebackSpan
 from bot.rules.intake.plain import is_label, is_prose
-from bot.rules.intake.python import tree_of
+from bot.rules.intake.python import is_call_of, tree_of
 from bot.rules.intake.sentences import Sentence
 from bot.rules.intake.text import VALUE, bare, is_value
 
 Side = Literal["observed", "expected"]
+_SIDES: dict[Role, Side] = {Role.OBSERVED: "observed", Role.EXPECTED: "expected"}
+_PRINTED = {
+    *(FenceKind.OUTPUT, FenceKind.LOG, FenceKind.DATA, FenceKind.CONFIG, FenceKind.TRACEBACK),
+}
 _PAIRS: tuple[tuple[re.Pattern[str], Side], ...] = (
     (
         re.compile(
@@ -68,14 +73,17 @@ _WISHED = re.compile(
     rf"|:)?) (?P<value>{VALUE})",
     re.I,
 )
-_BEGINS = re.compile(
-    rf"^(?P<a>{VALUE}),?\s+(?:instead of|rather than|(?:but )?should (?:be|have been)"
-    rf"|(?:but )?(?:i )?expect(?:ed)?(?: (?:to be|is|was))?)\s+(?P<b>{VALUE})",
-    re.I,
-)
+# Only in comments: a typo is told the same way.
 _BEGINNING: tuple[tuple[re.Pattern[str], Side], ...] = (
-    (_BEGINS, "observed"),
-)  # only in comments: a typo is told the same way
+    (
+        re.compile(
+            rf"^(?P<a>{VALUE}),?\s+(?:instead of|rather than|(?:but )?should (?:be|have been)"
+            rf"|(?:but )?(?:i )?expect(?:ed)?(?: (?:to be|is|was))?)\s+(?P<b>{VALUE})",
+            re.I,
+        ),
+        "observed",
+    ),
+)
 _LABELLED = re.compile(
     r"^[\s>*_#-]{0,8}(?P<label>actual|observed|got|current|outputs?|prints?|printed|results?|returns?"
     r"|expected)(?:\s+(?:outputs?|results?|values?|behaviou?r))?[*_`\s]{0,4}[:=]+[*_\s]{0,4}(?P<value>\S.{0,300})$",
@@ -88,70 +96,50 @@ def from_fence(
     fence: Fence, spans: Sequence[TracebackSpan], literals: frozenset[str]
 ) -> Output | None:
     """A block that shows what was or should have been printed, without the tracebacks in it."""
-    side: Side | None = {Role.OBSERVED: "observed", Role.EXPECTED: "expected"}.get(fence.role)  # type: ignore[assignment]
-    if side is None and fence.role is Role.UNSTATED and echoes(fence.raw, literals):
+    side = _SIDES.get(fence.role)
+    if fence.role is Role.UNSTATED and echoes(fence.raw, literals):
         side = "observed"
-    if side is None or fence.kind not in {
-        FenceKind.OUTPUT,
-        FenceKind.LOG,
-        FenceKind.DATA,
-        FenceKind.CONFIG,
-        FenceKind.TRACEBACK,
-    }:
+    if side is None or fence.kind not in _PRINTED:
         return None
-    lines = fence.raw.split("\n")
     covered = {i for span in spans for i in range(span.start, span.end)}
-    kept = [
+    lines = [
         (i, line)
-        for i, line in enumerate(lines)
-        if i not in covered
+        for i, line in enumerate(fence.raw.split("\n"), fence.line)
+        if i - fence.line not in covered
         and not is_prose(line)
         and not (side == "expected" and _WISH.search(line))
     ]
-    while kept and not kept[0][1].strip():
-        kept.pop(0)
-    text = "\n".join(line.rstrip() for _, line in kept).rstrip()
-    if not text.strip() or (
-        fence.kind is FenceKind.TRACEBACK
-        and (any(span.traceback.frames for span in spans) or len(kept) > 20)
-    ):
+    kept = list(dropwhile(lambda pair: not pair[1].strip(), lines))
+    framed = any(span.traceback.frames for span in spans) or len(kept) > 20
+    if not kept or (fence.kind is FenceKind.TRACEBACK and framed):
         return None
-    return Output(text=text, role=side, fence=fence.index, line=fence.line + kept[0][0])
+    text = "\n".join(line.rstrip() for _, line in kept).rstrip()
+    return Output(text=text, role=side, fence=fence.index, line=kept[0][0])
 
 
 def literals_of(programs: Sequence[Fence]) -> frozenset[str]:
     """The words that the programs' print calls begin with."""
-    found: set[str] = set()
-    for program in programs:
-        tree = tree_of(program.text)
-        for node in ast.walk(tree) if tree else ():
-            if not (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id == "print"
-                and node.args
-            ):
-                continue
-            first: ast.expr = node.args[0]
-            if isinstance(first, ast.JoinedStr) and first.values:
-                first = first.values[0]
-            if isinstance(first, ast.BinOp):
-                first = first.left
-            if isinstance(first, ast.Constant) and isinstance(first.value, str):
-                words = re.split(r"[{%\n]", first.value)[0].strip()
-                if len(words) >= 3:
-                    found.add(words)
-    return frozenset(found)
+    nodes = (
+        node for program in programs if (tree := tree_of(program.text)) for node in ast.walk(tree)
+    )
+    calls = (node for node in nodes if isinstance(node, ast.Call) and is_call_of(node, "print"))
+    firsts = (re.split(r"[{%\n]", _beginning(call.args[0]))[0] for call in calls if call.args)
+    return frozenset(words.strip() for words in firsts if len(words.strip()) >= 3)
+
+
+def _beginning(node: ast.expr) -> str:
+    """The literal text that a printed expression begins with."""
+    if isinstance(node, ast.JoinedStr) and node.values:
+        node = node.values[0]
+    if isinstance(node, ast.BinOp):
+        node = node.left
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
 
 def echoes(text: str, literals: frozenset[str]) -> bool:
     """Whether at least half of the lines begin as the programs' print calls do."""
     lines = [line.strip() for line in text.split("\n")[:200] if line.strip()]
-    hits = (
-        sum(any(line.startswith(literal) for literal in literals) for line in lines)
-        if literals
-        else 0
-    )
+    hits = sum(line.startswith(tuple(literals)) for line in lines)
     return hits > 0 and hits >= 0.5 * len(lines)
 
 
@@ -183,37 +171,24 @@ def from_words(words: Sequence[Sentence]) -> Iterator[Output]:
     """Short values set against each other in a sentence."""
     for sentence in words:
         if len(sentence.text) < 1200:
-            yield from pairs_in(sentence.text, None, sentence.line_at)
+            yield from pairs_in(sentence)
 
 
-def always(line: int, _offset: int) -> int:
-    """The line of a text that lies on one line."""
-    return line
-
-
-def pairs_in(text: str, fence: int | None, line_at: Callable[[int], int]) -> Iterator[Output]:
-    """Two values of which a text says that the one stands for the other, or the one that it
+def pairs_in(sentence: Sentence, fence: int | None = None) -> Iterator[Output]:
+    """Two values of which a sentence says that the one stands for the other, or the one that it
     wishes for.
     """
-    for pattern, first in (*_PAIRS, *(() if fence is None else _BEGINNING)):
-        match = pattern.search(text)
-        if match:
+    for pattern, first in (*_PAIRS, *(_BEGINNING if fence is not None else ())):
+        if match := pattern.search(sentence.text):
             second: Side = "expected" if first == "observed" else "observed"
-            yield Output(
-                text=bare(match["a"]), role=first, fence=fence, line=line_at(match.start("a"))
-            )
-            yield Output(
-                text=bare(match["b"]), role=second, fence=fence, line=line_at(match.start("b"))
-            )
+            for side, value in ((first, "a"), (second, "b")):
+                line = sentence.line_at(match.start(value))
+                yield Output(text=bare(match[value]), role=side, fence=fence, line=line)
             return
-    wished = _WISHED.search(text)
+    wished = _WISHED.search(sentence.text)
     if wished and is_value(bare(wished["value"])):
-        yield Output(
-            text=bare(wished["value"]),
-            role="expected",
-            fence=fence,
-            line=line_at(wished.start("value")),
-        )
+        line = sentence.line_at(wished.start("value"))
+        yield Output(text=bare(wished["value"]), role="expected", fence=fence, line=line)
 
 
 def from_lines(prose: Sequence[ProseLine]) -> Iterator[Output]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from bot.models.bug import Fence, FenceKind, Output, Role, Traceback, WarningText
 from bot.models.issue import Issue
-from bot.rules.intake import classify, comments, mentions, outputs, roles, shell, warned
+from bot.rules.intake import classify, comments, mentions, names, outputs, roles, shell, warned
 from bot.rules.intake.cleaning import Cleaned, clean
 from bot.rules.intake.document import CodeBlock, ReportDocument
 from bot.rules.intake.frames import TracebackSpan
 from bot.rules.intake.sentences import Sentence
+from bot.rules.intake.text import distinct
 from bot.rules.intake.tracebacks import find
 
 _PARSED_AT_MOST = 250_000
@@ -31,21 +32,23 @@ class FenceReading:
     numbers: tuple[int, ...]
     shown: tuple[tuple[int, str], ...]
 
+    def number(self, line: int) -> int:
+        """Where a line of the block stands in the body."""
+        return self.numbers[min(line, len(self.numbers) - 1)]
+
 
 def blocks(document: ReportDocument, home: str) -> tuple[FenceReading, ...]:
     """Every block of the document, classed, cleaned and given its role."""
     total = sum(len(code.text) for code in document.codes)
     patience = max(1, min(30, _PATIENCE // (total + 1)))
     out: list[FenceReading] = []
-    before: FenceKind | None = None
     spent = 0
     for code in document.codes:
         spent += len(code.text)
         sane = spent <= _PARSED_AT_MOST and len(out) < _FENCES_PARSED
         cleaned = clean(code.text, patience) if sane else Cleaned(code.text)
-        block = _block(code, cleaned, len(out), before if code.adjoining else None, home)
-        before = block.fence.kind
-        out.append(block)
+        before = out[-1].fence.kind if out and code.adjoining else None
+        out.append(_block(code, cleaned, len(out), before, home))
     literals = outputs.literals_of([block.fence for block in out if _imports(block.fence)])
     return tuple(
         _as_output(code, block, literals) for code, block in zip(document.codes, out, strict=True)
@@ -59,22 +62,12 @@ def _imports(fence: Fence) -> bool:
 def _as_output(code: CodeBlock, block: FenceReading, literals: frozenset[str]) -> FenceReading:
     """`loss = tensor(nan)` is valid Python, but it is what a program of the report prints."""
     fence = block.fence
-    if (
-        fence.kind is not FenceKind.PROGRAM
-        or _imports(fence)
-        or block.shown
-        or not outputs.echoes(fence.raw, literals)
-    ):
+    known = fence.kind is not FenceKind.PROGRAM or _imports(fence) or block.shown
+    if known or not outputs.echoes(fence.raw, literals):
         return block
     role = roles.role(code, FenceKind.OUTPUT, fence.raw, None)
-    changed = {
-        "kind": FenceKind.OUTPUT,
-        "role": role,
-        "text": fence.raw,
-        "mends": (),
-        "installs": (),
-    }
-    return FenceReading(fence.model_copy(update=changed), block.spans, block.numbers, ())
+    changed = {"kind": FenceKind.OUTPUT, "role": role, "text": fence.raw}
+    return replace(block, fence=fence.model_copy(update=changed | {"mends": (), "installs": ()}))
 
 
 def _block(
@@ -137,23 +130,22 @@ def tracebacks(
     issue: Issue, document: ReportDocument, words: Sequence[Sentence], found: Sequence[FenceReading]
 ) -> tuple[Traceback, ...]:
     """Tracebacks of blocks, then those of the text that say something new, at last the title's."""
-    out: list[Traceback] = []
-    for block in found:
-        for span in block.spans:
-            line = block.numbers[min(span.start, len(block.numbers) - 1)]
-            out.append(span.traceback.model_copy(update={"fence": block.fence.index, "line": line}))
-    home = issue.repository.rsplit("/", 1)[-1].replace("-", "_").lower()
+    out = [
+        span.traceback.model_copy(
+            update={"fence": block.fence.index, "line": block.number(span.start)}
+        )
+        for block in found
+        for span in block.spans
+    ]
+    home = names.import_home(issue.repository)
     programs = "\n".join(
         block.fence.text for block in found if block.fence.kind is FenceKind.PROGRAM
     )
     for candidate in [*mentions.in_lines(document.prose, home), *mentions.in_words(words)]:
-        if mentions.makes(programs, candidate.exception):
-            continue
-        if not any(_same(candidate, known) for known in out):
+        known = any(_same(candidate, traceback) for traceback in out)
+        if not known and not mentions.makes(programs, candidate.exception):
             out.append(candidate)
-    if not out:
-        out.extend(mentions.in_title(issue, words))
-    return tuple(out)
+    return tuple(out or mentions.in_title(issue, words))
 
 
 def _same(candidate: Traceback, known: Traceback) -> bool:
@@ -176,19 +168,13 @@ def shown(
         if fence.kind is FenceKind.PROGRAM:
             out.extend(_pasted(block))
             if fence.role in {Role.REPRODUCER, Role.UNSTATED, Role.CONTRAST}:
-                out.extend(comments.of_lines(fence))
-                out.extend(comments.of_blocks(fence))
-            continue
-        output = outputs.from_fence(fence, block.spans, literals)
-        if output:
+                out += [*comments.of_lines(fence), *comments.of_blocks(fence)]
+        elif output := outputs.from_fence(fence, block.spans, literals):
             out.append(output)
-    out.extend(outputs.from_lines(document.prose))
-    out.extend(outputs.from_tables(document.prose))
-    out.extend(outputs.from_words(words))
-    distinct: dict[tuple[str, str], Output] = {}
-    for output in sorted(out, key=lambda one: one.line):
-        distinct.setdefault((output.text, output.role), output)
-    return tuple(distinct.values())
+    out += outputs.from_lines(document.prose)
+    out += [*outputs.from_tables(document.prose), *outputs.from_words(words)]
+    out.sort(key=lambda output: output.line)
+    return distinct(out, lambda output: (output.text, output.role))
 
 
 def _pasted(block: FenceReading) -> Iterator[Output]:
@@ -198,12 +184,8 @@ def _pasted(block: FenceReading) -> Iterator[Output]:
         covered = {i for span in find(lines, loose=True) for i in range(span.start, span.end)}
         kept = "\n".join(line for i, line in enumerate(lines) if i not in covered).strip("\n")
         if kept.strip():
-            number = (
-                block.numbers[min(offset, len(block.numbers) - 1)]
-                if block.numbers
-                else block.fence.line
-            )
-            yield Output(text=kept, role="observed", fence=block.fence.index, line=number)
+            line = block.number(offset)
+            yield Output(text=kept, role="observed", fence=block.fence.index, line=line)
 
 
 def warnings(
@@ -213,19 +195,9 @@ def warnings(
     rows: list[WarningText] = []
     for block in found:
         fence = block.fence
-        if fence.kind is FenceKind.PROGRAM and not block.shown and not fence.outputs:
-            continue
-        if fence.role not in {Role.FIX, Role.SOURCE, Role.EXPECTED}:
-            rows.extend(warned.find(_numbered(block)))
-    rows.extend(
-        warned.find((line.number, line.text) for line in document.prose if not line.heading)
-    )
-    rows.extend(warned.stated(words))
-    distinct: dict[str, WarningText] = {}
-    for row in rows:
-        distinct.setdefault(row.message[:200], row)
-    return tuple(distinct.values())
-
-
-def _numbered(block: FenceReading) -> Iterable[tuple[int, str]]:
-    return zip(block.numbers, block.fence.raw.split("\n"), strict=False)
+        printed = fence.kind is not FenceKind.PROGRAM or block.shown or fence.outputs
+        if printed and fence.role not in {Role.FIX, Role.SOURCE, Role.EXPECTED}:
+            rows += warned.find(zip(block.numbers, fence.raw.split("\n"), strict=False))
+    prose = ((line.number, line.text) for line in document.prose if not line.heading)
+    rows += [*warned.find(prose), *warned.stated(words)]
+    return distinct(rows, lambda row: row.message[:200])

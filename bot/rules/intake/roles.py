@@ -105,6 +105,10 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
         ),
     ),
 )
+_FIX = frozenset({Role.FIX})
+_ASIDE = frozenset({Role.FIX, Role.SOURCE, Role.CONTRAST})
+_IMPORTS = (ast.Import, ast.ImportFrom)
+_DEFS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PROGRAM_ROLES = frozenset({Role.FIX, Role.SOURCE, Role.CONTRAST, Role.REPRODUCER})
 _EVIDENCE_ROLES = frozenset({Role.FIX, Role.CONTRAST, Role.EXPECTED, Role.OBSERVED})
 _FAILS = re.compile(
@@ -126,53 +130,35 @@ _LIBRARY_FILE = re.compile(
 
 def role(code: CodeBlock, kind: FenceKind, text: str, before: FenceKind | None) -> Role:
     """The role of a block. `before` is the kind of the block that it directly follows, if any."""
-    program = kind in {FenceKind.PROGRAM, FenceKind.SHELL, FenceKind.DIFF}
     if kind is FenceKind.DIFF:
         return Role.FIX
+    program = kind in {FenceKind.PROGRAM, FenceKind.SHELL}
+    excerpt = program and is_excerpt(text)
     allowed = _PROGRAM_ROLES if program else _EVIDENCE_ROLES
     found = _by_lead(code.lead, allowed, program)
-    if (
-        found in {Role.FIX, Role.SOURCE, Role.CONTRAST}
-        and kind is FenceKind.PROGRAM
-        and not _introduces(code.lead)
-        and is_whole(text)
-    ):
+    # A paragraph that ends before the block does not lead up to it.
+    apart = code.lead.rstrip("*_` ").endswith((".", "?", "!"))
+    if found in _ASIDE and kind is FenceKind.PROGRAM and apart and is_whole(text):
         found = Role.UNSTATED
-    if found is Role.SOURCE and _by_headings(code.headings[-1:], frozenset({Role.FIX})) is Role.FIX:
+    if found is Role.SOURCE and _by_headings(code.headings[-1:], _FIX) is Role.FIX:
         return Role.FIX
-    if found is Role.UNSTATED and not (program and is_excerpt(text)):
+    if found is Role.UNSTATED and excerpt:
+        return Role.FIX if _by_headings(code.headings, _FIX) is Role.FIX else Role.SOURCE
+    if found is Role.UNSTATED:
         found = _by_headings(code.headings, allowed | ({Role.EXPECTED} if program else set()))
-    elif found is Role.UNSTATED:
-        found = (
-            Role.FIX
-            if _by_headings(code.headings, frozenset({Role.FIX})) is Role.FIX
-            else Role.SOURCE
-        )
-    if (
-        found is Role.UNSTATED
-        and not program
-        and (before is FenceKind.PROGRAM or kind is FenceKind.TRACEBACK)
-    ):
+    shown = before is FenceKind.PROGRAM or kind is FenceKind.TRACEBACK
+    if found is Role.UNSTATED and not program and shown:
         return Role.OBSERVED
-    if found is Role.REPRODUCER and program and is_excerpt(text) and not _FIRM.search(code.lead):
-        return Role.SOURCE
-    return found
-
-
-def _introduces(lead: str) -> bool:
-    """Whether a paragraph leads up to the block below it, rather than ending before it."""
-    return not lead.rstrip("*_` ").endswith((".", "?", "!"))
+    quoted = found is Role.REPRODUCER and excerpt and not _FIRM.search(code.lead)
+    return Role.SOURCE if quoted else found
 
 
 def is_whole(text: str) -> bool:
     """A program that imports what it needs and does something at its top level."""
-    tree = tree_of(text)
-    if tree is None:
-        return False
-    imports = any(isinstance(node, ast.Import | ast.ImportFrom) for node in tree.body)
-    return imports and any(
-        not isinstance(node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.ClassDef)
-        for node in tree.body
+    body = tree.body if (tree := tree_of(text)) else []
+    inert = (*_IMPORTS, ast.FunctionDef, ast.ClassDef)
+    return any(isinstance(node, _IMPORTS) for node in body) and not all(
+        isinstance(node, inert) for node in body
     )
 
 
@@ -183,47 +169,34 @@ def _by_lead(lead: str, allowed: frozenset[Role], program: bool) -> Role:
     sentences = [part for part in re.split(r"(?<=[.!?])\s+|\n", lead.strip()) if part.strip()]
     if not sentences:
         return Role.UNSTATED
-    last = sentences[-1].strip()[-400:]
+    last, rest = sentences[-1].strip()[-400:], " ".join(sentences[-4:])[-1200:]
     found = match(last, allowed)
     if found is Role.CONTRAST and "because" in last and program:
         return Role.SOURCE
     if found is not Role.UNSTATED:
         return found
-    rest = " ".join(sentences[-4:])[-1200:]
     if program and _FIRM.search(rest):
         return Role.REPRODUCER
-    found = (
-        match(rest, allowed - {Role.SOURCE, Role.OBSERVED, Role.EXPECTED})
-        if not program
-        else match(rest, frozenset({Role.FIX, Role.CONTRAST}) & allowed)
-    )
-    return found if last.endswith(":") else Role.UNSTATED
+    weighty = frozenset({Role.FIX, Role.CONTRAST})
+    return match(rest, weighty) if last.endswith(":") else Role.UNSTATED
 
 
-def _by_headings(headings: tuple[str, ...], allowed: frozenset[Role] | set[Role]) -> Role:
+def _by_headings(headings: tuple[str, ...], allowed: frozenset[Role]) -> Role:
     for heading in reversed(headings[-3:]):
-        found = (
-            Role.REPRODUCER
-            if Role.REPRODUCER in allowed and _FIRM.search(heading)
-            else match(heading, allowed)
-        )
+        firm = Role.REPRODUCER in allowed and _FIRM.search(heading)
+        found = Role.REPRODUCER if firm else match(heading, allowed)
         if found is not Role.UNSTATED:
             return found
     return Role.UNSTATED
 
 
-def match(text: str, allowed: frozenset[Role] | set[Role]) -> Role:
+def match(text: str, allowed: frozenset[Role]) -> Role:
     """The first role, in the order of their weight, whose words stand in a text."""
-    if (
-        Role.REPRODUCER in allowed
-        and _FIRM.search(text)
-        and not re.search(r"\bfix|workaround", text, re.I)
-    ):
+    firm = Role.REPRODUCER in allowed and _FIRM.search(text)
+    if firm and not re.search(r"\bfix|workaround", text, re.I):
         return Role.REPRODUCER
     for candidate, pattern in _PATTERNS:
-        if candidate not in allowed:
-            continue
-        found = pattern.search(text)
+        found = pattern.search(text) if candidate in allowed else None
         if found and not (candidate is Role.CONTRAST and _FAILS.search(text[found.end() :])):
             return candidate
     return Role.UNSTATED
@@ -233,30 +206,17 @@ def is_excerpt(text: str) -> bool:
     """Library code quoted for reading: a method without its class, or statements about a `self`
     that is nowhere.
     """
-    if _LIBRARY_FILE.match(text):
-        return True
-    tree = tree_of(text)
-    if tree is None or not tree.body:
-        return False
-    if all(
-        isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _method(node)
-        for node in tree.body
-    ):
-        return True
-    loose = [
-        node
-        for node in tree.body
-        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
-    ]
+    body = tree.body if (tree := tree_of(text)) else []
+    methods = bool(body) and all(isinstance(node, _DEFS) and _is_method(node) for node in body)
+    loose = [node for node in body if not isinstance(node, (*_DEFS, ast.ClassDef))]
     uses = any(
-        isinstance(node, ast.Name) and node.id == "self" for top in loose for node in ast.walk(top)
+        isinstance(part, ast.Return | ast.Raise) or getattr(part, "id", "") == "self"
+        for node in loose
+        for part in ast.walk(node)
     )
-    uses = uses or any(
-        isinstance(node, ast.Return | ast.Raise) for top in loose for node in ast.walk(top)
-    )
-    binds = any(isinstance(node, ast.Import | ast.ImportFrom) for node in tree.body)
-    return uses and not binds
+    binds = any(isinstance(node, _IMPORTS) for node in body)
+    return bool(_LIBRARY_FILE.match(text)) or methods or (uses and not binds)
 
 
-def _method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _is_method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return bool(node.args.args) and node.args.args[0].arg in {"self", "cls"}

@@ -6,6 +6,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
 
 _UNUSUAL = re.compile(r"[^\n\t -~]")
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0")
@@ -104,3 +108,11 @@ def bare(text: str) -> str:
         if len(stripped) > 2 and stripped[0] == stripped[-1] == "`"
         else stripped
     )
+
+
+def distinct(rows: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
+    """The rows, in their order, without those whose key an earlier one has."""
+    found: dict[Hashable, T] = {}
+    for row in rows:
+        found.setdefault(key(row), row)
+    return tuple(found.values())

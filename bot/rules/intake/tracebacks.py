@@ -81,7 +81,8 @@ def _titled(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
     if _NOTEBOOK_HEADER.match(lines[at]):
         return _notebook(lines, at, at + 1, home)
     header = _HEADER.match(lines[at])
-    return _cpython(lines, at, at + 1, header["prefix"] if header else "", home)
+    prefix = header["prefix"] if header and "Exception Group" not in lines[at] else ""
+    return _cpython(lines, at, at + 1, prefix, home)
 
 
 def _ending(lines: Sequence[str], at: int) -> TracebackSpan | None:
@@ -117,7 +118,6 @@ def _cpython(
     lines: Sequence[str], start: int, at: int, prefix: str, home: str
 ) -> TracebackSpan | None:
     group, headed = "Exception Group" in lines[start], at > start
-    prefix = "" if group else prefix
     found: list[Frame] = []
     while at < len(lines):
         line = _content(lines[at], prefix, group)
@@ -125,13 +125,11 @@ def _cpython(
             code, at = _code_after(lines, at, prefix, group)
             name = match["function"] or ""
             found.append(frames.frame(match["path"], match["line"], name, code, home))
-        elif not line.strip():
-            at += 1
-            if not found:
-                return None
-            if not _goes_on(lines, at, prefix):
-                break
-        elif _is_detail(line, found and at - start < 3000):
+        elif not line.strip() and not found:
+            return None
+        elif not line.strip() and not _goes_on(lines, at + 1, prefix):
+            return span_of(start, at + 1, frames=found)
+        elif not line.strip() or _is_detail(line, found and at - start < 3000):
             at += 1
         else:
             return _raised(lines, (start, at), line.strip(), found, headed, prefix)
@@ -209,11 +207,13 @@ def _notebook(lines: Sequence[str], start: int, at: int, home: str) -> Traceback
 
 def _notebook_end(line: str, expected: str) -> re.Match[str] | None:
     """A line that names the exception of the title, or plainly another one."""
-    known = None if line[:1].isspace() else LONE.match(line)
-    match = known or (None if line[:1].isspace() else NAMED.match(line))
-    if match and match["exc"].rsplit(".", 1)[-1] == expected:
+    known = LONE.match(line)
+    match = known or NAMED.match(line)
+    if match is None or line[:1].isspace():
+        return None
+    if match["exc"].rsplit(".", 1)[-1] == expected:
         return match
-    return known if known and "Warning" not in known["exc"] else None
+    return known if "Warning" not in match["exc"] else None
 
 
 def _pytest(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
@@ -229,16 +229,13 @@ def _pytest(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
     if not match and not stated:
         return None
     found = [frames.frame(m["path"], m["line"], m["function"] or "", home=home) for m in places]
-    if found and (code := _marked(lines[max(0, at - 10) : at])):
-        found[-1] = found[-1].model_copy(update={"code": code})
+    # The last source line with a mark is the one that failed.
+    marked = [line[1:].strip() for line in lines[max(0, at - 10) : at] if line.startswith(">")]
+    if found and marked and marked[-1]:
+        found[-1] = found[-1].model_copy(update={"code": marked[-1]})
     first = (match["msg"] or "") if match else words[0]
     text = "\n".join([first, *words[1:]]).strip()
     return span_of(at, end, match["exc"] if match else stated, text, found)
-
-
-def _marked(lines: Sequence[str]) -> str:
-    """The last source line that pytest marks as the one that failed."""
-    return next((line[1:].strip() for line in reversed(lines) if line.startswith(">")), "")
 
 
 def _linked(lines: Sequence[str], spans: list[TracebackSpan]) -> list[TracebackSpan]:
@@ -255,20 +252,18 @@ def _joined(
 ) -> TracebackSpan | None:
     """Two tracebacks as one, if the first led to the second or holds it in its message."""
     first, second = before.traceback, span.traceback
-    near = span.start - before.end < 14
-    if near and any(map(LINK.search, lines[before.end : span.start])):
+    between = lines[before.end : span.start]
+    if len(between) < 14 and any(map(LINK.search, between)):
         cause = first.model_copy(update={"chained": ()})
-        chained, kept = (*first.chained, cause, *second.chained), second
+        joined = second.model_copy(update={"chained": (*first.chained, cause, *second.chained)})
     elif before.end >= span.start and _is_inner(lines, span.start):
-        chained, kept = (*first.chained, second), first
+        joined = first.model_copy(update={"chained": (*first.chained, second)})
     else:
         return None
-    joined = kept.model_copy(update={"chained": chained})
     return TracebackSpan(joined, before.start, span.end)
 
 
 def _is_inner(lines: Sequence[str], start: int) -> bool:
     """Whether a traceback stands inside the message of the one before, such as a worker's own."""
-    if "Original Traceback" in lines[start]:
-        return True
-    return start > 0 and _TITLE in lines[start - 1] and _TITLE not in lines[start]
+    titled = start > 0 and _TITLE in lines[start - 1] and _TITLE not in lines[start]
+    return titled or "Original Traceback" in lines[start]

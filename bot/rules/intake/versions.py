@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, islice, pairwise
+from operator import attrgetter
 from typing import Literal
 
 from bot.models.bug import Fence, FenceKind, Quote, Traceback, VersionClaim
@@ -13,6 +14,7 @@ from bot.models.issue import Issue
 from bot.rules.intake import names, version_dumps
 from bot.rules.intake.document import ReportDocument
 from bot.rules.intake.sentences import Sentence
+from bot.rules.intake.text import distinct
 from bot.rules.intake.works_or_fails import polarity
 
 _BARE = re.compile(rf"(?<![\w.=/#:-])v?(?P<version>{version_dumps.VERSION})(?![\w/%-])")
@@ -71,6 +73,7 @@ _ORDER = {
     FenceKind.SHELL: 1,
     FenceKind.REQUIREMENTS: 2,
 }
+_WHICH = attrgetter("name", "version")
 Source = Literal["dump", "requirements", "traceback", "text", "label"]
 
 
@@ -108,14 +111,7 @@ def find(
         elif (claim.quote.line, claim.name) not in dumped:
             used.append(claim)
     used += [*_from_tracebacks(tracebacks, document), *_from_labels(issue, package)]
-    return _distinct(used), _distinct(good)
-
-
-def _distinct(claims: Iterable[VersionClaim]) -> tuple[VersionClaim, ...]:
-    found: dict[tuple[str, str], VersionClaim] = {}
-    for claim in claims:
-        found.setdefault((claim.name, claim.version), claim)
-    return tuple(found.values())
+    return distinct(used, _WHICH), distinct(good, _WHICH)
 
 
 def _claim(name: str, version: str, source: Source, quote: Quote) -> VersionClaim:
@@ -126,13 +122,9 @@ def _from_fences(fences: Sequence[Fence]) -> Iterator[VersionClaim]:
     for fence in sorted(fences, key=lambda fence: _ORDER.get(fence.kind, 3)):
         if fence.kind in _ORDER:
             yield from _from_dump(fence)
-        for requirement in fence.installs:
-            if match := _REQUIREMENT.match(requirement):
-                name, quote = (
-                    names.distribution(match["name"]),
-                    Quote(text=requirement, line=fence.line),
-                )
-                yield _claim(name, match["version"], "requirements", quote)
+        for match in filter(None, map(_REQUIREMENT.match, fence.installs)):
+            name, quote = names.distribution(match["name"]), Quote(text=match[0], line=fence.line)
+            yield _claim(name, match["version"], "requirements", quote)
 
 
 def _from_dump(fence: Fence) -> Iterator[VersionClaim]:
@@ -158,19 +150,17 @@ def _from_forms(document: ReportDocument, package: str) -> Iterator[VersionClaim
         heading = line.headings[-1] if line.headings and not line.heading else ""
         asked = len(heading) <= 80 and re.search(r"\bversions?\b", heading, re.I)
         name = (_heading_name(heading) or package) if asked else ""
-        if not name or not line.text.strip() or len(line.text) > 80:
-            continue
         quote = Quote(text=line.text.strip(), line=line.number)
-        for part in re.split(r"[,;]\s+", line.text):
-            if match := _EXACT.match(part) or _MOVING_FIELD.fullmatch(part.strip()):
+        fields = re.split(r"[,;]\s+", line.text) if name and len(line.text) <= 80 else ()
+        for field in fields:
+            if match := _EXACT.match(field) or _MOVING_FIELD.fullmatch(field.strip()):
                 yield _claim(name, match["version"], "text", quote)
 
 
 def _heading_name(heading: str) -> str:
     words = _FORM_WORDS.sub(" ", heading).split()
-    pairs = [f"{first} {second}" for first, second in pairwise(words)]
-    name = next(filter(names.known, [*pairs, *words]), "")
-    return names.distribution(name) if name else ""
+    pairs = map(" ".join, pairwise(words))
+    return next((names.distribution(name) for name in (*pairs, *words) if names.known(name)), "")
 
 
 def _from_sentence(
@@ -178,20 +168,20 @@ def _from_sentence(
 ) -> Iterator[tuple[VersionClaim, str]]:
     """Claims of a sentence, each with "good", "bad" or ""."""
     text = version_dumps.EXAMPLE.sub(" ", sentence.text)
-    moving = _ON_MOVING.search(text)
-    if not moving and not any(map(str.isdigit, text)):
-        return
-    named = list(_named(package).finditer(text))
+    named = list(_named(package).finditer(text)) if any(map(str.isdigit, text)) else []
     found = [(names.distribution(m["name"]), m) for m in named if _is_exact(text, m)]
-    for match in _BARE.finditer(text):
-        if not any(other.start() <= match.start() < other.end() for other in named):
-            name = _bare_name(text, match, package, printed)
-            found += [(name, match)] if name else []
-    found += [(package, moving)] if moving and package else []
+    found += [
+        (_bare_name(text, match, package, printed), match)
+        for match in _BARE.finditer(text)
+        if not any(other.start() <= match.start() < other.end() for other in named)
+    ]
+    moving = _ON_MOVING.search(text)
+    found += [(package, moving)] if moving else []
     for name, match in found:
         version = match["version"].lower() if match is moving else match["version"]
-        claim = _claim(name, version, "text", sentence.quote)
-        yield claim, polarity(text, match.start(), match.end())
+        if name:
+            verdict = polarity(text, match.start(), match.end())
+            yield _claim(name, version, "text", sentence.quote), verdict
 
 
 def _is_exact(text: str, match: re.Match[str]) -> bool:
@@ -207,23 +197,19 @@ def _is_exact(text: str, match: re.Match[str]) -> bool:
 def _bare_name(text: str, match: re.Match[str], package: str, printed: dict[str, str]) -> str:
     """The package that a number without a name is a version of, or ""."""
     before = text[max(0, match.start() - 40) : match.start()]
-    if _BEFORE_NOISE.search(before[-20:]):
-        return ""
     judged = polarity(text, match.start(), match.end()) and _versionlike(text, match)
-    if not judged and not _PLAINLY.search(before):
+    if _BEFORE_NOISE.search(before[-20:]) or not (judged or _PLAINLY.search(before)):
         return ""
     return printed.get(match["version"]) or _nearest_name(text, match.start(), package) or package
 
 
 def _versionlike(text: str, match: re.Match[str]) -> bool:
     """Whether a bare number is a version, by its form or by the words before it."""
-    version = match["version"]
-    if version.count(".") >= 3 and "dev" not in version:
-        return False
-    if version.count(".") >= 2 or version.endswith(("x", "*", "X")) or match[0].startswith("v"):
-        return True
+    version, dots = match["version"], match["version"].count(".")
     before = text[max(0, match.start() - 40) : match.start()]
-    return bool(_BEFORE_VERSION.search(before) and _OF_VERSIONS.search(before))
+    formed = dots >= 2 or version.endswith(("x", "*", "X")) or match[0].startswith("v")
+    announced = _BEFORE_VERSION.search(before) and _OF_VERSIONS.search(before)
+    return (dots < 3 or "dev" in version) and bool(formed or announced)
 
 
 def _nearest_name(text: str, start: int, package: str) -> str:
@@ -237,14 +223,16 @@ def _from_tracebacks(
 ) -> Iterator[VersionClaim]:
     """The version of Python in the path of an installed file, once for each traceback."""
     for traceback in tracebacks:
-        for frame in traceback.frames:
-            match = _SITE_PYTHON.search(frame.path)
-            lines = range(max(1, traceback.line), len(document.lines) + 1)
-            places = (n for n in lines if match and frame.path in document.lines[n - 1])
-            if match and (line := next(places, 0)):
-                quote = Quote(text=document.lines[line - 1].strip()[:300], line=line)
-                yield _claim("python", f"{match['a']}.{match['b']}", "traceback", quote)
-                break
+        places = (
+            (match, line)
+            for frame in traceback.frames
+            if (match := _SITE_PYTHON.search(frame.path))
+            for line in range(max(1, traceback.line), len(document.lines) + 1)
+            if frame.path in document.lines[line - 1]
+        )
+        for match, line in islice(places, 1):
+            quote = Quote(text=document.lines[line - 1].strip()[:300], line=line)
+            yield _claim("python", f"{match['a']}.{match['b']}", "traceback", quote)
 
 
 def _from_labels(issue: Issue, package: str) -> Iterator[VersionClaim]:

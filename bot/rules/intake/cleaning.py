@@ -49,14 +49,16 @@ def clean(raw: str, patience: int = 30) -> Cleaned:
 
 def _parsed(state: Cleaned, tree: ast.Module) -> Cleaned:
     text, shown = repairs.echoes(state.text, tree)
-    if shown:
-        why = "values stand between the lines of code"
-        state = _noted(state, text, "commented out pasted output", why)
-        state = replace(state, shown=(*state.shown, *shown))
-    return replace(state, evidence=evidence(tree_of(text) or tree), parses=True)
+    why = "values stand between the lines of code"
+    state = _noted(state, text, "commented out pasted output", why)
+    strength = evidence(tree_of(text) or tree)
+    return replace(state, shown=(*state.shown, *shown), evidence=strength, parses=True)
 
 
 def _noted(state: Cleaned, text: str, what: str, why: str) -> Cleaned:
+    """The state with another text, and a note about it if it is another."""
+    if text == state.text:
+        return state
     return replace(state, text=text, mends=(*state.mends, ScriptFix(what=what, why=why)))
 
 
@@ -69,17 +71,13 @@ def _take_commands(state: Cleaned) -> Cleaned:
     taken: list[str] = []
     for i, line in enumerate(lines):
         named = shell.requirements_of(line)
-        if named is None and (not shell.is_magic(line) or _continues(lines, i)):
-            continue
-        wanted.extend(named or ())
-        taken.append(line.strip())
-        lines[i] = f"{line[: indent_of(line)]}# {line.strip()}"
-    if not taken:
-        return state
+        if named is not None or (shell.is_magic(line) and not _continues(lines, i)):
+            wanted += named or ()
+            taken.append(line.strip())
+            lines[i] = f"{line[: indent_of(line)]}# {line.strip()}"
     what = "commented out " + "; ".join(taken[:3])[:200]
-    state = _noted(
-        state, "\n".join(lines), what, "a command for the notebook or the shell, not Python"
-    )
+    why = "a command for the notebook or the shell, not Python"
+    state = _noted(state, "\n".join(lines), what, why)
     return replace(state, installs=tuple(dict.fromkeys(wanted)))
 
 
@@ -99,28 +97,24 @@ def _dedent(state: Cleaned) -> Cleaned:
 
 
 def _typography(state: Cleaned) -> Cleaned:
-    text = plain_typography(state.text)
-    if text == state.text:
-        return state
     why = "typographic characters are not Python"
-    return _noted(state, text, "typewriter quotes and spaces", why)
+    return _noted(state, plain_typography(state.text), "typewriter quotes and spaces", why)
 
 
 def _line_numbers(state: Cleaned) -> Cleaned:
-    rows = [(line, _NUMBERED.match(line)) for line in state.text.split("\n")]
-    numbers = [int(match[1]) for line, match in rows if match and line.strip()]
-    filled = sum(bool(line.strip()) for line, _ in rows)
+    rows = [_NUMBERED.match(line) for line in state.text.split("\n")]
+    numbers = [int(row[1]) for row in rows if row]
+    filled = sum(bool(line.strip()) for line in state.text.split("\n"))
     if len(numbers) < 3 or len(numbers) != filled or numbers != sorted(set(numbers)):
         return state
-    text = textwrap.dedent("\n".join(match[2] if match else "" for _, match in rows)).strip("\n")
+    text = textwrap.dedent("\n".join(row[2] if row else "" for row in rows)).strip("\n")
     return _noted(state, text, "took line numbers off", "each line began with its number")
 
 
 def _tabs(state: Cleaned) -> Cleaned:
     text = state.text.expandtabs(4)
-    if "\t" not in state.text or tree_of(text) is None:
-        return state
-    return _noted(state, text, "tabs to spaces", "tabs and spaces were mixed")
+    mixed = tree_of(text) is not None
+    return _noted(state, text, "tabs to spaces", "tabs and spaces were mixed") if mixed else state
 
 
 def _repair(state: Cleaned, patience: int) -> Cleaned:

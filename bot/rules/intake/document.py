@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import dropwhile, islice, takewhile
 
 from markdown_it.token import Token
 
@@ -108,7 +109,8 @@ class _Reader:
         return tuple(text for _, text in self.path)
 
     def take(self, start: int, end: int, token: Token) -> None:
-        level = _level(self.lines[start].text)
+        marks = self.lines[start].text.lstrip(" >-*+0123456789.)")
+        level = len(marks) - len(marks.lstrip("#"))
         # A paragraph that happens to stand over dashes is rarely meant as a heading.
         if token.type == "inline" and level:
             self.heading(self.lines[start], level, token.content)
@@ -154,41 +156,31 @@ class _Reader:
             self.prose.append(ProseLine(line.text, line.number, self.headings, heading=bool(bold)))
             for match in _INLINE_FENCE.finditer(line.text):
                 lead = line.text[: match.start()].strip() or self.lead(skip=1)
-                code, place = match[1].strip(), line.number
-                self.codes.append(CodeBlock("", code, place, self.headings, lead, (place,)))
+                place = (line.number,)
+                self.codes.append(
+                    CodeBlock("", match[1].strip(), line.number, self.headings, lead, place)
+                )
         self.at = max(self.at, end)
 
     def lead(self, skip: int = 0) -> str:
         """The paragraph just before this point, below the last heading and the last code."""
-        found: list[str] = []
         last_code = self.codes[-1].numbers[-1] if self.codes else 0
-        for prose in reversed(self.prose[: len(self.prose) - skip]):
-            text = prose.text.strip()
-            outside = prose.heading or prose.number <= last_code or len(found) > 30
-            if outside or (found and not text):
-                break
-            found += [text] if text else []
-        return "\n".join(reversed(found))[-2000:]
+        above = takewhile(
+            lambda prose: not prose.heading and prose.number > last_code,
+            reversed(self.prose[: len(self.prose) - skip]),
+        )
+        rest = dropwhile(lambda text: not text, (prose.text.strip() for prose in above))
+        return "\n".join(reversed([*islice(takewhile(bool, rest), 31)]))[-2000:]
 
     def adjoins(self) -> bool:
         """Whether only blank lines stand between this point and the block before."""
-        if not self.codes:
-            return False
-        last = self.codes[-1].numbers[-1]
-        for prose in reversed(self.prose):
-            if prose.text.strip() or prose.number <= last + 1:
-                return not prose.text.strip() or prose.number <= last
-        return True
+        last = self.codes[-1].numbers[-1] if self.codes else 0
+        between = takewhile(lambda prose: prose.number > last, reversed(self.prose))
+        return bool(self.codes) and not any(prose.text.strip() for prose in between)
 
 
 def _is_code(content: str) -> bool:
     """Whether indented text is code; most often it is a list that Markdown takes for code."""
-    if "Traceback (most recent call last)" in content or re.search(r"^\s*>>> ", content, re.M):
-        return True
     tree = tree_of(textwrap.dedent(content)) if len(content) <= 60_000 else None
-    return tree is not None and evidence(tree) == "strong"
-
-
-def _level(line: str) -> int:
-    stripped = line.lstrip(" >-*+0123456789.)")
-    return len(stripped) - len(stripped.lstrip("#"))
+    session = re.search(r"Traceback \(most recent call last\)|^\s*>>> ", content, re.M)
+    return bool(session) or (tree is not None and evidence(tree) == "strong")

@@ -77,9 +77,9 @@ def _is_prompt(text: str) -> bool:
 
 def _transcript(lines: list[SourceLine], at: int, out: list[SourceLine]) -> int:
     """Fence a transcript up to the next blank line: Markdown takes its prompts for quotations."""
-    end = at
-    while end < len(lines) and lines[end].text.strip() and not _FENCE.match(lines[end].text):
-        end += 1
+    rest = range(at, len(lines))
+    ends = (i for i in rest if not lines[i].text.strip() or _FENCE.match(lines[i].text))
+    end = next(ends, len(lines))
     first, last = lines[at].number, lines[end - 1].number
     out += [SourceLine("", first), SourceLine(_PROMPT_FENCE, first)]
     out += [*lines[at:end], SourceLine(_PROMPT_FENCE, last)]
@@ -87,17 +87,16 @@ def _transcript(lines: list[SourceLine], at: int, out: list[SourceLine]) -> int:
 
 
 def _fence(lines: list[SourceLine], at: int, opening: re.Match[str], out: list[SourceLine]) -> int:
-    info, number = opening["info"].strip(), lines[at].number
+    info, number, margin = opening["info"].strip(), lines[at].number, " " * len(opening["lead"])
     if not _TAGLIKE.match(info) or info.split(" ")[0] in _CONTENT_TAGS:
         out.append(SourceLine(opening["lead"] + opening["mark"], number))
-        out.append(SourceLine(" " * len(opening["lead"]) + info, number))
+        out.append(SourceLine(margin + info, number))
     else:
         out.append(lines[at])
     body, after, closed = _inside(lines, at + 1, opening["mark"])
-    out.extend(body)
+    out += body
     if not closed:
-        mark = " " * len(opening["lead"]) + opening["mark"]
-        out.append(SourceLine(mark, body[-1].number if body else number))
+        out.append(SourceLine(margin + opening["mark"], out[-1].number if body else number))
     return after
 
 

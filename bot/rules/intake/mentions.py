@@ -37,17 +37,11 @@ _NAMED = re.compile(
 def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
     """Tracebacks that stand in the text itself."""
     lines = [re.sub(r"^\s{0,3}>\s?", "", line.text) for line in prose]
-    numbers = [line.number for line in prose]
-    headings = {at for at, line in enumerate(prose) if line.heading}
     for span in tracebacks.find(lines, home=home, tight=True, loose=True):
-        if span.start in headings and not named(span.traceback.exception):
-            continue
-        if (
-            span.traceback.frames
-            or span.traceback.message
-            or span.traceback.exception.startswith("SIG")
-        ):
-            yield span.traceback.model_copy(update={"line": numbers[span.start]})
+        found, line = span.traceback, prose[span.start]
+        telling = found.frames or found.message or found.exception.startswith("SIG")
+        if telling and (named(found.exception) or not line.heading):
+            yield found.model_copy(update={"line": line.number})
 
 
 def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
@@ -55,23 +49,18 @@ def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
     for sentence in words:
         if ": " not in sentence.text:
             continue
-        found = False
-        for ticked in _TICKED.finditer(sentence.text):
-            match = _ticked(ticked[1], sentence.text[: ticked.start()])
-            if match and match["msg"] and "Warning" not in match["exc"]:
-                found = True
-                yield Traceback(
-                    exception=match["exc"],
-                    message=match["msg"].strip(),
-                    line=sentence.line_at(ticked.start(1)),
-                )
-        plain = None if found else INLINE.search(sentence.text) or _plain(sentence.text)
+        quoted = [
+            (match["exc"], match["msg"].strip(), ticked.start(1))
+            for ticked in _TICKED.finditer(sentence.text)
+            if (match := _ticked(ticked[1], sentence.text[: ticked.start()]))
+            and match["msg"]
+            and "Warning" not in match["exc"]
+        ]
+        plain = None if quoted else INLINE.search(sentence.text) or _plain(sentence.text)
         if plain:
-            yield Traceback(
-                exception=plain["exc"],
-                message=_unquoted(plain["msg"]),
-                line=sentence.line_at(plain.start("exc")),
-            )
+            quoted = [(plain["exc"], _unquoted(plain["msg"]), plain.start("exc"))]
+        for exception, message, start in quoted:
+            yield Traceback(exception=exception, message=message, line=sentence.line_at(start))
 
 
 def _ticked(text: str, before: str) -> re.Match[str] | None:
@@ -84,15 +73,10 @@ def _ticked(text: str, before: str) -> re.Match[str] | None:
 
 def _plain(text: str) -> re.Match[str] | None:
     """A class before its message, where the name or the words before it say that it was raised."""
-    found = _NAMED.finditer(text)
-    return next(
-        (
-            match
-            for match in found
-            if named(match["exc"]) or (match["said"] and could_be(match["exc"]))
-        ),
-        None,
-    )
+    for match in _NAMED.finditer(text):
+        if named(match["exc"]) or (match["said"] and could_be(match["exc"])):
+            return match
+    return None
 
 
 def _unquoted(words: str) -> str:
@@ -107,13 +91,9 @@ def makes(programs: str, name: str) -> bool:
     """Whether programs call what has this name, as they do with a class that they use: then a
     line `pkg.Thing: words` is about it. A name that can be nothing but an exception's stays one.
     """
-    if named(name) or name.startswith("SIG"):
-        return False
-    return bool(
-        re.search(
-            rf"(?<!raise )\b(?:[a-z_]\w*\.)*{re.escape(name.rpartition('.')[2])}\s*\(", programs
-        )
-    )
+    called = rf"(?<!raise )\b(?:[a-z_]\w*\.)*{re.escape(name.rpartition('.')[2])}\s*\("
+    only = named(name) or name.startswith("SIG")
+    return not only and re.search(called, programs) is not None
 
 
 def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
@@ -124,14 +104,8 @@ def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
     if match and match["msg"]:
         yield Traceback(exception=match["exc"], message=match["msg"].strip(" `"), line=0)
         return
-    for text, line in [
-        (issue.title, 0),
-        *((sentence.text, sentence.line) for sentence in words[:40]),
-    ]:
+    for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:40])]:
         raised = _RAISED.search(text)
-        if raised:
-            yield Traceback(exception=raised[1], message="", line=line)
-            return
-        if WORDS.search(text):
-            yield Traceback(exception="SIGSEGV", message="", line=line)
+        if raised or WORDS.search(text):
+            yield Traceback(exception=raised[1] if raised else "SIGSEGV", message="", line=line)
             return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from bot.models.bug import ScriptFix
@@ -57,19 +56,16 @@ def _entries(lines: list[str], start: re.Pattern[str], more: re.Pattern[str]) ->
     entering = False
     for number, line in enumerate(lines):
         begin, further, out = start.match(line), more.match(line), _OUT.match(line)
-        last = entries[-1] if entries else None
         if begin:
             entries.append(PromptEntry([begin["code"]], number))
             entering = True
-        elif last is None:
-            continue
-        elif entering and further:
-            last.code.append(further["code"] or "")
-        elif entering and not out and line.strip() and _unfinished(last.code):
-            last.code.append(line)
-        else:
+        elif entries and entering and further:
+            entries[-1].code.append(further["code"] or "")
+        elif entries and entering and not out and line.strip() and _unfinished(entries[-1].code):
+            entries[-1].code.append(line)
+        elif entries:
             entering = entering and not out and not line.strip()
-            last.shown.append(out["code"] if out else line)
+            entries[-1].shown.append(out["code"] if out else line)
     return entries
 
 
@@ -90,16 +86,13 @@ def _assemble(entries: list[PromptEntry]) -> Transcript:
         wrapped += code[-1] != text
         if output.strip():
             shown.append((entry.line + len(entry.code), output.rstrip()))
-    return Transcript("\n".join(code).strip("\n"), tuple(shown), tuple(_notes(wrapped)))
-
-
-def _notes(wrapped: int) -> Iterator[ScriptFix]:
     why = "the block is a transcript of an interactive session"
-    yield ScriptFix(what="took the prompts off", why=why)
+    fixes = [ScriptFix(what="took the prompts off", why=why)]
     if wrapped:
         why = "a prompt shows the value of an expression, a program does not"
         what = f"printed the value of {wrapped} expression{'s' if wrapped > 1 else ''}"
-        yield ScriptFix(what=what, why=why)
+        fixes.append(ScriptFix(what=what, why=why))
+    return Transcript("\n".join(code).strip("\n"), tuple(shown), tuple(fixes))
 
 
 def _printing(text: str) -> str:
@@ -119,16 +112,13 @@ def _marked(lines: list[str]) -> Transcript | None:
     if any(_evidence_of(code) != "none" for _, code in marks):
         before = "\n".join(lines[: marks[0][0]])
         session = _assemble(_entries(lines, _DOCTEST, _MORE))
-        if _evidence_of(before) == "none":
-            return session
-        return replace(session, code=f"{before}\n{session.code}")
+        silent = _evidence_of(before) == "none"
+        return session if silent else replace(session, code=f"{before}\n{session.code}")
     code = "\n".join("# " + line.strip() if _DOCTEST.match(line) else line for line in lines)
-    if _evidence_of(code) != "strong":
-        return None
     fix = ScriptFix(what="commented out lines marked >>>", why="they show output, not code")
-    return Transcript(code, tuple((i, text) for i, text in marks if text.strip()), (fix,))
+    shown = tuple((i, text) for i, text in marks if text.strip())
+    return Transcript(code, shown, (fix,)) if _evidence_of(code) == "strong" else None
 
 
 def _evidence_of(code: str) -> Evidence:
-    tree = tree_of(code)
-    return "none" if tree is None else evidence(tree)
+    return evidence(tree) if (tree := tree_of(code)) else "none"

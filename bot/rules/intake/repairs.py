@@ -69,21 +69,20 @@ def _is_sentence(line: str) -> bool:
 def _tail(lines: list[str], at: int) -> ProgramRepair | None:
     """Set aside output that was pasted below the code."""
     near = range(max(0, at - 1), min(len(lines), at + 2))
-    cut = next((i for i in near if is_label(lines[i])), None)
-    cut = _start_of_output(lines, at) if cut is None else cut
-    head = "\n".join(lines[:cut]).rstrip() if cut else ""
+    label = next((i for i in near if is_label(lines[i])), None)
+    cut = _start_of_output(lines, at) if label is None else label
+    head, rest = "\n".join(lines[:cut]).rstrip(), lines[cut:]
     tree = tree_of(head)
     if not cut or tree is None or evidence(tree) != "strong":
         return None
-    rest = lines[cut:]
     if any(map(_CODE_AGAIN.match, rest)) and not any(map(_is_trace, rest)):
         return None
-    shown = rest[1:] if is_label(rest[0]) else rest
-    output = "\n".join(shown).strip("\n")
-    what, why = "set aside output that stood below the code", "it is what the program printed"
-    place = cut + len(rest) - len(shown)
-    aside = ((place, output),) if output.strip() else ()
-    return ProgramRepair(head, ScriptFix(what=what, why=why), aside)
+    labelled = is_label(rest[0])
+    output = "\n".join(rest[labelled:]).strip("\n")
+    fix = ScriptFix(
+        what="set aside output that stood below the code", why="it is what the program printed"
+    )
+    return ProgramRepair(head, fix, ((cut + labelled, output),) if output.strip() else ())
 
 
 def _is_trace(line: str) -> bool:
@@ -135,14 +134,10 @@ def _empty_body(lines: list[str], message: str) -> ProgramRepair | None:
     depth, following = indent_of(lines[opener]), _first_code(lines[opener + 1 :])
     if following and not (_OPENER.match(following) and indent_of(following) <= depth):
         return None
-    headers = (i for i in range(opener, len(lines)) if _ends_header(lines[i]))
-    end = next(headers, opener) + 1
+    codes = enumerate((line.split("#")[0].rstrip() for line in lines[opener:]), opener + 1)
+    end = next((after for after, code in codes if code.endswith(":")), opener + 1)
     changed = [*lines[:end], " " * (depth + 4) + "pass", *lines[end:]]
     return _repaired(changed, "added `pass`", "a definition had no body")
-
-
-def _ends_header(line: str) -> bool:
-    return line.split("#")[0].rstrip().endswith(":")
 
 
 def _shift(lines: list[str], at: int) -> ProgramRepair | None:
@@ -167,26 +162,21 @@ def echoes(text: str, tree: ast.Module) -> tuple[str, tuple[tuple[int, str], ...
     """Comment out values pasted among the code, such as `tensor([1.])`; returns them as well."""
     if not any(isinstance(node, ast.Expr) for node in tree.body) or evidence(tree) != "strong":
         return text, ()
-    known = bound_names(tree)
-    lines = text.split("\n")
+    known, lines = bound_names(tree), text.split("\n")
     shown: list[tuple[int, str]] = []
     for before, node in pairwise(tree.body):
-        if not isinstance(node, ast.Expr) or not _echo(node.value, known):
+        if not isinstance(node, ast.Expr) or not _is_echo(node.value, known):
             continue
         first, end = node.lineno - 1, node.end_lineno or node.lineno
         shown.append((first, "\n".join(lines[first:end])))
-        if isinstance(before, ast.Expr) and _is_silent(before):
+        plain = isinstance(before, ast.Expr) and not is_call_of(before.value, "print")
+        if plain and before.lineno == before.end_lineno:
             lines[before.lineno - 1] = f"print(repr({lines[before.lineno - 1].strip()}))"
         lines[first:end] = ["# " + line for line in lines[first:end]]
     return "\n".join(lines), tuple(shown)
 
 
-def _is_silent(node: ast.Expr) -> bool:
-    """Whether an expression on one line is no print."""
-    return node.lineno == node.end_lineno and not is_call_of(node.value, "print")
-
-
-def _echo(node: ast.expr, known: frozenset[str]) -> bool:
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id not in known and is_repr(node)
-    return isinstance(node, ast.Name) and node.id in {"nan", "inf"} and node.id not in known
+def _is_echo(node: ast.expr, known: frozenset[str]) -> bool:
+    named = node.func if isinstance(node, ast.Call) and is_repr(node) else node
+    fits = named is not node or getattr(named, "id", "") in {"nan", "inf"}
+    return isinstance(named, ast.Name) and fits and named.id not in known

@@ -47,18 +47,12 @@ def fatal(lines: Sequence[str], at: int) -> tuple[str, str, int]:
     """The signal a line tells of, the words that go with it, and how many lines that took; ("",
     "", 0) when none.
     """
-    line = lines[at]
-    if len(line) > 2000:
-        return "", "", 0
-    for name, pattern in _SIGNS:
-        if not pattern.search(line):
-            continue
-        words, used = line.strip(), 1
-        for k, following in enumerate(lines[at + 1 : at + 6], 1):
-            what = _WHAT.match(following)
-            if what:
-                words, used = what["text"].strip(), k + 1
-            elif _DUMPED.search(following):
-                used = k + 1
-        return name, words, used
-    return "", "", 0
+    signs = _SIGNS if len(lines[at]) <= 2000 else ()
+    name = next((name for name, pattern in signs if pattern.search(lines[at])), "")
+    words, used = (lines[at].strip(), 1) if name else ("", 0)
+    for k, following in enumerate(lines[at + 1 : at + 6] if name else (), 2):
+        if what := _WHAT.match(following):
+            words = what["text"].strip()
+        if what or _DUMPED.search(following):
+            used = k
+    return name, words, used

@@ -21,41 +21,31 @@ def find(lines: Iterable[tuple[int, str]]) -> Iterator[WarningText]:
     """Warnings as Python prints them, with the lines that their message runs over."""
     rows = list(lines)
     for at, (number, text) in enumerate(rows):
-        if "Warning" not in text or len(text) > 20_000:
-            continue
-        match = _PRINTED.search(text)
+        match = _PRINTED.search(text) if "Warning" in text and len(text) <= 20_000 else None
         if not match:
             continue
         message = match["message"].strip()
         closing = message.find("`") if "`" in text[: match.start("category")] else -1
         message = message[:closing] if closing > 0 else message
-        for following, more in rows[at + 1 : at + 12]:
-            if (
-                following != number + 1
-                or not more.strip()
-                or more[:1].isspace()
-                or _PRINTED.search(more)
-                or re.match(r"^(?:```|Traceback|#|\w+Error)", more)
-                or message.endswith(".")
-            ):
+        for place, (following, more) in enumerate(rows[at + 1 : at + 12], number + 1):
+            if following != place or message.endswith(".") or not _goes_on(more):
                 break
-            if re.match(r"^[A-Z\"'`(]?[a-z\"'`(]", more) is None:
-                break
-            number = following
             message += "\n" + more.strip()
-        yield WarningText(
-            category=match["category"],
-            message=message.strip(),
-            quote=Quote(text=text.strip()[:600], line=rows[at][0]),
-        )
+        quote = Quote(text=text.strip()[:600], line=number)
+        yield WarningText(category=match["category"], message=message.strip(), quote=quote)
+
+
+def _goes_on(line: str) -> bool:
+    """Whether a line can continue the message of the warning above it."""
+    other = _PRINTED.search(line) or re.match(r"```|Traceback|#|\w+Error", line)
+    return not other and re.match(r"[A-Z\"'`(]?[a-z\"'`(]", line) is not None
 
 
 def stated(words: Sequence[Sentence]) -> Iterator[WarningText]:
     """Words in quotation marks that a sentence calls a warning."""
     for sentence in words:
-        if not re.search(r"\bwarn(?:ing|ings|s)?\b", sentence.text, re.I):
-            continue
-        for match in _QUOTED.finditer(sentence.text):
+        called = re.search(r"\bwarn(?:ing|ings|s)?\b", sentence.text, re.I)
+        for match in _QUOTED.finditer(sentence.text) if called else ():
             message = match["a"] or match["b"] or match["c"]
             if message.count(" ") >= 3 and "Warning:" not in message and "(" not in message[:20]:
                 yield WarningText(category="", message=message.strip(), quote=sentence.quote)

@@ -43,39 +43,16 @@ _LOG = re.compile(
     r"|\[(?:INFO|WARN|ERROR|rank)|Epoch\b|\[?Epoch|Step \d|step \d|.{0,60}\d{1,3}%\||\d+/\d+ \[)"
 )
 _YAML = re.compile(r"^\s*(?:- )?[\w./-]+:(?:\s.*)?$|^\s*- .+$|^\s*#.*$|^---$")
+_SHELL_TAGS = {"shell", "bash", "sh", "console", "zsh", "cmd", "powershell", ""}
 SETTING_TAGS = frozenset({"json", "yaml", "yml", "toml", "ini", "xml", "cfg"})
 _CODE_TAGS = frozenset(
     {"python", "py", "python3", "ipython", "pycon", "ipython3", "jupyter", "py3"}
 )
-_TEXT_TAGS = frozenset(
-    {
-        "text",
-        "txt",
-        "console",
-        "log",
-        "logs",
-        "plain",
-        "plaintext",
-        "output",
-        "none",
-        "yaml",
-        "yml",
-        "json",
-        "toml",
-        "diff",
-        "ini",
-        "pytb",
-        "c++",
-        "cpp",
-        "c",
-        "cuda",
-        "java",
-        "js",
-        "javascript",
-        "html",
-        "xml",
-    }
-)
+_TEXT_TAGS = {
+    *("text", "txt", "console", "log", "logs", "plain", "plaintext", "output", "none", "diff"),
+    *("json", "yaml", "yml", "toml", "ini", "xml"),
+    *("pytb", "c++", "cpp", "c", "cuda", "java", "js", "javascript", "html"),
+}
 
 
 def classify(text: str, tag: str, cleaned: Cleaned, spans: list[TracebackSpan]) -> FenceKind:
@@ -115,16 +92,14 @@ def _substantial(text: str) -> bool:
 def is_empty(text: str) -> bool:
     """Blank, a form's default, or a word for "nothing"."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    if not lines or (len(lines) == 1 and len(text) < 60 and _NOTHING.match(lines[0])):
-        return True
-    comments = all(
-        line.startswith(("#", "//", "<!--")) and _TEMPLATE.search(line) for line in lines
+    nothing = len(lines) == 1 and len(text) < 60 and _NOTHING.match(lines[0])
+    template = len(lines) < 30 and all(
+        line.startswith(("#", "//", "<!--"))
+        and _TEMPLATE.search(line)
+        and not _FILLED.match(EXAMPLE.sub("", line))
+        for line in lines
     )
-    return (
-        comments
-        and len(lines) < 30
-        and not any(_FILLED.match(EXAMPLE.sub("", line)) for line in lines)
-    )
+    return bool(nothing) or template
 
 
 def _is_traceback(lines: list[str], spans: list[TracebackSpan]) -> bool:
@@ -149,19 +124,14 @@ def _is_config(text: str, tag: str) -> bool:
 
 def _nested(lines: list[str]) -> bool:
     """YAML with depth: whatever is indented stands under a key that has no value of its own."""
-    if not all(_YAML.match(line[:300]) for line in lines):
-        return False
-    deeper = [(a, b) for a, b in pairwise(lines) if indent_of(b) > indent_of(a)]
-    return bool(deeper) and all(
-        a.rstrip().endswith(":") or a.lstrip().startswith("- ") for a, _ in deeper
-    )
+    above = [a for a, b in pairwise(lines) if indent_of(b) > indent_of(a)]
+    keys = all(line.rstrip().endswith(":") or line.lstrip().startswith("- ") for line in above)
+    return bool(above) and keys and all(_YAML.match(line[:300]) for line in lines)
 
 
 def _lines(lines: list[str], text: str, tag: str, spans: list[TracebackSpan]) -> FenceKind:
-    total = len(lines)
-    if tag in {"shell", "bash", "sh", "console", "zsh", "cmd", "powershell", ""} and _SHELL.match(
-        lines[0]
-    ):
+    total, first = len(lines), lines[0]
+    if tag in _SHELL_TAGS and _SHELL.match(first):
         commands = sum(bool(_SHELL.match(line[:300])) for line in lines)
         if commands >= 0.5 * total or tag in {"bash", "sh", "shell"}:
             return FenceKind.SHELL
@@ -169,16 +139,11 @@ def _lines(lines: list[str], text: str, tag: str, spans: list[TracebackSpan]) ->
         return FenceKind.LOG
     if total >= 3 and not spans and _nested(lines):
         return FenceKind.CONFIG
-    if tag in {"csv", "tsv"} or (
-        total >= 4
-        and all(line.count(",") >= 2 and line.count(",") == lines[0].count(",") for line in lines)
-        and not re.search(r"[\[(]", text)
-    ):
+    columns = {line.count(",") for line in lines}
+    table = total >= 4 and len(columns) == 1 and min(columns) >= 2
+    if tag in {"csv", "tsv"} or (table and not re.search(r"[\[(]", text)):
         return FenceKind.DATA
-    if (
-        tag in _CODE_TAGS
-        and _substantial(text)
-        and sum(is_prose(line) for line in lines) < 0.5 * total
-    ):
+    code = tag in _CODE_TAGS and _substantial(text)
+    if code and sum(map(is_prose, lines)) < 0.5 * total:
         return FenceKind.PROGRAM
     return FenceKind.OUTPUT

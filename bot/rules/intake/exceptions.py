@@ -38,6 +38,7 @@ _OTHERS = re.compile(r"log(?:s|ger|gers|ging)?|self|cls")
 _WORDS = re.compile(r"(?<![^\s('\"`])[A-Za-z][A-Za-z'-]+(?![^\s.,:;!?)'\"`])")
 _CODE = re.compile(r"^\W*\w+\s?=|^lambda\b|\| None\b|\s#\s|[,({\[=|]\s*$")
 _FEW = 2
+_TITLE = "Traceback (most recent call last)"
 LINK = re.compile(
     r"During handling of the above exception|The above exception was|The preceding is the "
     r"original exception"
@@ -62,14 +63,11 @@ def lone(line: str) -> re.Match[str] | None:
     if match is not None or (":" not in line and "." not in line):
         return match
     match = NAMED.match(line)
-    if (
-        match is None
-        or not named(match["exc"])
-        or re.fullmatch(NUMBER, (match["msg"] or "").strip())
-    ):
+    words = (match["msg"] or "").strip() if match else ""
+    if match is None or not named(match["exc"]) or re.fullmatch(NUMBER, words):
         return None
     # Alone on its line, without a module, it is as well a word.
-    return match if "." in match["exc"] or (match["msg"] or "").strip() else None
+    return match if "." in match["exc"] or words else None
 
 
 def likely(line: str) -> re.Match[str] | None:
@@ -77,34 +75,24 @@ def likely(line: str) -> re.Match[str] | None:
     `error`) before some words.
     """
     match = NAMED.match(line)
-    if match is None or "." not in match["exc"]:
+    path, _, name = match["exc"].rpartition(".") if match else ("", "", "")
+    said = (match["msg"] or "") if match else ""
+    spelled = _CLASS.fullmatch(name) or _LOWER.fullmatch(name)
+    if not path or not spelled or "Warning" in name or path[0].isupper():
         return None
-    path, _, name = match["exc"].rpartition(".")
-    said = match["msg"] or ""
-    modules = path.split(".")
-    if (
-        not (_CLASS.fullmatch(name) or _LOWER.fullmatch(name))
-        or "Warning" in name
-        or path[0].isupper()
-    ):
-        return None
-    if any(_OTHERS.fullmatch(module) for module in modules) or is_value(said) or _CODE.search(said):
+    if any(map(_OTHERS.fullmatch, path.split("."))) or is_value(said) or _CODE.search(said):
         return None
     return match if len(_WORDS.findall(said)) >= _FEW else None
 
 
 def named(name: str) -> bool:
     """Whether a name by itself is that of an exception."""
-    if suffixed(name):
-        return True
     *modules, last = name.split(".")
-    if "Warning" in last or any(_OTHERS.fullmatch(module) for module in modules):
-        return False
-    if modules and not _HOMES.isdisjoint(modules) and _CLASS.fullmatch(last):
-        return True
-    if modules:
-        return modules[0] in sys.stdlib_module_names and last in library.EXCEPTIONS
-    return is_compound(last) and last in library.EXCEPTIONS
+    if suffixed(name) or "Warning" in last or any(map(_OTHERS.fullmatch, modules)):
+        return suffixed(name)
+    standard = modules[0] in sys.stdlib_module_names if modules else is_compound(last)
+    home = not _HOMES.isdisjoint(modules) and _CLASS.fullmatch(last)
+    return bool(home) or (standard and last in library.EXCEPTIONS)
 
 
 def suffixed(name: str) -> bool:
@@ -143,39 +131,36 @@ def message(
     """The whole message that begins on line `start` with the words `first`, and the line after
     it.
     """
-    nested = first.find("Traceback (most recent call last)")
+    nested = first.find(_TITLE)
     if nested >= 0:
         return first[:nested].rstrip(" :"), start + 1
     kept = [first]
-    at = start + 1
-    while at < len(lines) and at - start < 400:
+    for at in range(start + 1, min(len(lines), start + 400)):
         line = without(prefix, lines[at])
-        if LINK.search(line) or _STOP.match(line) or "Traceback (most recent call last)" in line:
+        if LINK.search(line) or _STOP.match(line) or _TITLE in line:
             break
+        unsaid = kept[-1].rstrip().endswith(":")
         if not line.strip():
-            following = next(
-                (without(prefix, text) for text in lines[at + 1 : at + 4] if text.strip()), ""
-            )
-            unsaid = kept[-1].rstrip().endswith(":") and following and at - start < 4
-            indented = following[:1].isspace() and not following.lstrip().startswith(
-                ("File ", "at ")
-            )
-            if tight or not (unsaid or indented):
+            following = (without(prefix, text) for text in lines[at + 1 : at + 4] if text.strip())
+            if tight or not _continues(next(following, ""), unsaid and at - start < 4):
                 break
         elif (tight and not line[:1].isspace()) or (
-            LONE.match(line) and at > start + 1 and not kept[-1].strip().endswith(":")
+            LONE.match(line) and len(kept) > 1 and not unsaid
         ):
             break
         kept.append(line)
-        at += 1
-    return "\n".join(kept).strip()[:20_000], at
+    return "\n".join(kept).strip()[:20_000], start + len(kept)
+
+
+def _continues(line: str, unsaid: bool) -> bool:
+    """Whether a line belongs to the message above a gap; `unsaid` when that ends with a colon."""
+    indented = line[:1].isspace() and not line.lstrip().startswith(("File ", "at "))
+    return bool(unsaid and line) or indented
 
 
 def without(prefix: str, line: str) -> str:
     """The line without the prefix that every line of a log carries."""
-    if prefix and line.startswith(prefix):
-        return line[len(prefix) :]
     stripped = prefix.strip()
-    if stripped and line.lstrip().startswith(stripped):
-        return line.lstrip()[len(stripped) :].removeprefix(" ")
-    return line
+    if line.startswith(prefix) or not line.lstrip().startswith(stripped):
+        return line.removeprefix(prefix)
+    return line.lstrip()[len(stripped) :].removeprefix(" ") if stripped else line

@@ -72,8 +72,7 @@ def frame(path: str, line: str | None, function: str, code: str = "", home: str 
 
 def _own(path: str, home: str) -> str:
     """The module of a file in a checkout of a known package or of the repository."""
-    checkout = _CHECKOUT.match(path)
-    if checkout:
+    if checkout := _CHECKOUT.match(path):
         return checkout["module"]
     _, inside, rest = path.rpartition(f"/{home}/")
     own = home and inside and not re.match(r"(?:examples|tests?|benchmarks?|scripts|docs)/", rest)

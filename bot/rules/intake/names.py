@@ -96,8 +96,7 @@ ALIASES: dict[str, str] = {
 
 def distribution(name: str) -> str:
     """The distribution a name means; unknown names are taken as they are."""
-    plain = normal(name)
-    return ALIASES.get(plain, plain)
+    return ALIASES.get(normal(name), normal(name))
 
 
 def known(name: str) -> bool:
@@ -117,10 +116,6 @@ def import_home(repository: str) -> str:
 
 def in_prose(extra: str = "") -> str:
     """A pattern for names in running text."""
-    names = [name for name in ALIASES if name not in _SHORT]
-    if extra and normal(extra) not in ALIASES:
-        names.append(normal(extra))
-    parts = sorted(
-        (re.escape(name).replace(r"\-", r"[-_ ]?") for name in names), key=len, reverse=True
-    )
-    return "|".join(parts)
+    known = dict.fromkeys([*ALIASES, *([normal(extra)] if extra else [])])
+    parts = (re.escape(name).replace(r"\-", r"[-_ ]?") for name in known if name not in _SHORT)
+    return "|".join(sorted(parts, key=len, reverse=True))

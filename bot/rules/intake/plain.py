@@ -51,19 +51,15 @@ def is_prose(line: str) -> bool:
         return False
     if is_label(line) or _RULE.match(text) or _FILE.match(text):
         return tree_of(text) is None
-    if _STATEMENT.match(text) and not re.search(r"[.!?]$", text):
-        return False
     bare = _LINK.sub("", text)
     words = _WORD.findall(bare)
+    opens, stops = text[0].isupper(), text.endswith((":", "."))
+    several = len(words) >= 4 or (len(words) >= 2 and opens and stops)
     letters = sum(map(len, words)) + bare.count(" ")
-    few = len(words) < 4 and not (
-        len(words) >= 2 and text[0].isupper() and text.endswith((":", "."))
-    )
-    if few or letters < 0.78 * len(bare):
-        return False
     common = sum(word.lower() in _COMMON for word in words)
-    enough = common >= 2 or (common >= 1 and (text[0].isupper() or text.endswith((".", ":"))))
-    return enough and tree_of(text) is None
+    told = several and letters >= 0.78 * len(bare) and common >= (1 if opens or stops else 2)
+    code = _STATEMENT.match(text) and not re.search(r"[.!?]$", text)
+    return told and not code and tree_of(text) is None
 
 
 def is_label(line: str) -> bool:

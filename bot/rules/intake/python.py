@@ -24,6 +24,7 @@ _MARKS = re.compile(
 )
 _FAMILIAR = frozenset({"print", "model", "main", "run", "test", "f", "exec", "len", "type"})
 _COMPUTED = (ast.Call, ast.Attribute, ast.Subscript, ast.Lambda, ast.BinOp, ast.ListComp)
+_ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 _LITERALS = (
     *(ast.Constant, ast.List, ast.Tuple, ast.Dict),
     *(ast.UnaryOp, ast.BinOp, ast.Attribute),
@@ -83,10 +84,11 @@ def evidence(tree: ast.Module) -> Evidence:
 def _statement(node: ast.stmt) -> Evidence:
     if isinstance(node, ast.Expr):
         return _expression(node.value)
-    if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign):
-        computed = isinstance(node.value, _COMPUTED)
-        return "none" if node.value is None else "strong" if computed else "weak"
-    return "weak" if isinstance(node, ast.Pass | ast.Delete | ast.Return | ast.Global) else "strong"
+    if isinstance(node, ast.AnnAssign) and node.value is None:
+        return "none"
+    weak = isinstance(node, ast.Pass | ast.Delete | ast.Return | ast.Global)
+    plain = not isinstance(getattr(node, "value", None), _COMPUTED)
+    return "weak" if weak or (isinstance(node, _ASSIGNMENTS) and plain) else "strong"
 
 
 def _expression(node: ast.expr) -> Evidence:
@@ -102,20 +104,19 @@ def is_repr(node: ast.expr) -> bool:
     """Whether a call is what printing an object shows, such as `tensor([1.])` or `Size([2, 3])`."""
     if not isinstance(node, ast.Call):
         return False
-    name = name_of(node.func)
-    if not (_REPR.match(name) or (isinstance(node.func, ast.Name) and name[:1].isupper())):
-        return False
+    name, bare = name_of(node.func), isinstance(node.func, ast.Name)
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
-    return all(_literal(argument) for argument in arguments)
+    return bool(_REPR.match(name) or (bare and name[:1].isupper())) and all(
+        map(_is_literal, arguments)
+    )
 
 
-def _literal(node: ast.expr) -> bool:
+def _is_literal(node: ast.expr) -> bool:
     if isinstance(node, ast.Name):
         return node.id in {"nan", "inf", "NaN", "Infinity"}
     children = node.elts if isinstance(node, ast.List | ast.Tuple) else []
-    allowed = (*_LITERALS, ast.Name)
     return isinstance(node, _LITERALS) and all(
-        isinstance(child, allowed) for child in children[:50]
+        isinstance(child, (*_LITERALS, ast.Name)) for child in children[:50]
     )
 
 

@@ -46,36 +46,26 @@ def sentences(prose: Sequence[ProseLine]) -> Iterator[Sentence]:
     """The sentences of the prose; a list item or a table row begins a new one."""
     paragraph: list[ProseLine] = []
     for line in prose:
-        broken = paragraph and (
-            line.number != paragraph[-1].number + 1
-            or _NEW_BLOCK.match(line.text)
-            or len(paragraph) > 40
-        )
-        if not line.text.strip() or line.heading or broken:
+        blank = line.heading or not line.text.strip()
+        apart = paragraph and line.number != paragraph[-1].number + 1
+        if blank or apart or _NEW_BLOCK.match(line.text) or len(paragraph) > 40:
             yield from _split(paragraph)
             paragraph = []
-        if line.text.strip() and not line.heading:
-            paragraph.append(line)
+        paragraph += [] if blank else [line]
     yield from _split(paragraph)
-
-
-def _is_exception(name: str) -> bool:
-    return named(name) or could_be(name)
 
 
 def _goes_on(text: str, begin: int, stop: int) -> bool:
     """Whether `stop` lies in the middle of a piece of code, or between an exception and its
     message.
     """
-    if text.count("`", begin, stop) % 2:
-        return True
     name = _NAME.search(text, max(begin, stop - _NEAR), stop)
-    return name is not None and _is_exception(name[1])
+    return text.count("`", begin, stop) % 2 == 1 or (
+        name is not None and (named(name[1]) or could_be(name[1]))
+    )
 
 
 def _split(paragraph: list[ProseLine]) -> Iterator[Sentence]:
-    if not paragraph:
-        return
     starts: list[tuple[int, int]] = []
     text = ""
     for line in paragraph:
@@ -85,12 +75,9 @@ def _split(paragraph: list[ProseLine]) -> Iterator[Sentence]:
     for stop, end in [*(match.span() for match in _END.finditer(text)), (len(text), len(text))]:
         if end < len(text) and end - begin < LONGEST and _goes_on(text, begin, stop):
             continue
-        piece = text[begin:end].strip()
-        if piece:
-            first = begin + len(text[begin:end]) - len(text[begin:end].lstrip())
-            number = max(
-                (n for offset, n in starts if offset <= first), default=paragraph[0].number
-            )
+        first = end - len(text[begin:end].lstrip())
+        if piece := text[begin:end].strip():
+            number = max((n for offset, n in starts if offset <= first), default=starts[0][1])
             breaks = tuple((offset - first, n) for offset, n in starts if first < offset < end)
             yield Sentence(piece[:LONGEST], number, paragraph[0].headings, breaks)
         begin = end

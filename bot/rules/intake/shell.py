@@ -65,12 +65,11 @@ class Embedded:
 def program(text: str) -> Embedded | None:
     """The Python program that a shell block runs, or None."""
     found = "" if len(text) > _LONGEST else _of_flag(text) or _of_document(text)
-    strength = evidence(module_of(found))
-    if strength == "none":
-        return None
     what = "took the program out of a shell command"
     why = "it was passed to python on the command line"
-    return Embedded(found, strength, (ScriptFix(what=what, why=why),))
+    strength = evidence(module_of(found))
+    embedded = Embedded(found, strength, (ScriptFix(what=what, why=why),))
+    return None if strength == "none" else embedded
 
 
 def _of_flag(text: str) -> str:
@@ -114,23 +113,19 @@ def requirements_of(line: str) -> tuple[str, ...] | None:
     match = _PIP.match(line) if "pip" in line else None
     if not match:
         return None
-    found: list[str] = []
+    text = re.split(r" #|&&| ; ", match["rest"])[0]
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    found = []
     skip = False
-    for word in _words(match["rest"].split(" #")[0].split("&&")[0].split(" ; ")[0]):
+    for word in words:
         if skip or word.startswith("-"):
             skip = not skip and word in _VALUED
-            continue
-        requirement = valid(word)
-        if requirement:
+        elif requirement := valid(word):
             found.append(requirement)
     return tuple(found)
-
-
-def _words(text: str) -> list[str]:
-    try:
-        return shlex.split(text)
-    except ValueError:
-        return text.split()
 
 
 def valid(word: str) -> str:

@@ -99,15 +99,14 @@ def _claims(line: str, *, inside: bool, listing: bool) -> list[tuple[str, str]]:
     if banner := _BANNER.match(line):
         return [("python", banner["python"] or banner["other"])]
     keyed = _KEYED.match(line)
-    version = _AT.match(_DESCRIBED.sub("", keyed["rest"])) if keyed else None
-    if keyed and version:
+    if keyed and (match := _AT.match(_DESCRIBED.sub("", keyed["rest"]))):
         name = re.sub(r"\bversion$", "", keyed["key"].strip(), flags=re.I).strip()
         counts = known(name) or (listing and " " not in name and _is_package(name))
-        return [(distribution(name), version["version"])] if counts else []
-    columns = _COLUMNS.match(line) if inside or listing else None
-    name = columns["name"] if columns else ""
+        return [(distribution(name), match["version"])] if counts else []
+    match = _COLUMNS.match(line) if inside or listing else None
+    name = match["name"] if match else ""
     counts = (listing or known(name)) and _is_package(name)
-    return [(distribution(name), columns["version"])] if columns and counts else []
+    return [(distribution(name), match["version"])] if match and counts else []
 
 
 def _is_package(name: str) -> bool:
@@ -134,13 +133,9 @@ def is_requirements(text: str, tag: str) -> bool:
     """Whether a text is a requirements file: most of its lines are pinned requirements."""
     lines = [line.split("#")[0].strip() for line in text.split("\n")[:600]]
     lines = [line for line in lines if line and not line.startswith("-")]
-    pinned = [
-        line
+    pinned = sum(
+        bool(re.search(r"[=<>~!]=|[<>@]", line) and valid(re.sub(r" --hash.*| ", "", line)))
         for line in lines
-        if re.search(r"[=<>~!]=|[<>@]", line) and valid(line.split(" --hash")[0].replace(" ", ""))
-    ]
-    return (
-        bool(lines)
-        and len(pinned) >= max(1, 0.7 * len(lines))
-        and (len(lines) > 1 or tag in {"", "text", "txt", "requirements", "pip"})
     )
+    plain = len(lines) > 1 or tag in {"", "text", "txt", "requirements", "pip"}
+    return plain and pinned >= max(1, 0.7 * len(lines))

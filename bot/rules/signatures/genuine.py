@@ -25,21 +25,10 @@ _SENDS = re.compile(
 _RAISES = re.compile(r"raise\s+(?P<name>[\w.]+(?=\s*\()|(?:\w+\.)*_*[A-Z]\w*)")
 _FRAME, _SAME = 4, 0.95
 _HOLDERS = (ast.stmt, ast.ExceptHandler, ast.match_case)
-_PRINTERS = frozenset(
-    [
-        "print",
-        "write",
-        "writelines",
-        "warn",
-        "warning",
-        "error",
-        "info",
-        "debug",
-        "critical",
-        "exception",
-        "log",
-    ]
-)
+_PRINTERS = {
+    *("print", "write", "writelines", "warn", "warning", "error"),
+    *("info", "debug", "critical", "exception", "log"),
+}
 
 
 def literal(node: ast.AST) -> str:
@@ -94,14 +83,13 @@ def _guarded(tree: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
 def self_raised(source: str, message: str) -> str:
     """The statement with which a program itself raises or prints a reported message, or ""."""
     tree = module_of(source)
-    assigned = _assigned(tree)
+    assigned, imitates = _assigned(tree), bool(_HARDWARE.search(message))
     for statement, guarded in _guarded(tree):
-        words = _words(statement, guarded=guarded, imitates=bool(_HARDWARE.search(message)))
-        if words is None:
-            continue
-        names = [part.id for part in ast.walk(words) if isinstance(part, ast.Name)]
-        parts = (words, *(value for name in names for value in assigned.get(name, ())))
-        if any(utters(literal(part), message) for part in parts):
+        words = _words(statement, guarded=guarded, imitates=imitates)
+        parts = () if words is None else ast.walk(words)
+        names = [part.id for part in parts if isinstance(part, ast.Name)]
+        values = (value for name in names for value in assigned.get(name, ()))
+        if words and any(utters(literal(part), message) for part in (words, *values)):
             return ast.get_source_segment(source, statement) or ast.unparse(statement)
     return ""
 
@@ -109,8 +97,8 @@ def self_raised(source: str, message: str) -> str:
 def _assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:
     """Every value that is assigned to each name."""
     found: dict[str, list[ast.expr]] = {}
-    for node in (node for node in ast.walk(tree) if isinstance(node, ast.Assign)):
-        for target in node.targets:
+    for node in ast.walk(tree):
+        for target in node.targets if isinstance(node, ast.Assign) else ():
             if isinstance(target, ast.Name):
                 found.setdefault(target.id, []).append(node.value)
     return found
@@ -122,13 +110,13 @@ def _words(statement: ast.stmt, *, guarded: bool, imitates: bool) -> ast.expr | 
     These are a raise that is not a guarded AssertionError, and an assertion, print or warning that
     depends on nothing computed.
     """
-    if isinstance(statement, ast.Raise) and isinstance(statement.exc, ast.Call):
-        own_check = guarded and not imitates and name_of(statement.exc.func) == "AssertionError"
-        return None if own_check else statement.exc
+    own_check = guarded and not imitates
     if isinstance(statement, ast.Assert):
         return None if is_computed(statement.test) else statement.msg
-    call = _printing(statement)
-    return None if guarded and not imitates else call
+    if isinstance(statement, ast.Raise) and isinstance(statement.exc, ast.Call):
+        asserts = name_of(statement.exc.func) == "AssertionError"
+        return None if own_check and asserts else statement.exc
+    return None if own_check else _printing(statement)
 
 
 def _printing(statement: ast.stmt) -> ast.Call | None:
@@ -140,8 +128,7 @@ def self_made(source: str, exception: str, message: str) -> str:
     """The line with which a program itself causes a reported exception or signal, or ""."""
     if not exception.startswith("SIG"):
         return self_raised(source, message)
-    found = _SENDS.search(source)
-    return found[0] if found else ""
+    return found[0] if (found := _SENDS.search(source)) else ""
 
 
 def raised_by_itself(code: str, *, guarded: bool) -> bool:
@@ -164,13 +151,11 @@ def guarded_lines(source: str) -> frozenset[int]:
 
 def constant_lines(source: str) -> tuple[str, ...]:
     """The lines that a program prints whatever happens: unguarded prints of constants."""
-    calls = [
-        _printing(statement) for statement, guarded in _guarded(module_of(source)) if not guarded
-    ]
     return tuple(
         line
-        for call in calls
-        if call is not None and not any(map(is_computed, call.args))
+        for statement, guarded in _guarded(module_of(source))
+        if not guarded and (call := _printing(statement))
+        if not any(map(is_computed, call.args))
         for line in literal(ast.Tuple(elts=call.args)).splitlines()
     )
 

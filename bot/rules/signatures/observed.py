@@ -23,29 +23,28 @@ def printed(lines: Iterable[str], name: str) -> list[Any]:
     found = []
     for line in lines:
         head, _, rest = line.strip().partition(" ")
-        if head.rstrip(":") != MARK or len(rest) > _MOST_LINE:
-            continue
-        with suppress(ValueError, RecursionError):
-            row = json.loads(rest)
-            found += [_value(row[name])] if isinstance(row, dict) and name in row else []
+        if head.rstrip(":") == MARK and len(rest) <= _MOST_LINE:
+            with suppress(ValueError, RecursionError):
+                row = json.loads(rest)
+                found += [_value(row[name])] if isinstance(row, dict) and name in row else []
     return found
 
 
 def holds(predicate: Predicate, seen: Any) -> bool:
     """Whether a value fits a predicate; a value of the wrong type does not."""
-    wanted = predicate.value
+    wanted, op = predicate.value, predicate.op
     wanted = _value(list(wanted) if isinstance(wanted, tuple) else wanted)
-    if predicate.op in {"==", "!="}:
-        return _same(seen, wanted, predicate.rtol) is (predicate.op == "==")
-    if predicate.op in {"contains", "lacks"}:
-        fits = predicate.op == "contains" or isinstance(seen, str | list | dict)
-        return fits and _contains(seen, wanted) is (predicate.op == "contains")
-    if predicate.op == "type":
+    if op in {"==", "!="}:
+        return _same(seen, wanted, predicate.rtol) is (op == "==")
+    if op in {"contains", "lacks"}:
+        fits = op == "contains" or isinstance(seen, str | list | dict)
+        return fits and _contains(seen, wanted) is (op == "contains")
+    if op == "type":
         both = isinstance(seen, str) and isinstance(wanted, str)
         return both and seen.rsplit(".", 1)[-1] == wanted.rsplit(".", 1)[-1]
-    if predicate.op in _IS:
-        return _number(seen) and _IS[predicate.op](seen)
-    return _number(seen) and _number(wanted) and _COMPARE[predicate.op](seen, wanted)
+    if op in _IS:
+        return _number(seen) and _IS[op](seen)
+    return _number(seen) and _number(wanted) and _COMPARE[op](seen, wanted)
 
 
 def outcome(signature: ObservationSignature, lines: Iterable[str]) -> tuple[bool | None, str]:
@@ -66,9 +65,8 @@ def outcome(signature: ObservationSignature, lines: Iterable[str]) -> tuple[bool
 
 def words(predicate: Predicate) -> str:
     """A predicate as a clause."""
-    if predicate.op in _IS:
-        return f"is {predicate.op}"
-    return f"{predicate.op} {json.dumps(predicate.value)}"
+    plain = f"{predicate.op} {json.dumps(predicate.value)}"
+    return f"is {predicate.op}" if predicate.op in _IS else plain
 
 
 def _value(value: Any) -> Any:

@@ -23,40 +23,12 @@ from bot.rules.signatures import genuine, relevance
 _TAMPERS = re.compile(r"\.reprise\b|\bREPRISE_[A-Z]+|\bsitecustomize\b")
 _LONG_S = 5
 # Calls that only convert a value to another form.
-_TRIVIAL = frozenset(
-    [
-        "print",
-        "float",
-        "int",
-        "str",
-        "repr",
-        "format",
-        "complex",
-        "bool",
-        "len",
-        "round",
-        "nan",
-        "inf",
-        "Tensor",
-        "Variable",
-        "tensor",
-        "array",
-        "asarray",
-        "as_tensor",
-        "full",
-        "full_like",
-        "constant",
-        "scalar_tensor",
-        "float16",
-        "float32",
-        "float64",
-        "tolist",
-        "item",
-        "detach",
-        "numpy",
-        "cpu",
-    ]
-)
+_TRIVIAL = {
+    *("print", "float", "int", "str", "repr", "format", "complex", "bool", "len", "round"),
+    *("nan", "inf", "Tensor", "Variable", "tensor", "array", "asarray", "as_tensor", "full"),
+    *("full_like", "constant", "scalar_tensor", "float16", "float32", "float64", "tolist"),
+    *("item", "detach", "numpy", "cpu"),
+}
 _CODE = (ast.Subscript, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.Await)
 
 
@@ -75,12 +47,8 @@ def staged(source: str, member: Member) -> str:
 
 def endless(source: str) -> str:
     """A statement that plainly waits, for ever or for seconds: a sleep, a pause, an empty loop."""
-    for node in ast.walk(module_of(source)):
-        if (isinstance(node, ast.While) and _idles(node)) or (
-            isinstance(node, ast.Call) and _waits(node)
-        ):
-            return ast.unparse(node)
-    return ""
+    nodes = ast.walk(module_of(source))
+    return next((ast.unparse(node) for node in nodes if _idles(node) or _waits(node)), "")
 
 
 def written_down(source: str) -> str:
@@ -115,8 +83,8 @@ def _computes(node: ast.expr, given: dict[str, ast.expr], rebound: set[str], dep
         if isinstance(part, ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp):
             found = any(isinstance(inner, ast.Name | ast.Call) for inner in ast.walk(part))
         elif isinstance(part, ast.Name):
-            found = part.id in rebound or depth > 20
             value = given.get(part.id)
+            found = part.id in rebound or depth > 20
             found = found or (value is not None and _computes(value, given, rebound, depth + 1))
         else:
             untrivial = isinstance(part, ast.Call) and name_of(part.func) not in _TRIVIAL
@@ -126,15 +94,21 @@ def _computes(node: ast.expr, given: dict[str, ast.expr], rebound: set[str], dep
     return False
 
 
-def _idles(loop: ast.While) -> bool:
-    return not genuine.is_computed(loop.test) and all(
-        isinstance(statement, ast.Pass | ast.Continue)
-        or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
-        for statement in loop.body
+def _idles(loop: ast.AST) -> bool:
+    return (
+        isinstance(loop, ast.While)
+        and not genuine.is_computed(loop.test)
+        and all(
+            isinstance(statement, ast.Pass | ast.Continue)
+            or (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant))
+            for statement in loop.body
+        )
     )
 
 
-def _waits(call: ast.Call) -> bool:
+def _waits(call: ast.AST) -> bool:
+    if not isinstance(call, ast.Call):
+        return False
     name = name_of(call.func)
     if name != "sleep" or not call.args:
         return name in {"pause", "input"} and not call.args

@@ -36,13 +36,12 @@ def lines(text: str) -> list[str]:
     """The non-blank lines of an output, cleaned; a progress bar's carriage returns end lines
     too.
     """
-    return [clean(line) for line in told(text)]
+    return list(map(clean, told(text)))
 
 
 def told(text: str) -> list[str]:
     """The same lines as a person reads them."""
-    found = [shown(line) for line in re.split(r"[\r\n]+", text)[:_MOST_LINES]]
-    return [line for line in found if line]
+    return list(filter(None, map(shown, re.split(r"[\r\n]+", text)[:_MOST_LINES])))
 
 
 def cleaned(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
@@ -54,40 +53,34 @@ def chunks(text: str) -> tuple[Chunk, ...]:
     """The paragraphs of a pasted output, as a person reads their lines; those that are only an
     ellipsis are left out.
     """
-    found: list[Chunk] = []
-    for paragraph in re.split(r"\n\s*\n", text.replace("\r\n", "\n")):
-        kept = tuple(line for line in told(paragraph) if line not in {"...", "\u2026"})
-        if kept:
-            found.append(kept)
-    return tuple(found)
+    paragraphs = re.split(r"\n\s*\n", text.replace("\r\n", "\n"))
+    found = (
+        tuple(line for line in told(paragraph) if line not in {"...", "\u2026"})
+        for paragraph in paragraphs
+    )
+    return tuple(filter(None, found))
 
 
 def same_number(one: float, other: float, rtol: float, atol: float) -> bool:
     """Equal within either tolerance; NaN equals NaN, an infinity equals itself."""
     if math.isnan(one) or math.isnan(other):
         return math.isnan(one) and math.isnan(other)
-    if math.isinf(one) or math.isinf(other):
-        return one == other
-    return abs(one - other) <= max(atol, rtol * max(abs(one), abs(other)))
+    return math.isclose(one, other, rel_tol=rtol, abs_tol=atol)
 
 
 def same_line(one: str, other: str, rtol: float, atol: float) -> bool:
     """Whether two cleaned lines say the same: equal text between numbers, and equal numbers."""
-    if one == other:
-        return True
-    if skeleton(one) != skeleton(other):
-        return False
-    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=True)
-    return all(_same_text_number(a, b, rtol, atol) for a, b in pairs)
+    pairs = zip(_NUMBER.findall(one), _NUMBER.findall(other), strict=False)
+    return one == other or (
+        skeleton(one) == skeleton(other)
+        and all(_same_text_number(a, b, rtol, atol) for a, b in pairs)
+    )
 
 
 def _same_text_number(one: str, other: str, rtol: float, atol: float) -> bool:
-    integral = (
-        "." not in one + other
-        and "e" not in (one + other).lower()
-        and "n" not in (one + other).lower()
-    )
-    return int(one) == int(other) if integral else same_number(float(one), float(other), rtol, atol)
+    if set(".en").isdisjoint((one + other).lower()):
+        return int(one) == int(other)
+    return same_number(float(one), float(other), rtol, atol)
 
 
 def holds(
@@ -99,13 +92,10 @@ def holds(
     all together in another order, which libraries do not promise. A line that says the same with
     another value is not foreign: there the chunk does not stand.
     """
-    size = len(chunk)
     for start in range(len(output)):
-        end = _in_order(chunk, output, start, rtol, atol, slack)
-        if end is not None:
-            return start, end
-        if _permuted(chunk, output[start : start + size], rtol, atol):
-            return start, start + size
+        end, size = _in_order(chunk, output, start, rtol, atol, slack), start + len(chunk)
+        if end is not None or _permuted(chunk, output[start:size], rtol, atol):
+            return start, size if end is None else end
     return None
 
 
@@ -168,13 +158,11 @@ def within(value: str, output: list[str], rtol: float, atol: float) -> int | Non
     tolerance), or None.
     """
     wanted = clean(value)
+    word = re.compile(r"(?<!\w)" + re.escape(wanted) + r"(?!\w)")
     numeric = _NUMBER.fullmatch(wanted)
     for index, line in enumerate(output):
-        if numeric:
-            if any(
-                _same_text_number(wanted, number, rtol, atol) for number in _NUMBER.findall(line)
-            ):
-                return index
-        elif re.search(r"(?<!\w)" + re.escape(wanted) + r"(?!\w)", line):
+        numbers = _NUMBER.findall(line) if numeric else ()
+        near = any(_same_text_number(wanted, number, rtol, atol) for number in numbers)
+        if near or (not numeric and word.search(line)):
             return index
     return None

@@ -10,19 +10,25 @@ rerun over real issues, and the crash buckets of Issue2Test (arXiv 2503.16320).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from difflib import SequenceMatcher
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][\w.+@~-]+){2,}[/\\]?")
-_URL = re.compile(r"https?://\S+")
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
-_LINE = re.compile(r"\bline \d+\b")
-_OWNER = re.compile(r"\b(?:[A-Za-z_]\w*\.|<locals>\.)+([A-Za-z_]\w*\(\))")
 _SHAPE = re.compile(r"\b\d+(?:x\d+)+\b|[\[(]\s*\d+(?:\s*,\s*\d+)*\s*,?\s*[\])]")
 _NUMBER = re.compile(r"(?<![\w<])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w>])", re.IGNORECASE)
 _QUOTED = re.compile(r"['\"`]([A-Za-z_][\w.]*)['\"`]")
 _TOKEN = re.compile(r"<\w+>|\w+(?:\.\w+)*|[^\w\s]")
 _CURLY = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
+
+_VARYING = (
+    (re.compile(r"https?://\S+"), "<url>"),
+    (_PATH, "<path>"),
+    (re.compile(r"0x[0-9a-fA-F]{4,}"), "<addr>"),
+    (re.compile(r"\bline \d+\b"), "line <n>"),
+    (re.compile(r"\b(?:[A-Za-z_]\w*\.|<locals>\.)+([A-Za-z_]\w*\(\))"), r"\1"),
+    (re.compile(r"\b(?:__main__|main|builtins)\.(\w+)"), "<name>"),
+)
 
 ENOUGH = 0.85
 _MOST_TOKENS = 1500
@@ -38,19 +44,10 @@ def normalise(message: str, own_names: frozenset[str] = frozenset()) -> str:
     collapsed.
     """
     text = strip_ansi(message).translate(_CURLY)
-    for pattern, word in (
-        (_URL, "<url>"),
-        (_PATH, "<path>"),
-        (_ADDRESS, "<addr>"),
-        (_LINE, "line <n>"),
-    ):
+    for pattern, word in _VARYING:
         text = pattern.sub(word, text)
-    text = _OWNER.sub(r"\1", text)
-    text = re.sub(r"\b(?:__main__|main|builtins)\.(\w+)", "<name>", text)
-    if own_names:
-        text = re.sub(
-            r"\b[A-Za-z_]\w*\b", lambda word: "<name>" if word[0] in own_names else word[0], text
-        )
+    names = re.compile(r"\b[A-Za-z_]\w*\b")
+    text = names.sub(lambda word: "<name>" if word[0] in own_names else word[0], text)
     return " ".join(text.split())
 
 
@@ -66,13 +63,12 @@ def core(message: str) -> str:
     """The phrase that must be found again: the first line with at least three words, or all
     lines before it together.
     """
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    taken: list[str] = []
-    for line in lines:
-        taken.append(line)
-        if len(" ".join(taken).split()) >= 3:
+    phrase = ""
+    for line in message.splitlines():
+        phrase = f"{phrase} {line.strip()}".strip()
+        if len(phrase.split()) >= 3:
             break
-    return " ".join(taken)
+    return phrase
 
 
 def tokens(text: str) -> list[str]:
@@ -106,12 +102,7 @@ def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset(
 
 def same_shapes(reported: tuple[str, ...], seen: str) -> bool:
     """Whether every reported shape stands in the message that was seen."""
-    rest = list(shapes(seen))
-    for shape in reported:
-        if shape not in rest:
-            return False
-        rest.remove(shape)
-    return True
+    return Counter(reported) <= Counter(shapes(seen))
 
 
 def same_exception(reported: str, seen: str, bases: tuple[str, ...] = ()) -> bool:
@@ -120,8 +111,5 @@ def same_exception(reported: str, seen: str, bases: tuple[str, ...] = ()) -> boo
     be an ancestor, and not one of the roots).
     """
     short, other = (name.rsplit(".", 1)[-1].lstrip("_") for name in (reported, seen))
-    if short == other:
-        return True
-    return short not in {"Exception", "BaseException", "Warning"} and short in {
-        base.lstrip("_") for base in bases
-    }
+    moved = short not in {"Exception", "BaseException", "Warning"}
+    return short == other or (moved and short in {base.lstrip("_") for base in bases})

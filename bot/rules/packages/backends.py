@@ -42,11 +42,9 @@ def _keras(
     three = keras_3(wanted["keras"].specifier, at)
     backend = _backend(source, tensorflow in wanted) if three else "tensorflow"
     name = tensorflow if backend == "tensorflow" else backend
+    chosen = " that the program chooses" if _CHOSEN.search(source) else ""
     if name not in wanted and name != "numpy":
-        wanted[name] = pin(
-            name,
-            f"the backend of Keras{' that the program chooses' if _CHOSEN.search(source) else ''}",
-        )
+        wanted[name] = pin(name, f"the backend of Keras{chosen}")
     _same_line(wanted, tensorflow, three)
     return {"KERAS_BACKEND": backend} if three else {}
 
@@ -65,20 +63,16 @@ def _same_line(wanted: dict[str, Requirement], tensorflow: str, three: bool) -> 
 def _backend(source: str, has_tensorflow: bool) -> str:
     if chosen := _CHOSEN.search(source):
         return chosen[1]
-    used = modules.top_level(source)
-    if has_tensorflow:
-        return "tensorflow"
+    used = () if has_tensorflow else modules.top_level(source)
     return next((name for name in ("torch", "jax") if name in used), "tensorflow")
 
 
 def keras_3(specifier: str, at: datetime | None) -> bool:
     """Whether a Keras requirement means version 3, by its number, else by the day."""
-    exact = pinned(specifier)
-    if exact:
+    if exact := pinned(specifier):
         return Version(exact).major >= 3
     if specifier:
-        return any(
-            SpecifierSet(specifier).contains(version)
-            for version in ("3.0.0", "3.5.0", "3.10.0", "3.15.0")
-        ) and (not re.match(r"==2", specifier))
+        allowed = SpecifierSet(specifier)
+        threes = map(allowed.contains, ("3.0.0", "3.5.0", "3.10.0", "3.15.0"))
+        return any(threes) and not specifier.startswith("==2")
     return at is None or at >= companions.KERAS_3

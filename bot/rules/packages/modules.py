@@ -9,6 +9,8 @@ import re
 import sys
 from functools import lru_cache
 
+from bot.rules.intake.python import name_of
+
 _LINE = re.compile(
     r"^[ \t>.]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([A-Za-z_][\w., \t]*))",
     re.MULTILINE,
@@ -51,23 +53,15 @@ def _from_tree(tree: ast.AST) -> list[str]:
 
 
 def _loads(node: ast.Call) -> bool:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    first = node.args[0] if node.args else None
-    return (
-        name in _LOADERS
-        and isinstance(first, ast.Constant)
-        and isinstance(first.value, str)
-        and first.value.isidentifier()
-    )
+    first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+    return name_of(node.func) in _LOADERS and isinstance(first, str) and first.isidentifier()
 
 
 def _from_lines(source: str) -> list[str]:
-    names = []
-    for source_module, plain in _LINE.findall(source):
-        found = (
-            [source_module]
-            if source_module
-            else [part.split()[0] for part in plain.split(",") if part.split()]
-        )
-        names += [name.strip(".") for name in found if re.fullmatch(r"[A-Za-z_][\w.]*", name)]
-    return names
+    names = [
+        name
+        for source_module, plain in _LINE.findall(source)
+        for part in (plain or source_module).split(",")
+        for name in part.split()[:1]
+    ]
+    return [name.strip(".") for name in names if re.fullmatch(r"[A-Za-z_][\w.]*", name)]

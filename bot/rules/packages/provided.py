@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from bot.models.bisect import Provided
+from bot.rules.intake.python import module_of, name_of
 from bot.rules.packages.imports import distribution, normalise
 
 METADATA = ("pyproject.toml", "setup.cfg", "setup.py")
@@ -63,17 +64,12 @@ def importable(provided: Provided, called: str, modules: Collection[str]) -> boo
 
 def _below(path: PurePosixPath, root: tuple[str, ...]) -> str:
     """The top-level module that a file stands for or is in, seen from a root; "" for none."""
-    parts = path.parts
-    if parts[: len(root)] != root or len(parts) == len(root):
-        return ""
-    inner = parts[len(root) :]
-    if len(inner) == 1:
-        return path.stem if path.stem.isidentifier() and path.stem not in _OURS else ""
-    return (
-        inner[0]
-        if inner[-1] == "__init__.py" and inner[0].isidentifier() and (root or inner[0] != "src")
-        else ""
-    )
+    first, *inner = path.parts[len(root) :] or ("",)
+    alone = not inner and path.stem not in _OURS
+    package = inner[-1:] == ["__init__.py"] and (root or first != "src")
+    name = first if inner else path.stem
+    found = path.parts[: len(root)] == root and first and (alone or package)
+    return name if found and name.isidentifier() else ""
 
 
 def _outermost(files: list[PurePosixPath]) -> Iterable[str]:
@@ -119,18 +115,14 @@ def _of_cfg(text: str) -> str:
 
 def _of_setup(text: str) -> str:
     """The name that setup() is called with, where it is written out, there or in a constant."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    given = [
+    tree = module_of(text)
+    given = (
         word.value
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and getattr(node.func, "attr", getattr(node.func, "id", "")) == "setup"
+        if isinstance(node, ast.Call) and name_of(node.func) == "setup"
         for word in node.keywords
         if word.arg == "name"
-    ]
+    )
     constants = {
         target.id: node.value
         for node in tree.body
@@ -138,12 +130,6 @@ def _of_setup(text: str) -> str:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    values = (constants.get(each.id) if isinstance(each, ast.Name) else each for each in given)
-    return next(
-        (
-            each.value
-            for each in values
-            if isinstance(each, ast.Constant) and isinstance(each.value, str)
-        ),
-        "",
-    )
+    values = (constants.get(getattr(value, "id", ""), value) for value in given)
+    names = (value.value for value in values if isinstance(value, ast.Constant))
+    return next((name for name in names if isinstance(name, str)), "")

@@ -30,16 +30,17 @@ def specifier(version: str, source: str) -> str | None:
     text = version.strip().strip("`'\"()").removeprefix("==").strip()
     if wild := _WILD.match(text):
         return f"=={wild[1]}.*"
-    if re.search(r"[<>~!]", text):
-        return _range(text)
     try:
-        parsed = Version(text)
+        if re.search(r"[<>~!]", text):
+            return str(SpecifierSet(text.replace(" ", "")))
+        return _exact(Version(text), source)
+    except InvalidSpecifier:
+        return None
     except InvalidVersion:
         found = _NUMBER.search(text)
         if found is None:
             return "" if re.search(r"[A-Za-z]", text) else None
         return specifier(found[0], source) if found[0] != text else None
-    return _exact(parsed, source)
 
 
 def _exact(parsed: Version, source: str) -> str:
@@ -47,21 +48,10 @@ def _exact(parsed: Version, source: str) -> str:
         return ""
     if parsed.is_prerelease and parsed.local:
         return f"=={parsed.major}.{parsed.minor}.*"
-    if (
-        source in _LOOSE
-        and len(parsed.release) < 3
-        and not parsed.is_prerelease
-        and not parsed.is_postrelease
-    ):
+    final = not parsed.is_prerelease and not parsed.is_postrelease
+    if source in _LOOSE and len(parsed.release) < 3 and final:
         return f"=={'.'.join(map(str, parsed.release))}.*"
     return f"=={parsed.public}"
-
-
-def _range(text: str) -> str | None:
-    try:
-        return str(SpecifierSet(text.replace(" ", "")))
-    except InvalidSpecifier:
-        return None
 
 
 def python_minor(version: str) -> str:
@@ -88,22 +78,16 @@ def neighbours(wanted: str, offered: Iterable[str]) -> list[str]:
     major, then the rest by rank.
     """
     target = Version(wanted)
-    known = [
-        version for version in map(_version, offered) if version is not None and version != target
-    ]
+    known = [version for version in map(_version, offered) if version and version != target]
     stable = sorted([version for version in known if not version.is_prerelease] or known)
     place = sum(version < target for version in stable)
 
     def distance(item: tuple[int, Version]) -> tuple[bool, bool, int, bool]:
         rank, version = item
         other_major, other_minor = version.major != target.major, version.minor != target.minor
-        away = (
-            abs(version.micro - target.micro)
-            if not (other_major or other_minor)
-            else place - rank
-            if rank < place
-            else rank - place + 1
-        )
+        away = place - rank if rank < place else rank - place + 1
+        if not (other_major or other_minor):
+            away = abs(version.micro - target.micro)
         return other_major, other_minor, away, version > target
 
     return [str(version) for _, version in sorted(enumerate(stable), key=distance)]

@@ -97,8 +97,8 @@ def self_raised(source: str, message: str) -> str:
 def _assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:
     """Every value that is assigned to each name."""
     found: dict[str, list[ast.expr]] = {}
-    for node in ast.walk(tree):
-        for target in node.targets if isinstance(node, ast.Assign) else ():
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.Assign)):
+        for target in node.targets:
             if isinstance(target, ast.Name):
                 found.setdefault(target.id, []).append(node.value)
     return found

@@ -46,8 +46,9 @@ def normalise(message: str, own_names: frozenset[str] = frozenset()) -> str:
     text = strip_ansi(message).translate(_CURLY)
     for pattern, word in _VARYING:
         text = pattern.sub(word, text)
-    names = re.compile(r"\b[A-Za-z_]\w*\b")
-    text = names.sub(lambda word: "<name>" if word[0] in own_names else word[0], text)
+    if own_names:
+        own = "|".join(map(re.escape, sorted(own_names)))
+        text = re.sub(rf"\b(?:{own})\b", "<name>", text)
     return " ".join(text.split())
 
 

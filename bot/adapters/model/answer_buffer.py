@@ -15,7 +15,8 @@ _MOST_TOKENS = 100_000_000
 
 class AnswerBuffer:
     """Collects the objects of a stream, or one whole answer. `prompt` is the text of the
-    question; `begun` is whether any part of an answer came, `finish` why the answer ended.
+    question; `opened` is whether the endpoint took it, `begun` whether any part of an answer came,
+    `finish` why the answer ended.
     """
 
     def __init__(self, prompt: str) -> None:
@@ -24,7 +25,7 @@ class AnswerBuffer:
         self._size = 0
         self._reasoning = 0
         self._counted: Usage | None = None
-        self.begun = False
+        self.opened = self.begun = False
         self.finish = ""
 
     @property

@@ -9,7 +9,6 @@ import random
 import ssl
 from collections.abc import Coroutine
 from concurrent import futures
-from contextlib import AsyncExitStack
 from functools import cache, cached_property
 from threading import Thread
 from typing import Any
@@ -102,48 +101,36 @@ class Endpoint:
         return buffer
 
     async def _receive(self, body: dict[str, Any], buffer: AnswerBuffer) -> None:
-        async with self._client() as client, AsyncExitStack() as stack:
-            response = await self._open(client, body, stack)
-            try:
-                if "stream" in body and "json" not in response.headers.get("content-type", ""):
-                    chunks = await response.parse(to=openai.AsyncStream[object])
-                    await self._stream(chunks, buffer)
-                else:
-                    buffer.add_whole(await response.read())
-            except (openai.APIConnectionError, httpx2.HTTPError, ValueError) as error:
-                raise AnswerLost(f"the answer ended early ({type(error).__name__})") from None
-            except openai.APIError as error:
-                buffer.fail(error.body)
-
-    async def _open(
-        self, client: openai.AsyncOpenAI, body: dict[str, Any], stack: AsyncExitStack
-    ) -> Any:
-        """The response once its headers have come."""
-        patience = self._stall_s if "stream" in body else None
         try:
-            async with asyncio.timeout(patience):
-                return await stack.enter_async_context(
-                    client.chat.completions.with_streaming_response.create(**body)
-                )
+            await self._read(body, buffer)
         except TimeoutError:
-            raise AnswerLost(f"nothing arrived for {patience:g} s") from None
+            raise AnswerLost(f"nothing arrived for {self._stall_s:g} s") from None
         except openai.APIStatusError as error:
             raise failures.rejected(error) from None
-        except openai.APIConnectionError as error:
-            raise failures.unreached(error) from None
+        except (openai.APIConnectionError, httpx2.HTTPError, ValueError) as error:
+            if isinstance(error, openai.APIConnectionError) and not buffer.opened:
+                raise failures.unreached(error) from None
+            raise AnswerLost(f"the answer ended early ({type(error).__name__})") from None
+        except openai.APIError as error:
+            buffer.fail(error.body)
 
-    async def _stream(self, chunks: openai.AsyncStream[object], buffer: AnswerBuffer) -> None:
-        iterator = aiter(chunks)
-        while True:
-            try:
-                async with asyncio.timeout(self._stall_s):
-                    chunk = await anext(iterator, None)
-            except TimeoutError:
-                raise AnswerLost(f"nothing arrived for {self._stall_s:g} s") from None
-            if chunk is None:
-                break
-            if isinstance(chunk, dict):
-                buffer.add(chunk)
+    async def _read(self, body: dict[str, Any], buffer: AnswerBuffer) -> None:
+        """Read the answer. Raises TimeoutError when a stream brings nothing for too long."""
+        clock, streamed = asyncio.get_running_loop().time, "stream" in body
+        async with (
+            self._client() as client,
+            asyncio.timeout(self._stall_s if streamed else None) as stall,
+            client.chat.completions.with_streaming_response.create(**body) as response,
+        ):
+            buffer.opened = True
+            if not streamed or "json" in response.headers.get("content-type", ""):
+                stall.reschedule(None)
+                buffer.add_whole(await response.read())
+                return
+            async for chunk in await response.parse(to=openai.AsyncStream[object]):
+                stall.reschedule(clock() + self._stall_s)
+                if isinstance(chunk, dict):
+                    buffer.add(chunk)
         buffer.end()
         if not buffer.finish:
             raise AnswerLost("the answer ended early")

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bot.rules.code import indexing, line_budget
+from bot.rules.code.indexing import index_words, query_words, stem
 from bot.rules.code.outline import line_starts, normal, outline
-from bot.rules.code.words import index_words, query_words, stem
 
 SOURCE = textwrap.dedent('''
     """Module.

@@ -21,7 +21,6 @@ from bot.rules.reduce import (
     inline_variables,
     passes,
     statements,
-    synthetic,
     tidy,
 )
 from bot.rules.reduce.dead import unreached
@@ -305,8 +304,8 @@ def test_what_a_run_never_reached_is_one_set():
 
 
 def test_data_is_made_up_in_its_shape_and_type():
-    seen = (synthetic.ObservedTensor(path="r.py", name="x", shape=(2, 3), dtype="float64"),)
-    (edit, *_) = synthetic.edits({"r.py": "x = load()\n"}, seen)
+    seen = (data.ObservedTensor(path="r.py", name="x", shape=(2, 3), dtype="float64"),)
+    (edit, *_) = data.synthetic({"r.py": "x = load()\n"}, seen)
     assert applied({"r.py": "x = load()\n"}, [edit]) == {
         "r.py": "x = torch.rand(2, 3, dtype=torch.float64)\n"
     }

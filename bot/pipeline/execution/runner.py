@@ -14,8 +14,7 @@ from bot.models.job import Job, Proof
 from bot.models.note import Note
 from bot.models.signature import AnySignature
 from bot.pipeline.execution import judge, launch, observe
-from bot.pipeline.execution.attempt_log import AttemptLog, LastRun
-from bot.pipeline.execution.run_context import RunContext
+from bot.pipeline.execution.run_state import AttemptLog, LastRun, RunContext
 from bot.ports import Ports, Progress, Stage
 from sandbox.port import RunResult, RunSpec
 

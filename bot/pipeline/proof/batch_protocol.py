@@ -13,8 +13,8 @@ from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.reduced import Mode
 from bot.rules.packages import modules
+from bot.rules.reduce.data import ObservedTensor
 from bot.rules.reduce.dead import Reached
-from bot.rules.reduce.synthetic import ObservedTensor
 from sandbox.port import Limits, RunResult, RunSpec
 
 DEGREE = int(Limits().cpus) + 1  # one waits for its turn while another ends

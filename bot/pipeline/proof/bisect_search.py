@@ -9,10 +9,9 @@ from bot.errors import Stopped, TransientError
 from bot.models.attempt import Match
 from bot.models.bisect import Outcome, Probe
 from bot.models.note import Interruption
-from bot.pipeline.environment.prefetch import Prefetch
 from bot.pipeline.execution.runner import Runner
 from bot.pipeline.proof import control_environments
-from bot.pipeline.proof.bisect_visits import FRESH, Revision, Visit, earlier, used_seeds
+from bot.pipeline.proof.bisect_visits import FRESH, Prefetch, Revision, Visit, earlier, used_seeds
 from bot.pipeline.proof.control_environments import Unavailable
 from bot.pipeline.proof.outcome import Failing
 from bot.rules import probe_test, releases

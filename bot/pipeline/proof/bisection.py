@@ -12,12 +12,11 @@ from functools import partial
 from bot.errors import UserError
 from bot.models.bisect import Bisection, Commit
 from bot.models.environment import EnvironmentSpec, RepoSource
-from bot.pipeline.environment.prefetch import Prefetch
 from bot.pipeline.execution.runner import Runner
 from bot.pipeline.proof import bisect_target, bisection_report, control_environments, version_claims
 from bot.pipeline.proof.bisect_search import BisectSearch
 from bot.pipeline.proof.bisect_target import End
-from bot.pipeline.proof.bisect_visits import Revision
+from bot.pipeline.proof.bisect_visits import Prefetch, Revision
 from bot.pipeline.proof.outcome import Failing
 from bot.rules import releases
 from bot.rules.bisecting import Edge

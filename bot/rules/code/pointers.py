@@ -13,7 +13,7 @@ from typing import NamedTuple
 from bot.models.bug import BugReport, FenceKind, Role
 from bot.models.issue import Issue
 from bot.rules.code import syntax
-from bot.rules.code.words import is_stop_word, query_words
+from bot.rules.code.indexing import is_stop_word, query_words
 
 _PROSE_CHARACTERS = 8_000
 _MOST_NAMES = 40

@@ -11,9 +11,9 @@ from typing import NamedTuple, Protocol
 
 from bot.models.context import Chunk, Origin
 from bot.rules.code import call_graph, loops, pointers, symbols, syntax
+from bot.rules.code.indexing import query_words
 from bot.rules.code.outline import Segment
 from bot.rules.code.symbols import DefinitionStore
-from bot.rules.code.words import query_words
 
 _LOWER = 0.6
 _CANDIDATES = 60

@@ -13,7 +13,6 @@ from bot.rules.reduce import (
     expressions,
     inline,
     statements,
-    synthetic,
     tidy,
 )
 from bot.rules.reduce.edits import Files, Reduction, ReductionNode
@@ -28,7 +27,7 @@ class ProgramFacts:
     """
 
     entry: str
-    tensors: tuple[synthetic.ObservedTensor, ...] = ()
+    tensors: tuple[data.ObservedTensor, ...] = ()
     keep_values: bool = False
     stack: dead.Stack = frozenset()
 
@@ -37,7 +36,7 @@ def early(files: Files, facts: ProgramFacts) -> Groups:
     """Comments, synthetic data, and what the failure then does not depend on: most of a program
     goes here.
     """
-    first = (*tidy.comments(files), *synthetic.edits(files, facts.tensors))
+    first = (*tidy.comments(files), *data.synthetic(files, facts.tensors))
     sets = (*((reduction,) for reduction in first), *inline.plain(files, facts.entry))
     return _groups([*(_nodes(one, facts) for one in sets), dead.unread(files, facts.stack)])
 
@@ -51,7 +50,7 @@ def coarse(files: Files, facts: ProgramFacts) -> Groups:
 
 def settle(files: Files, facts: ProgramFacts) -> Groups:
     """Synthetic data, names by what they stand for, fewer parameters; and statements again."""
-    named = (*synthetic.edits(files, facts.tensors), *inline.edits(files, facts.entry))
+    named = (*data.synthetic(files, facts.tensors), *inline.edits(files, facts.entry))
     small = (*tidy.comments(files), *named, *tidy.unused(files))
     return [*((node,) for node in _nodes(small, facts)), *coarse(files, facts)]
 

@@ -8,7 +8,6 @@ from importlib import metadata
 from urllib.parse import urlsplit
 
 from bot.models.attempt import Attempt, Script
-from bot.models.dialogue import Usage
 from bot.models.environment import Environment, EnvironmentSpec, PinSource, RepoSource
 from bot.models.report import Report
 from bot.models.signature import signature_hash
@@ -26,11 +25,12 @@ _CLONE = {
 """What a command cannot bring along, by whether the clone was built."""
 
 
-def report(session: Session, decision: Decision, asking: ModelBudget | None = None) -> Report:
+def report(session: Session, decision: Decision, asking: ModelBudget) -> Report:
     """The report of a job, whole or stopped half-way; `asking` is what a model was asked."""
     verdict, signature, result = decision.verdict, decision.signature, decision.result
     if verdict.kind == "different_failure" and signature is not None:
         verdict = verdict.model_copy(update={"reported": verdicts.describe(signature)})
+    answered_by = (row.answer.model for row in asking.exchanges if row.answer is not None)
     return Report(
         issue=session.job.issue,
         bug=decision.bug,
@@ -43,10 +43,10 @@ def report(session: Session, decision: Decision, asking: ModelBudget | None = No
         claims=decision.claims,
         notes=tuple(session.notes),
         version=metadata.version("reprise"),
-        prompts=dict(asking.prompts) if asking is not None else {},
+        prompts=dict(asking.prompts),
         reconstruction=decision.reconstruction,
-        cost=asking.usage if asking is not None else Usage(),
-        models=models(asking),
+        cost=asking.usage,
+        models=tuple(dict.fromkeys(filter(None, answered_by))),
     )
 
 
@@ -73,16 +73,6 @@ def _shown(report: Report, session: Session) -> Attempt | None:
     matched, built = session.attempts.matched(), report.environment
     here = [row for row in matched if built is not None and row.environment == built.id]
     return next(reversed(here or matched or list(session.attempts)), None)
-
-
-def models(asking: ModelBudget | None) -> tuple[str, ...]:
-    """Whose answers were used, each once."""
-    rows = asking.exchanges if asking is not None else []
-    return tuple(
-        dict.fromkeys(
-            row.answer.model for row in rows if row.answer is not None and row.answer.model
-        )
-    )
 
 
 def _command(report: Report) -> dict[str, str]:

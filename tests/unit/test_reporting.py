@@ -23,6 +23,7 @@ from bot.models.verdict import AnyVerdict, Cancelled, SetupFailed
 from bot.pipeline.confirm.confirming import Decision
 from bot.pipeline.execution.runner import SearchResult
 from bot.pipeline.reporting import finished, report
+from bot.pipeline.search.model_budget import ModelBudget
 from bot.render.comment import comment
 from bot.render.phrases.environment import cut_off, decided
 from bot.render.report_json import report_text
@@ -56,7 +57,8 @@ def told(
     judgement = Judgement(match=Match.MATCHED, reason="it failed")
     result = SearchResult(world.script, spec, built.model_copy(update=more), judgement)
     decision = Decision(verdict, runner.bug, runner.signature, result)
-    return finished(report(runner, decision), runner, 0.0)
+    asking = ModelBudget(runner.ports, runner.job.options, 0.0)
+    return finished(report(runner, decision, asking), runner, 0.0)
 
 
 def after(found: Report, option: str) -> list[str]:

@@ -35,7 +35,8 @@ _QUIET = {
 
 
 @cache
-def _probe(name: str) -> bytes:
+def probe(name: str) -> bytes:
+    """A file that is copied into the sandbox."""
     return resources.files("sandbox").joinpath("probe", name).read_bytes()
 
 
@@ -51,7 +52,7 @@ def spec(
     anything else as long as the options say.
     """
     files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
-    files[f"{_FOLDER}/sitecustomize.py"] = _probe("sitecustomize.py")
+    files[f"{_FOLDER}/sitecustomize.py"] = probe("sitecustomize.py")
     variables = _variables(environment, options, seed)
     limits = Limits(wall_s=options.timeout_s)
     hang = next(
@@ -101,7 +102,7 @@ def reached_spec(
     run = spec(script, environment, options, signature, options.seed, "reached")
     return replace(
         run,
-        files={**run.files, f"{_FOLDER}/_reprise_reached.py": _probe("reached.py")},
+        files={**run.files, f"{_FOLDER}/_reprise_reached.py": probe("reached.py")},
         env={**run.env, "REPRISE_WANTED": json.dumps(wanted)},
         artifacts=(f"{_FOLDER}/reached-*.json",),
     )
@@ -113,7 +114,7 @@ def names_spec(
     """The probe that finds where names can be imported from."""
     return RunSpec(
         argv=(environment.interpreter, "names.py", ",".join(names), ",".join(modules)),
-        files={"names.py": _probe("names.py")},
+        files={"names.py": probe("names.py")},
         env=_variables(environment, options, 0),
         mounts=tuple(Mount(Path(path)) for path in environment.mounts),
         limits=Limits(wall_s=options.timeout_s),

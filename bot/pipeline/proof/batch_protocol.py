@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
-from importlib import resources
 
 from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.reduced import Mode
+from bot.pipeline.execution import launch
 from bot.rules.packages import modules
 from bot.rules.reduce.data import ObservedTensor
 from bot.rules.reduce.dead import Reached
@@ -85,7 +84,7 @@ def serving(plain: RunSpec, inbox: str, mode: Mode) -> RunSpec:
     return replace(
         plain,
         argv=(plain.argv[0], f"{_FOLDER}/batch.py", _BATCH, inbox),
-        files={f"{_FOLDER}/{name}": _probe(name) for name in _PROBES},
+        files={f"{_FOLDER}/{name}": launch.probe(name) for name in _PROBES},
         env={**plain.env, **(_ONE_THREAD if mode == "fork" else {})},
         artifacts=(),
     )
@@ -122,8 +121,3 @@ def libraries(script: Script) -> list[str]:
 def own_modules(script: Script) -> set[str]:
     """The top-level modules that a program brings along."""
     return {path.removesuffix(".py").split("/")[0] for path in script.files}
-
-
-@cache
-def _probe(name: str) -> bytes:
-    return resources.files("sandbox").joinpath("probe", name).read_bytes()

@@ -106,7 +106,8 @@ class _Search:
             if isinstance(built, Unavailable):
                 why = why or built.why
                 break
-            if self._is_failing(candidate, built.environment):
+            ours, there = self.failing.environment, built.environment
+            if candidate.script is None and (there.id, there.commit) == (ours.id, ours.commit):
                 why = why or "it is what failed"
                 break
             change = f"control: {candidate.what}"
@@ -119,11 +120,6 @@ class _Search:
             first = built.index + 1
         self._reject(candidate, None, why, why)
         return None
-
-    def _is_failing(self, candidate: Candidate, built: Environment) -> bool:
-        """Whether a candidate is nothing but the failing environment over again."""
-        ours = self.failing.environment
-        return candidate.script is None and (built.id, built.commit) == (ours.id, ours.commit)
 
     def _concluded(
         self,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import chain
 
 from bot.errors import BuildError
 from bot.models.attempt import Judgement
@@ -78,7 +79,10 @@ def _as_built(spec: EnvironmentSpec, built: Environment) -> tuple[Requirement, .
     and versions that are pinned anyway need no bound.
     """
     asked = {each.name for each in spec.requirements if each.specifier}
+    moving = {each.name for each in spec.requirements if each.rung is PinSource.OPTION}
+    released_together = (pair for pair in companions.SHARED_VERSIONS if moving & set(pair))
     free = {*asked, *companions.TORCH_FAMILY, *companions.TENSORFLOW, "setuptools"}
+    free |= {*chain(*released_together)}
     return tuple(
         Requirement(
             name=each.name,
@@ -87,14 +91,8 @@ def _as_built(spec: EnvironmentSpec, built: Environment) -> tuple[Requirement, .
             reason="same version as in the failing environment",
         )
         for each in built.packages
-        if each.name not in free and "+" not in each.version and not _follows(each.name, spec)
+        if each.name not in free and "+" not in each.version
     )
-
-
-def _follows(name: str, spec: EnvironmentSpec) -> bool:
-    """Whether a package is released together with one that moves."""
-    moving = {each.name for each in spec.requirements if each.rung is PinSource.OPTION}
-    return any(name in pair and moving & set(pair) for pair in companions.SHARED_VERSIONS)
 
 
 def at_commit(spec: EnvironmentSpec, source: RepoSource, commit: str) -> EnvironmentSpec:

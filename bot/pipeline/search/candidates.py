@@ -56,7 +56,7 @@ def _borrowing(bug: BugReport, draft: _Draft) -> _Draft:
         for line, bound in imports.statements(fence.text)
         if bound & lacking
     ]
-    text, mends = imports.add(draft.text, tuple(found)) if found else (draft.text, ())
+    text, mends = imports.add(draft.text, tuple(found))
     return replace(draft, text=text, mends=(*draft.mends, *mends))
 
 
@@ -133,7 +133,9 @@ def _script(draft: _Draft) -> Script:
     for step in steps:
         text, made = step(text)
         mends = (*mends, *made)
-    text, made = _conventional_imports(text)
+    text, made = imports.add(
+        text, tuple(imports.conventional(name, text) for name in imports.undefined(text))
+    )
     blocks = ", ".join(str(index + 1) for index in draft.fences)
     origin = f"block{'s' if len(draft.fences) > 1 else ''} {blocks} of the report"
     return Script(
@@ -142,11 +144,6 @@ def _script(draft: _Draft) -> Script:
         fences=draft.fences,
         mends=(*mends, *made),
     )
-
-
-def _conventional_imports(text: str) -> tuple[str, tuple[ScriptFix, ...]]:
-    statements = tuple(imports.conventional(name, text) for name in imports.undefined(text))
-    return imports.add(text, statements) if any(statements) else (text, ())
 
 
 def _complete(bug: BugReport, signature: AnySignature, usable: list[Fence], index: int) -> _Draft:

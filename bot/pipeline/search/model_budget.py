@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from threading import Event
 
 from bot.errors import ModelUnavailable
 from bot.models.dialogue import Exchange, Message, ModelAnswer, Question, Role, Usage
@@ -40,16 +39,16 @@ class ModelBudget:
     usage: Usage = field(default_factory=Usage)
     prompts: dict[str, str] = field(default_factory=dict)
 
-    def ask(self, question: Question, cancel: Event | None = None) -> ModelAnswer:
+    def ask(self, question: Question) -> ModelAnswer:
         """One answer. Raises BudgetExceeded before a call that could exceed a limit,
-        ModelUnavailable, Stopped. `cancel` replaces the job's own flag.
+        ModelUnavailable, Stopped.
         """
         assert self.ports.model is not None
         self._afford(self.ports.model.bound(question))
         number = len(self.exchanges) + 1
         self.prompts[question.prompt.partition("@")[0]] = question.prompt
         try:
-            answer = self.ports.model.ask(question, cancel=cancel or self.ports.cancel)
+            answer = self.ports.model.ask(question, cancel=self.ports.cancel)
         except ModelUnavailable as error:
             self.usage += error.usage
             self.exchanges.append(Exchange(number=number, question=question, error=str(error)))

@@ -38,8 +38,8 @@ def serve(
         typer.Option(help="With --embedded: number of parallel runs.", min=1, max=64, metavar="N"),
     ] = 1,
 ) -> None:
-    """Serve the App: webhooks, run pages and the JSON API. Without credentials, it first serves a
-    page that registers the App on GitHub.
+    """Serve the App: webhooks, run pages and the JSON API. Without credentials, serves the setup
+    page first, which registers the App on GitHub.
     """
     with error_boundary.boundary(secrets=secrets):
         from handlers import serving
@@ -90,7 +90,7 @@ def receive(
         bool, typer.Option("--json", help="Print what was written as JSON.")
     ] = False,
 ) -> None:
-    """Handle one saved delivery and print what is, or would be, written to GitHub."""
+    """Handle a saved delivery. Prints what is, or would be, written to GitHub."""
     with error_boundary.boundary(secrets=secrets):
         from handlers import receive as rehearsal
 
@@ -119,9 +119,7 @@ def switch(
     ] = "",
     back: Annotated[bool, typer.Option("--back", help="Resume.")] = False,
 ) -> None:
-    """Pause the App (everywhere, in one repository, for one installation), or list what is
-    paused.
-    """
+    """Pause the App, or list what is paused. Pauses all, one repository or one installation."""
     with error_boundary.boundary(secrets=secrets):
         from handlers import switching
 

@@ -61,9 +61,9 @@ PROTECTS = (
     "processes left running after the end",
 )
 EXPOSES = (
-    "the kernel's interface behind a list of refused system calls",
+    "the kernel interface, apart from a list of refused system calls",
     "the names and versions of what is installed under /usr",
-    "in the prepare phase the network of this host, its loopback included",
+    "in the prepare phase, this host's network, including its loopback",
 )
 FIX = (
     "install bubblewrap (apt-get install bubblewrap) and allow user namespaces (sysctl "

@@ -41,8 +41,8 @@ PROTECTS = (
     "processes left running after the end",
 )
 EXPOSES = (
-    "the kernel's interface behind Docker's default seccomp profile",
-    "in the prepare phase the network given to it",
+    "the kernel interface that Docker's default seccomp profile allows",
+    "in the prepare phase, the network that it is given",
 )
 FIX_DAEMON = "start the Docker daemon and give this user access to its socket"
 FIX_IMAGE = "build the base image: deploy/base/build.sh, or docker build deploy/base"
@@ -143,8 +143,8 @@ class DockerSandbox(Sandbox):
         except SandboxError as error:
             fix = FIX_IMAGE if self._client is not None else FIX_DAEMON
             return Health(works=False, detail=str(error), fix=fix)
-        runtime, version = self._runtime() or "of the daemon", self._info.get("CgroupVersion", "?")
-        detail = f"image {self.image}, runtime {runtime}, cgroup v{version}"
+        runtime, version = self._runtime() or "default", self._info.get("CgroupVersion", "?")
+        detail = f"image {self.image}, {runtime} runtime, cgroup v{version}"
         return Health(done.exit_code == 7, detail, protects=PROTECTS, exposes=EXPOSES)
 
     @override

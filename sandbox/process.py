@@ -15,15 +15,15 @@ from sandbox.guard import cgroup
 from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, Sandbox, SandboxError
 
 PROTECTS = (
-    "wall time, idle time, memory, number of processes, size of files",
+    "wall time, idle time, memory, number of processes, file size",
     "the host's environment variables",
     "processes left running after the end",
 )
 EXPOSES = (
     "the network of this host",
-    "every file that the run's user may read, and write where that user may",
+    "every file that the run's user can read or write",
     "the list of this host's processes and their command lines",
-    "the kernel's whole interface",
+    "the whole kernel interface",
 )
 
 
@@ -32,10 +32,10 @@ def holder() -> str:
     group = cgroup.Group(layout.token())
     try:
         if group.make(256, 256, 1.0):
-            return f"memory and processes held by cgroup {'v2' if group.v2 else 'v1'}"
+            return f"memory and processes limited by cgroup {'v2' if group.v2 else 'v1'}"
     finally:
         group.remove(0.2)
-    return "memory held by the guard's polling, processes by RLIMIT_NPROC"
+    return "memory limited by the guard's polling, processes by RLIMIT_NPROC"
 
 
 class ProcessSandbox(Sandbox):
@@ -52,7 +52,7 @@ class ProcessSandbox(Sandbox):
             return Health(works=False, detail=str(error), fix=fix, exposes=EXPOSES)
         own = os.geteuid() == 0
         user = (
-            "as a user of its own"
+            "as a separate user"
             if own
             else "as the user who started it, whose files and processes it may harm"
         )

@@ -38,7 +38,7 @@ def bisect(
     sandbox: Sandbox = "auto",
     as_json: Json = False,
 ) -> None:
-    """Find the release or commit that introduced the failure, and the one that fixed it.
+    """Find the release or commit that introduced the failure. Also finds the one that fixed it.
 
     Exit code 3: no first bad or first fixed commit was found, for example because --good fails
     or --bad passes.

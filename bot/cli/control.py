@@ -15,8 +15,8 @@ def control(
     sandbox: Sandbox = "auto",
     as_json: Json = False,
 ) -> None:
-    """Find a version in which the program passes and alternate runs of both. Updates the run's
-    report.
+    """Find a version in which the program passes. Alternates runs of both versions and updates the
+    run's report.
     """
     with boundary(secrets=secrets):
         from bot.cli.proof_runner import ProofCommand, run_proof

@@ -41,7 +41,7 @@ def minimize(
     sandbox: Sandbox = "auto",
     as_json: Json = False,
 ) -> None:
-    """Make a failing program as small as possible while it still fails in exactly the same way."""
+    """Make a failing program as small as possible. The result still fails in the same way."""
     with boundary(secrets=secrets):
         from bot.adapters.run_folder.folder import kept_report
         from bot.cli.proof_runner import ProofCommand, run_proof

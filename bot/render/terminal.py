@@ -143,7 +143,7 @@ def _print_block(block: Block) -> Iterator[RenderableType]:
 
 
 def _program(program: Program) -> Iterator[RenderableType]:
-    anywhere = ", run anywhere with" if program.command else ""
+    anywhere = ". Run it anywhere with:" if program.command else ""
     yield RichText.assemble((program.script.entry, "bold"), f" ({program.size}){anywhere}")
     if program.command:
         yield RichText(f"  {one_line(program.command)}", style="cyan", no_wrap=True)

@@ -92,7 +92,7 @@ def test_the_effect():
         ),
         (
             {"probes": (probe("1.0", "untestable"), probe("1.3", "fails"))},
-            "fails as far back as 1.3 (2024-05-02); older releases could not be tested",
+            "fails as far back as 1.3 (2024-05-02), the oldest release that could be tested",
         ),
         ({"over": "commits", "first_bad": at("0123456789abcdef0123456789abcdef01234567", "2024-05-02")},
          "introduced in 0123456789ab (2024-05-02)"),

@@ -143,7 +143,7 @@ def test_there_is_no_command_where_no_environment_was_had():
     assert told(NUMPY).command
     found = told(NUMPY, verdict=SetupFailed(reason="nothing fits"))
     assert (found.command, found.command_needs) == ("", "")
-    assert "run anywhere" not in terminal(found)
+    assert "Run it anywhere" not in terminal(found)
 
 
 def test_what_was_built_from_a_clone_is_told_as_that():

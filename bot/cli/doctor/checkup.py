@@ -65,8 +65,8 @@ def as_text(findings: Findings, width: int = 80) -> str:
         )
         details = (
             ("fix", finding.fix),
-            ("protects", ", ".join(finding.protects)),
-            ("does not protect", ", ".join(finding.exposes)),
+            ("protects", "; ".join(finding.protects)),
+            ("does not protect", "; ".join(finding.exposes)),
         )
         lines += [_wrapped(f"      {label}: {text}", width) for label, text in details if text]
     last = "Ready to reproduce." if findings.ready else "Not ready: fix what is marked NO."

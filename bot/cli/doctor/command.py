@@ -13,7 +13,7 @@ from bot.settings import load, secrets
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
 ) -> None:
-    """Check this machine: sandboxes, Python versions, package index, devices. Print each fix."""
+    """Check what works on this machine. Prints how to fix the rest."""
     with boundary(secrets=secrets):
         from rich.console import Console
 

@@ -38,7 +38,7 @@ def devices() -> tuple[Finding, ...]:
     query = "--query-gpu=name,memory.total,driver_version"
     listed = run(("nvidia-smi", query, "--format=csv,noheader"))
     if listed is None:
-        detail = "no NVIDIA GPU found; reports that need one end as needs_hardware"
+        detail = "no NVIDIA GPU found; reports that need one end in needs_hardware"
         return (Finding(area="device", name="gpu", ok=None, detail=detail),)
     lines = (line.strip() for line in listed.splitlines())
     return tuple(Finding(area="device", name="gpu", ok=True, detail=line) for line in lines if line)

@@ -72,7 +72,7 @@ def _settings(indexes: Indexes) -> str:
     parts = ["the default index" if bare.index == DEFAULT else bare.index]
     parts += [f"also {address}" for address in bare.extra]
     parts += [f"files from {place}" for place in bare.find_links]
-    parts += ["own certificate"] if bare.certificate else []
+    parts += ["custom certificate"] if bare.certificate else []
     return ", ".join(parts)
 
 

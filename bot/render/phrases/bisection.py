@@ -67,7 +67,8 @@ def _introduced(found: Bisection) -> str:
         return f"already fails in {_probed(failing, found)}"
     untested = found.over == "releases" and failing and failing[0] is not found.probes[0]
     if untested and not found.stopped:
-        return f"fails as far back as {_probed(failing, found)}; older releases could not be tested"
+        since = _probed(failing, found)
+        return f"fails as far back as {since}, the oldest release that could be tested"
     return ""
 
 

@@ -1,8 +1,8 @@
-"""Takes the pictures of the README: the example is run for real, told on an issue, and looked at
-in a browser.
+"""Takes the pictures of README.md and docs/: runs the example, posts the verdict on an issue of the
+stand-in GitHub, and photographs the pages in a browser.
 
-`python tests/integration/pages/pictures.py` writes .github/images/run.svg, page.png and
-comment.png.
+`python tests/integration/pages/pictures.py` writes .github/images/run.svg, page.png, comment.png
+and setup.png.
 """
 
 from __future__ import annotations
@@ -32,12 +32,19 @@ from bot.render.terminal import terminal  # noqa: E402
 from bot.service.recording import StoreRecorder  # noqa: E402
 from bot.settings import load  # noqa: E402
 from handlers.app import create  # noqa: E402
+from handlers.setup import Setup  # noqa: E402
 from tests.integration.pages.chromium import browser  # noqa: E402
 from tests.integration.pages.site import SETTINGS, served  # noqa: E402
 from tests.support.fakes import InlineQueue, MemoryStore  # noqa: E402
 from tests.support.stand_in import GitHubServer  # noqa: E402
 
 IMAGES = ROOT / ".github" / "images"
+SETUP = SETTINGS.model_copy(
+    update={
+        "public_url": "https://reprise.example.com",
+        "app_file": Path("/var/lib/reprise/reprise-app.env"),
+    }
+)
 
 
 def worked(store: MemoryStore) -> tuple[Run, Report]:
@@ -101,7 +108,7 @@ def told(github: GitHubServer, run: Run, report: Report) -> str:
 
 
 def main() -> None:
-    """All three pictures."""
+    """All four pictures."""
     store = MemoryStore()
     run, report = worked(store)
     (IMAGES / "run.svg").write_text(drawn(report), encoding="utf-8")
@@ -115,6 +122,11 @@ def main() -> None:
             tab.look(940, 1780)
             tab.open(f"{url}/runs/{run.id}")
             tab.shot(IMAGES / "page.png")
+        setup = Setup(SETUP, lambda _kept: None)
+        with served(setup.app) as url:
+            tab.look(960, 1020)
+            tab.open(f"{url}/setup?key={setup.key}")
+            tab.shot(IMAGES / "setup.png")
         tab.look(940, 1230)
         tab.open(told(github, run, report))
         tab.shot(IMAGES / "comment.png")

@@ -13,9 +13,12 @@ import re
 from collections import Counter
 from difflib import SequenceMatcher
 
+from bot.rules.signatures.rewordings import canonical
+
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][\w.+@~-]+){2,}[/\\]?")
-_SHAPE = re.compile(r"\b\d+(?:x\d+)+\b|[\[(]\s*\d+(?:\s*,\s*\d+)*\s*,?\s*[\])]")
+# A bracket behind a name or another bracket is an index, no shape.
+_SHAPE = re.compile(r"\b\d+(?:x\d+)+\b|(?:(?<![\w\]'\"])\[|\()\s*\d+(?:\s*,\s*\d+)*\s*,?\s*[\])]")
 _NUMBER = re.compile(r"(?<![\w<])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w>])", re.IGNORECASE)
 _QUOTED = re.compile(r"['\"`]([A-Za-z_][\w.]*)['\"`]")
 _TOKEN = re.compile(r"<\w+>|\w+(?:\.\w+)*|[^\w\s]")
@@ -30,6 +33,15 @@ _VARYING = (
     (re.compile(r"\b(?:__main__|main|builtins)\.(\w+)"), "<name>"),
 )
 
+# Other names of one class: Python renamed it, or had it twice.
+_RENAMED = {
+    "re.error": "PatternError",
+    "sre_constants.error": "PatternError",
+    "IOError": "OSError",
+    "EnvironmentError": "OSError",
+    "socket.timeout": "TimeoutError",
+}
+
 ENOUGH = 0.85
 _MOST_TOKENS = 1500
 
@@ -43,7 +55,7 @@ def normalise(message: str, own_names: frozenset[str] = frozenset()) -> str:
     """A message with everything that may vary replaced by a word in angle brackets; whitespace
     collapsed.
     """
-    text = strip_ansi(message).translate(_CURLY)
+    text = canonical(strip_ansi(message).translate(_CURLY))
     for pattern, word in _VARYING:
         text = pattern.sub(word, text)
     if own_names:
@@ -111,6 +123,7 @@ def same_exception(reported: str, seen: str, bases: tuple[str, ...] = ()) -> boo
     not count, a base class does only for names that libraries have moved (the reported one must
     be an ancestor, and not one of the roots).
     """
-    short, other = (name.rsplit(".", 1)[-1].lstrip("_") for name in (reported, seen))
+    names = (_RENAMED.get(name, name) for name in (reported, seen))
+    short, other = (name.rsplit(".", 1)[-1].lstrip("_") for name in names)
     moved = short not in {"Exception", "BaseException", "Warning"}
     return short == other or (moved and short in {base.lstrip("_") for base in bases})

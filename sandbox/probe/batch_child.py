@@ -75,7 +75,7 @@ def seed_libraries(seed):
     """
     probe = _probe()
     for name in ("numpy", "torch", "tensorflow"):
-        seeder = getattr(probe, "_seed_" + name, None)
+        seeder = getattr(probe, "_" + name, None)
         if name in sys.modules and seeder is not None:
             try:
                 seeder(sys.modules[name], seed)

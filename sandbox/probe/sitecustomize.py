@@ -115,30 +115,36 @@ def _install_hooks():
     threading.excepthook = on_thread_exception
 
 
-def _seed_numpy(module, seed):
+def _numpy(module, seed):
     module.random.seed(seed % 2**32)
 
 
-def _seed_torch(module, seed):
+def _torch(module, seed):
     module.manual_seed(seed)
 
 
-def _seed_tensorflow(module, seed):
+def _tensorflow(module, seed):
+    module.debugging.disable_traceback_filtering()
     module.random.set_seed(seed)
 
 
-_SEEDERS = {"numpy": _seed_numpy, "torch": _seed_torch, "tensorflow": _seed_tensorflow}
+def _keras(module, _seed):
+    # Keras hides its own frames; where an error arose is half of what it is.
+    module.config.disable_traceback_filtering()
 
 
-class _SeedOnImport:
-    """Seeds a library once it has been imported, by wrapping the loader that the other finders
-    give.
+_IMPORTED = {"numpy": _numpy, "torch": _torch, "tensorflow": _tensorflow, "keras": _keras}
+
+
+class _AfterImport:
+    """Seeds a library once it has been imported, and has it show all frames, by wrapping the loader
+    that the other finders give.
     """
 
     def find_spec(self, name, path=None, target=None):
-        if name not in _SEEDERS:
+        if name not in _IMPORTED:
             return None
-        seeder = _SEEDERS.pop(name)
+        then = _IMPORTED.pop(name)
         try:
             import importlib.util
 
@@ -152,7 +158,7 @@ class _SeedOnImport:
         def exec_module(module):
             run(module)
             try:
-                seeder(module, int(_SEED))
+                then(module, int(_SEED))
             except Exception:
                 return
 
@@ -175,7 +181,7 @@ def _arm():
         import random
 
         random.seed(int(_SEED))
-        sys.meta_path.insert(0, _SeedOnImport())
+        sys.meta_path.insert(0, _AfterImport())
     after = os.environ.get("REPRISE_STACKS_AFTER")
     if after:
         import faulthandler

@@ -148,3 +148,12 @@ def test_what_a_program_reaches_is_written_down_and_nothing_else_changes(run, tm
     lines = {line for name, line in reached["lines"] if name == "repro.py"}
     assert {7, 8, 10, 13} <= lines
     assert not {4} & lines
+
+
+def test_a_library_that_hides_its_frames_shows_them(run, tmp_path):
+    (tmp_path / "keras.py").write_text(
+        "class config:\n    hidden = True\n"
+        "    def disable_traceback_filtering():\n        config.hidden = False\n"
+    )
+    done, _ = run("import keras\nprint(keras.config.hidden)\n", seed=1)
+    assert done.stdout == "False\n"

@@ -18,7 +18,7 @@ from sandbox.port import Limits, Mount, RunSpec
 _FOLDER = ".reprise"
 _GRACE_S = 15.0
 # No run reaches a network, so libraries are told to fail at once instead of retrying; nothing opens
-# a window or phones home.
+# a window or phones home, and no frame of a traceback is hidden.
 _QUIET = {
     "PYTHONUNBUFFERED": "1",
     "PYTHONFAULTHANDLER": "1",
@@ -30,6 +30,7 @@ _QUIET = {
     "WANDB_MODE": "offline",
     "TOKENIZERS_PARALLELISM": "false",
     "TF_CPP_MIN_LOG_LEVEL": "2",
+    "JAX_TRACEBACK_FILTERING": "off",
     "COLUMNS": "200",
 }
 

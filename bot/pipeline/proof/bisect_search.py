@@ -135,8 +135,7 @@ class BisectSearch:
     def _row(self, at: int, visit: Visit, outcome: Outcome) -> Probe:
         built, moved = visit.environment, tuple[str, ...]()
         if built is not None:
-            here = self.failing.environment
-            moved = control_environments.moved(here, built, self.subject)
+            moved = control_environments.moved(self.failing.environment, built, self.subject)
         return Probe(
             at=self.revisions[at].name,
             date=self.revisions[at].date,

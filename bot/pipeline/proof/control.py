@@ -111,8 +111,7 @@ class _Search:
                 why = why or "it is what failed"
                 break
             change = f"control: {candidate.what}"
-            script = candidate.script or self.failing.script
-            passing = _Side(script, built.environment, change)
+            passing = _Side(candidate.script or self.failing.script, built.environment, change)
             passing.runs |= self._earlier(passing)
             why = self._alternate(failing, passing, wanted)
             if not why or passing.failures:
@@ -165,8 +164,7 @@ class _Search:
             if judgement.match is Match.MATCHED:
                 return "it fails there too"
             if judgement.match is not Match.PASSED:
-                words = control_environments.words(judgement)
-                return f"the program does not finish there: {words}"
+                return f"the program does not finish there: {control_environments.words(judgement)}"
         return ""
 
     def _earlier(self, side: _Side) -> dict[int, Judgement]:

@@ -131,8 +131,7 @@ class FreshRuns:
         for runs in range(1, _MAX_RUNS + 1):
             seed = self._seed(runs)
             earlier = self._earlier(script, seed) if test.always and final else None
-            judgement = earlier or self.run(script, seed, "smaller program")
-            failures += test.shows(judgement, script)
+            failures += test.shows(earlier or self.run(script, seed, "smaller program"), script)
             if test.always and not final:
                 return failures > 0
             sequential = SequentialTest().decide(failures, runs)
@@ -147,8 +146,7 @@ class FreshRuns:
         """
         failures = 0
         for runs in range(1, _MAX_RUNS + 1):
-            judgement = self.run(script, self._seed(runs), "the program again")
-            failures += test.shows(judgement, script)
+            failures += test.shows(self.run(script, self._seed(runs), "the program again"), script)
             decision = SequentialTest().decide(failures, runs)
             if decision != "undecided" and runs >= _MIN_RUNS:
                 return failures / runs if decision == "fails" and failures < runs else None
@@ -178,10 +176,12 @@ class FreshRuns:
     def _earlier(self, script: Script, seed: int) -> Judgement | None:
         """The judgement of the same run, where it was made already: again it would show no more."""
         wanted = (script.digest, self.environment.id, PURPOSE, seed)
-        for row in self.runner.attempts:
-            if (row.script, row.environment, row.purpose, row.execution.seed) == wanted:
-                return row.judgement
-        return None
+        same = (
+            row.judgement
+            for row in self.runner.attempts
+            if (row.script, row.environment, row.purpose, row.execution.seed) == wanted
+        )
+        return next(same, None)
 
     def _seed(self, run: int) -> int:
         return self.runner.job.options.seed + _SEEDS + run

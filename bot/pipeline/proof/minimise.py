@@ -46,8 +46,7 @@ def confirmed_identity(
     if not failed:
         return None
     judgements = [row.judgement for row in failed]
-    with_frames = (one for one in judgements if one.failure and one.failure.frames)
-    best = next(with_frames, judgements[0])
+    best = next((one for one in judgements if one.failure and one.failure.frames), judgements[0])
     seeds = tuple(row.execution.seed for row in failed if row.execution.seed is not None)
     return identity(best, script, len(failed) / len(fresh)), seeds
 

@@ -149,8 +149,7 @@ def _bisect(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
     outcome = _bisected(runner, found)
     if found is None:
         return outcome
-    claims = version_claims.claims(runner.bug, found, failing.report.claims)
-    return replace(outcome, claims=claims)
+    return replace(outcome, claims=version_claims.claims(runner.bug, found, failing.report.claims))
 
 
 def _bisected(

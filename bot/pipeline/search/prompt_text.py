@@ -27,8 +27,7 @@ def contexts(ranked: Iterable[Context]) -> str:
     shown = []
     for context in ranked:
         pieces = "\n\n".join(chunk(piece) for piece in context.chunks)
-        heading = shared("context", rank=context.rank, title=context.title)
-        shown.append(f"{heading}\n\n{pieces}")
+        shown += [shared("context", rank=context.rank, title=context.title), pieces]
     return "\n\n".join(shown) or shared("no_context")
 
 

@@ -62,8 +62,7 @@ def _material(session: Session, draft: RunPlan) -> Material:
     """
     issue, options = session.job.issue, session.job.options
     spec = draft.spec or specify.specify(draft.bug, issue, options, "")
-    excerpt = report_excerpt.report(issue, draft.bug)
-    material = Material(excerpt, spec, session.build(spec))
+    material = Material(report_excerpt.report(issue, draft.bug), spec, session.build(spec))
     names = [row.name for row in spec.requirements if row.rung is not PinSource.REPAIR]
     return _with_sources(session, draft, material, names)
 

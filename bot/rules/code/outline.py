@@ -95,8 +95,7 @@ def outline(text: str, path: str = "", starts: list[int] | None = None) -> list[
         if following.start == block.start:  # the file begins with a definition
             continue
         after = following.start
-        long = after - block.start > _LONG
-        cuts = _cuts(text, starts, block, after) if long else ()
+        cuts = _cuts(text, starts, block, after) if after - block.start > _LONG else ()
         for first, following_start in pairwise((block.start, *cuts, after)):
             opens = block.defines and first == block.start
             part = parts[block.name] = 0 if opens else parts.get(block.name, -1) + 1

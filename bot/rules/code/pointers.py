@@ -97,8 +97,7 @@ def names(bug: BugReport, issue: Issue) -> tuple[Name, ...]:
         told = name.text not in _BUILTIN and len(name.text) > 2 and not is_stop_word(name.text)
         if told and (name.text not in best or best[name.text].weight < name.weight):
             best[name.text] = name
-    ordered = sorted(best.values(), key=lambda name: -name.weight)
-    return tuple(ordered[:_MOST_NAMES])
+    return tuple(sorted(best.values(), key=lambda name: -name.weight)[:_MOST_NAMES])
 
 
 def _spoken(name: Name, said: Mapping[str, float]) -> Name:

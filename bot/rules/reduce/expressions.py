@@ -103,8 +103,7 @@ def _literal_item(node: ast.expr) -> ast.expr | None:
         case ast.Subscript(
             ast.Tuple(items) | ast.List(items), ast.Constant(int(at)), ast.Load()
         ) if type(at) is int and 0 <= at < len(items):
-            starred = any(isinstance(item, ast.Starred) for item in items)
-            return None if starred else items[at]
+            return None if any(isinstance(item, ast.Starred) for item in items) else items[at]
         case ast.Subscript(ast.Dict(keys, values), ast.Constant(at), ast.Load()):
             pairs = zip(keys, values, strict=True)
             same = (

@@ -125,8 +125,7 @@ def _attributes(file: ParsedFile, target: ast.expr) -> list[ast.Attribute]:
 
 
 def _taken(file: ParsedFile) -> set[str]:
-    names = nodes(file.tree, ast.Name)
-    above = [(name.id, file.parents[file.parents[name]]) for name in names]
+    above = [(name.id, file.parents[file.parents[name]]) for name in nodes(file.tree, ast.Name)]
     return {name for name, node in above if type(node) is not ast.ClassDef} | _parameters(file)
 
 

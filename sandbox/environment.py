@@ -77,7 +77,6 @@ class Built:
     interpreter: Path
     python: Snapshot
     pins: tuple[str, ...]
-    fresh: bool
 
 
 @dataclass
@@ -141,15 +140,8 @@ class Installer:
         """
         key = _key(pins, wishes, python)
         root = self.cache.folder("envs") / key
-        built = Built(
-            key,
-            root,
-            root / "bin/python",
-            python,
-            tuple(pins),
-            fresh=not self.cache.complete("envs", key),
-        )
-        if not built.fresh:
+        built = Built(key, root, root / "bin/python", python, tuple(pins))
+        if self.cache.complete("envs", key):
             return built
         with self.cache.guarded(f"env-{key}"):
             if not self.cache.complete("envs", key):

@@ -116,9 +116,11 @@ class Outcome:
     def feed(self, data: bytes) -> None:
         """Take bytes from the guard."""
         self.buffer += data
+        limits = self.spec.limits
+        largest = max(limits.file_mb << 20, limits.output_bytes, 1 << 20) + 65_536
         while len(self.buffer) >= wire.HEAD.size:
             kind, size = wire.HEAD.unpack_from(self.buffer)
-            if size > self.bound():
+            if size > largest:
                 raise SandboxError("the guard's answer is invalid: a frame exceeds the limits")
             end = wire.HEAD.size + size
             if len(self.buffer) < end:
@@ -126,10 +128,6 @@ class Outcome:
             payload = bytes(self.buffer[wire.HEAD.size : end])
             del self.buffer[:end]
             self.frame(kind, payload)
-
-    def bound(self) -> int:
-        """The largest frame an honest guard sends."""
-        return max(self.spec.limits.file_mb << 20, self.spec.limits.output_bytes, 1 << 20) + 65_536
 
     def frame(self, kind: bytes, payload: bytes) -> None:
         """Take one frame."""

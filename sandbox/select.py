@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from sandbox.bwrap import BwrapSandbox
-from sandbox.port import Health, Sandbox, SandboxUnavailable
+from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.process import ProcessSandbox
 
 Kind = Literal["auto", "docker", "bwrap", "process"]
@@ -16,11 +16,6 @@ def kinds() -> tuple[Sandbox, ...]:
     from sandbox.docker import DockerSandbox  # takes 0.2 s, and most commands never need it
 
     return (DockerSandbox(), BwrapSandbox(), ProcessSandbox())
-
-
-def survey() -> dict[str, Health]:
-    """How each real kind fares on this machine."""
-    return {one.name: one.check() for one in kinds()}
 
 
 def choose(kind: Kind = "auto") -> Sandbox:

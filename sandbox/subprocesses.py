@@ -37,7 +37,6 @@ class Completed:
     code: int
     out: str
     err: str
-    seconds: float
 
 
 def run(
@@ -62,7 +61,7 @@ def run(
         str(os.getpid()),
         *map(str, argv),
     ]
-    started = time.monotonic()
+    deadline = time.monotonic() + timeout_s
     try:
         process = subprocess.Popen(
             command,
@@ -79,10 +78,10 @@ def run(
     except OSError as error:
         raise SandboxError(f"{argv[0]} cannot be started: {error.strerror}") from error
     try:
-        out, err = _wait(process, cancel, started + timeout_s)
+        out, err = _wait(process, cancel, deadline)
     finally:
         _end(process)
-    return Completed(process.returncode, out, err, time.monotonic() - started)
+    return Completed(process.returncode, out, err)
 
 
 def _wait(process: subprocess.Popen[str], cancel: Event | None, deadline: float) -> tuple[str, str]:

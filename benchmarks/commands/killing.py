@@ -42,9 +42,9 @@ def killing(
 
 def _working() -> tuple[str, ...]:
     from sandbox.port import SandboxUnavailable
-    from sandbox.select import survey
+    from sandbox.select import kinds
 
-    names = tuple(name for name, health in survey().items() if health.works)
+    names = tuple(one.name for one in kinds() if one.check().works)
     if not names:
         raise SandboxUnavailable("no sandbox works here")
     return names

@@ -4,6 +4,8 @@ kept as JSON text.
 
 from __future__ import annotations
 
+from functools import partial
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -48,20 +50,10 @@ def _of_run(**options: bool) -> Column[str]:
     return Column("run", Words, run, nullable=False, **options)  # type: ignore[arg-type]
 
 
-def _text(name: str) -> Column[str]:
-    return Column(name, Words, nullable=False)
-
-
-def _whole(name: str) -> Column[int]:
-    return Column(name, Integer, nullable=False)
-
-
-def _big(name: str) -> Column[int]:
-    return Column(name, BigInteger, nullable=False)
-
-
-def _real(name: str) -> Column[float]:
-    return Column(name, Double, nullable=False)
+_text = partial(Column[str], type_=Words, nullable=False)
+_whole = partial(Column[int], type_=Integer, nullable=False)
+_big = partial(Column[int], type_=BigInteger, nullable=False)
+_real = partial(Column[float], type_=Double, nullable=False)
 
 
 def _offered() -> tuple[Column[int] | Column[float] | Column[str], ...]:

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.run_folder.folder import Folder, defect, inside, kept_report, write
+from bot.adapters.files import write
+from bot.adapters.run_folder.folder import Folder, defect, inside, kept_report
 from bot.errors import UserError
 from bot.models.attempt import Script
 from bot.models.issue import Issue
@@ -216,7 +217,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 LOOP = """
 import sys
 from pathlib import Path
-from bot.adapters.run_folder.folder import write
+from bot.adapters.files import write
 for index in range(10**6):
     write(Path(sys.argv[1]), '{"n": "' + str(index) * 20000 + '"}')
 """

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 from pydantic import BaseModel, Field, SecretStr, ValidationError
 
+from bot.adapters.files import write
 from bot.errors import TransientError, UserError
 from bot.settings import Settings
 
@@ -122,7 +122,7 @@ def keep(new: Registration, app_file: Path) -> Kept:
     """
     key = key_file(app_file)
     moved = tuple(path for path in (_moved(key), _moved(app_file)) if path is not None)
-    _write(key, new.pem.get_secret_value().strip() + "\n")
+    write(key, new.pem.get_secret_value().strip() + "\n", 0o600)
     lines = {
         "APP_ID": str(new.id),
         "APP_SLUG": new.slug,
@@ -133,10 +133,8 @@ def keep(new: Registration, app_file: Path) -> Kept:
         "# Credentials of the GitHub App, written by the setup page of `reprise serve`.\n"
         "# Keep them secret, and keep a copy.\n"
     )
-    _write(
-        app_file,
-        head + "".join(f"REPRISE_{name}={_quoted(value)}\n" for name, value in lines.items()),
-    )
+    settings = "".join(f"REPRISE_{name}={_quoted(value)}\n" for name, value in lines.items())
+    write(app_file, head + settings, 0o600)
     return Kept(app_file, key, moved)
 
 
@@ -152,18 +150,3 @@ def _moved(path: Path) -> Path | None:
     aside = path.with_name(f"{path.name}.{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
     path.rename(aside)
     return aside
-
-
-def _write(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(
-        prefix=f".{path.name}.", dir=path.parent
-    )  # 0600 from its first moment
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

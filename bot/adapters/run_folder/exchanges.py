@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from bot.adapters.files import sync
 from bot.errors import UserError
 from bot.models.base import Record
 from bot.models.dialogue import Exchange
@@ -57,8 +58,7 @@ def append(path: Path, record: Record, *, exclude_defaults: bool = False) -> Non
     """Append a record as a line, to the disk. A line that a kill cut short has no newline."""
     with path.open("ab") as file:
         file.write(record.model_dump_json(exclude_defaults=exclude_defaults).encode() + b"\n")
-        file.flush()
-        os.fsync(file.fileno())
+        sync(file)
 
 
 def cut_unfinished(path: Path) -> None:

@@ -5,7 +5,6 @@ half-written file.
 from __future__ import annotations
 
 import fcntl
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -13,6 +12,7 @@ from typing import IO, TypeVar
 
 from typing_extensions import override
 
+from bot.adapters.files import sync, write
 from bot.adapters.run_folder.exchanges import ExchangeFile, append, cut_unfinished
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Script
@@ -157,7 +157,7 @@ class Folder(Recorder):
         self._mark.seek(0)
         self._mark.truncate()
         self._mark.write("".join(f"{name}\n" for name in sorted(scripts)))
-        _sync(self._mark)
+        sync(self._mark)
         _write_all(self.path, scripts)
         if report.environment is not None and report.environment.lock:
             write(self.path / "environment.lock", report.environment.lock)
@@ -285,31 +285,7 @@ def inside(name: str) -> bool:
     )
 
 
-def write(path: Path, text: str) -> None:
-    """Write a whole file or none: to a temporary name, to disk, then renamed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.reprise-part")
-    try:
-        with part.open("wb") as file:
-            file.write(text.encode("utf-8", "replace"))
-            _sync(file)
-        part.replace(path)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
 def _write_all(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         if inside(name):
             write(folder / name, text)
-
-
-def _sync(file: IO[str] | IO[bytes]) -> None:
-    file.flush()
-    os.fsync(file.fileno())

@@ -244,10 +244,12 @@ class DockerSandbox(Sandbox):
 
     def _host(self, client: DockerClient, spec: RunSpec) -> Any:
         limits = spec.limits
+        # For the prepare phase: the bridge or, of a daemon without one, the host's network.
+        bridged = spec.network and client.networks.list(names=["bridge"])
         owner = f"uid={layout.RUN_UID},gid={layout.RUN_UID}"
         tmpfs = f"rw,exec,nosuid,nodev,size={limits.scratch_mb}m,{owner}"
         return client.api.create_host_config(
-            network_mode=self._network(client) if spec.network else "none",
+            network_mode="bridge" if bridged else "host" if spec.network else "none",
             read_only=True,
             tmpfs={layout.WORKDIR: f"{tmpfs},mode=0755", "/tmp": f"{tmpfs},mode=1777"},  # noqa: S108
             cap_drop=["ALL"],
@@ -269,10 +271,6 @@ class DockerSandbox(Sandbox):
 
     def _runtime(self) -> str | None:
         return "runsc" if "runsc" in self._info.get("Runtimes", {}) else None
-
-    def _network(self, client: DockerClient) -> str:
-        """For the prepare phase: the bridge or, of a daemon without one, the host's."""
-        return "bridge" if client.networks.list(names=["bridge"]) else "host"
 
     def _devices(self, spec: RunSpec) -> list[Any] | None:
         if spec.device == "cpu":

@@ -187,8 +187,13 @@ class Git:
         done = self._git(
             store, *allow, "fetch", "-q", "--no-tags", "--force", "--", place, *wanted, check=False
         )
+        if done.code and local:
+            raise UserError(f"{place} is not a git repository.", "Give the path of a clone.")
         if done.code:
-            raise _unfetched(place, done.err, local)
+            raise TransientError(
+                f"The repository {place} cannot be fetched: {_last(done.err)}",
+                "Check the address and the network.",
+            )
         if sum(path.stat().st_size for path in store.rglob("*.pack")) > _MOST_BYTES:
             shutil.rmtree(store, ignore_errors=True)
             raise UserError(
@@ -363,15 +368,6 @@ def _place(source: RepoSource) -> tuple[str, bool]:
             "Give one like https://host/owner/name.git.",
         )
     return source.url, False
-
-
-def _unfetched(place: str, text: str, local: bool) -> UserError | TransientError:
-    if local:
-        return UserError(f"{place} is not a git repository.", "Give the path of a clone.")
-    return TransientError(
-        f"The repository {place} cannot be fetched: {_last(text)}",
-        "Check the address and the network.",
-    )
 
 
 def _last(text: str) -> str:

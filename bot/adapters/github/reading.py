@@ -73,8 +73,7 @@ def cursor(answer: ApiResponse) -> str:
 
 
 def _parameter(answer: ApiResponse, link: str, name: str) -> str:
-    values = parse_qs(urlsplit(answer.links.get(link, "")).query).get(name, [""])
-    return values[0]
+    return parse_qs(urlsplit(answer.links.get(link, "")).query).get(name, [""])[0]
 
 
 def hooks(answer: ApiResponse) -> list[Hook]:

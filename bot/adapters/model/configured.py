@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bot.adapters.model.counting import Price, Prices
+from bot.adapters.model.counting import Price
 from bot.errors import UserError
 from bot.settings import Settings
 
@@ -33,15 +33,11 @@ def configured(settings: Settings, name: str = "") -> ChatModel | None:
         Endpoint(url, key, stall_s=settings.model_stall_s, structured=settings.model_structured),
         {"reader": readers or writers, "writer": writers or readers},
         timeout_s=settings.model_timeout_s,
-        prices=_prices(settings),
+        prices={
+            model: Price(input=read, output=written)
+            for model, (read, written) in (settings.model_prices or {}).items()
+        },
     )
-
-
-def _prices(settings: Settings) -> Prices:
-    return {
-        model: Price(input=read, output=written)
-        for model, (read, written) in (settings.model_prices or {}).items()
-    }
 
 
 def names(text: str) -> tuple[str, ...]:

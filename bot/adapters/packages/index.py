@@ -118,8 +118,7 @@ class PackageIndex:
         Asked of the JSON page that indexes keep beside the simple one, else of the metadata beside
         a wheel (PEP 658).
         """
-        found = self._index_links(name)
-        return found or self._wheel_links(name)
+        return self._index_links(name) or self._wheel_links(name)
 
     def _index_links(self, name: str) -> dict[str, str]:
         base = self.indexes.index.rstrip("/")

@@ -54,7 +54,10 @@ def _overdue_deliveries(connection: Connection, now: float, unheard_s: float) ->
     offer = update(deliveries).where(c.guid.in_(due))
     offer = offer.values(**_offered(now), state="waiting", turn=turn)
     offered = connection.execute(offer.returning(c.guid, c.turn, c.body)).all()
-    received = sorted((_received(row.body), row.guid, row.turn) for row in offered)
+    received = sorted(
+        (datetime.fromisoformat(json.loads(row.body)["received_at"]), row.guid, row.turn)
+        for row in offered
+    )
     return [Task(kind="delivery", id=guid, turn=turn) for _, guid, turn in received]
 
 
@@ -75,10 +78,6 @@ def _overdue_runs(connection: Connection, now: float, unheard_s: float) -> list[
 
 def _offered(now: float) -> dict[str, str | float]:
     return {"owner": "", "lease_until": 0.0, "offered_at": now}
-
-
-def _received(body: str) -> datetime:
-    return datetime.fromisoformat(json.loads(body)["received_at"])
 
 
 def _unheard(

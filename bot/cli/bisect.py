@@ -56,11 +56,12 @@ def bisect(
 def _releases(
     run: Path, package: str | None, minutes: float, sandbox: SandboxName, *, as_json: bool
 ) -> int:
+    from packaging.utils import canonicalize_name
+
     from bot.cli.proof_runner import ProofCommand, run_proof
     from bot.pipeline.proof import resume
-    from bot.rules.packages.imports import normalise
 
-    name = normalise(package) if package else None
+    name = canonicalize_name(package) if package else None
 
     def work(report: Report, job: Job, ports: Ports) -> Report:
         _check_installed(name, report)

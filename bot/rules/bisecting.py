@@ -8,6 +8,7 @@ what the program uses, as those farther out will not have it either.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -37,24 +38,18 @@ def following(size: int, known: Mapping[int, Seen], hints: tuple[int, ...] = ())
     """The next place to try, or the edge when there is none. `hints` are tried first; with a
     good place at hand the interval is halved, without one the steps double.
     """
-    for hint in hints:
-        if 0 < hint <= size and hint not in known:
-            return hint
     edge = bracket(size, known)
-    if edge.good is not None:
-        return _inward(edge, known)
-    return _outward(edge, size, known)
+    search = _outward(edge, size, known) if edge.good is None else _inward(edge, known)
+    return next((hint for hint in hints if 0 < hint <= size and hint not in known), search)
 
 
 def bracket(size: int, known: Mapping[int, Seen]) -> Edge:
     """The edge as far as it is known."""
-    good = min(
-        (at for at, seen in known.items() if seen == "good" and 0 < at <= size), default=None
-    )
+    goods = (at for at, seen in known.items() if seen == "good" and 0 < at <= size)
+    good = min(goods, default=None)
     limit = size + 1 if good is None else good
     bad = max((at for at, seen in known.items() if seen == "bad" and 0 < at < limit), default=0)
-    between = tuple(range(bad + 1, limit))
-    return Edge(bad, good, between, wall=good is None and bad < size)
+    return Edge(bad, good, tuple(range(bad + 1, limit)), wall=good is None and bad < size)
 
 
 def _inward(edge: Edge, known: Mapping[int, Seen]) -> int | Edge:
@@ -102,15 +97,7 @@ def regular(outcomes: Mapping[int, Seen]) -> tuple[int, ...]:
     bad one and older places are negative: failing places beyond a passing one.
     """
     good = [at for at, seen in outcomes.items() if seen == "good"]
-    older, newer = (
-        max((at for at in good if at < 0), default=None),
-        min((at for at in good if at > 0), default=None),
-    )
-    return tuple(
-        sorted(
-            at
-            for at, seen in outcomes.items()
-            if seen == "bad"
-            and ((older is not None and at < older) or (newer is not None and at > newer))
-        )
-    )
+    older = max((at for at in good if at < 0), default=-math.inf)
+    newer = min((at for at in good if at > 0), default=math.inf)
+    bad = (at for at, seen in outcomes.items() if seen == "bad")
+    return tuple(sorted(at for at in bad if not older <= at <= newer))

@@ -43,40 +43,32 @@ def line(history: tuple[Release, ...], bad: str, named: Collection[str] = ()) ->
     not have is put in place.
     """
     wanted = {_key(version) for version in (bad, *named)}
-    if not any(_key(release.version) == _key(bad) for release in history):
+    if not any(same(release.version, bad) for release in history):
         history = (*history, Release(version=bad))
-    kept, left_out = list[Release](), list[Skipped]()
     compiled = any(release.wheels == "linux" for release in history)
-    for release in history:
-        why = "yanked" if release.yanked else "a pre-release" if release.prerelease else ""
-        why = why or ("no wheel for Linux" if compiled and release.wheels == "none" else "")
-        if why and _key(release.version) not in wanted:
-            left_out.append(Skipped(at=release.version, why=why))
-        else:
-            kept.append(release)
-    ordered, beside = _by_day(kept, wanted)
-    left_out += [
-        Skipped(at=release.version, why="a later patch of an earlier line") for release in beside
-    ]
-    place = next(at for at, release in enumerate(ordered) if _key(release.version) == _key(bad))
-    return ReleaseLine(tuple(ordered), place, tuple(left_out))
+    rows = [(_why_not(release, compiled), release) for release in history]
+    rows = [("" if _key(release.version) in wanted else why, release) for why, release in rows]
+    ordered, beside = _by_day([release for why, release in rows if not why], wanted)
+    late = [("a later patch of an earlier line", release) for release in beside]
+    left_out = tuple(Skipped(at=release.version, why=why) for why, release in [*rows, *late] if why)
+    place = next(at for at, release in enumerate(ordered) if same(release.version, bad))
+    return ReleaseLine(tuple(ordered), place, left_out)
+
+
+def _why_not(release: Release, compiled: bool) -> str:
+    why = "yanked" if release.yanked else "a pre-release" if release.prerelease else ""
+    return why or ("no wheel for Linux" if compiled and release.wheels == "none" else "")
 
 
 def _by_day(kept: list[Release], wanted: set[Version | str]) -> tuple[list[Release], list[Release]]:
     by_version = sorted(kept, key=lambda release: _order(release.version))
-    if any(release.uploaded_at is None for release in kept):
+    dated = [(release.uploaded_at, release) for release in by_version if release.uploaded_at]
+    if len(dated) < len(kept):
         return by_version, []
-    newest, trunk, beside = None, list[Release](), list[Release]()
-    for release in sorted(
-        by_version,
-        key=lambda release: release.uploaded_at.timestamp() if release.uploaded_at else 0.0,
-    ):
-        version = _order(release.version)
-        if newest is None or version > newest:
-            newest = version
-            trunk.append(release)
-        else:
-            beside.append(release)
+    trunk, beside = list[Release](), list[Release]()
+    for _, release in sorted(dated, key=lambda row: row[0].timestamp()):
+        newer = not trunk or _order(release.version) > _order(trunk[-1].version)
+        (trunk if newer else beside).append(release)
     if any(_key(release.version) in wanted for release in beside):
         return by_version, []
     return trunk, beside

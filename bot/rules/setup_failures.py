@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from bot.models.attempt import SetupFailure
 
@@ -78,27 +79,20 @@ RULES: tuple[SetupFailureRule, ...] = (
 
 def recognise(exception: str, message: str) -> SetupFailure | None:
     """The setup failure that an exception (its bare class name) and its message show, or None."""
+    name = exception.rsplit(".", 1)[-1]
     for rule in RULES:
-        if rule.only and exception and exception.rsplit(".", 1)[-1] not in rule.only:
-            continue
         found = rule.pattern.search(message)
-        if found is not None:
+        if found and (not rule.only or not name or name in rule.only):
             return _setup_failure(rule, found)
     return None
 
 
 def _setup_failure(rule: SetupFailureRule, found: re.Match[str]) -> SetupFailure:
     value = rule.value or (found.group(1).rstrip(".,;:") if found.groups() else "")
-    what = " ".join(found.group(0).split())[:200]
-    if rule.way == "names":
-        return SetupFailure(id=rule.id, what=what, names=(value,))
+    filled: dict[str, Any] = {rule.way: (value,) if rule.way == "names" else value}
     if rule.way == "rewrite":
-        return SetupFailure(id=rule.id, what=what, rewrite="cpu", hardware="a GPU")
-    if rule.way == "module":
-        return SetupFailure(id=rule.id, what=what, module=value)
-    if rule.way == "requirement":
-        return SetupFailure(id=rule.id, what=what, requirement=value)
-    return SetupFailure(id=rule.id, what=what, needs=value)
+        filled["hardware"] = "a GPU"
+    return SetupFailure(id=rule.id, what=" ".join(found[0].split())[:200], **filled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from bot.models.environment import Environment, EnvironmentSpec, Package, PinSou
 from bot.models.issue import Issue
 from bot.models.job import Options
 from bot.pipeline.environment import specify
-from bot.rules.packages import modules, pythons, repositories, versions
+from bot.rules.packages import imports, pythons, repositories, versions
 
 DAY = datetime(2024, 12, 1, tzinfo=UTC)
 
@@ -160,7 +160,7 @@ def test_import_names_become_distributions(source: str, distribution: str) -> No
 
 
 def test_a_damaged_program_still_shows_its_imports() -> None:
-    assert modules.top_level(
+    assert imports.top_level(
         "import torch, numpy as np\n>>> from einops import rearrange\nprint 'x'\nimport os"
     ) == (
         "torch",

@@ -4,6 +4,7 @@ resolved, and the lock.
 
 from __future__ import annotations
 
+from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from bot.adapters.git.clone import Checkout
@@ -17,7 +18,6 @@ from bot.models.environment import (
     PinSource,
 )
 from bot.rules.packages import versions
-from bot.rules.packages.imports import normalise
 from sandbox.environment import Built
 
 _UNBUILT = "the clone has uncommitted changes; commit {} was built without them"
@@ -61,7 +61,7 @@ def _packages(draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:
     found = []
     for pin in pins:
         name, _, version = pin.partition("==")
-        plain = normalise(name.partition("[")[0].strip())
+        plain = canonicalize_name(name.partition("[")[0].strip())
         each = asked.get(plain)
         rung = bounds.get(plain, PinSource.DEPENDENCY)
         if each is not None:

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from packaging.requirements import InvalidRequirement
 from packaging.requirements import Requirement as Parsed
+from packaging.utils import canonicalize_name
 
 from bot.errors import UserError
 from bot.models.bug import BugReport
@@ -23,7 +24,6 @@ from bot.rules.packages import (
     backends,
     companions,
     imports,
-    modules,
     pythons,
     repositories,
     versions,
@@ -66,7 +66,7 @@ def specify(report: BugReport, issue: Issue, options: Options, source: str) -> E
 
 def add(spec: EnvironmentSpec, requirement: Requirement) -> EnvironmentSpec:
     """The spec with one requirement more; one of the same name is replaced, keeping its extras."""
-    name = companions.installed_as(imports.normalise(requirement.name))
+    name = companions.installed_as(canonicalize_name(requirement.name))
     old = next((each for each in spec.requirements if each.name == name), None)
     extras = tuple(sorted({*requirement.extras, *(old.extras if old else ())}))
     specifier = requirement.specifier or (old.specifier if old else "")
@@ -200,7 +200,7 @@ def _asked(options: Options) -> dict[str, Requirement]:
 def _imported(source: str, at: datetime | None) -> list[tuple[str, str, PinSource]]:
     return [
         (companions.installed_as(name, at), f"the program imports {module}", PinSource.IMPORT)
-        for module in modules.imported(source)
+        for module in imports.imported(source)
         if (name := imports.distribution(module))
     ]
 
@@ -238,7 +238,7 @@ def _published_as(name: str, source: str) -> str:
     """One of the names under which a project publishes: the one that the program imports."""
     for pair in companions.SHARED_VERSIONS:
         if name == pair[0]:
-            used = {imports.distribution(module) for module in modules.imported(source)}
+            used = {imports.distribution(module) for module in imports.imported(source)}
             return next((each for each in pair if each in used), name)
     return name
 

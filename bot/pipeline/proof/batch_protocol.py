@@ -11,7 +11,7 @@ from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.reduced import Mode
 from bot.pipeline.execution import launch
-from bot.rules.packages import modules
+from bot.rules.packages import imports
 from bot.rules.reduce.data import ObservedTensor
 from bot.rules.reduce.dead import Reached
 from sandbox.port import Limits, RunResult, RunSpec
@@ -114,7 +114,7 @@ def libraries(script: Script) -> list[str]:
     candidates.
     """
     ours, texts = own_modules(script), (script.files[path] for path in sorted(script.files))
-    names = dict.fromkeys(name for text in texts for name in modules.imported(text))
+    names = dict.fromkeys(name for text in texts for name in imports.imported(text))
     return [name for name in names if name.split(".")[0] not in ours]
 
 

@@ -12,6 +12,8 @@ from datetime import datetime
 from threading import Event
 from typing import Self
 
+from packaging.utils import canonicalize_name
+
 from bot.errors import BuildError, Stopped, TransientError
 from bot.models.attempt import Judgement, Match
 from bot.models.environment import Environment, EnvironmentSpec
@@ -68,7 +70,7 @@ class Visit:
         named = _LACKING.search(self.why)
         return named is not None and package in {
             imports.distribution(named["module"]),
-            imports.normalise(named["module"]),
+            canonicalize_name(named["module"]),
         }
 
 

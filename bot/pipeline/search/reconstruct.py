@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from packaging.utils import canonicalize_name
+
 from bot.errors import BuildError, ModelUnavailable, Stopped
 from bot.models.environment import EnvironmentSpec, PinSource, Requirement
 from bot.models.plan import Interpretation
@@ -118,7 +120,7 @@ def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]
     quoted = {pin.name: pin.version for pin in refined.pins if pin.quoted}
     wanted = []
     for name in refined.packages:
-        plain = imports.normalise(name)
+        plain = canonicalize_name(name)
         if plain in known or plain == "python":
             continue
         version, reason = quoted.get(name.lower(), ""), "a model says that the program needs it"

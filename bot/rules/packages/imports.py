@@ -1,5 +1,4 @@
-"""Import names whose distribution is called otherwise; every name not listed here is its own
-distribution.
+"""The modules that a program imports, and the distributions that they come from.
 
 Source: the `top_level.txt` and RECORD of each distribution on the package index. Headless and CPU
 builds are preferred where a project publishes one, because runs happen on machines without a
@@ -8,7 +7,21 @@ display and mostly without an accelerator.
 
 from __future__ import annotations
 
+import ast
 import re
+import sys
+from functools import lru_cache
+
+from packaging.utils import canonicalize_name
+
+from bot.rules.intake.python import name_of
+
+_LINE = re.compile(
+    r"^[ \t>.]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([A-Za-z_][\w., \t]*))",
+    re.MULTILINE,
+)
+_LOADERS = {"import_module", "__import__", "importorskip"}
+
 
 DISTRIBUTIONS: dict[str, str] = {
     "attr": "attrs",
@@ -51,6 +64,9 @@ DISTRIBUTIONS: dict[str, str] = {
     "yaml": "pyyaml",
     "zmq": "pyzmq",
 }
+"""Import names whose distribution is called otherwise; every name not listed here is its own
+distribution.
+"""
 
 NOT_ON_THE_INDEX = frozenset(
     {
@@ -79,6 +95,55 @@ what was meant.
 """
 
 
+@lru_cache(maxsize=64)
+def imported(source: str) -> tuple[str, ...]:
+    """Dotted names of what is imported from outside the standard library, in order; relative
+    imports are left out.
+    """
+    try:
+        names = _from_tree(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        names = _from_lines(source)
+    outside = (
+        name
+        for name in names
+        if name.partition(".")[0] not in sys.stdlib_module_names and name.isascii()
+    )
+    return tuple(dict.fromkeys(outside))
+
+
+def top_level(source: str) -> tuple[str, ...]:
+    """The top-level packages that a program imports from outside the standard library."""
+    return tuple(dict.fromkeys(name.partition(".")[0] for name in imported(source)))
+
+
+def _from_tree(tree: ast.AST) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.append(node.module)
+        elif isinstance(node, ast.Call) and _loads(node):
+            names.append(ast.literal_eval(node.args[0]))
+    return [name for name in names if name]
+
+
+def _loads(node: ast.Call) -> bool:
+    first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+    return name_of(node.func) in _LOADERS and isinstance(first, str) and first.isidentifier()
+
+
+def _from_lines(source: str) -> list[str]:
+    names = [
+        name
+        for source_module, plain in _LINE.findall(source)
+        for part in (plain or source_module).split(",")
+        for name in part.split()[:1]
+    ]
+    return [name.strip(".") for name in names if re.fullmatch(r"[A-Za-z_][\w.]*", name)]
+
+
 def distribution(module: str) -> str:
     """The distribution that provides a dotted module name; "" when it is the reporter's own file
     or cannot be had.
@@ -90,9 +155,4 @@ def distribution(module: str) -> str:
             return DISTRIBUTIONS[prefix]
         if prefix in NOT_ON_THE_INDEX:
             return ""
-    return "" if parts[0] in LOCAL or parts[0].startswith("_") else normalise(parts[0])
-
-
-def normalise(name: str) -> str:
-    """A distribution name in the form the index uses (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()
+    return "" if parts[0] in LOCAL or parts[0].startswith("_") else canonicalize_name(parts[0])

@@ -11,9 +11,11 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
 from bot.models.bisect import Provided
 from bot.rules.intake.python import module_of, name_of
-from bot.rules.packages.imports import distribution, normalise
+from bot.rules.packages.imports import distribution
 
 METADATA = ("pyproject.toml", "setup.cfg", "setup.py")
 _ROOTS = ((), ("src",))  # what is searched for modules where a clone lies on the path
@@ -40,7 +42,7 @@ def read(paths: Iterable[str], texts: Mapping[str, str]) -> Provided:
         or _poetry(project)
     )
     built = dict.fromkeys((*on_path, *_outermost(files))) if builds else ()
-    return Provided(name=normalise(name), on_path=tuple(on_path), built=tuple(built))
+    return Provided(name=canonicalize_name(name), on_path=tuple(on_path), built=tuple(built))
 
 
 def used(provided: Provided, modules: Collection[str], names: Collection[str]) -> str:
@@ -51,13 +53,13 @@ def used(provided: Provided, modules: Collection[str], names: Collection[str]) -
     if provided.name and provided.name in known:
         return provided.name
     shared = next((each for each in (*provided.on_path, *provided.built) if each in modules), "")
-    return (provided.name or normalise(shared)) if shared else ""
+    return (provided.name or canonicalize_name(shared)) if shared else ""
 
 
 def importable(provided: Provided, called: str, modules: Collection[str]) -> bool:
     """Whether what is used of it (`called` as `used` has it) can be imported without a build."""
     return any(
-        each in modules or called in {distribution(each), normalise(each)}
+        each in modules or called in {distribution(each), canonicalize_name(each)}
         for each in provided.on_path
     )
 

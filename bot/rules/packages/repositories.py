@@ -6,7 +6,7 @@ projects' issue templates.
 
 from __future__ import annotations
 
-from bot.rules.packages.imports import normalise
+from packaging.utils import canonicalize_name
 
 REPOSITORIES: dict[str, str] = {
     "albumentations-team/albumentations": "albumentations",
@@ -130,7 +130,7 @@ ALIASES: dict[str, str] = {
 
 def alias(name: str) -> str:
     """The distribution meant by a name as it stands in prose or in a dump."""
-    plain = normalise("-".join(name.split()))
+    plain = canonicalize_name("-".join(name.split()))
     return ALIASES.get(plain, plain)
 
 
@@ -142,4 +142,4 @@ def distribution_of(repository: str) -> tuple[str, bool]:
     if key in REPOSITORIES:
         return REPOSITORIES[key], True
     name = key.rpartition("/")[2]
-    return (normalise(name.removesuffix(".git")), False) if name else ("", False)
+    return (canonicalize_name(name.removesuffix(".git")), False) if name else ("", False)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from bot.models.plan import Interpretation
 from bot.models.signature import ObservationSignature
 from bot.pipeline.reading.signature import members_of
+from bot.rules.code.syntax import nodes
 from bot.rules.script_fixes import imports
 from bot.rules.signatures import relevance, staged
 from prompts import load
@@ -75,39 +76,26 @@ def _patched(tree: ast.Module, api: tuple[str, ...]) -> str:
     tops = {name.split(".")[0] for name in api}
     modules = {
         (alias.asname or alias.name.split(".")[0])
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Import)
+        for node in nodes(tree, ast.Import)
         for alias in node.names
         if alias.name.split(".")[0] in tops
     }
     classes = {
         alias.asname or alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in tops
+        for node in nodes(tree, ast.ImportFrom)
+        if (node.module or "").split(".")[0] in tops
         for alias in node.names
         if alias.name[:1].isupper()
     }
+    ours = modules | classes
     for node in ast.walk(tree):
-        targets = (
-            node.targets
-            if isinstance(node, ast.Assign)
-            else [node.target]
-            if isinstance(node, ast.AugAssign)
-            else []
-        )
-        for target in targets:
-            if (
-                isinstance(target, ast.Attribute)
-                and _root(target) in modules | classes
-                and target.attr != "default_dtype"
-            ):
-                return ast.unparse(target)
-        if (
-            isinstance(node, ast.Call)
-            and (_PATCHES.match(ast.unparse(node)[:60]) and node.args)
-            and _root(node.args[0]) in modules | classes
-        ):
-            return ast.unparse(node)[:80]
+        match node:
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                if name != "default_dtype" and _root(node) in ours:
+                    return ast.unparse(node)
+            case ast.Call(args=[target, *_]) if _root(target) in ours:
+                if _PATCHES.match(ast.unparse(node)[:60]):
+                    return ast.unparse(node)[:80]
     return ""
 
 

@@ -154,8 +154,6 @@ def _imported(runner: Runner, built: Environment, script: Script, names: tuple[s
     """The script with imports for the names that the environment's packages offer; the very
     script when none does.
     """
-    if not names:
-        return script
     known = {name: imports.conventional(name, script.source) for name in names}
     unknown = tuple(name for name in names if not known[name] and name.isidentifier())
     located = _located(runner, built, script, unknown)
@@ -163,14 +161,15 @@ def _imported(runner: Runner, built: Environment, script: Script, names: tuple[s
         known[name] or (f"from {located[name]} import {name}" if name in located else "")
         for name in names
     ]
-    return _edited(script, *imports.add(script.source, tuple(filter(None, statements))))
+    return _edited(script, *imports.add(script.source, tuple(statements)))
 
 
 def _located(
     runner: Runner, built: Environment, script: Script, names: tuple[str, ...]
 ) -> dict[str, str]:
-    modules = [top + part for part in _PARTS for top in _tops(built, script)]
-    if not names or not modules:
+    tops = _tops(built, script) if names else []
+    modules = [top + part for part in _PARTS for top in tops]
+    if not modules:
         return {}
     result = runner.execute(launch.names_spec(built, runner.job.options, names, tuple(modules)))
     try:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from bot.rules.code.syntax import nodes
 from bot.rules.reduce.edits import Files, Reduction
 from bot.rules.reduce.parsed_file import ParsedFile, parsed_files
 from bot.rules.reduce.tidy import importing
-from bot.rules.script_fixes.edits import Positioned
 
 MAX_WIDTH = 110
 _SEEDED = frozenset({"Random", "RandomState", "default_rng", "Generator", "SeedSequence", "PCG64"})
@@ -124,7 +123,8 @@ def _call(file: ParsedFile, node: ast.Call, modules: set[str]) -> Iterator[Reduc
     if len(values) > 1:
         everything = file.cut(file.span(node.func)[1], file.span(node)[1], "()")
         yield Reduction("drop all arguments", (everything,), alters_values=method is None)
-    yield from _each_dropped(file, "argument", [*node.args, *node.keywords], alters_values=False)
+    spans = [*map(file.span, node.args), *map(file.span, node.keywords)]
+    yield from _each_dropped(file, "argument", spans)
 
 
 def name_of(node: ast.expr) -> str:
@@ -133,12 +133,11 @@ def name_of(node: ast.expr) -> str:
 
 
 def _each_dropped(
-    file: ParsedFile, what: str, items: Sequence[Positioned], *, alters_values: bool
+    file: ParsedFile, what: str, spans: list[_Span], *, alters_values: bool = False
 ) -> Iterator[Reduction]:
-    spans = [file.span(item) for item in items]
     for place in range(len(spans)):
-        dropped = (file.cut(*with_comma(file, spans, place)),)
-        yield Reduction(f"drop {what}", dropped, alters_values=alters_values)
+        dropped = file.cut(*with_comma(file, spans, place))
+        yield Reduction(f"drop {what}", (dropped,), alters_values=alters_values)
 
 
 def with_comma(file: ParsedFile, spans: list[_Span], place: int) -> _Span:
@@ -156,7 +155,8 @@ def _elements(file: ParsedFile, node: ast.List | ast.Tuple | ast.Set) -> Iterato
     if isinstance(node, ast.List) and len(node.elts) > 1:
         yield Reduction("empty list", (file.replace(node, "[]"),), alters_values=True)
     if len(node.elts) > 1 or isinstance(node, ast.List):
-        yield from _each_dropped(file, "element", node.elts, alters_values=True)
+        spans = [*map(file.span, node.elts)]
+        yield from _each_dropped(file, "element", spans, alters_values=True)
     parts = (element for element in node.elts if not isinstance(element, ast.Starred))
     yield from (_part(file, node, part) for part in parts)
 
@@ -169,8 +169,7 @@ def _entries(file: ParsedFile, node: ast.Dict) -> Iterator[Reduction]:
         yield Reduction("empty dict", (file.replace(node, "{}"),))
     pairs = zip(keys, node.values, strict=True)
     spans = [(file.span(key)[0], file.span(value)[1]) for key, value in pairs]
-    for place in range(len(spans)):
-        yield Reduction("drop entry", (file.cut(*with_comma(file, spans, place)),))
+    yield from _each_dropped(file, "entry", spans)
 
 
 def _definition(
@@ -195,7 +194,7 @@ def _definition(
 
 def _bases(file: ParsedFile, node: ast.ClassDef) -> Iterator[Reduction]:
     if len(node.bases) != 1 or node.keywords:
-        yield from _each_dropped(file, "base", node.bases, alters_values=False)
+        yield from _each_dropped(file, "base", [*map(file.span, node.bases)])
         return
     start, end = file.span(node.bases[0])
     start, end = file.source.rindex("(", 0, start), file.source.index(")", end) + 1

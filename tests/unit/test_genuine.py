@@ -54,3 +54,36 @@ def test_what_is_printed_whatever_happens():
 
 def test_own_names():
     assert genuine.own_names("class Net: ...\ndef train(): ...\n") == {"Net", "train"}
+
+
+@pytest.mark.parametrize(
+    ("program", "own"),
+    [
+        (
+            "import lib\nloss = lib.fit()\nif loss > 1:\n    raise ValueError('the loss grew')\n",
+            False,
+        ),
+        (
+            "import lib\ndef run():\n    return lib.fit()\n\ny = run() * 2\nwhile y > 1:\n    raise ValueError('the loss grew')\n",
+            False,
+        ),
+        ("import lib\nloss = 2\nif loss > 1:\n    raise ValueError('the loss grew')\n", True),
+        ("import os as lib\nif lib.getpid() > 1:\n    raise ValueError('the loss grew')\n", True),
+        ("import lib\nlib.fit()\nraise ValueError('the loss grew')\n", True),
+        (
+            "import lib\nif lib.fit():\n    try:\n        1 / 0\n    except Exception:\n        pass\nraise ValueError('the loss grew')\n",
+            True,
+        ),
+        ("import lib\nloss = 2\nif loss > 1:\n    raise AssertionError('the loss grew')\n", False),
+    ],
+)
+def test_a_raise_that_a_value_of_a_library_decides_is_a_check(program, own):
+    assert bool(genuine.self_raised(program, "the loss grew")) is own
+    line = next(at for at, row in enumerate(program.splitlines(), 1) if "raise" in row)
+    code = program.splitlines()[line - 1]
+    assert genuine.raised_by_itself(program, line, code) is own
+
+
+def test_a_check_that_imitates_hardware_is_no_check():
+    program = "import lib\nif lib.fit():\n    raise RuntimeError('CUDA error: out of memory')\n"
+    assert genuine.self_raised(program, "CUDA error: out of memory")

@@ -277,3 +277,9 @@ def test_code_that_raises_is_no_traceback() -> None:
 )
 def test_the_standard_library_is_nobodys_package(path, package):
     assert frames.frame(path, "3", "decode", home="lib").package == package
+
+
+def test_a_script_in_a_folder_named_as_the_library_is_a_script():
+    path = "/home/me/lib/try_it.py"
+    assert frames.frame(path, "3", "<module>", home="lib").package == ""
+    assert frames.frame(path, "3", "decode", home="lib").package == "lib"

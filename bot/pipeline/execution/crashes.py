@@ -67,10 +67,10 @@ def _bare(function: str) -> str:
 
 def _by_itself(failure: Failure, wanted: CrashSignature, script: Script) -> bool:
     last = failure.innermost
-    if last is not None and not last.package and last.code.strip().startswith("raise"):
-        guarded = last.line in genuine.guarded_lines(script.source)
-        if wanted.frame or genuine.raised_by_itself(last.code, guarded=guarded):
+    raised = last is not None and not last.package and last.code.strip().startswith("raise")
+    if last is not None and raised:
+        own = genuine.raised_by_itself(script.source, last.line, last.code)
+        if wanted.frame or own:
             return True
-    return bool(
-        genuine.self_made(script.source, wanted.exception, wanted.message or failure.message)
-    )
+    words = wanted.message or failure.message
+    return bool(genuine.self_made(script.source, wanted.exception, words))

@@ -59,7 +59,9 @@ def frame(path: str, line: str | None, function: str, code: str = "", home: str 
     shown = path.strip().strip("[]")
     plain = shown.replace("\\", "/")
     site, standard = _SITE.match(plain), _STDLIB.match(plain)
-    module = site["module"] if site else "" if standard else _own(plain, home)
+    # What runs as a module outside all packages is a script, whatever its folder is called.
+    own = "" if standard or function.strip() == "<module>" else _own(plain, home)
+    module = site["module"] if site else own
     return Frame(
         path=shown,
         package=module.split("/")[0].removesuffix(".py") or ("<stdlib>" if standard else ""),

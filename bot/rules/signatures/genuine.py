@@ -1,15 +1,18 @@
 """Tells a failure of the library from words that the program itself prints or raises.
 
-A run that merely prints or raises the expected words does not count (docs/method.md). An assertion,
-or a guarded raise, over computed values is the reporter's own check and counts. A raise that
-depends on nothing computed does not, and neither does one that imitates hardware or driver errors.
+A run that merely prints or raises the expected words does not count (docs/method.md). An assertion
+over computed values is the reporter's own check and counts, and so does any raise that a value from
+a library decides. A raise that depends on nothing computed does not, and neither does one that
+imitates hardware or driver errors.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+import sys
 from collections.abc import Iterator
+from enum import IntEnum
 from functools import lru_cache
 
 from bot.rules.intake.python import module_of, name_of
@@ -24,6 +27,8 @@ _SENDS = re.compile(
 )
 _RAISES = re.compile(r"raise\s+(?P<name>[\w.]+(?=\s*\()|(?:\w+\.)*_*[A-Z]\w*)")
 _FRAME, _SAME = 4, 0.95
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_BINDINGS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.withitem, ast.NamedExpr)
 _HOLDERS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 _PRINTERS = {
     *("print", "write", "writelines", "warn", "warning", "error"),
@@ -53,6 +58,15 @@ def is_computed(test: ast.expr) -> bool:
     return any(isinstance(node, computed) for node in ast.walk(test))
 
 
+def names_in(node: ast.AST, context: type[ast.expr_context] = ast.expr_context) -> set[str]:
+    """The names in a piece of a program, of those that are read or written alone if so wanted."""
+    return {
+        part.id
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, context)
+    }
+
+
 def utters(text: str, message: str) -> bool:
     """Whether literal text contains the core of a message, or is its template."""
     if not message.strip() or len(text.strip()) < 4:
@@ -61,22 +75,63 @@ def utters(text: str, message: str) -> bool:
     return whole or (len(text.split()) >= _FRAME and wording.resemblance(text, message) >= _SAME)
 
 
-def _guarded(tree: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
-    """Each statement, and whether something computed decides if it runs.
+class Guard(IntEnum):
+    """What decides whether a statement runs: nothing, something computed, a library's value."""
+
+    NONE = 0
+    COMPUTED = 1
+    LIBRARY = 2
+
+
+def _guarded(tree: ast.Module) -> Iterator[tuple[ast.stmt, Guard]]:
+    """Each statement and what decides if it runs.
 
     A raise inside an `except` is not guarded: it merely replaces another error.
     """
-    stack: list[tuple[ast.AST, bool, bool]] = [(tree, False, False)]
+    libraries = _library_values(tree)
+    stack: list[tuple[ast.AST, Guard, bool]] = [(tree, Guard.NONE, False)]
     while stack:
         node, condition, handler = stack.pop()
         test = node.test if isinstance(node, ast.If | ast.While) else None
-        decided = test is not None and is_computed(test)
+        decided = _decides(test, libraries) if test is not None else Guard.NONE
         for child in ast.iter_child_nodes(node):
-            inside = condition or (decided and child is not test)
+            inside = max(condition, decided if child is not test else Guard.NONE)
             if isinstance(child, ast.stmt):
-                yield child, inside or (handler and not isinstance(child, ast.Raise))
+                caught = handler and not isinstance(child, ast.Raise)
+                yield child, max(inside, Guard.COMPUTED if caught else Guard.NONE)
             if isinstance(child, _HOLDERS):
                 stack.append((child, inside, handler or isinstance(child, ast.ExceptHandler)))
+
+
+def _decides(test: ast.expr, libraries: set[str]) -> Guard:
+    if not is_computed(test):
+        return Guard.NONE
+    return Guard.LIBRARY if names_in(test) & libraries else Guard.COMPUTED
+
+
+def _library_values(tree: ast.Module) -> set[str]:
+    """The names of a program that hold a library, or what was computed with one."""
+    nodes = list(ast.walk(tree))
+    found = {name for node in nodes for name in _imported(node)}
+    flows = [
+        ({node.name}, names_in(node))
+        if isinstance(node, _DEFINITIONS)
+        else (names_in(node, ast.Store), names_in(node, ast.Load))
+        for node in nodes
+        if isinstance(node, _DEFINITIONS + _BINDINGS)
+    ]
+    while new := [written - found for written, read in flows if read & found and written - found]:
+        found = found.union(*new)
+    return found
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    """The names that a statement imports from outside the standard library."""
+    names = node.names if isinstance(node, ast.Import | ast.ImportFrom) else ()
+    for alias in names:
+        module = (node.module or "") if isinstance(node, ast.ImportFrom) else alias.name
+        if module.partition(".")[0] not in sys.stdlib_module_names:
+            yield alias.asname or alias.name.partition(".")[0]
 
 
 @lru_cache(maxsize=256)
@@ -84,8 +139,8 @@ def self_raised(source: str, message: str) -> str:
     """The statement with which a program itself raises or prints a reported message, or ""."""
     tree = module_of(source)
     assigned, imitates = _assigned(tree), bool(_HARDWARE.search(message))
-    for statement, guarded in _guarded(tree):
-        words = _words(statement, guarded=guarded, imitates=imitates)
+    for statement, guard in _guarded(tree):
+        words = _words(statement, guard=guard, imitates=imitates)
         parts = () if words is None else ast.walk(words)
         names = [part.id for part in parts if isinstance(part, ast.Name)]
         values = (value for name in names for value in assigned.get(name, ()))
@@ -104,18 +159,18 @@ def _assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:
     return found
 
 
-def _words(statement: ast.stmt, *, guarded: bool, imitates: bool) -> ast.expr | None:
+def _words(statement: ast.stmt, *, guard: Guard, imitates: bool) -> ast.expr | None:
     """The words of a statement that cannot be evidence, or None.
 
-    These are a raise that is not a guarded AssertionError, and an assertion, print or warning that
+    These are a raise that is no check of a computed value, and an assertion, print or warning that
     depends on nothing computed.
     """
-    own_check = guarded and not imitates
+    own_check = guard and not imitates
     if isinstance(statement, ast.Assert):
         return None if is_computed(statement.test) else statement.msg
     if isinstance(statement, ast.Raise) and isinstance(statement.exc, ast.Call):
-        asserts = name_of(statement.exc.func) == "AssertionError"
-        return None if own_check and asserts else statement.exc
+        counts = is_check(name_of(statement.exc.func), guard)
+        return None if own_check and counts else statement.exc
     return None if own_check else _printing(statement)
 
 
@@ -131,22 +186,24 @@ def self_made(source: str, exception: str, message: str) -> str:
     return found[0] if (found := _SENDS.search(source)) else ""
 
 
-def raised_by_itself(code: str, *, guarded: bool) -> bool:
-    """Whether a source line that raised is the program's own raise and not a guarded check."""
+def is_check(exception: str, guard: Guard) -> bool:
+    """Whether a raise is the program's own check: an assertion over anything computed, or any
+    error over a library's value.
+    """
+    return guard >= (Guard.COMPUTED if exception == "AssertionError" else Guard.LIBRARY)
+
+
+def raised_by_itself(source: str, line: int | None, code: str) -> bool:
+    """Whether a line of a program that raised is its own raise and no check of a computed value."""
     found = _RAISES.match(code.strip())
-    return found is not None and not (
-        guarded and found["name"].rsplit(".", 1)[-1] == "AssertionError"
+    if found is None:
+        return False
+    guards = (
+        guard
+        for statement, guard in _guarded(module_of(source))
+        if line is not None and statement.lineno <= line <= (statement.end_lineno or line)
     )
-
-
-def guarded_lines(source: str) -> frozenset[int]:
-    """The line numbers of statements that a computed condition decides."""
-    return frozenset(
-        line
-        for statement, guarded in _guarded(module_of(source))
-        if guarded
-        for line in range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
-    )
+    return not is_check(found["name"].rsplit(".", 1)[-1], max(guards, default=Guard.NONE))
 
 
 def constant_lines(source: str) -> tuple[str, ...]:

@@ -35,7 +35,9 @@ def verdict(report: Report) -> Section:
     kind, figures = report.verdict.kind, verdicts.figures(report)
     line = [f"{figures}." if figures else "", verdicts.standing(report)]
     headline = Headline(verdicts.TITLES[kind], " ".join(filter(None, line)), kind)
-    texts: list[Text] = [verdicts.reason(report), proofs.where(report.bisection)]
+    shown = kind == "reproduced" and report.comparison  # the table says what occurred
+    reason = "" if shown else verdicts.reason(report)
+    texts: list[Text] = [reason, proofs.where(report.bisection)]
     paragraphs = [Paragraph(text) for text in texts if text]
     return Section("verdict", blocks=[headline, *paragraphs, _figures(report)])
 

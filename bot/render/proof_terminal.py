@@ -190,8 +190,8 @@ def _reduction(report: Report, run: str) -> list[Block]:
     source = Preformatted("\n".join([*rows[:_LINES], *more]), "python")
     mark = program.model_mark(report)
     files = (
-        ("The smaller program", PurePath(run, script.entry)),
-        ("The original", PurePath(run, "scripts", reduced.before.digest[:12], script.entry)),
+        ("Smaller program", PurePath(run, script.entry)),
+        ("Original", PurePath(run, "scripts", reduced.before.digest[:12], script.entry)),
     )
     return [
         head,

@@ -79,7 +79,7 @@ def test_each_proposal_stands_with_what_became_of_it() -> None:
     assert [line.partition(": ")[2] for line in told["Programs proposed"]] == [
         "not run: rejected by the checks",
         "`key_bias` has the expected value (run 1)",
-        "the program observed `key_bias` as reported (run 2)",
+        "`key_bias` was observed as reported (run 2)",
     ]
 
 

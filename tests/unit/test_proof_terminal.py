@@ -96,7 +96,7 @@ def test_the_smaller_program_is_shown_whole_with_what_it_took():
         assert f"    {line}".rstrip() in text.splitlines(), "no line is cut or broken"
     assert PROVED.command in text
     assert (
-        f"The original: runs/x/scripts/{PROVED.reduced.before.digest[:12]}/repro.py"
+        f"Original: runs/x/scripts/{PROVED.reduced.before.digest[:12]}/repro.py"
         in text.splitlines()
     )
     assert "Fisher" not in text

@@ -116,10 +116,12 @@ def pairs(plot: PairedRunsPlot) -> Markup:
     for place in range(0, len(seeds), max(1, math.ceil(26 / step))):
         parts.append(label("under", left + step * (place + 0.5), 74, seeds[place]))
     failed = [sum(run.judgement.match is Match.MATCHED for run in side) for side in sides]
-    said = f"as reported {failed[0]} of {len(seeds)} failed; "
-    said += f"with {what or 'the control'} {failed[1]} of {len(seeds)}."
+    said = f"{failed[0]} of {len(seeds)} runs failed as reported; "
+    said += f"{failed[1]} of {len(seeds)} failed with {what or 'the control'}."
     width = max(left + step * len(seeds) + 12, 260)
-    return picture("pairs", (width, 82), "Runs of both sides under the same seeds", said, parts)
+    return picture(
+        "pairs", (width, 82), "Failing and control runs under the same seeds", said, parts
+    )
 
 
 def _side(

@@ -203,7 +203,7 @@ def test_pairs_stand_one_above_the_other(count: int) -> None:
     ]
     across = [found[1] for found in places if found is not None]
     assert across[:count] == across[count:]
-    assert f"as reported {count} of {count} failed" in (root.findtext("desc") or "")
+    assert f"{count} of {count} runs failed as reported" in (root.findtext("desc") or "")
     assert f"{count // 5} of {count}." in (root.findtext("desc") or "")
 
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from bot.rules.code.loops import loops
+from bot.rules.code.loops import training_score
 
 ARE = {
     "explicit": "for x, y in data:\n    opt.zero_grad()\n    loss(model(x), y).backward()\n    opt.step()",
@@ -32,31 +32,28 @@ NEARLY = {
 }
 
 
+def score(source: str) -> float:
+    return training_score(ast.parse(source))
+
+
 @pytest.mark.parametrize("idiom", ARE)
 def test_an_idiom_is_known_and_what_nearly_is_one_is_not(idiom: str) -> None:
-    found = loops(ast.parse(ARE[idiom]))
-    assert [loop.idiom for loop in found][:1] == [idiom]
-    assert loops(ast.parse(NEARLY[idiom])) == ()
+    assert score(ARE[idiom]) >= 0.9
+    assert score(NEARLY[idiom]) == 0.0
 
 
-def test_what_is_complete_comes_first() -> None:
+def test_the_most_complete_loop_counts() -> None:
     partial = "for x in data:\n    loss(x).backward()\n    opt.step()\n"
-    both = loops(ast.parse(partial + ARE["explicit"]))
-    assert [(loop.start, loop.score) for loop in both] == [(4, 1.0), (1, 0.8)]
+    assert score(partial) == 0.8
+    assert score(partial + ARE["explicit"]) == 1.0
 
 
 def test_further_forms() -> None:
-    assert loops(ast.parse("t = pl.Trainer()\nt.fit(m)"))[0].idiom == "lightning"
-    assert loops(
-        ast.parse(
-            "g = jax.grad(loss)\ndef up(p):\n    d = g(p)\n    return jax.tree_util.tree_map(lambda a, b: a - b, p, d)"
-        )
+    assert score("t = pl.Trainer()\nt.fit(m)") == 0.9
+    assert score(
+        "g = jax.grad(loss)\ndef up(p):\n    d = g(p)\n    return jax.tree_util.tree_map(lambda a, b: a - b, p, d)"
     )
     assert (
-        loops(
-            ast.parse(
-                "for x in d:\n    for p in ps: p.grad = None\n    l(x).backward()\n    o.step()"
-            )
-        )[0].score
+        score("for x in d:\n    for p in ps: p.grad = None\n    l(x).backward()\n    o.step()")
         == 1.0
     )

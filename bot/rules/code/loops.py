@@ -7,11 +7,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
 
 from bot.rules.code import syntax
-
-Idiom = Literal["explicit", "fit", "transformers", "lightning", "tape", "jax"]
 
 CANDIDATES: tuple[tuple[str, ...], ...] = (
     ("backward", "step", "zero_grad"),
@@ -38,32 +35,13 @@ _FIT_ARGUMENTS = {"epochs", "batch_size", "validation_data"}
 _Loop = ast.For | ast.While | ast.AsyncFor
 
 
-class TrainingLoop(NamedTuple):
-    """A training loop: its lines (1-based) and how complete its idiom is, from 0 to 1."""
-
-    idiom: Idiom
-    start: int
-    end: int
-    score: float
-
-
-def loops(tree: ast.AST) -> tuple[TrainingLoop, ...]:
-    """The training loops of a program, the most complete first; the better one where two have the
-    same lines.
-    """
+def training_score(tree: ast.AST) -> float:
+    """How complete the most complete training loop of a program is, from 0 (it has none) to 1."""
     rules = (_explicit, _scoped, _lightning, _calls)
-    found = [loop for rule in rules for loop in rule(tree) if loop.score]
-    best: dict[tuple[int, int], TrainingLoop] = {}
-    for loop in sorted(found, key=lambda loop: (-loop.score, loop.end - loop.start, loop.start)):
-        best.setdefault((loop.start, loop.end), loop)
-    return tuple(best.values())
+    return max((score for rule in rules for score in rule(tree)), default=0.0)
 
 
-def _loop(idiom: Idiom, node: ast.stmt | ast.expr, score: float) -> TrainingLoop:
-    return TrainingLoop(idiom, node.lineno, node.end_lineno or node.lineno, score)
-
-
-def _explicit(tree: ast.AST) -> Iterator[TrainingLoop]:
+def _explicit(tree: ast.AST) -> Iterator[float]:
     """The innermost loops that call backward and an optimizer's step; one that also clears the
     gradients is complete.
     """
@@ -74,10 +52,10 @@ def _explicit(tree: ast.AST) -> Iterator[TrainingLoop]:
     for loop in training:
         if not any(inner in training for inner in ast.walk(loop) if inner is not loop):
             clears = "zero_grad" in _called(loop) or _clears_gradients(loop)
-            yield _loop("explicit", loop, 1.0 if clears else 0.8)
+            yield 1.0 if clears else 0.8
 
 
-def _scoped(tree: ast.AST) -> Iterator[TrainingLoop]:
+def _scoped(tree: ast.AST) -> Iterator[float]:
     """Functions, and loops outside them, that apply the gradients of a tape, or update parameters
     with JAX gradients.
     """
@@ -87,25 +65,25 @@ def _scoped(tree: ast.AST) -> Iterator[TrainingLoop]:
         called = _called(scope)
         applies = "gradient" in called and called & {"apply_gradients", "assign_sub"}
         if applies and any(map(_opens_tape, syntax.nodes(scope, ast.With))):
-            yield _loop("tape", scope, 1.0 if "apply_gradients" in called else 0.8)
+            yield 1.0 if "apply_gradients" in called else 0.8
         if called & (_GRADS | outer_grads):
             if "apply_updates" in called or called & {"apply_gradients", "gradient"} == {
                 "apply_gradients"
             }:
-                yield _loop("jax", scope, 1.0)
+                yield 1.0
             elif called & {"tree_map", "map"} and syntax.nodes(scope, ast.Sub):
-                yield _loop("jax", scope, 0.8)
+                yield 0.8
 
 
-def _lightning(tree: ast.AST) -> Iterator[TrainingLoop]:
+def _lightning(tree: ast.AST) -> Iterator[float]:
     """Classes with a training step."""
     for node in syntax.nodes(tree, ast.ClassDef):
         methods = {item.name for item in node.body if isinstance(item, syntax.Function)}
         if "training_step" in methods:
-            yield _loop("lightning", node, 1.0 if "configure_optimizers" in methods else 0.7)
+            yield 1.0 if "configure_optimizers" in methods else 0.7
 
 
-def _calls(tree: ast.AST) -> Iterator[TrainingLoop]:
+def _calls(tree: ast.AST) -> Iterator[float]:
     """Calls of `Trainer.train`, `Trainer.fit`, and `fit` of a model."""
     makers = _makers(tree)
     methods = [
@@ -116,16 +94,13 @@ def _calls(tree: ast.AST) -> Iterator[TrainingLoop]:
     compiled = {syntax.dotted(receiver) for _, name, receiver in methods if name == "compile"}
     for call, method, receiver in methods:
         name = syntax.dotted(receiver)
-        maker = makers.get(name, "")
-        if isinstance(receiver, ast.Call):
-            maker = syntax.dotted(receiver.func)
-        maker = maker.rpartition(".")[2]
-        if method == "train" and maker.endswith("Trainer"):
-            yield _loop("transformers", call, 0.9)
-        elif method == "fit" and maker == "Trainer":
-            yield _loop("lightning", call, 0.9)
+        direct = syntax.dotted(receiver.func) if isinstance(receiver, ast.Call) else ""
+        maker = (direct or makers.get(name, "")).rpartition(".")[2]
+        trains = method == "train" and maker.endswith("Trainer")
+        if trains or (method, maker) == ("fit", "Trainer"):
+            yield 0.9
         elif method == "fit" and not maker.endswith("Trainer"):
-            yield _loop("fit", call, _fit_score(call, f"{name} {maker}", compiled=name in compiled))
+            yield _fit_score(call, f"{name} {maker}", compiled=name in compiled)
 
 
 def _fit_score(call: ast.Call, receiver: str, *, compiled: bool) -> float:

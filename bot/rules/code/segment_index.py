@@ -134,8 +134,7 @@ class SegmentIndex:
 
     def _loop(self, segment: Segment) -> float:
         tree = syntax.tree_of_lines(self._text(self._with_class(segment)))
-        found = loops.loops(tree) if tree is not None else ()
-        return found[0].score if found else 0.0
+        return loops.training_score(tree) if tree is not None else 0.0
 
     def _with_class(self, segment: Segment) -> Segment:
         """The whole class of a step method: the idiom is spread over it."""

@@ -16,12 +16,10 @@ from typing_extensions import override
 from sandbox import layout, local_guard, process, seccomp
 from sandbox.port import (
     Health,
-    Limits,
     OnOutput,
     RunResult,
     RunSpec,
     Sandbox,
-    SandboxError,
     SandboxUnavailable,
 )
 
@@ -83,19 +81,10 @@ class BwrapSandbox(Sandbox):
 
     @override
     def check(self) -> Health:
-        try:
-            done = self.run(
-                RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=20, scratch_mb=16))
-            )
-        except SandboxError as error:
-            return Health(works=False, detail=str(error), fix=FIX)
+        problem = layout.trial(self)
         filtered = "a seccomp filter" if seccomp.program() else "no seccomp filter for this machine"
-        return Health(
-            done.exit_code == 7,
-            f"{process.holder()}; {filtered}",
-            protects=PROTECTS,
-            exposes=EXPOSES,
-        )
+        detail = f"{process.holder()}; {filtered}"
+        return Health(not problem, problem or detail, FIX, PROTECTS, EXPOSES)
 
     @override
     def run(

@@ -21,7 +21,6 @@ from typing_extensions import override
 from sandbox import guard_client, janitor, layout, process_identity
 from sandbox.port import (
     Health,
-    Limits,
     OnOutput,
     RunResult,
     RunSpec,
@@ -136,16 +135,11 @@ class DockerSandbox(Sandbox):
 
     @override
     def check(self) -> Health:
-        try:
-            done = self.run(
-                RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=30, scratch_mb=16))
-            )
-        except SandboxError as error:
-            fix = FIX_IMAGE if self._client is not None else FIX_DAEMON
-            return Health(works=False, detail=str(error), fix=fix)
+        problem = layout.trial(self)
+        fix = FIX_IMAGE if self._client is not None else FIX_DAEMON
         runtime, version = self._runtime() or "default", self._info.get("CgroupVersion", "?")
         detail = f"image {self.image}, {runtime} runtime, cgroup v{version}"
-        return Health(done.exit_code == 7, detail, protects=PROTECTS, exposes=EXPOSES)
+        return Health(not problem, problem or detail, fix, PROTECTS, EXPOSES)
 
     @override
     def run(

@@ -8,7 +8,7 @@ import math
 import secrets
 from pathlib import PurePosixPath
 
-from sandbox.port import RunSpec, SandboxError
+from sandbox.port import Limits, RunSpec, Sandbox, SandboxError
 
 WORKDIR = "/repro"
 TEMPORARY = "/tmp"  # noqa: S108  inside, where it is the run's own
@@ -83,3 +83,13 @@ def job(spec: RunSpec, mode: str) -> dict[str, object]:
             "output_bytes": limits.output_bytes,
         },
     }
+
+
+def trial(sandbox: Sandbox) -> str:
+    """Why a sandbox does not work here, found by running something small; "" when it works."""
+    small = Limits(wall_s=30, scratch_mb=16)
+    try:
+        done = sandbox.run(RunSpec(("/bin/sh", "-c", "exit 7"), limits=small))
+    except SandboxError as error:
+        return str(error)
+    return "" if done.exit_code == 7 else f"a trial run ended with exit code {done.exit_code}"

@@ -12,13 +12,14 @@ from typing_extensions import override
 
 from sandbox import layout, local_guard
 from sandbox.guard import cgroup
-from sandbox.port import Health, Limits, OnOutput, RunResult, RunSpec, Sandbox, SandboxError
+from sandbox.port import Health, OnOutput, RunResult, RunSpec, Sandbox, SandboxError
 
 PROTECTS = (
     "wall time, idle time, memory, number of processes, file size",
     "the host's environment variables",
     "processes left running after the end",
 )
+FIX = "look for a full or read-only temporary directory"
 EXPOSES = (
     "the network of this host",
     "every file that the run's user can read or write",
@@ -45,20 +46,13 @@ class ProcessSandbox(Sandbox):
 
     @override
     def check(self) -> Health:
-        try:
-            done = self.run(RunSpec(("/bin/sh", "-c", "exit 7"), limits=Limits(wall_s=20)))
-        except SandboxError as error:
-            fix = "look for a full or read-only temporary directory"
-            return Health(works=False, detail=str(error), fix=fix, exposes=EXPOSES)
-        own = os.geteuid() == 0
+        problem = layout.trial(self)
         user = (
             "as a separate user"
-            if own
+            if os.geteuid() == 0
             else "as the user who started it, whose files and processes it may harm"
         )
-        return Health(
-            done.exit_code == 7, f"{user}; {holder()}", protects=PROTECTS, exposes=EXPOSES
-        )
+        return Health(not problem, problem or f"{user}; {holder()}", FIX, PROTECTS, EXPOSES)
 
     @override
     def run(

@@ -99,15 +99,13 @@ class SqlDeliveries(SqlPart, DeliveryStore):
         )
         if later is not None:
             return later
-        with self._db.reading() as connection:
-            return connection.execute(select(_c.turn).where(_c.guid == guid)).scalar() or 0
+        return self._value(select(_c.turn).where(_c.guid == guid)) or 0
 
     @override
     def seen(self, guids: Sequence[str]) -> frozenset[str]:
         known = {db_text.text(guid): guid for guid in guids}
         found = select(_c.guid).where(_c.guid.in_(list(known)), _c.state != "failed")
-        with self._db.reading() as connection:
-            return frozenset(known[guid] for guid in connection.scalars(found))
+        return frozenset(known[guid] for (guid,) in self._rows(found))
 
     def _change(self, guid: str, owner: str, values: Any) -> int | None:
         """Change a delivery that this owner holds; its turn, None when it is not held."""

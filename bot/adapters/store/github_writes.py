@@ -20,11 +20,8 @@ class SqlComments(SqlPart, CommentStore):
 
     @override
     def comment(self, repository: str, number: int, key: str) -> OurComment | None:
-        with self._db.reading() as connection:
-            row = connection.execute(
-                select(comments).where(_matches(repository, number, key))
-            ).first()
-        return None if row is None else OurComment.model_validate(dict(row._mapping))
+        rows = self._rows(select(comments).where(_matches(repository, number, key)))
+        return OurComment.model_validate(dict(rows[0]._mapping)) if rows else None
 
     @override
     def put_comment(self, comment: OurComment) -> None:

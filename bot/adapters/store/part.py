@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, select
+from sqlalchemy import Connection, Executable, Row, Select, select
 
 from bot.adapters.store.database import Database
 from bot.adapters.store.tables import requests, runs
@@ -18,6 +18,16 @@ class SqlPart:
 
     _db: Database
     _clock: Callable[[], float]
+
+    def _rows(self, query: Executable) -> Sequence[Row[Any]]:
+        """The rows of a query in a transaction of its own."""
+        with self._db.reading() as connection:
+            return connection.execute(query).all()
+
+    def _value(self, query: Executable) -> Any:
+        """The first value of the first row, None without one."""
+        rows = self._rows(query)
+        return rows[0][0] if rows else None
 
 
 _COLUMNS = (

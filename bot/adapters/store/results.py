@@ -4,8 +4,6 @@ their cost, and the report.
 
 from __future__ import annotations
 
-from typing import Any
-
 from sqlalchemy import Executable, delete, insert, select, update
 from typing_extensions import override
 
@@ -36,17 +34,16 @@ class SqlResults(SqlPart, ResultStore):
     @override
     def attempts(self, run: str) -> tuple[Attempt, ...]:
         found = select(_c.body).where(_c.run == run).order_by(_c.number)
-        with self._db.reading() as connection:
-            return tuple(Attempt.model_validate_json(body) for body in connection.scalars(found))
+        return tuple(Attempt.model_validate_json(body) for (body,) in self._rows(found))
 
     @override
     def script(self, run: str, number: int) -> Script | None:
-        body = self._one(select(_c.script).where(_c.run == run, _c.number == number))
+        body = self._value(select(_c.script).where(_c.run == run, _c.number == number))
         return None if body is None else Script.model_validate_json(body)
 
     @override
     def log(self, run: str, number: int) -> str:
-        return self._one(select(_c.log).where(_c.run == run, _c.number == number)) or ""
+        return self._value(select(_c.log).where(_c.run == run, _c.number == number)) or ""
 
     @override
     def forget_attempts(self, run: str, owner: str, above: int) -> bool:
@@ -60,8 +57,7 @@ class SqlResults(SqlPart, ResultStore):
     @override
     def exchanges(self, run: str) -> tuple[Exchange, ...]:
         found = select(exchanges.c.body).where(exchanges.c.run == run).order_by(exchanges.c.number)
-        with self._db.reading() as connection:
-            return tuple(Exchange.model_validate_json(body) for body in connection.scalars(found))
+        return tuple(Exchange.model_validate_json(body) for (body,) in self._rows(found))
 
     @override
     def put_report(self, run: str, owner: str, report: Report) -> bool:
@@ -76,7 +72,7 @@ class SqlResults(SqlPart, ResultStore):
 
     @override
     def report(self, run: str) -> Report | None:
-        body = self._one(select(reports.c.body).where(reports.c.run == run))
+        body = self._value(select(reports.c.body).where(reports.c.run == run))
         return None if body is None else Report.model_validate_json(body)
 
     @override
@@ -105,8 +101,3 @@ class SqlResults(SqlPart, ResultStore):
             for statement in statements:
                 connection.execute(statement)
             return True
-
-    def _one(self, query: Any) -> str | None:
-        with self._db.reading() as connection:
-            value: str | None = connection.execute(query).scalar()
-            return value

@@ -63,8 +63,7 @@ class SqlRuns(SqlPart, RunStore):
         )
         if states:
             found = found.where(_c.state.in_(values(states)))
-        with self._db.reading() as connection:
-            return tuple(as_run(row) for row in connection.execute(found))
+        return tuple(map(as_run, self._rows(found)))
 
     @override
     def ahead(self, run: str) -> int:
@@ -72,11 +71,7 @@ class SqlRuns(SqlPart, RunStore):
         older = select(func.count()).select_from(
             runs.join(mine, (mine.c.id == run) & (mine.c.device == _c.device))
         )
-        with self._db.reading() as connection:
-            return (
-                connection.execute(older.where(_c.state.in_(_BUSY), _c.seq < mine.c.seq)).scalar()
-                or 0
-            )
+        return self._value(older.where(_c.state.in_(_BUSY), _c.seq < mine.c.seq)) or 0
 
     @override
     def approve(self, repository: str, number: int, plan: str, by: str) -> Run | None:

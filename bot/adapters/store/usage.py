@@ -41,8 +41,7 @@ class SqlUsage(SqlPart, UsageStore):
 
     @override
     def switches(self) -> dict[str, str]:
-        with self._db.reading() as connection:
-            return {row.name: row.reason for row in connection.execute(select(switches))}
+        return {row.name: row.reason for row in self._rows(select(switches))}
 
     @override
     def set_switch(self, name: str, reason: str | None) -> None:
@@ -69,6 +68,5 @@ class SqlUsage(SqlPart, UsageStore):
         ]
         zeros = {f"deliveries.{state}": 0 for state in _DELIVERIES}
         zeros |= {f"runs.{state.value}": 0 for state in RunState}
-        with self._db.reading() as connection:
-            rows = connection.execute(union_all(*tables))
-            return zeros | {f"{row.name}.{row.word}": row.number for row in rows}
+        rows = self._rows(union_all(*tables))
+        return zeros | {f"{row.name}.{row.word}": row.number for row in rows}

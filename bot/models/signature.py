@@ -135,6 +135,11 @@ AnySignature = Annotated[
 ]
 
 
+def members_of(signature: AnySignature) -> tuple[Member, ...]:
+    """The signatures of which any one counts."""
+    return signature.members if isinstance(signature, AlternativesSignature) else (signature,)
+
+
 def signature_hash(signature: Record) -> str:
     """SHA-256 of the canonical JSON of a signature, as published in every report."""
     return hashlib.sha256(signature.model_dump_json().encode()).hexdigest()

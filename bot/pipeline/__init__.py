@@ -97,9 +97,10 @@ def _decide(session: Session, asking: ModelBudget) -> Decision:
             runner = session.judging(draft.bug, draft.signature)
             decision = report_programs.decide(runner, draft.spec, draft.scripts)
         mute = session.ports.model is None or "model" in session.job.options.without
-        if mute or not triage.leaves_open(draft, decision.verdict, session.attempts):
+        if mute or not triage.leaves_open(draft, decision.verdict):
             return decision
-        return _with_model(session, draft, decision, reconstruct(session, draft, asking))
+        written = reconstruct(session, draft, asking, decision.verdict)
+        return _with_model(session, draft, decision, written)
     except Stopped:
         return _cancelled(session, decision)
     except BuildError as error:
@@ -124,6 +125,8 @@ def _with_model(
     if verdict is not None:
         return replace(decision, verdict=verdict, signature=signature, result=written.result)
     verdict = triage.after_model(decision.verdict, written.record, written.exceeded)
+    if draft.signature is not None and written.record is not None and written.record.refined:
+        verdict = verdicts.if_read_alike(verdict, draft.signature, written.record.refined.signature)
     return replace(decision, verdict=verdict)
 
 

@@ -315,19 +315,69 @@ def test_a_probe_teaches_and_proves_nothing():
     [
         issue("Please add a dark mode.", "Feature request: dark mode"),
         issue(
-            "```python\nimport acme\nacme.f()\n```\n\n```\nRuntimeError: shapes 3 and 4 differ in f\n```"
-        ),
-        issue(
             "```python\nimport acme\nraise RuntimeError('shapes 3 and 4 differ in f')\n```\n\n```\nRuntimeError: shapes 3 and 4 differ in f\n```"
         ),
     ],
-    ids=["no bug", "its program runs well", "its program fakes it"],
+    ids=["no bug", "its program fakes it"],
 )
 def test_what_rules_decide_is_no_business_of_a_model(subject):
     model = ScriptedModel(answers(write()))
     report = decide(model, lambda spec: says("fine"), subject)
     assert model.asked == []
     assert report.verdict.kind in {"not_a_bug", "not_reproduced", "needs_info"}
+
+
+TWO_ERRORS = issue(
+    "```python\nimport acme\nacme.f()\n```\n\n```\nRuntimeError: shapes 3 and 4 differ in f\n```\n\n"
+    "Since the last release f complains that the cache of acme is stale.",
+    "f fails",
+)
+STALE = says("", 1, "Traceback (most recent call last):\n  File \"repro.py\", line 2, in <module>\n    acme.f()\n"
+    '  File "/e/lib/python3.11/site-packages/acme/core.py", line 9, in f\n    check()\n'
+    "ValueError: the cache of acme is stale\n")  # fmt: skip
+
+
+def reads(exception, message):
+    crash = {"exception": exception, "message": message, "in_file": ""}
+    return refined(kind="crash", observation=None, crash=crash)
+
+
+def test_a_model_reads_again_what_rules_could_not_show_and_is_not_told_what_they_read():
+    model = ScriptedModel(answers(write(), first=reads("ValueError", "the cache of acme is stale")))
+    report = decide(model, lambda spec: STALE, TWO_ERRORS)
+    assert report.verdict.kind == "reproduced"
+    assert report.script.author == "reporter"
+    assert report.signature.message == "the cache of acme is stale"
+    (asked,) = model.asked
+    assert "what counts as the failure: nothing yet" in asked.messages[-1].content
+    assert any("a model reads the report as ValueError" in note.text for note in report.notes)
+
+
+def test_a_negative_stands_where_a_model_reads_the_report_as_the_rules_do():
+    same = reads("RuntimeError", "shapes 3 and 4 differ in f")
+    model = ScriptedModel(answers(write(), first=same))
+    report = decide(model, lambda spec: says("fine"), TWO_ERRORS)
+    assert (report.verdict.kind, len(model.asked)) == ("not_reproduced", 1)
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        (refined(kind="not_checkable", observation=None), "nothing that a run could show"),
+        (reads("ValueError", "the cache of acme is stale"), "ValueError: the cache of acme is"),
+    ],
+)
+def test_no_negative_rests_on_the_rules_word_where_a_model_reads_otherwise(first, said):
+    model = ScriptedModel(
+        answers(
+            {"thought": "", "actions": [{"action": "give_up", "reason": "no", "questions": []}]},
+            first=first,
+        )
+    )
+    report = decide(model, lambda spec: says("fine"), TWO_ERRORS)
+    assert report.verdict.kind == "inconclusive"
+    assert "can be read in two ways" in report.verdict.reason
+    assert said in report.verdict.reason
 
 
 def test_hostile_text_stays_inside_the_fence():

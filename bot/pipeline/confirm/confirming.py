@@ -8,12 +8,11 @@ from bot.models.attempt import Judgement, Match, Script
 from bot.models.bug import BugReport
 from bot.models.plan import Reconstruction
 from bot.models.report import Claim
-from bot.models.signature import AnySignature, HangSignature
+from bot.models.signature import AnySignature, HangSignature, members_of
 from bot.models.verdict import AnyVerdict, Determinism
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.witness import witnessed
 from bot.pipeline.execution.runner import Runner, SearchResult
-from bot.pipeline.reading.signature import members_of
 from bot.rules import flaky
 from bot.rules.statistics import Decision as TestDecision
 from bot.rules.statistics import SequentialTest

@@ -14,6 +14,7 @@ from bot.models.signature import (
     ObservationSignature,
     OutputSignature,
     WarningSignature,
+    members_of,
 )
 from bot.models.verdict import (
     AnyVerdict,
@@ -26,9 +27,8 @@ from bot.models.verdict import (
     Reproduced,
     SetupFailed,
 )
-from bot.pipeline.reading.signature import members_of
 from bot.rules.script_fixes import downscale
-from bot.rules.signatures import observed
+from bot.rules.signatures import observed, readings
 from bot.rules.statistics import Decision, interval
 
 
@@ -106,10 +106,32 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
         return NeedsHardware(reason=said, needs=("a GPU",))
     if downscale.TOO_LONG in whys:
         said = "the shortened program did not fail, and the full program exceeds the time limit"
-        return Inconclusive(
-            runs=verdict.runs, failures=verdict.failures, interval=verdict.interval, reason=said
-        )
+        return undecided(verdict, said)
     return verdict
+
+
+def if_read_alike(
+    verdict: AnyVerdict, rules: AnySignature, model: AnySignature | None
+) -> AnyVerdict:
+    """A negative verdict stands where a model, which had not seen the runs, reads the report as the
+    rules do; otherwise nothing is decided.
+    """
+    if not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    if model is not None and readings.same(rules, model):
+        return verdict
+    said = describe(model) if model is not None else "nothing that a run could show"
+    return undecided(
+        verdict,
+        f"the report can be read in two ways: the rules read {describe(rules)}, which did not "
+        f"happen; a model reads {said}, which no run decided",
+    )
+
+
+def undecided(verdict: NotReproduced | DifferentFailure, reason: str) -> Inconclusive:
+    """An inconclusive verdict with the counts of a negative one."""
+    counts = verdict.model_dump(include={"runs", "failures", "interval"})
+    return Inconclusive(**counts, reason=reason)
 
 
 def tried(steps: tuple[BuildStep, ...]) -> tuple[str, ...]:

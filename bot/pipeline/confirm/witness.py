@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any, TypeVar
 
-from bot.models.verdict import AnyVerdict, DifferentFailure, Inconclusive, NotReproduced
+from bot.models.signature import members_of
+from bot.models.verdict import AnyVerdict, DifferentFailure, NotReproduced
+from bot.pipeline.confirm import verdicts
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner, SearchResult
-from bot.pipeline.reading.signature import members_of
 from bot.rules.operation import Functions, operation
 from sandbox.port import RunResult
 
@@ -36,12 +37,7 @@ def witnessed(runner: Runner, found: SearchResult, verdict: AnyVerdict) -> AnyVe
     entered, lines = _reached(result, found.script.entry)
     if not wanted.reached(entered, lines):
         ended = "" if verdict.kind == "not_reproduced" else f": they ended with {verdict.seen}"
-        return Inconclusive(
-            runs=verdict.runs,
-            failures=verdict.failures,
-            interval=verdict.interval,
-            reason=f"no run is known to have reached {wanted.says}{ended}",
-        )
+        return verdicts.undecided(verdict, f"no run is known to have reached {wanted.says}{ended}")
     if isinstance(verdict, NotReproduced):
         checked = (*verdict.checked, f"the program reached {wanted.says}")
         return verdict.model_copy(update={"checked": checked})

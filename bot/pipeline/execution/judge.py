@@ -18,10 +18,10 @@ from bot.models.signature import (
     ObservationSignature,
     OutputSignature,
     WarningSignature,
+    members_of,
 )
 from bot.pipeline.execution import crashes
 from bot.pipeline.execution.observe import Observation, flatten
-from bot.pipeline.reading.signature import members_of
 from bot.rules import setup_failures
 from bot.rules.signatures import genuine, observed, readings, staged, values, warned, wording
 

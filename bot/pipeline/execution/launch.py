@@ -11,8 +11,7 @@ from pathlib import Path
 from bot.models.attempt import Script
 from bot.models.environment import Environment
 from bot.models.job import Options
-from bot.models.signature import AnySignature, HangSignature, WarningSignature
-from bot.pipeline.reading.signature import members_of
+from bot.models.signature import AnySignature, HangSignature, WarningSignature, members_of
 from sandbox.port import Limits, Mount, RunSpec
 
 _FOLDER = ".reprise"

@@ -16,9 +16,9 @@ from bot.models.signature import (
     Member,
     NonFiniteSignature,
     WarningSignature,
+    members_of,
 )
 from bot.pipeline.execution.runner import Runner
-from bot.pipeline.reading.signature import members_of
 from bot.rules.reduce.failure_identity import FailureIdentity, difference
 from bot.rules.signatures import readings, staged
 from bot.rules.statistics import Decision, SequentialTest

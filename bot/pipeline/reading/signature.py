@@ -59,11 +59,6 @@ def freeze(bug: BugReport) -> AnySignature | None:
     return members[0] if members else None
 
 
-def members_of(signature: AnySignature) -> tuple[Member, ...]:
-    """The signatures of which any one counts."""
-    return signature.members if isinstance(signature, AlternativesSignature) else (signature,)
-
-
 def _crashes(bug: BugReport) -> list[CrashSignature]:
     roles = {fence.index: fence.role for fence in bug.fences}
     reported = [

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from bot.models.attempt import Attempt, Match
 from bot.models.bug import BugReport, ReportKind, Symptom
 from bot.models.job import Options
 from bot.models.plan import Reconstruction
 from bot.models.run_plan import RunPlan
-from bot.models.signature import AnySignature, CrashSignature
+from bot.models.signature import AnySignature, CrashSignature, members_of
 from bot.models.verdict import (
     AnyVerdict,
     BudgetReached,
-    DifferentFailure,
-    Inconclusive,
     NeedsHardware,
     NeedsInfo,
     NotABug,
+    Reproduced,
 )
-from bot.pipeline.reading.signature import members_of
 from bot.rules import setup_failures
 
 _KINDS = {
@@ -77,18 +72,14 @@ def _hardware(signature: AnySignature, options: Options) -> AnyVerdict | None:
     )
 
 
-def leaves_open(draft: RunPlan, verdict: AnyVerdict, attempts: Iterable[Attempt]) -> bool:
-    """Whether a model could still decide the report by writing a program for it.
-
-    It could where the report contains none, or where its own could not run. It is not asked when
-    the program ran without failing, fakes its failure, or needs a GPU.
+def leaves_open(draft: RunPlan, verdict: AnyVerdict) -> bool:
+    """Whether a model could still decide the report: with a program where it contains none, with
+    another reading where the rules' own did not show the failure. It is not asked when the program
+    fakes its failure or needs a GPU.
     """
     if draft.verdict is not None:
         return isinstance(draft.verdict, NeedsInfo) and draft.script is None and not draft.self_made
-    if isinstance(verdict, NeedsInfo):
-        return True
-    ran = any(attempt.judgement.match in {Match.PASSED, Match.MATCHED} for attempt in attempts)
-    return isinstance(verdict, DifferentFailure | Inconclusive) and not ran
+    return not isinstance(verdict, Reproduced | NeedsHardware)
 
 
 def after_model(verdict: AnyVerdict, part: Reconstruction | None, spent: str) -> AnyVerdict:

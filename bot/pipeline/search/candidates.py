@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 from bot.models.attempt import Script
 from bot.models.bug import BugReport, Fence, FenceKind, Role, ScriptFix
-from bot.models.signature import AnySignature, CrashSignature
-from bot.pipeline.reading.signature import members_of
+from bot.models.signature import AnySignature, CrashSignature, members_of
 from bot.rules.code import syntax
 from bot.rules.intake import shell
 from bot.rules.script_fixes import calls, imports

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterator
 
 from bot.models.plan import Interpretation
-from bot.models.signature import ObservationSignature
-from bot.pipeline.reading.signature import members_of
+from bot.models.signature import ObservationSignature, members_of
 from bot.rules.code.syntax import nodes
 from bot.rules.script_fixes import imports
 from bot.rules.signatures import relevance, staged

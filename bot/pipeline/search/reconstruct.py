@@ -13,26 +13,32 @@ from dataclasses import replace
 from packaging.utils import canonicalize_name
 
 from bot.errors import BuildError, ModelUnavailable, Stopped
+from bot.models.attempt import Match
 from bot.models.environment import EnvironmentSpec, PinSource, Requirement
 from bot.models.plan import Interpretation
 from bot.models.run_plan import RunPlan
+from bot.models.verdict import AnyVerdict, NotReproduced
+from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import specify
-from bot.pipeline.execution.runner import SearchResult, Session
+from bot.pipeline.execution.runner import Runner, SearchResult, Session
 from bot.pipeline.reading import report_excerpt
+from bot.pipeline.search import candidates, interpretation, report_programs
 from bot.pipeline.search import contexts as contexting
-from bot.pipeline.search import interpretation
 from bot.pipeline.search.model_budget import BudgetExceeded, ModelBudget
 from bot.pipeline.search.writing import Material, Reconstructed, write_program
 from bot.rules.packages import imports
+from bot.rules.signatures import readings
 
 
-def reconstruct(session: Session, draft: RunPlan, asking: ModelBudget) -> Reconstructed:
-    """A program for a report that has none that runs. When there is none, the notes of the
-    session say why.
+def reconstruct(
+    session: Session, draft: RunPlan, asking: ModelBudget, verdict: AnyVerdict
+) -> Reconstructed:
+    """A program for a report whose own programs led to this `verdict` or that has none. When there
+    is none, the notes of the session say why.
     """
     written = Reconstructed()
     try:
-        written.result = _program(session, draft, asking, written)
+        written.result = _program(session, draft, asking, verdict, written)
     except BudgetExceeded as error:
         written.exceeded = str(error)
     except ModelUnavailable as error:
@@ -45,7 +51,11 @@ def reconstruct(session: Session, draft: RunPlan, asking: ModelBudget) -> Recons
 
 
 def _program(
-    session: Session, draft: RunPlan, asking: ModelBudget, written: Reconstructed
+    session: Session,
+    draft: RunPlan,
+    asking: ModelBudget,
+    verdict: AnyVerdict,
+    written: Reconstructed,
 ) -> SearchResult | None:
     material = _material(session, draft)
     refined = _interpreted(session, draft, asking, material)
@@ -55,7 +65,23 @@ def _program(
     written.signature = refined.signature
     material = _completed(session, draft, refined, material)
     runner = session.judging(draft.bug, refined.signature)
+    if draft.script is not None and draft.signature is not None:
+        if not readings.same(draft.signature, refined.signature):
+            own = _own_program(runner, material)
+            if own is not None:
+                return own
+        elif isinstance(verdict, NotReproduced):
+            return None  # read alike, and it did not happen
     return write_program(runner, asking, refined, material, written)
+
+
+def _own_program(runner: Runner, material: Material) -> SearchResult | None:
+    """The first of the report's own programs that fails as a model reads the report."""
+    runner.note(f"a model reads the report as {verdicts.describe(runner.signature)}")
+    proposed = candidates.propose(runner.bug, runner.signature)
+    scripts, _ = candidates.genuine_ones(proposed, runner.signature)
+    found = report_programs.search(runner, material.spec, scripts) if scripts else None
+    return found if found is not None and found.judgement.match is Match.MATCHED else None
 
 
 def _material(session: Session, draft: RunPlan) -> Material:
@@ -73,14 +99,16 @@ def _interpreted(
     session: Session, draft: RunPlan, asking: ModelBudget, material: Material
 ) -> Interpretation:
     issue = session.job.issue
+    # Where the report's own programs were run, the report is read again without the rules' word.
+    known = draft.signature if draft.script is None else None
     if "refine" in session.job.options.without:
         return Interpretation(claim=issue.title, signature=draft.signature, inferred=("claim",))
     with session.stage("intake", "asking a model what the report leaves open"):
         question = interpretation.build(
-            issue, draft.bug, draft.signature, material.environment, material.contexts
+            issue, draft.bug, known, material.environment, material.contexts
         )
         answer = asking.ask(question)
-    return interpretation.parse(answer.data, issue, draft.signature)
+    return interpretation.parse(answer.data, issue, known)
 
 
 def _completed(

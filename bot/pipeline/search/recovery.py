@@ -15,11 +15,10 @@ from bot.errors import BuildError
 from bot.models.attempt import Judgement, Match, Script
 from bot.models.bug import ScriptFix
 from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requirement
-from bot.models.signature import HangSignature
+from bot.models.signature import HangSignature, members_of
 from bot.pipeline.environment import specify
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner, SearchResult
-from bot.pipeline.reading.signature import members_of
 from bot.rules.script_fixes import downscale, imports
 
 _PARTS = (

@@ -26,7 +26,7 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
         runner.note(
             "the clone was not run because the report names a release; --ref HEAD runs the clone"
         )
-    found = _search(runner, spec, scripts)
+    found = search(runner, spec, scripts)
     verdict, match = confirm(runner, found)
     decision = Decision(verdict, runner.bug, runner.signature, found)
     if match is not Match.MATCHED:
@@ -42,7 +42,7 @@ def note_place(runner: Runner) -> None:
         runner.note(note)
 
 
-def _search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> SearchResult:
+def search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> SearchResult:
     """Try the candidates in turn until one matches the signature; else the most telling one."""
     results = list[SearchResult]()
     for index, script in enumerate(scripts):

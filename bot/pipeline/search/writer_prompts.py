@@ -20,9 +20,8 @@ from bot.models.plan import (
     SearchAction,
     WriteAction,
 )
-from bot.models.signature import ObservationSignature, WarningSignature
+from bot.models.signature import ObservationSignature, WarningSignature, members_of
 from bot.pipeline.confirm import verdicts
-from bot.pipeline.reading.signature import members_of
 from bot.pipeline.search import prompt_text
 from bot.pipeline.search.model_budget import question
 from bot.rules.signatures import observed

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from bot.models.signature import CrashSignature, Member, OutputSignature
+from bot.models.signature import (
+    AnySignature,
+    CrashSignature,
+    Member,
+    OutputSignature,
+    WarningSignature,
+    members_of,
+)
 from bot.rules.intake import exceptions
 from bot.rules.signatures import staged, values, wording
 
@@ -33,6 +40,22 @@ def self_made(source: str, member: Member) -> str:
     meanings = (member, reading.member) if reading else (member,)
     lines = [staged.staged(source, meaning) for meaning in meanings]
     return lines[0] if all(lines) else ""
+
+
+def same(one: AnySignature, other: AnySignature) -> bool:
+    """Whether two readings of a report look for the same failure in any of their members."""
+    return any(_alike(a, b) for a in members_of(one) for b in members_of(other))
+
+
+def _alike(one: Member, other: Member) -> bool:
+    match one, other:
+        case CrashSignature(), CrashSignature():
+            known = one.message and other.message
+            words = not known or wording.resemblance(one.message, other.message) >= wording.ENOUGH
+            return wording.same_exception(one.exception, other.exception) and words
+        case WarningSignature(), WarningSignature():
+            return wording.resemblance(one.message, other.message) >= wording.ENOUGH
+    return one == other
 
 
 def _unsure(member: CrashSignature) -> bool:

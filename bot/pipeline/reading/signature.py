@@ -18,6 +18,7 @@ from bot.models.signature import (
 )
 from bot.rules.intake.exceptions import suffixed
 from bot.rules.intake.python import module_of, name_of
+from bot.rules.intake.text import distinct
 from bot.rules.signatures import genuine, values, wording
 
 IDLE_BOUND_S = 20.0
@@ -52,35 +53,32 @@ def freeze(bug: BugReport) -> AnySignature | None:
         # Wrong and right values side by side outweigh an exception logged on the way.
         members = [*outputs]
     if bug.symptom is Symptom.HANG and not crashes:
-        members = [_hang(bug)]
-    members = members or [*_checks(bug)] or [*_nonfinite(bug)]
+        busy = bool(bug.symptom_quote and _BUSY.search(bug.symptom_quote.text))
+        members = [HangSignature(bound_s=BUSY_BOUND_S if busy else IDLE_BOUND_S, idle=not busy)]
+    if not members and (checks := _asserts(bug)):
+        members = [CrashSignature(exception="AssertionError", checks=checks)]
+    members = members or [*_nonfinite(bug)]
     if len(members) > 1:
         return AlternativesSignature(members=tuple(members[:_MOST_MEMBERS]))
     return members[0] if members else None
 
 
 def _crashes(bug: BugReport) -> list[CrashSignature]:
-    roles = {fence.index: fence.role for fence in bug.fences}
-    reported = [
-        row for row in bug.tracebacks if row.fence is None or roles.get(row.fence) not in _ASIDE
-    ]
+    aside = {fence.index for fence in bug.fences if fence.role in _ASIDE}
+    reported = [row for row in bug.tracebacks if row.fence not in aside]
     found: dict[tuple[str, str], CrashSignature] = {}
     for row in sorted(reported, key=lambda row: -len(row.frames)):
         crash = _crash(bug, row)
         name = crash.exception.rsplit(".", 1)[-1]
         words = wording.normalise(wording.core(crash.message)).lower()
-        if any(name == known[0] and _covers(known[1], words) for known in found):
-            continue
+        known = [other for exception, other in found if exception == name]
         # Exceptions such as `queue.Empty` have no message; a ValueError without one was cut.
         complete = row.fence is not None and not suffixed(crash.exception)
         shown = crash.message or crash.frame or crash.checks or crash.exception.startswith("SIG")
-        if shown or complete:
+        covered = any(words in other or (other and other in words) for other in known)
+        if not covered and (shown or complete):
             found[name, words] = crash
     return list(found.values())
-
-
-def _covers(known: str, new: str) -> bool:
-    return new in known or (known in new and bool(known))
 
 
 def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
@@ -111,9 +109,10 @@ def _outputs(bug: BugReport) -> list[OutputSignature]:
     ]
     blocks = [row for row in bug.outputs if row not in sentences]
     signature = _contrast(bug, _texts(blocks, "observed"), _texts(blocks, "expected"))
-    if signature is not None or bug.tracebacks:
-        counts = signature is not None and (signature.expected or not bug.tracebacks)
-        return [signature] if signature is not None and counts else []
+    if bug.tracebacks:
+        return [signature] if signature and signature.expected else []
+    if signature:
+        return [signature]
     observed, expected = (
         tuple((values.shown(text),) for text in _texts(sentences, role) if _is_value(text))
         for role in ("observed", "expected")
@@ -129,9 +128,8 @@ def _texts(rows: list[Output], role: str) -> list[str]:
 
 def _contrast(bug: BugReport, observed: list[str], expected: list[str]) -> OutputSignature | None:
     seen, wanted = _comparable(observed), _comparable(expected)
-    constant = {
-        values.clean(line) for fence in bug.programs for line in genuine.constant_lines(fence.text)
-    }
+    lines = (line for fence in bug.programs for line in genuine.constant_lines(fence.text))
+    constant = set(map(values.clean, lines))
     wrong, right = (
         tuple(
             shown
@@ -145,29 +143,32 @@ def _contrast(bug: BugReport, observed: list[str], expected: list[str]) -> Outpu
 
 def _comparable(texts: list[str]) -> dict[values.Chunk, values.Chunk]:
     """The distinct chunks of pasted outputs, by the form in which they are compared."""
-    found: dict[values.Chunk, values.Chunk] = {}
-    for chunk in (chunk for text in texts for chunk in values.chunks(text)):
-        found.setdefault(tuple(map(values.clean, chunk)), chunk)
-    return found
+    chunks = (chunk for text in texts for chunk in values.chunks(text))
+    found = distinct(chunks, lambda chunk: tuple(map(values.clean, chunk)))
+    return dict(zip(values.cleaned(found), found, strict=True))
 
 
 def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
     """Values noted beside the prints of what the report is about, without an expected value."""
-    about = bug.api[0].rsplit(".", 1)[-1].rstrip("()") if bug.api else ""
+    about = _last_name(bug.api[0]) if bug.api else ""
     lines = {
-        fence.line + offset: line.split("#")[0]
+        number: line.split("#")[0]
         for fence in bug.programs
-        for offset, line in enumerate(fence.raw.split("\n"))
+        for number, line in enumerate(fence.raw.split("\n"), fence.line)
     }
     # A printed truth value is the reporter's own check, as an assertion would be.
-    telling = [
+    telling = tuple(
         (values.shown(row.text),)
         for row in rows
         if row.role == "observed" and row.fence is not None and _is_value(row.text)
         if row.text in {"True", "False"} or (about and about in lines.get(row.line, ""))
-    ]
+    )
     wrong = bug.symptom is Symptom.WRONG_VALUE and telling
-    return [OutputSignature(observed=tuple(telling))] if wrong else []
+    return [OutputSignature(observed=telling)] if wrong else []
+
+
+def _last_name(api: str) -> str:
+    return api.rsplit(".", 1)[-1].rstrip("()")
 
 
 def _is_value(text: str) -> bool:
@@ -175,39 +176,25 @@ def _is_value(text: str) -> bool:
 
 
 def _warnings(bug: BugReport) -> list[WarningSignature]:
-    if bug.symptom is not Symptom.WARNING:
-        return []
     quotes = (bug.symptom_quote, *(row.quote for row in bug.warnings))
     prose = " ".join(quote.text for quote in quotes if quote)
     least = 2 if _REPEATED.search(prose) else 1
     return [
         WarningSignature(category=row.category, message=row.message, at_least=least)
         for row in bug.warnings[:2]
-        if row.message
+        if row.message and bug.symptom is Symptom.WARNING
     ]
-
-
-def _hang(bug: BugReport) -> HangSignature:
-    busy = bool(bug.symptom_quote and _BUSY.search(bug.symptom_quote.text))
-    return HangSignature(bound_s=BUSY_BOUND_S if busy else IDLE_BOUND_S, idle=not busy)
-
-
-def _checks(bug: BugReport) -> list[CrashSignature]:
-    checks = _asserts(bug)
-    return [CrashSignature(exception="AssertionError", checks=checks)] if checks else []
 
 
 def _asserts(bug: BugReport) -> tuple[str, ...]:
     """The assertions of the report's programs, only those about the first reported API if any."""
     fences = (fence for fence in bug.programs if fence.role not in _ASIDE)
     rows = [row for fence in fences for row in _program_asserts(fence)]
-    telling = [line for line, _ in rows]
-    for name in filter(None, (name.rsplit(".", 1)[-1].rstrip("()") for name in bug.api)):
-        about = [line for line, about in rows if re.search(rf"\b{re.escape(name)}\b", about)]
-        if about:
-            telling = about
-            break
-    return tuple(dict.fromkeys(telling))
+    for name in filter(None, map(_last_name, bug.api)):
+        named = re.compile(rf"\b{re.escape(name)}\b")
+        if told := dict.fromkeys(line for line, about in rows if named.search(about)):
+            return tuple(told)
+    return tuple(dict.fromkeys(line for line, _ in rows))
 
 
 def _program_asserts(fence: Fence) -> list[tuple[str, str]]:
@@ -217,8 +204,8 @@ def _program_asserts(fence: Fence) -> list[tuple[str, str]]:
     statements = [node for node in ast.walk(module_of(fence.text)) if isinstance(node, ast.stmt)]
     for node in sorted(statements, key=lambda node: node.lineno):
         code = ast.unparse(node)
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            assigned |= {target.id: code} if isinstance(target, ast.Name) else {}
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        assigned |= {target.id: code for target in targets if isinstance(target, ast.Name)}
         if _is_check(node):
             names = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
             about = [code, *(assigned.get(name, "") for name in names)]

@@ -41,12 +41,8 @@ def unanswerable(
     """The verdict on a report that no run here could decide, or None."""
     if signature is not None and (lacking := _hardware(signature, options)):
         return lacking
-    if (
-        signature is None
-        and bug.device in {"gpu", "tpu", "mps"}
-        and options.device == "cpu"
-        and bug.symptom is Symptom.PERFORMANCE
-    ):
+    elsewhere = bug.device in {"gpu", "tpu", "mps"} and options.device == "cpu"
+    if signature is None and elsewhere and bug.symptom is Symptom.PERFORMANCE:
         return NeedsHardware(
             reason="memory use and speed on that device cannot be measured on another",
             needs=(f"a {bug.device.upper()}",),
@@ -57,18 +53,17 @@ def unanswerable(
 
 
 def _hardware(signature: AnySignature, options: Options) -> AnyVerdict | None:
-    members = members_of(signature)
     rules = [
         setup_failures.demanded(member.exception, member.message)
-        for member in members
         if isinstance(member, CrashSignature)
+        else None
+        for member in members_of(signature)
     ]
-    found = [rule for rule in rules if rule is not None]
-    if options.device == "gpu" or not found or len(found) < len(members):
+    if options.device == "gpu" or None in rules:
         return None
     return NeedsHardware(
         reason="this error cannot occur without the hardware it names",
-        needs=tuple({rule.needs for rule in found}),
+        needs=tuple({rule.needs for rule in rules if rule}),
     )
 
 
@@ -114,14 +109,11 @@ def _reason(bug: BugReport, signature: AnySignature | None) -> str:
 
 
 def _items(bug: BugReport, signature: AnySignature | None) -> tuple[str, ...]:
-    items = [] if bug.programs else [PROGRAM]
-    if signature is None:
-        items.append(_ERROR)
-    if not bug.versions:
-        items.append(_VERSIONS)
-    items.extend(
-        f"the contents of this {row.what}: {row.quote.text[:120]}"
-        for row in bug.missing[:1]
-        if not bug.programs
+    absent = (f"the contents of this {row.what}: {row.quote.text[:120]}" for row in bug.missing[:1])
+    wanted = (
+        (PROGRAM, not bug.programs),
+        (_ERROR, signature is None),
+        (_VERSIONS, not bug.versions),
+        *((item, not bug.programs) for item in absent),
     )
-    return tuple(items[:4])
+    return tuple(item for item, lacking in wanted if lacking)

@@ -112,12 +112,11 @@ class _Eraser:
         In a paragraph the closer must stand before the next blank line.
         """
         kind = opener.group().lower()
-        closer = _CLOSERS[kind]
-        everywhere = kind == "<!--" or at in self.html
+        closer, comment = _CLOSERS[kind], kind == "<!--"
         # "<!-->" is a whole comment.
-        column = opener.start() + 2 if kind == "<!--" else opener.end()
+        column = opener.start() + 2 if comment else opener.end()
         for line in range(at, self.last[closer] + 1):
-            if not everywhere and not self.lines[line].strip():
+            if not (comment or at in self.html or self.lines[line].strip()):
                 break
             found = self.lines[line].lower().find(closer, column if line == at else 0)
             if found >= 0:

@@ -94,10 +94,9 @@ def _toml(text: str) -> dict[str, Any]:
 
 
 def _named(project: dict[str, Any]) -> str:
-    for table in (project.get("project"), _poetry(project)):
-        if isinstance(table, dict) and isinstance(name := table.get("name"), str):
-            return name
-    return ""
+    tables = (project.get("project"), _poetry(project))
+    names = (table.get("name") for table in tables if isinstance(table, dict))
+    return next((name for name in names if isinstance(name, str)), "")
 
 
 def _poetry(project: dict[str, Any]) -> dict[str, Any]:

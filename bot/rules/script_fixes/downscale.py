@@ -18,12 +18,8 @@ _DEVICE = re.compile(r"^(?:cuda|gpu|mps|xpu)(?::\d+)?$", re.IGNORECASE)
 _TF_DEVICE = re.compile(r"^(/?(?:device:)?)GPU:\d+$", re.IGNORECASE)
 _COUNTS = {"devices", "gpus", "num_gpus", "n_gpus", "n_gpu"}
 _DROPPED = {
-    "synchronize",
-    "empty_cache",
-    "set_device",
+    *("synchronize", "empty_cache", "set_device", "manual_seed_all", "ipc_collect"),
     "reset_peak_memory_stats",
-    "manual_seed_all",
-    "ipc_collect",
 }
 _REPLACED = {
     "torch.cuda.amp.autocast": 'torch.autocast("cpu", dtype=torch.bfloat16)',
@@ -51,9 +47,11 @@ def _changes(text: Text, node: ast.AST) -> list[tuple[Edit, str]]:
         return _constant(text, node, node.value)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         return _call(text, node, node.func)
-    if isinstance(node, ast.keyword) and node.arg in _COUNTS and not _is_one(node.value):
-        return [((*text.span(node.value), "1"), f"{node.arg}={text.of(node.value)} → {node.arg}=1")]
-    return []
+    if not isinstance(node, ast.keyword) or node.arg not in _COUNTS:
+        return []
+    if isinstance(node.value, ast.Constant) and node.value.value in (1, "1", "auto"):
+        return []
+    return [((*text.span(node.value), "1"), f"{node.arg}={text.of(node.value)} → {node.arg}=1")]
 
 
 def _constant(text: Text, node: ast.Constant, value: str) -> list[tuple[Edit, str]]:
@@ -66,21 +64,14 @@ def _constant(text: Text, node: ast.Constant, value: str) -> list[tuple[Edit, st
 
 
 def _call(text: Text, node: ast.Call, function: ast.Attribute) -> list[tuple[Edit, str]]:
-    owner, span, shown = text.of(function.value), text.span(node), _short(text.of(node))
+    owner, span, shown = text.of(function.value), text.span(node), text.of(node)
+    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
     if function.attr == "cuda" and owner not in {"torch", "jax"}:
         return [((*span, f"{owner}.cpu()"), f"{shown} → .cpu()")]
     if owner == "torch.cuda" and function.attr in _DROPPED:
         return [((*span, "None"), f"{shown} left out")]
     new = _REPLACED.get(text.of(function), "")
     return [((*span, new), f"{shown} → {new}")] if new else []
-
-
-def _is_one(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value in (1, "1", "auto")
-
-
-def _short(code: str) -> str:
-    return code if len(code) <= 60 else f"{code[:57]}..."
 
 
 def shorten(source: str) -> tuple[str, tuple[ScriptFix, ...]]:

@@ -74,9 +74,9 @@ class _Reach:
         self._tree = tree
         self._packages = {name.split(".")[0] for name in api if name}
         self._wanted = {name.rsplit(".", 1)[-1] for name in api if name}
-        self._imported: dict[str, bool] = {}
-        for bound, name in self._imports():
-            self._imported[bound] = self._imported.get(bound, False) or name in self._wanted
+        imports = list(self._imports())
+        self._imported = {bound for bound, _ in imports}
+        self._reported = {bound for bound, name in imports if name in self._wanted}
 
     def _imports(self) -> Iterator[tuple[str, str]]:
         """Local names imported from the packages, each with the last part of what it names."""
@@ -94,7 +94,7 @@ class _Reach:
     def touches(self, node: ast.AST) -> bool:
         """Whether a node is an imported reported name, or an attribute of that name."""
         if isinstance(node, ast.Name):
-            return self._imported.get(node.id, False)
+            return node.id in self._reported
         return (
             isinstance(node, ast.Attribute) and node.attr in self._wanted and bool(self._imported)
         )
@@ -110,13 +110,12 @@ class _Reach:
         """All names that depend on the reported code: the least fixed point of the flows."""
         touched: set[str] = set()
         flows = [flow for node in ast.walk(self._tree) for flow in _flows(node)]
-        constants = _constants(self._tree)
-        while True:
+        constants, more = _constants(self._tree), {""}
+        while more:
             reached = [names for names, source in flows if self.depends(source, touched)]
             more = set[str]().union(*reached) - touched - constants
-            if not more:
-                return touched
             touched |= more
+        return touched
 
 
 def _flows(node: ast.AST) -> list[Flow]:
@@ -135,12 +134,13 @@ def _flows(node: ast.AST) -> list[Flow]:
 def _block_flows(node: ast.AST) -> list[Flow]:
     if isinstance(node, ast.For | ast.AsyncFor):
         # What a loop over touched things assigns in its body is touched as well.
-        return [(_names(node.target) | _stored(node.body), node.iter)]
+        stored = {part.id for row in node.body for part in ast.walk(row) if _is_stored(part)}
+        return [(_names(node.target) | stored, node.iter)]
     if isinstance(node, ast.comprehension):
         return [(_names(node.target), node.iter)]
     if isinstance(node, ast.With | ast.AsyncWith):
-        targets = (item.optional_vars for item in node.items)
-        bound = {name for target in targets if target is not None for name in _names(target)}
+        targets = [item.optional_vars for item in node.items if item.optional_vars]
+        bound = {name for target in targets for name in _names(target)}
         sources = [*(item.context_expr for item in node.items), *node.body]
         return [(bound, source) for source in sources]
     if isinstance(node, ast.Try):
@@ -179,10 +179,6 @@ def _immutable(value: ast.expr) -> bool:
 
 def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-
-
-def _stored(body: list[ast.stmt]) -> set[str]:
-    return {part.id for statement in body for part in ast.walk(statement) if _is_stored(part)}
 
 
 def _names(target: ast.AST) -> set[str]:

@@ -22,6 +22,7 @@ from bot.pipeline.confirm.confirming import Decision, confirm
 from bot.pipeline.execution.runner import SearchResult, Session
 from bot.pipeline.proof import proofs, resume
 from bot.pipeline.proof.batch_server import BatchServer
+from bot.pipeline.search.model_budget import ModelBudget
 from bot.render.comment import comment
 from bot.render.phrases import verdict as words
 from bot.render.report_json import report_text
@@ -45,7 +46,8 @@ def confirmed(world):
 
 def finished(world, **more):
     """The report of a run without any proof."""
-    found = reporting.report(world.runner, confirmed(world))
+    asking = ModelBudget(world.runner.ports, world.runner.job.options, 0.0)
+    found = reporting.report(world.runner, confirmed(world), asking)
     return reporting.finished(found, world.runner, world.runner.ports.clock()).model_copy(
         update=more
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 from bot.errors import UserError
 from bot.models.attempt import Match, Script
 from bot.models.bisect import Bisection
-from bot.models.environment import RepoSource
+from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from bot.models.job import PROOFS, Job, Proof
 from bot.models.report import Report
 from bot.models.verdict import Control, Reproduced
@@ -78,7 +78,7 @@ def _taken_up(
     runner = Session.begin(job, ports, report.attempts).judging(bug, signature)
     environment = runner.build(spec)
     if confirmed_identity(runner, script, environment) is None:
-        report = _confirmed(report, runner, script)
+        report = _confirmed(report, runner, script, spec, environment)
     cut_short = {name: why for name, why in report.cut_short.items() if name != proof}
     defects = {name: trace for name, trace in report.defects.items() if name != proof}
     notes = dict.fromkeys((*report.notes, *runner.notes))
@@ -99,12 +99,11 @@ def _of_another_program(report: Report, script: Script) -> Report:
     return report.model_copy(update={**bare, "verdict": verdict, "script": script})
 
 
-def _confirmed(report: Report, runner: Runner, script: Script) -> Report:
+def _confirmed(
+    report: Report, runner: Runner, script: Script, spec: EnvironmentSpec, environment: Environment
+) -> Report:
     """The report with the verdict on a program that it has no confirming runs of."""
-    spec, seed = report.spec, runner.job.options.seed
-    assert spec is not None
-    environment = runner.build(spec)
-    judgement = runner.run(script, environment, seed, "search", "as given")
+    judgement = runner.run(script, environment, runner.job.options.seed, "search", "as given")
     verdict, match = confirm(runner, SearchResult(script, spec, environment, judgement))
     if match is not Match.MATCHED:
         shown = verdicts.describe(runner.signature)

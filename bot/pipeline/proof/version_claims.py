@@ -49,10 +49,8 @@ def meant(claim: VersionClaim, history: tuple[Release, ...]) -> Release | None:
     that version.
     """
     specifier = versions.specifier(claim.version, claim.source)
-    if not specifier:
-        return None
-    exactly = versions.pinned(specifier)
     if not history:
+        exactly = versions.pinned(specifier or "")
         return Release(version=exactly) if exactly else None
     fits = fitting(claim, history)
     return releases.newest(fits) or (fits[-1] if fits else None)

@@ -116,14 +116,10 @@ def genuine_ones(
     """The scripts that do not stage the reported failure themselves, and, when none is left, the
     line that does.
     """
-    kept, line = list[Script](), ""
-    for script in scripts:
-        found = [readings.self_made(script.source, member) for member in members_of(signature)]
-        if all(found):
-            line = line or found[0]
-        else:
-            kept.append(script)
-    return tuple(kept), "" if kept else line
+    members = members_of(signature)
+    found = [[readings.self_made(one.source, member) for member in members] for one in scripts]
+    kept = tuple(one for one, lines in zip(scripts, found, strict=True) if not all(lines))
+    return kept, "" if kept or not found else found[0][0]
 
 
 def _script(draft: _Draft) -> Script:
@@ -151,11 +147,7 @@ def _complete(bug: BugReport, signature: AnySignature, usable: list[Fence], inde
     """
     parts = [usable[index]]
     for earlier in reversed(usable[:index]):
-        lacking = set(imports.undefined(_text(parts)))
-        lacking -= {
-            name for name in lacking if imports.conventional(name, parts[-1].text)
-        } - _defines(earlier)
-        if lacking & _defines(earlier):
+        if _defines(earlier).intersection(imports.undefined(_text(parts))):
             parts.insert(0, earlier)
     return _draft(bug, signature, parts)
 

@@ -43,9 +43,7 @@ class Service:
                 "%s %s: %s", task.kind, task.id, error
             )  # the lease runs out, then it is offered again
         except Exception as error:
-            _log.error(
-                "%s %s broke off: %s", task.kind, task.id, self._describe(error), exc_info=True
-            )
+            _log.error("%s %s failed: %s", task.kind, task.id, self._describe(error), exc_info=True)
 
     def ticks(self) -> tuple[PeriodicTask, ...]:
         """The periodic work of a worker."""

@@ -296,7 +296,7 @@ class Git:
     def _git(self, store: Path | None, *argv: str, check: bool = True) -> Completed:
         program = shutil.which("git", path=self.environ.get("PATH", "/usr/bin:/bin"))
         if program is None:
-            raise UserError("git is not installed.", "Install git, or leave out --repo.")
+            raise UserError("git is not installed.", "Install git, or omit --repo.")
         where = [f"--git-dir={store}"] if store is not None else []
         done = subprocesses.run(
             [program, *_SAFE, *where, *argv],

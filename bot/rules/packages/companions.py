@@ -83,20 +83,20 @@ BOUNDS: Final = (
         "setuptools",
         "<81",
         None,
-        "packages of before 2026 import pkg_resources, which setuptools 82 no longer has "
+        "packages from before 2026 import pkg_resources, which setuptools 82 no longer has "
         "(setuptools.pypa.io/history)",
     ),
     Bound(
         "numpy",
         "<2",
         datetime(2024, 6, 16, tzinfo=UTC),
-        "wheels built before NumPy 2.0 do not load beside it (numpy.org/doc/2.0-migration)",
+        "wheels built before NumPy 2.0 do not work with it (numpy.org/doc/2.0-migration)",
     ),
     Bound(
         "protobuf",
         "<3.21",
         datetime(2022, 5, 25, tzinfo=UTC),
-        "code generated before protobuf 4 does not load beside it (protobuf.dev/news/2022-05-06)",
+        "code generated before protobuf 4 does not work with it (protobuf.dev/news/2022-05-06)",
     ),
 )
 

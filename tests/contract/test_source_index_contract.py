@@ -175,3 +175,20 @@ def test_training_loops(index: SourceIndex) -> None:
 def test_equal_questions_have_equal_answers(index: SourceIndex) -> None:
     assert index.search("linear layer") == index.search("linear layer")
     assert index.loops() == index.loops()
+
+
+def test_cyclic_stars_and_bases_end() -> None:
+    """In names that no definition has; the stack of Python is the limit."""
+    stars = {
+        f"big/m{at}.py": "".join(f"from big.m{other} import *\n" for other in range(150))
+        for at in range(150)
+    }
+    assert FakeSourceIndex({**stars, "big/__init__.py": stars["big/m0.py"]}).symbol("big.x") == ()
+    bases = {
+        "a.py": "from b import B\nclass A(B.A):\n    pass\n",
+        "b.py": "from a import A\nclass B(A.B):\n    pass\n",
+        "p/__init__.py": "from . import p\n",
+        "p/p.py": "from . import p\n",
+    }
+    assert FakeSourceIndex(bases).symbol("a.A.f") == ()
+    assert FakeSourceIndex(bases).symbol("p.p.x") == ()

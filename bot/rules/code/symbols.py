@@ -11,6 +11,7 @@ from bot.rules.code import imports, syntax
 from bot.rules.code.outline import Segment
 
 _SELF = frozenset({"self", "cls", "super"})
+_MOST_STEPS, _MOST_LEVELS = 60, 3
 _SECONDARY = frozenset(
     {"test", "tests", "testing", "_testing", "benchmark", "benchmarks", "examples", "docs"}
     | {"_vendor"}
@@ -60,10 +61,13 @@ def bound(store: DefinitionStore, path: str, name: str, owner: str = "") -> Segm
 
 
 class _Resolution:
-    """Follows one name. Each step is taken once, so cyclic imports and bases end."""
+    """Follows one name. Each step is taken once, and bases are followed so many levels up: cyclic
+    imports and bases end, long before Python's stack does.
+    """
 
-    def __init__(self, store: DefinitionStore) -> None:
+    def __init__(self, store: DefinitionStore, level: int = 0) -> None:
         self.store = store
+        self.level = level
         self.seen: set[tuple[str, str]] = set()
 
     def absolute(self, name: str) -> Segment | None:
@@ -106,15 +110,16 @@ class _Resolution:
 
     def _bases(self, path: str, owner: str) -> Iterator[Segment]:
         tree = syntax.tree_of(self.store.text(path) or "")
-        for base in imports.bases(tree, owner.rpartition(".")[2]) if tree is not None else ():
-            found = bound(self.store, path, base)
+        named = imports.bases(tree, owner.rpartition(".")[2]) if tree is not None else ()
+        for base in named if self.level < _MOST_LEVELS else ():
+            found = _Resolution(self.store, self.level + 1).inside(path, base)
             if found is not None and found.kind == "class":
                 yield found
 
     def _first_time(self, path: str, name: str) -> bool:
         new = (path, name) not in self.seen
         self.seen.add((path, name))
-        return new and len(self.seen) < 200
+        return new and len(self.seen) < _MOST_STEPS
 
     def _module(self, path: str) -> Segment | None:
         return next(iter(self.store.segments(path)), None)

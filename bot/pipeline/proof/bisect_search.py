@@ -147,14 +147,6 @@ class BisectSearch:
             environment=built.id if built is not None else "",
         )
 
-    def skipped(self) -> list[tuple[str, str]]:
-        """Revisions that could not be judged, and why."""
-        return [
-            (probe.at, probe.reason or probe.outcome)
-            for probe in self.probes()
-            if probe.outcome not in _SEEN
-        ]
-
     def risk_taken(self) -> float:
         """The bound on the chance that any settled probe is wrong."""
         settled = sum(

@@ -35,26 +35,28 @@ def with_tags(commits: Commits, source: RepoSource, found: Bisection) -> Bisecti
 def bisection(search: BisectSearch, introduced: Edge, fixed: Edge) -> Bisection:
     """Both edges as a value: names in place of positions."""
 
-    def point(at: int | None) -> Point | None:
-        if at is None:
-            return None
+    def point(at: int) -> Point:
         revision = search.revisions[search.bad + at]
         return Point(at=revision.name, date=revision.date, subject=revision.subject)
 
-    came, went = introduced.good, fixed.good
+    came, went, probes = introduced.good, fixed.good, search.probes()
     return Bisection(
         package=search.package,
         bad=search.revisions[search.bad].name,
-        first_bad=point(None if came is None else -introduced.bad),
-        last_good=point(None if came is None else -came),
-        last_bad=point(None if went is None else fixed.bad),
-        first_fixed=point(went),
+        first_bad=None if came is None else point(-introduced.bad),
+        last_good=None if came is None else point(-came),
+        last_bad=None if went is None else point(fixed.bad),
+        first_fixed=None if went is None else point(went),
         introduced_among=_among(search, introduced, -1),
         fixed_among=_among(search, fixed, 1),
         oldest=search.outcome(0),
         newest=search.outcome(len(search.revisions) - 1),
-        probes=search.probes(),
-        skipped=tuple(Skipped(at=name, why=why) for name, why in search.skipped()),
+        probes=probes,
+        skipped=tuple(
+            Skipped(at=probe.at, why=probe.reason or probe.outcome)
+            for probe in probes
+            if probe.outcome not in {"fails", "passes"}
+        ),
         risk=search.risk_taken(),
         rate=search.rate,
         regular=not regular(search.seen()),

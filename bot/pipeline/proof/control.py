@@ -171,13 +171,11 @@ class _Search:
         """What an interrupted search had run of a side, by seed; a search that came to its end is
         made anew.
         """
-        if self.failing.resumed != "control":
-            return {}
-        rows = self.runner.attempts.of(side.script, side.environment, "control")
+        resumed = self.failing.resumed == "control"
         return {
             row.execution.seed: row.judgement
-            for row in rows
-            if row.change == side.change and row.execution.seed is not None
+            for row in self.runner.attempts.of(side.script, side.environment, "control")
+            if resumed and row.change == side.change and row.execution.seed is not None
         }
 
     def _counted(self, candidate: Candidate, failing: _Side, passing: _Side) -> Control:

@@ -70,10 +70,8 @@ class SegmentIndex:
         rest = plain.partition(".")[2]
         if len(plain) > 300 or not all(part.isidentifier() for part in plain.split(".")):
             return ()
-        found = symbols.lookup(self.store, plain, limit, self._main)
-        if not found and rest:
-            found = symbols.lookup(self.store, rest, limit, self._main)
-        return self._chunks(found, limit)
+        found = (symbols.lookup(self.store, one, limit, self._main) for one in (plain, rest) if one)
+        return self._chunks(next(filter(None, found), ()), limit)
 
     def read(self, path: str, start: int, end: int) -> Chunk | None:
         """At most 2,000 lines. A range that ends past the file is cut, one that begins there is

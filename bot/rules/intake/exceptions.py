@@ -38,7 +38,7 @@ _OTHERS = re.compile(r"log(?:s|ger|gers|ging)?|self|cls")
 _WORDS = re.compile(r"(?<![^\s('\"`])[A-Za-z][A-Za-z'-]+(?![^\s.,:;!?)'\"`])")
 _CODE = re.compile(r"^\W*\w+\s?=|^lambda\b|\| None\b|\s#\s|[,({\[=|]\s*$")
 _FEW = 2
-_TITLE = "Traceback (most recent call last)"
+TITLE = "Traceback (most recent call last)"
 LINK = re.compile(
     r"During handling of the above exception|The above exception was|The preceding is the "
     r"original exception"
@@ -131,13 +131,13 @@ def message(
     """The whole message that begins on line `start` with the words `first`, and the line after
     it.
     """
-    nested = first.find(_TITLE)
+    nested = first.find(TITLE)
     if nested >= 0:
         return first[:nested].rstrip(" :"), start + 1
     kept = [first]
     for at in range(start + 1, min(len(lines), start + 400)):
         line = without(prefix, lines[at])
-        if LINK.search(line) or _STOP.match(line) or _TITLE in line:
+        if LINK.search(line) or _STOP.match(line) or TITLE in line:
             break
         unsaid = kept[-1].rstrip().endswith(":")
         if not line.strip():

@@ -21,7 +21,6 @@ torchio skorch litgpt litdata fairscale apex mxnet paddlepaddle cupy numba sympy
 evaluate optimum adapters nncf openvino coremltools opacus foolbox torchattacks python pyro-ppl ml-dtypes
 orbax-checkpoint
 """
-_SAME = _SAME_NAMES.split()
 _OTHER = {
     "pytorch": "torch",
     "py torch": "torch",
@@ -89,7 +88,7 @@ def normal(name: str) -> str:
 
 
 ALIASES: dict[str, str] = {
-    **{name: name for name in _SAME},
+    **{name: name for name in _SAME_NAMES.split()},
     **{normal(name): target for name, target in _OTHER.items()},
 }
 

@@ -62,8 +62,8 @@ def _imports(fence: Fence) -> bool:
 def _as_output(code: CodeBlock, block: FenceReading, literals: frozenset[str]) -> FenceReading:
     """`loss = tensor(nan)` is valid Python, but it is what a program of the report prints."""
     fence = block.fence
-    known = fence.kind is not FenceKind.PROGRAM or _imports(fence) or block.shown
-    if known or not outputs.echoes(fence.raw, literals):
+    settled = fence.kind is not FenceKind.PROGRAM or _imports(fence) or block.shown
+    if settled or not outputs.echoes(fence.raw, literals):
         return block
     role = roles.role(code, FenceKind.OUTPUT, fence.raw, None)
     changed = {"kind": FenceKind.OUTPUT, "role": role, "text": fence.raw}

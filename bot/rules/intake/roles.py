@@ -207,7 +207,10 @@ def is_excerpt(text: str) -> bool:
     that is nowhere.
     """
     body = tree.body if (tree := tree_of(text)) else []
-    methods = bool(body) and all(isinstance(node, _DEFS) and _is_method(node) for node in body)
+    methods = bool(body) and all(
+        isinstance(node, _DEFS) and node.args.args and node.args.args[0].arg in {"self", "cls"}
+        for node in body
+    )
     loose = [node for node in body if not isinstance(node, (*_DEFS, ast.ClassDef))]
     uses = any(
         isinstance(part, ast.Return | ast.Raise) or getattr(part, "id", "") == "self"
@@ -216,7 +219,3 @@ def is_excerpt(text: str) -> bool:
     )
     binds = any(isinstance(node, _IMPORTS) for node in body)
     return bool(_LIBRARY_FILE.match(text)) or methods or (uses and not binds)
-
-
-def _is_method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    return bool(node.args.args) and node.args.args[0].arg in {"self", "cls"}

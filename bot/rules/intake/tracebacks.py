@@ -12,6 +12,7 @@ from bot.rules.intake.exceptions import (
     LINK,
     LONE,
     NAMED,
+    TITLE,
     ends,
     is_class,
     likely,
@@ -38,7 +39,6 @@ _BEFORE = re.compile(
     r"(?:(?:raises?|throws?|fails? with|gives?|[Ee]rror|got|[-=]+>)[:\s]\s*)?"
 )
 _PYTEST_LINE = re.compile(r"^E(?:\s{2,}(?=\S)|\s*$)")
-_TITLE = "Traceback (most recent call last)"
 _NOTEBOOK_STARTS = ("File ", "Cell In", "Input In", "[<ipython", "<ipython")
 _PYTEST = re.compile(r"^E\s{2,}\S")
 
@@ -65,7 +65,7 @@ def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> TracebackSpan 
     line = lines[at]
     if len(line) > 20_000:
         return None
-    if _TITLE in line:
+    if TITLE in line:
         return _titled(lines, at, home)
     if frames.CPYTHON.match(line):
         return _cpython(lines, at, at, "", home)
@@ -175,13 +175,8 @@ def _code_after(lines: Sequence[str], at: int, prefix: str, group: bool) -> tupl
     """The source line shown under a frame, and the line after what belongs to the frame."""
     line = _content(lines[at + 1], prefix, group) if at + 1 < len(lines) else ""
     named = NAMED.match(line)
-    if (
-        not line.strip()
-        or frames.CPYTHON.match(line)
-        or LONE.match(line)
-        or _TITLE[:-6] in line
-        or (named and "." in named["exc"] and named["msg"] is not None)
-    ):
+    raised = LONE.match(line) or (named and "." in named["exc"] and named["msg"] is not None)
+    if not line.strip() or raised or frames.CPYTHON.match(line) or TITLE[:-6] in line:
         return "", at + 1
     return ("" if _CARETS.match(line) else line.strip()), at + 2
 
@@ -190,7 +185,7 @@ def _notebook(lines: Sequence[str], start: int, at: int, home: str) -> Traceback
     found: list[Frame] = []
     header = _NOTEBOOK_HEADER.match(lines[start])
     expected = header["exc"].rsplit(".", 1)[-1] if header else ""
-    while at < len(lines) and _TITLE not in lines[at]:
+    while at < len(lines) and TITLE not in lines[at]:
         line = lines[at]
         arrow = _ARROW.match(line)
         if arrow and found:
@@ -265,5 +260,5 @@ def _joined(
 
 def _is_inner(lines: Sequence[str], start: int) -> bool:
     """Whether a traceback stands inside the message of the one before, such as a worker's own."""
-    titled = start > 0 and _TITLE in lines[start - 1] and _TITLE not in lines[start]
+    titled = start > 0 and TITLE in lines[start - 1] and TITLE not in lines[start]
     return titled or "Original Traceback" in lines[start]

@@ -1,5 +1,6 @@
 """The whole pipeline on fakes: what a report and the runs of its program lead to."""
 
+import json
 from datetime import UTC, datetime
 from threading import Event
 
@@ -183,8 +184,11 @@ def test_a_failure_of_the_driver_is_not_looked_for_without_one():
 )
 def test_a_program_that_utters_the_error_itself_is_never_reproduced(program):
     found = decide(report(program), lambda spec: fails())
-    assert found.verdict.kind == "needs_info"
-    assert not found.attempts
+    assert found.verdict.kind != "reproduced"
+    assert not any(
+        attempt.purpose == "confirm" and attempt.judgement.match == "met"
+        for attempt in found.attempts
+    )
 
 
 def test_a_download_cannot_be_had():
@@ -333,3 +337,20 @@ def test_a_negative_verdict_needs_a_run_that_reached_the_operation(end):
     assert found.verdict.runs == len([a for a in found.attempts if a.purpose == "confirm"])
     reached = run(Job(issue=report(), options=BARE), world(lambda spec: end))
     assert reached.verdict.kind in {"not_reproduced", "different_failure"}
+
+
+def test_a_print_that_shares_words_with_the_error_is_no_staging():
+    program = f'import lib\nprint("expect: {MESSAGE}")\nlib.fit()\n'
+    error = {
+        "exception": "RuntimeError",
+        "message": MESSAGE,
+        "bases": ["Exception", "BaseException"],
+        "frames": [
+            {"path": "/e/site-packages/lib/core.py", "line": 9, "function": "fit", "code": ""}
+        ],
+    }
+    row = {"main": True, "where": "main", "error": error}
+    failed = RunResult(
+        exit_code=1, seconds=1.0, artifacts={".reprise/trace-1-main.json": json.dumps(row).encode()}
+    )
+    assert decide(report(program), lambda spec: failed).verdict.kind == "reproduced"

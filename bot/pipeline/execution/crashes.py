@@ -73,4 +73,6 @@ def _by_itself(failure: Failure, wanted: CrashSignature, script: Script) -> bool
         if wanted.frame or own:
             return True
     words = wanted.message or failure.message
-    return bool(genuine.self_made(script.source, wanted.exception, words))
+    printed = not failure.bases  # read off the output: only the probe tells of base classes
+    made = genuine.self_made(script.source, wanted.exception, words, prints=printed)
+    return bool(made)

@@ -135,11 +135,15 @@ def _imported(node: ast.AST) -> Iterator[str]:
 
 
 @lru_cache(maxsize=256)
-def self_raised(source: str, message: str) -> str:
-    """The statement with which a program itself raises or prints a reported message, or ""."""
+def self_raised(source: str, message: str, *, prints: bool = True) -> str:
+    """The statement with which a program itself raises or, where `prints` count, prints a reported
+    message; or "".
+    """
     tree = module_of(source)
     assigned, imitates = _assigned(tree), bool(_HARDWARE.search(message))
     for statement, guard in _guarded(tree):
+        if not prints and _printing(statement) is not None:
+            continue
         words = _words(statement, guard=guard, imitates=imitates)
         parts = () if words is None else ast.walk(words)
         names = [part.id for part in parts if isinstance(part, ast.Name)]
@@ -179,10 +183,12 @@ def _printing(statement: ast.stmt) -> ast.Call | None:
     return call if isinstance(call, ast.Call) and name_of(call.func) in _PRINTERS else None
 
 
-def self_made(source: str, exception: str, message: str) -> str:
-    """The line with which a program itself causes a reported exception or signal, or ""."""
+def self_made(source: str, exception: str, message: str, *, prints: bool) -> str:
+    """The line with which a program itself causes a reported exception or signal, or "". Only an
+    exception that was seen in the program's output could come from one of its `prints`.
+    """
     if not exception.startswith("SIG"):
-        return self_raised(source, message)
+        return self_raised(source, message, prints=prints)
     return found[0] if (found := _SENDS.search(source)) else ""
 
 

@@ -17,6 +17,7 @@ from bot.models.signature import (
     ObservationSignature,
     WarningSignature,
 )
+from bot.rules.intake import exceptions
 from bot.rules.intake.python import module_of, name_of
 from bot.rules.signatures import genuine, relevance
 
@@ -37,7 +38,9 @@ def staged(source: str, member: Member) -> str:
     if (found := _TAMPERS.search(source)) is not None:
         return found[0]
     if isinstance(member, CrashSignature):
-        return genuine.self_made(source, member.exception, member.message)
+        # What is surely an exception is not made by a print; what may be a printed line could be.
+        prints = not exceptions.suffixed(member.exception)
+        return genuine.self_made(source, member.exception, member.message, prints=prints)
     if isinstance(member, WarningSignature):
         return genuine.self_raised(source, member.message)
     if isinstance(member, ObservationSignature):

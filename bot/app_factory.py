@@ -18,7 +18,6 @@ from bot.service.ports.tasks import Queue
 from bot.settings import Settings
 
 if TYPE_CHECKING:
-    from bot.adapters.git.clone import Credentials
     from bot.service.app import Service
     from sandbox.port import Sandbox
 
@@ -60,13 +59,6 @@ def hub(settings: Settings) -> GitHub:
         settings.app_slug,
         timeout_s=settings.network_timeout_s,
     )
-
-
-def check_sandbox(settings: Settings) -> None:
-    """Raises SandboxUnavailable when this machine cannot run anything."""
-    from sandbox.select import choose
-
-    choose(settings.sandbox)
 
 
 def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -> Service:
@@ -114,11 +106,12 @@ class _Engine:
         earlier: Report | None = None,
     ) -> Report:
         from bot import bootstrap, pipeline
+        from bot.adapters.git.clone import Credentials
         from bot.adapters.model.cassette import Recording
         from bot.adapters.model.configured import configured
         from bot.pipeline.proof import resume
 
-        model = configured(self._settings, job.options.model or "")
+        model, repo = configured(self._settings, job.options.model or ""), job.options.repo
         ports = bootstrap.ports(
             job.options,
             self._settings,
@@ -126,7 +119,7 @@ class _Engine:
             listener=listener,
             cancel=cancel,
             sandbox=self._sandbox,
-            credentials=_credentials(job, clone),
+            credentials=Credentials(repo, clone.username, clone.token) if clone and repo else None,
             model=Recording(model, recorder) if model is not None else None,
         )
         return (
@@ -134,11 +127,3 @@ class _Engine:
             if earlier is None
             else resume.resume_proofs(earlier, job, ports)
         )
-
-
-def _credentials(job: Job, clone: CloneToken | None) -> Credentials | None:
-    from bot.adapters.git.clone import Credentials
-
-    if clone is None or not job.options.repo:
-        return None
-    return Credentials(job.options.repo, clone.username, clone.token)

@@ -89,7 +89,28 @@ def prove(
         folder.begin(job, given)
     if run is not None:
         folder.take_over(run)
-    model = _recorded(configured(settings, job.options.model or ""), folder)
+    model = configured(settings, job.options.model or "")
+    world = _recorded_ports(
+        job, settings, folder, listener=listener, cancel=cancel, sandbox=sandbox, model=model
+    )
+    found = work(report, job, world)
+    _finish(found, settings, folder)
+    return found
+
+
+def _recorded_ports(
+    job: Job,
+    settings: Settings,
+    folder: Folder,
+    *,
+    listener: Listener,
+    cancel: Event | None,
+    sandbox: Sandbox | None,
+    model: Model | None,
+) -> Ports:
+    """The world for a job in a run folder, which records what the model is asked. What killed
+    processes left is removed.
+    """
     world = ports(
         job.options,
         settings,
@@ -97,16 +118,10 @@ def prove(
         listener=listener,
         cancel=cancel,
         sandbox=sandbox,
-        model=model,
+        model=None if model is None else Recording(model, folder),
     )
     sweep(world.sandbox, settings)
-    found = work(report, job, world)
-    _finish(found, settings, folder)
-    return found
-
-
-def _recorded(model: Model | None, folder: Folder) -> Model | None:
-    return None if model is None else Recording(model, folder)
+    return world
 
 
 def sweep(sandbox: Sandbox, settings: Settings) -> None:
@@ -161,17 +176,9 @@ def reproduce(
     """
     asked = model or configured(settings, job.options.model or "")
     folder.begin(_kept(job, settings.secrets))
-    recorded = _recorded(asked, folder)
-    world = ports(
-        job.options,
-        settings,
-        recorder=folder,
-        listener=listener,
-        cancel=cancel,
-        sandbox=sandbox,
-        model=recorded,
+    world = _recorded_ports(
+        job, settings, folder, listener=listener, cancel=cancel, sandbox=sandbox, model=asked
     )
-    sweep(world.sandbox, settings)
     report = run(job, world)
     _finish(report, settings, folder)
     return report

@@ -14,13 +14,13 @@ from bot.service.ports.tasks import Queue
 from bot.settings import Settings
 from handlers import api, health, pages
 from handlers.policy import AppIdentity
-from handlers.state import WebState
+from handlers.state import RecentCounts, WebState
 from handlers.webhook import Webhook
 
 
 def create(settings: Settings, store: AppStore, queue: Queue) -> FastAPI:
     """The application. Raises UserError without a secret to verify deliveries with."""
-    web = WebState(settings, store)
+    web = WebState(settings, store, RecentCounts(store))
     identity = AppIdentity(settings.app_id, settings.app_slug)
     webhook = Webhook(_secret(settings), identity, store, queue)
 

@@ -17,6 +17,12 @@ UNREGISTERED = AppIdentity()
 MAX_REPOSITORIES = 5_000  # that one delivery may remove from an installation
 _MAX_BODY = 262_144  # characters; GitHub's own limit is 65,536
 _MAX_TITLE = 1_024  # GitHub's own limit is 256
+_NEEDED = {  # the parts without which an event means nothing
+    "issues": ("repository", "issue"),
+    "issue_comment": ("repository", "issue", "comment"),
+    "repository": ("repository",),
+    "installation_repositories": ("repositories_removed",),
+}
 _URL = re.compile(r"https?://[^\s@]{1,500}", re.ASCII)
 
 
@@ -47,25 +53,9 @@ def read(
         return InvalidPayload(payload)
     if reason := refusal(event, payload, identity):
         return IgnoredDelivery(reason)
-    if missing := _missing(event, payload):
-        return InvalidPayload(f"{missing} is missing")
-    return _deliveries(event, guid, payload, now)
-
-
-def _missing(event: str, payload: Payload) -> str:
-    """The part without which an event means nothing, "" when all are there."""
-    needed = {
-        "issues": ("repository", "issue"),
-        "issue_comment": ("repository", "issue", "comment"),
-        "repository": ("repository",),
-        "installation_repositories": ("repositories_removed",),
-    }
-    return next((part for part in needed.get(event, ()) if getattr(payload, part) is None), "")
-
-
-def _deliveries(
-    event: str, guid: str, payload: Payload, now: datetime
-) -> tuple[Delivery, ...] | IgnoredDelivery:
+    for part in _NEEDED.get(event, ()):
+        if getattr(payload, part) is None:
+            return InvalidPayload(f"{part} is missing")
     asked = _commands(payload) if event == "issue_comment" else ()
     if event == "issue_comment" and not asked:
         return IgnoredDelivery("the comment contains no command")

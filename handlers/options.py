@@ -9,22 +9,26 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from packaging.utils import InvalidName, canonicalize_name
+from packaging.utils import canonicalize_name
 
-from bot.cli.option_parsing import ref as checked_ref
-from bot.errors import UserError
+from bot.cli.option_parsing import REF
 from bot.models.command import Choices
 from bot.models.config import PYTHON
 from bot.rules.verbs import CHOICES, HABITS, PREFIX, Option, Word
 
-_PYTHON = re.compile(rf"{PYTHON.removesuffix('$')}(?:\.\d{{1,3}})?", re.ASCII)
 _VERSION = re.compile(
     r"(\d{1,4}(?:\.\d{1,6}){0,3}(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d{1,9}){0,2}))(?:\+[a-z0-9.]{1,20})?",
     re.ASCII,
 )
-_SECONDS = re.compile(r"(\d{1,6})\s*(s|m)?", re.ASCII)
+_NUMBER = re.compile(r"(\d{1,12})([sm]?)", re.ASCII)
+_PATTERNS = {
+    "python": re.compile(rf"{PYTHON.removesuffix('$')}(?:\.\d{{1,3}})?", re.ASCII),
+    "device": re.compile("cpu|gpu", re.ASCII | re.IGNORECASE),
+    "package": re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?", re.ASCII | re.IGNORECASE),
+    "ref": REF,
+}
+_NORMAL: dict[str, Callable[[str], str]] = {"device": str.lower, "package": canonicalize_name}
 _SHOWN = 40
-_MOST_NAME = 100
 
 
 def shown(word: str) -> str:
@@ -62,7 +66,7 @@ def read(words: Iterable[str], of: Word) -> tuple[Choices, list[str]]:
         if option is None or problem:
             problems.append(problem)
             continue
-        name, chosen = _value(option, value.removeprefix("="))  # torch==2.1.0 is how pip has it
+        chosen = _value(option, value.removeprefix("="))  # torch==2.1.0 is how pip has it
         if chosen is None:
             problems.append(
                 f"{shown(word)} is not understood: `{option.key}=` takes {option.values}."
@@ -70,88 +74,40 @@ def read(words: Iterable[str], of: Word) -> tuple[Choices, list[str]]:
         elif option.package:
             pins.append(f"{option.package}=={chosen}")
         else:
-            values[name] = chosen
+            values["timeout_s" if option.key == "timeout" else option.key] = chosen
     return Choices(pins=tuple(pins), **values), problems
 
 
 def _unusable(word: str, key: str, option: Option | None, of: Word) -> str:
-    if option is not None and option.only not in {"", of.verb}:
+    """Why a word is no option of this command, "" when it is one."""
+    if option is None:
+        usual = (known for known in CHOICES.values() if known.available)
+        near = closest(key, (known.key for known in usual if known.only in {"", of.verb}))
+        kind = "is not an option" if "=" in word else "is neither a command nor an option"
+        hint = f"; the closest one is `{near}=`." if near else "."
+        return f"{shown(key if '=' in word else word)} {kind}{hint}"
+    if option.only not in {"", of.verb}:
         return f"`{option.key}=` works only with `{PREFIX} {option.only}`."
-    if option is not None and option.available:
-        return (
-            "" if "=" in word else f"{shown(word)} needs a value: write it as `{option.example}`."
-        )
-    if option is not None:
+    if not option.available:
         return f"`{option.key}=` is not available in this version."
-    near = closest(
-        key,
-        (
-            name
-            for name, known in CHOICES.items()
-            if known.available and known.only in {"", of.verb}
-        ),
-    )
-    kind = "is not an option" if "=" in word else "is neither a command nor an option"
-    return f"{shown(key if '=' in word else word)} {kind}" + (
-        f"; the closest one is `{near}=`." if near else "."
-    )
+    return "" if "=" in word else f"{shown(word)} needs a value: write it as `{option.example}`."
 
 
-def _value(option: Option, text: str) -> tuple[str, object]:
-    """The field of Choices and its value, None when the text is not one."""
-    if option.package:
-        return "pins", _version(text)
-    if option.key == "timeout":
-        return "timeout_s", _seconds(option, text)
+def _value(option: Option, text: str) -> str | int | None:
+    """The value of an option, None when the text is not one."""
     if option.high:
-        number = int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else -1
-        return option.key, number if option.low <= number <= option.high else None
-    return option.key, _PARSERS.get(option.key, _ref)(text)
-
-
-def _version(text: str) -> str | None:
-    """A version without its local part: one such as +cu118 names a build that other machines
-    lack.
-    """
-    match = _VERSION.fullmatch(text)
-    return match.group(1) if match else None
-
-
-def _seconds(option: Option, text: str) -> float | None:
-    match = _SECONDS.fullmatch(text)
-    seconds = int(match.group(1)) * (60 if match.group(2) == "m" else 1) if match else -1
-    return float(seconds) if option.low <= seconds <= option.high else None
-
-
-def _device(text: str) -> str | None:
-    return text.lower() if text.lower() in {"cpu", "gpu"} else None
-
-
-def _python(text: str) -> str | None:
-    return text if _PYTHON.fullmatch(text) else None
-
-
-def _distribution(text: str) -> str | None:
-    """A name as PEP 508 has it, in its normal form."""
-    try:
-        return (
-            canonicalize_name(text, validate=True)
-            if text.isascii() and len(text) <= _MOST_NAME
-            else None
-        )
-    except InvalidName:
+        return _number(option, text)
+    match = (_VERSION if option.package else _PATTERNS[option.key]).fullmatch(text)
+    if match is None:
         return None
+    # The local part of a version, such as +cu118, names a build that other machines lack.
+    return match[1] if option.package else _NORMAL.get(option.key, str)(text)
 
 
-def _ref(text: str) -> str | None:
-    try:
-        return checked_ref(text, "here")
-    except UserError:
+def _number(option: Option, text: str) -> int | None:
+    """A number within its bounds; only a time limit has a unit."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or (match[2] and option.key != "timeout"):
         return None
-
-
-_PARSERS: dict[str, Callable[[str], str | None]] = {
-    "device": _device,
-    "python": _python,
-    "package": _distribution,
-}
+    number = int(match[1]) * (60 if match[2] == "m" else 1)
+    return number if option.low <= number <= option.high else None

@@ -39,13 +39,9 @@ class AppIdentity:
         """Whether something was written through our App."""
         return app is not None and app.id is not None and app.id == self.app_id
 
-    def is_account(self, account: PayloadAccount | None) -> bool:
+    def is_account(self, account: PayloadAccount) -> bool:
         """Whether an account is our App's."""
-        return (
-            account is not None
-            and bool(self.slug)
-            and account.login.lower() == f"{self.slug.lower()}[bot]"
-        )
+        return bool(self.slug) and account.login.lower() == f"{self.slug.lower()}[bot]"
 
 
 def refusal(event: str, payload: Payload, identity: AppIdentity) -> str:
@@ -65,30 +61,14 @@ def _of_people(trigger: Trigger, payload: Payload, identity: AppIdentity) -> str
     sender = payload.sender
     if sender is None or not sender.login:
         return "it names no sender"
-    if identity.is_account(sender) or _through_the_app(trigger, payload, identity):
+    written = {"opened": payload.issue, "comment": payload.comment}.get(trigger)
+    through = written.performed_via_github_app if written else None
+    if identity.is_account(sender) or identity.wrote(through):
         return "the App wrote it itself"
     if sender.bot:
         return "a bot sent it"
-    if trigger == "opened" and _bot(payload.issue.user if payload.issue else None):
-        return "a bot wrote the issue"
-    if trigger == "comment" and _bot(payload.comment.user if payload.comment else None):
-        return "a bot wrote the comment"
+    if written and written.user and written.user.bot:
+        return "a bot wrote the issue" if trigger == "opened" else "a bot wrote the comment"
     if trigger == "labeled" and not (payload.label and payload.label.name):
         return "the label has no name"
     return ""
-
-
-def _bot(account: PayloadAccount | None) -> bool:
-    return account is not None and account.bot
-
-
-def _through_the_app(trigger: Trigger, payload: Payload, identity: AppIdentity) -> bool:
-    if trigger == "comment":
-        return payload.comment is not None and identity.wrote(
-            payload.comment.performed_via_github_app
-        )
-    return (
-        trigger == "opened"
-        and payload.issue is not None
-        and identity.wrote(payload.issue.performed_via_github_app)
-    )

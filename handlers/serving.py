@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from threading import Event
-from types import FrameType
 
 from bot import app_factory
-from bot.cli.error_boundary import AT_ONCE, say
+from bot.cli.error_boundary import on_signal, say
 from bot.errors import TransientError, UserError
 from bot.service.ports.store import AppStore
 from bot.service.ports.tasks import Device, Queue
@@ -33,7 +30,9 @@ def serve(*, embedded: bool, host: str | None, port: int | None, slots: int) -> 
     logs.to_stderr(settings.secrets)
     registered = settings.registered
     if embedded:
-        app_factory.check_sandbox(settings)
+        from sandbox.select import choose
+
+        choose(settings.sandbox)  # raises SandboxUnavailable before anything is served
     with ExitStack() as stack:
         store = stack.enter_context(closing(app_factory.store(settings)))
         queue = stack.enter_context(closing(_queue(settings, embedded=embedded)))
@@ -52,18 +51,15 @@ def work(device: Device, *, slots: int) -> None:
     """Work on what the queue offers until a signal. Unfinished runs are given back, and another
     worker continues them.
     """
+    from bot.service.worker import run
+
     settings = load()
     logs.to_stderr(settings.secrets)
     if not settings.registered:
         settings = _registered_later()
-    if settings.registered:
-        _work(settings, device, slots)
-
-
-def _work(settings: Settings, device: Device, slots: int) -> None:
-    from bot.service.worker import run
-
-    logs.to_stderr(settings.secrets)
+        logs.to_stderr(settings.secrets)
+    if not settings.registered:
+        return
     with (
         closing(app_factory.store(settings)) as store,
         closing(app_factory.queue(settings)) as queue,
@@ -164,25 +160,6 @@ def _offer_waiting(store: AppStore, queue: Queue) -> None:
             queue.offer(task)
     except TransientError as error:
         _log.warning("Waiting work will be offered later: %s", error)
-
-
-@contextmanager
-def on_signal(then: Callable[[], object]) -> Iterator[None]:
-    """The first SIGINT or SIGTERM calls `then`; the second ends the process at once."""
-    received = Event()
-
-    def receive(_number: int, _frame: FrameType | None) -> None:
-        if received.is_set():
-            os._exit(AT_ONCE)
-        received.set()
-        then()
-
-    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _queue(settings: Settings, *, embedded: bool) -> Queue:

@@ -10,6 +10,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable
+from functools import partial
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI
@@ -24,10 +25,11 @@ from bot.errors import TransientError, UserError
 from bot.settings import Settings
 from handlers import health
 from handlers.manifest import app_page, manifest, registration_page
-from handlers.setup_pages import SetupPages, origin, read_form
+from handlers.setup_pages import origin, reachable, read_form, setup_page
 
 STATE_S = 3600.0  # GitHub's own limit on the code
 MAX_STATES = 64
+_AGAIN = "Start again at the address that the console shows."
 _log = logging.getLogger("reprise.setup")
 
 
@@ -69,7 +71,7 @@ class Setup:
         self.key = secrets.token_urlsafe(32)
         self.states = States(now)
         self._settings = settings
-        self._pages = SetupPages(settings)
+        self._page = partial(setup_page, settings)
         self._done = done
         self._finished = False
 
@@ -87,32 +89,39 @@ class Setup:
     async def form(self, request: Request) -> Response:
         """Ask for the App's name, owner and address."""
         if not self._admits(request.query_params.get("key", "")):
-            return self._pages.locked(403)
+            return self._page("locked", 403)
         name, hook = f"Reprise-{secrets.token_hex(2)}", f"{self._settings.public_url}/webhook"
-        return self._pages.form(self.key, {"name": name, "hook": hook})
+        return self._form({"name": name, "hook": hook})
 
     async def review(self, request: Request) -> Response:
         """Show what GitHub will be asked for, in a form that a browser posts there."""
         given = await read_form(request)
         if given is None or not self._admits(given.get("key", "")):
-            return self._pages.locked(403)
+            return self._page("locked", 403)
         name, organisation = given.get("name", ""), given.get("organisation", "")
         hook = given.get("hook", "")
         if problem := _problem(name, hook):
-            return self._pages.form(self.key, given, problem)
+            return self._form(given, problem)
         try:
             target = registration_page(self._settings.github_url, organisation, self.states.new())
         except ValueError:
             problem = f"“{organisation}” cannot be an organisation: use the name in its address."
-            return self._pages.form(self.key, given, problem)
+            return self._form(given, problem)
         asked = manifest(name, self._settings.public_url, hook_url=hook)
-        return self._pages.review(target, json.dumps(asked), asked, organisation)
+        return self._page(
+            "review",
+            action=target,
+            manifest=json.dumps(asked),
+            asked=asked,
+            organisation=organisation,
+            unreachable=self._unreachable(asked["hook_attributes"]["url"]),
+        )
 
     async def callback(self, request: Request) -> Response:
         """GitHub sends the browser back here, with a code that is good for one exchange."""
         if not self.states.spend(request.query_params.get("state", "")) or self._finished:
             reason = "This link was used before, is older than an hour, or was not made here."
-            return self._pages.failed(reason, "", 403)
+            return self._page("failed", 403, message=reason, fix=_AGAIN)
         self._finished = True  # no second registration meanwhile
         try:
             code = request.query_params.get("code", "")
@@ -120,11 +129,11 @@ class Setup:
         except (UserError, TransientError) as error:
             self._finished = False
             _log.warning("The App was not registered: %s", error)
-            return self._pages.failed(str(error), error.fix, 502)
+            return self._page("failed", 502, message=str(error), fix=error.fix or _AGAIN)
         except OSError as error:
             self._finished = False
             return self._not_written(error)
-        page = self._pages.done(made, kept, self._installation_page(made))
+        page = self._page("done", made=made, kept=kept, install=self._installation_page(made))
         page.background = BackgroundTask(self._done, kept)
         return page
 
@@ -132,7 +141,21 @@ class Setup:
         """Any other address, until there is an App."""
         if request.method == "POST":
             return PlainTextResponse("No App is registered here yet.\n", 503, {"Retry-After": "60"})
-        return self._pages.locked(404)
+        return self._page("locked", 404)
+
+    def _form(self, given: dict[str, str], problem: str = "") -> Response:
+        """The form, filled with what was given, and what is wrong with it."""
+        return self._page(
+            "form",
+            400 if problem else 200,
+            key=self.key,
+            given={name: given.get(name, "") for name in ("name", "organisation", "hook")},
+            wrong=problem,
+            unreachable=self._unreachable(given.get("hook", "")),
+        )
+
+    def _unreachable(self, hook: str) -> bool:
+        return not reachable(hook, self._settings.github_url)
 
     def _register(self, code: str) -> tuple[Registration, Kept]:
         """Trade the code for the App's credentials and write them to their files."""
@@ -149,7 +172,8 @@ class Setup:
             "GitHub has created the App but shows its key only once. Delete the App in its GitHub "
             "settings and start again."
         )
-        return self._pages.failed(f"The credentials could not be written ({reason}).", fix, 500)
+        message = f"The credentials could not be written ({reason})."
+        return self._page("failed", 500, message=message, fix=fix)
 
     def _admits(self, key: str) -> bool:
         return not self._finished and _same(key, self.key)

@@ -12,7 +12,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from bot.adapters.github.registration import Kept, Registration
 from bot.settings import Settings
 from handlers.manifest import EVENTS, GITHUB, PERMISSIONS, WHY
 
@@ -27,66 +26,20 @@ _templates = Environment(
 _REASONS = [(f"{name}: {level}", WHY[f"{name}: {level}"]) for name, level in PERMISSIONS.items()]
 
 
-class SetupPages:
-    """The pages; scripts, frames and caching are forbidden."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-
-    def locked(self, status: int) -> HTMLResponse:
-        """For everyone without the key."""
-        return self._page("locked", status)
-
-    def form(self, key: str, given: dict[str, str], problem: str = "") -> HTMLResponse:
-        """The form, filled with what was given, and what is wrong with it."""
-        return self._page(
-            "form",
-            400 if problem else 200,
-            key=key,
-            given={name: given.get(name, "") for name in ("name", "organisation", "hook")},
-            wrong=problem,
-            unreachable=self._unreachable(given.get("hook", "")),
-            permissions=_REASONS,
-        )
-
-    def review(
-        self, action: str, manifest: str, asked: dict[str, Any], organisation: str
-    ) -> HTMLResponse:
-        """What GitHub will be asked for."""
-        return self._page(
-            "review",
-            action=action,
-            manifest=manifest,
-            asked=asked,
-            organisation=organisation,
-            permissions=_REASONS,
-            unreachable=self._unreachable(asked["hook_attributes"]["url"]),
-        )
-
-    def done(self, made: Registration, kept: Kept, install: str) -> HTMLResponse:
-        """The App is registered."""
-        return self._page("done", made=made, kept=kept, install=install)
-
-    def failed(self, message: str, fix: str, status: int) -> HTMLResponse:
-        """The App was not registered, and what to do next."""
-        fix = fix or "Start again at the address that the console shows."
-        return self._page("failed", status, message=message, fix=fix)
-
-    def _page(self, page: str, status: int = 200, **values: Any) -> HTMLResponse:
-        nonce, github = secrets.token_urlsafe(16), self._settings.github_url
-        html = _templates.get_template("setup.html").render(
-            page=page,
-            nonce=nonce,
-            events=EVENTS,
-            github=urlsplit(github).netloc,
-            port=self._settings.port,
-            app_file=self._settings.app_file,
-            **values,
-        )
-        return HTMLResponse(html, status, _headers(nonce, github))
-
-    def _unreachable(self, hook: str) -> bool:
-        return not reachable(hook, self._settings.github_url)
+def setup_page(settings: Settings, page: str, status: int = 200, **values: Any) -> HTMLResponse:
+    """A page of the setup flow; scripts, frames and caching are forbidden."""
+    nonce, github = secrets.token_urlsafe(16), settings.github_url
+    html = _templates.get_template("setup.html").render(
+        page=page,
+        nonce=nonce,
+        events=EVENTS,
+        github=urlsplit(github).netloc,
+        port=settings.port,
+        app_file=settings.app_file,
+        permissions=_REASONS,
+        **values,
+    )
+    return HTMLResponse(html, status, _headers(nonce, github))
 
 
 def _headers(nonce: str, github: str) -> dict[str, str]:

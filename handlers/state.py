@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Lock
 from typing import Annotated
 
@@ -42,10 +42,7 @@ class WebState:
 
     settings: Settings
     store: AppStore
-    counts: RecentCounts = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "counts", RecentCounts(self.store))
+    counts: RecentCounts
 
 
 async def _state(request: Request) -> WebState:

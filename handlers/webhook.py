@@ -57,7 +57,7 @@ class Webhook:
         """Answer one delivery."""
         try:
             event, guid = _checked(request.headers)
-            body = await self._signed_body(request)
+            body = await self._body(request)
             return await self._accept(event, guid, body)
         except HTTPException as refused:
             content = {"status": "refused", "reason": refused.detail}
@@ -107,18 +107,8 @@ class Webhook:
                 "The queue is unavailable; the reaper will offer new deliveries: %s", error
             )
 
-    async def _signed_body(self, request: Request) -> bytes:
-        """The raw body, once its signature is verified."""
-        body = await self._body(request)
-        if not verify(self._secret, body, request.headers.get("x-hub-signature-256")):
-            raise HTTPException(
-                401,
-                "The signature does not match: the webhook secret or the body differs.",
-            )
-        return body
-
     async def _body(self, request: Request) -> bytes:
-        """The raw body; its size is checked while it arrives."""
+        """The raw body: its size is checked while it arrives, then its signature."""
         chunks: list[bytes] = []
         size = 0
         try:
@@ -127,23 +117,29 @@ class Webhook:
                     size += len(chunk)
                     self._buffered += len(chunk)
                     chunks.append(chunk)
-                    self._check_size(size)
-            return b"".join(chunks)
+                    if size > MAX_BYTES:
+                        raise _too_large()
+                    if self._buffered > MAX_BUFFERED:
+                        raise _retry_later("Too many requests are being received.")
         except TimeoutError:
             raise HTTPException(408, "The body did not arrive in time.") from None
         finally:
             self._buffered -= size
-
-    def _check_size(self, size: int) -> None:
-        if size > MAX_BYTES:
-            raise _too_large()
-        if self._buffered > MAX_BUFFERED:
-            raise _retry_later("Too many requests are being received.")
+        body = b"".join(chunks)
+        if not verify(self._secret, body, request.headers.get("x-hub-signature-256")):
+            raise HTTPException(
+                401, "The signature does not match: the webhook secret or the body differs."
+            )
+        return body
 
 
 def _checked(headers: Mapping[str, str]) -> tuple[str, str]:
     """The event and the delivery's id. Refuses what the headers alone show to be wrong."""
-    _check_length(headers.get("content-length"))
+    length = headers.get("content-length", "0")
+    if not (length.isascii() and length.isdigit()):
+        raise HTTPException(400, "Content-Length is not a number.")
+    if len(length) > 12 or int(length) > MAX_BYTES:
+        raise _too_large()
     if headers.get("x-hub-signature-256") is None:
         raise HTTPException(
             401,
@@ -161,15 +157,6 @@ def _checked(headers: Mapping[str, str]) -> tuple[str, str]:
     if not _GUID.fullmatch(guid):
         raise HTTPException(400, "X-GitHub-Delivery is missing or malformed.")
     return event, guid
-
-
-def _check_length(length: str | None) -> None:
-    if length is None:
-        return
-    if not (length.isascii() and length.isdigit()):
-        raise HTTPException(400, "Content-Length is not a number.")
-    if len(length) > 12 or int(length) > MAX_BYTES:
-        raise _too_large()
 
 
 def _too_large() -> HTTPException:

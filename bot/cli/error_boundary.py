@@ -138,16 +138,27 @@ def _saved(details: str, folder: Path | None) -> str:
 def stoppable(cancel: Event) -> Iterator[None]:
     """End the job with a report on the first Ctrl-C, SIGTERM or SIGHUP; exit on the second."""
 
-    def heard(_number: int, _frame: FrameType | None) -> None:
-        if cancel.is_set():
-            os._exit(AT_ONCE)
+    def stop() -> None:
         cancel.set()
         os.write(2, b"\nStopping; the report so far follows. Press Ctrl-C again to exit at once.\n")
 
-    before = {
-        number: signal.signal(number, heard)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
+    with on_signal(stop, signal.SIGHUP):
+        yield
+
+
+@contextmanager
+def on_signal(then: Callable[[], object], *more: signal.Signals) -> Iterator[None]:
+    """The first SIGINT, SIGTERM or one `more` calls `then`; the second ends the process at once."""
+    received = Event()
+
+    def receive(_number: int, _frame: FrameType | None) -> None:
+        if received.is_set():
+            os._exit(AT_ONCE)
+        received.set()
+        then()
+
+    numbers = (signal.SIGINT, signal.SIGTERM, *more)
+    before = {number: signal.signal(number, receive) for number in numbers}
     try:
         yield
     finally:

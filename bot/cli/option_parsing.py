@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from bot.errors import UserError
 from bot.models.job import PARTS, Part
+from bot.settings import host
 
 _PYTHON = re.compile(r"^3\.(\d{1,2})(\.\d{1,3})?$", re.ASCII)
-_REF = re.compile(r"^\w[\w./@+~^-]{0,200}$", re.ASCII)
+REF = re.compile(r"(?!.*\.\.)\w[\w./@+~^-]{0,200}", re.ASCII)
 _URL = re.compile(r"^(?:https?|ssh|file)://[^\s]+$|^[\w.-]+@[\w.-]+:[\w./~-]+$", re.ASCII)
 
 
-def python(value: str | None, here: Callable[[], Sequence[str]]) -> str | None:
-    """A version such as 3.11 or 3.11.4. `here` lists the minor versions on this machine."""
+def python(value: str | None) -> str | None:
+    """A version such as 3.11 or 3.11.4, with an interpreter on this machine."""
     if value is None:
         return None
     match = _PYTHON.match(value)
@@ -25,7 +26,9 @@ def python(value: str | None, here: Callable[[], Sequence[str]]) -> str | None:
         raise UserError(
             f"--python {value} is not a Python 3 version.", "Write it as --python 3.11."
         )
-    minors = here()
+    from sandbox.interpreters import discover
+
+    minors = [interpreter.minor for interpreter in discover(host())]
     if f"3.{match.group(1)}" not in minors:
         known = ", ".join(minors) or "none"
         raise UserError(
@@ -68,12 +71,14 @@ def repo(value: str | None) -> str | None:
 
 def ref(value: str | None, repo: str | None = None, option: str = "--ref") -> str | None:
     """A branch, tag or commit of the clone given by `repo`."""
-    if value is not None and (not _REF.match(value) or ".." in value):
+    if value is None:
+        return None
+    if not REF.fullmatch(value):
         raise UserError(
             f"{option} {value} is not a branch, tag or commit.",
             f"Write it as {option} v1.2.0.",
         )
-    if value is not None and repo is None:
+    if repo is None:
         raise UserError(
             f"--ref {value} needs a clone.",
             "Add --repo with a folder or a URL.",

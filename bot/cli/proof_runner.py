@@ -31,7 +31,9 @@ Work = Callable[[Report, Job, Ports], Report]
 
 @dataclass(frozen=True)
 class ProofCommand:
-    """A proof command: its run folder, its limits, and the options that only it has."""
+    """A proof command: its run folder, its limits, and the options that only it has. `swapped`
+    are these with the two commits of a bisection swapped.
+    """
 
     proof: Proof
     run: Path
@@ -46,16 +48,9 @@ class ProofCommand:
         limits = {"proof_minutes": self.minutes, "sandbox": self.sandbox}
         return job.model_copy(update={"options": job.options.model_copy(update=limits)})
 
-    def again(self, folder: Path, why: Interruption | None) -> str:
-        """The command that continues in `folder`, with twice the time where time ran out."""
-        factor = 2 if why is Interruption.OUT_OF_TIME else 1
-        return self._command(folder, self.minutes * factor, self.more)
-
-    def with_ends_swapped(self, folder: Path) -> str:
-        """The command with its two commits swapped; "" for a command without commits."""
-        return self._command(folder, self.minutes, self.swapped) if self.swapped else ""
-
-    def _command(self, folder: Path, minutes: float, more: tuple[str, ...]) -> str:
+    def line(self, folder: Path, more: tuple[str, ...], factor: float = 1) -> str:
+        """The command that continues in `folder`, with `factor` times the time."""
+        minutes = self.minutes * factor
         limits = [] if minutes == DEFAULT_PROOF_MINUTES else ["--minutes", f"{minutes:g}"]
         limits += ["--sandbox", self.sandbox] if self.sandbox != "auto" else []
         return shlex.join(["reprise", self.proof, str(folder), *more, *limits])
@@ -79,11 +74,12 @@ def run_proof(
         copied = into is not None and given is None
         found = _prove(command, work, report, folder, cancel, settings, given, copied=copied)
         cut_short = found.cut_short.get(command.proof)
+        longer = 2 if cut_short is Interruption.OUT_OF_TIME else 1
         telling = ProofRequest(
             proof=command.proof,
             run=str(folder.path),
-            again=command.again(folder.path, cut_short),
-            swapped=command.with_ends_swapped(folder.path),
+            again=command.line(folder.path, command.more, longer),
+            swapped=command.line(folder.path, command.swapped) if command.swapped else "",
             notes=found.notes_on(command.proof),
             before=report if given is None else None,
             package=package,

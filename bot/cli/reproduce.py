@@ -10,7 +10,7 @@ import typer
 from bot.cli.arguments import Json, Out, Sandbox
 from bot.cli.error_boundary import boundary
 from bot.models.job import PARTS, Job, Options
-from bot.settings import host, load, secrets
+from bot.settings import load, secrets
 
 
 def reproduce(
@@ -94,7 +94,7 @@ def reproduce(
         from bot.cli import option_parsing
 
         options = Options(
-            python=option_parsing.python(python, _pythons),
+            python=option_parsing.python(python),
             pins=option_parsing.pins(pins or ()),
             repo=option_parsing.repo(repo),
             ref=option_parsing.ref(ref, repo),
@@ -122,12 +122,6 @@ def example(out: Out = None, sandbox: Sandbox = "auto", as_json: Json = False) -
         raise typer.Exit(
             _reproduce(sources.EXAMPLE, Options(sandbox=sandbox), out, as_json=as_json)
         )
-
-
-def _pythons() -> list[str]:
-    from sandbox.interpreters import discover
-
-    return [interpreter.minor for interpreter in discover(host())]
 
 
 def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool) -> int:

@@ -20,30 +20,25 @@ def text() -> str:
 
 def generate() -> str:
     """The schema that the types imply; a test holds the shipped file to it."""
-    schema = Published.model_json_schema(mode="serialization", by_alias=True)
+    schema = json.dumps(Published.model_json_schema(mode="serialization", by_alias=True))
     head = {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "Reprise report, schema 1"}
-    return (
-        json.dumps(
-            head | {key: value for key, value in _opened(schema).items() if key != "title"},
-            indent=2,
-        )
-        + "\n"
-    )
+    return json.dumps(head | json.loads(schema, object_hook=_opened), indent=2) + "\n"
 
 
-def _opened(node: Any) -> Any:
+def untitled(node: dict[str, Any]) -> dict[str, Any]:
+    """Titles that only repeat the name of a key say nothing to who reads them in an editor."""
+    return {
+        key: value for key, value in node.items() if not (key == "title" and isinstance(value, str))
+    }
+
+
+def _opened(node: dict[str, Any]) -> dict[str, Any]:
     """Objects stay open, because fields may be added within a version; a number may be NaN or
     infinite, written as a string.
     """
-    if isinstance(node, list):
-        return [_opened(item) for item in node]
-    if not isinstance(node, dict):
-        return node
+    node = untitled(node)
     if node.get("type") == "number":
-        return {key: value for key, value in node.items() if key not in ("type", "title")} | _NUMBER
-    return {
-        key: _opened(value)
-        for key, value in node.items()
-        if not (key == "additionalProperties" and value is False)
-        and not (key == "title" and isinstance(value, str))
-    }
+        return {key: value for key, value in node.items() if key != "type"} | _NUMBER
+    if node.get("additionalProperties") is False:
+        del node["additionalProperties"]
+    return node

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import json
 from importlib.resources import files
-from typing import Any, get_args, get_origin
+from typing import get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from bot.models.config import Config
 from bot.render.report_json import DIALECT
+from bot.schema import untitled
 
 SCHEMA_ID = "urn:reprise:configuration:1"
 _EXTENDS = (
@@ -37,29 +38,16 @@ def text() -> str:
 
 def generate() -> str:
     """The schema that the model implies; a test holds the shipped file to it."""
-    schema = Config.model_json_schema()
+    schema = json.dumps(Config.model_json_schema())
     extends = {"_extends": {"type": "string", "minLength": 1, "description": _EXTENDS}}
     head = {
         "$schema": DIALECT,
         "$id": SCHEMA_ID,
         "title": "Reprise configuration, .github/reprise.yml",
     }
-    body = {key: value for key, value in _untitled(schema).items() if key != "title"}
+    body = json.loads(schema, object_hook=untitled)
     body["properties"] = extends | body["properties"]
     return json.dumps(head | body, indent=2) + "\n"
-
-
-def _untitled(node: Any) -> Any:
-    """Titles that only repeat the name of a key say nothing to who reads them in an editor."""
-    if isinstance(node, list):
-        return [_untitled(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    return {
-        key: _untitled(value)
-        for key, value in node.items()
-        if not (key == "title" and isinstance(value, str))
-    }
 
 
 def example() -> str:

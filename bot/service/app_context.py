@@ -10,14 +10,14 @@ from datetime import UTC, datetime
 from threading import Event, Lock
 from typing import Protocol
 
-from bot.models.config import Config
-from bot.models.delivery import Repository
+from bot.models.config import Config, Loaded
+from bot.models.delivery import Delivery, Repository
+from bot.models.issue import Issue
 from bot.models.job import Job
 from bot.models.report import Report
 from bot.models.run import Run
 from bot.ports import Listener, Recorder
 from bot.service import configuration
-from bot.service.configuration import Loaded
 from bot.service.ports.github import CloneToken, GitHub, Target
 from bot.service.ports.store import AppStore
 from bot.service.ports.tasks import Queue, Task
@@ -113,19 +113,24 @@ class AppContext:
     def switched_off(self, installation: int, repository: Repository | None) -> str:
         """The reason of the active kill switch, "" when there is none."""
         switches = self.store.switches()
-        names = [
-            "all",
-            f"installation:{installation}",
-            *([repository.full_name.lower()] if repository else []),
-        ]
-        return next(
-            (
-                switches[name] or "The host has paused Reprise."
-                for name in names
-                if name in switches
-            ),
-            "",
-        )
+        names = ["all", f"installation:{installation}"]
+        names += [repository.full_name.lower()] if repository else []
+        reasons = (switches[name] for name in names if name in switches)
+        return next((reason or "The host has paused Reprise." for reason in reasons), "")
+
+
+@dataclass(frozen=True)
+class IssueEvent:
+    """A delivery about issue `number` of the repository `target`, with everything needed to answer
+    it.
+    """
+
+    context: AppContext
+    delivery: Delivery
+    issue: Issue
+    target: Target
+    number: int
+    config: Config
 
 
 def run_task(run: Run, turn: int | None = None) -> Task:

@@ -10,8 +10,7 @@ from bot.render import replies
 from bot.render.config import configuration
 from bot.rules import verbs
 from bot.service import access, publish
-from bot.service.app_context import AppContext, run_task
-from bot.service.issue_event import IssueEvent
+from bot.service.app_context import AppContext, IssueEvent, run_task
 from bot.service.reply import Reply
 from bot.service.run_requests import RunRequests, approval_hash, request
 

@@ -20,8 +20,6 @@ from bot.rules.configuration.parse import EXTENDS, Parsed, parse
 from bot.rules.configuration.tree import MOST_CHARACTERS
 from bot.service.ports.github import GitHub, Gone, Target
 
-__all__ = ["Loaded", "Problem", "load", "problem_key"]
-
 _MOST_DEEP = 3
 _SHARED = ".github"
 # Asked for generously: a file that is somewhat too long is answered with the reason instead of

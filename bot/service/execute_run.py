@@ -193,10 +193,8 @@ class _Execution:
 
     def _count_cost(self, report: Report) -> None:
         """Count the cost of models. A run that starts anew asks them again, and both count."""
-        used = report.cost
-        if used.calls:
-            tokens = {"input_tokens": used.input_tokens, "output_tokens": used.output_tokens}
-            self._store.note_cost(self._run.id, calls=used.calls, usd=used.usd, **tokens)
+        if report.cost.calls:
+            self._store.note_cost(self._run.id, **report.cost.model_dump(exclude={"estimated"}))
 
     def _defer(self, after_s: float) -> None:
         turn = self._store.defer_run(self._run.id, self._owner, after_s)

@@ -10,6 +10,7 @@ from typing import Self
 
 from typing_extensions import override
 
+from bot.models.base import Record
 from bot.service.ports.github import (
     BeforeWrite,
     CloneToken,
@@ -19,6 +20,14 @@ from bot.service.ports.github import (
     Reaction,
     Target,
 )
+
+
+class Written(Record):
+    """One write: what was done, where (an issue or comment), and the text that went there."""
+
+    what: str
+    where: str
+    text: str
 
 
 class GitHubProxy(GitHub):
@@ -32,7 +41,7 @@ class GitHubProxy(GitHub):
         yield self._github
 
     @contextmanager
-    def _writing(self, target: Target) -> Iterator[GitHub]:  # noqa: ARG002  # for subclasses
+    def _writing(self, target: Target, write: Written) -> Iterator[GitHub]:  # noqa: ARG002
         yield self._github
 
     @override
@@ -58,17 +67,21 @@ class GitHubProxy(GitHub):
 
     @override
     def create_comment(self, target: Target, number: int, body: str) -> int:
-        with self._writing(target) as github:
+        write = Written(what="comment", where=f"{target.repository}#{number}", text=body)
+        with self._writing(target, write) as github:
             return github.create_comment(target, number, body)
 
     @override
     def update_comment(self, target: Target, comment: int, body: str) -> None:
-        with self._writing(target) as github:
+        where = f"{target.repository}, comment {comment}"
+        with self._writing(target, Written(what="edit", where=where, text=body)) as github:
             github.update_comment(target, comment, body)
 
     @override
     def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
-        with self._writing(target) as github:
+        place = f"#{number}" if comment is None else f", comment {comment}"
+        write = Written(what="reaction", where=f"{target.repository}{place}", text=reaction)
+        with self._writing(target, write) as github:
             github.react(target, number, comment, reaction)
 
     @override
@@ -81,7 +94,8 @@ class GitHubProxy(GitHub):
         colour: str,
         description: str,
     ) -> None:
-        with self._writing(target) as github:
+        write = Written(what="label", where=f"{target.repository}#{number}", text=add)
+        with self._writing(target, write) as github:
             github.labels(target, number, add, remove, colour, description)
 
     @override

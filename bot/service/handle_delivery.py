@@ -10,13 +10,12 @@ from bot.models.config import Config
 from bot.models.delivery import Delivery
 from bot.render.config import problems
 from bot.service import access, publish
-from bot.service.app_context import AppContext
+from bot.service.app_context import AppContext, IssueEvent
 from bot.service.commands import Commands, stop
 from bot.service.configuration import problem_key
-from bot.service.issue_event import IssueEvent
 from bot.service.ports.github import Target
 from bot.service.ports.store import OurComment
-from bot.service.run_requests import RunRequest, RunRequests, request
+from bot.service.run_requests import RunRequests, request
 
 _log = logging.getLogger(__name__)
 
@@ -74,21 +73,19 @@ def _start(event: IssueEvent) -> bool:
     opened = event.delivery.trigger == "opened"
     person = event.issue.author if opened else event.delivery.sender
     asked = request(event, person)
-    if (opened and _not_a_bug(asked)) or _ignored(person, config):
+    verdict = asked.plan.verdict
+    no_bug = opened and verdict is not None and verdict.kind == "not_a_bug"
+    if no_bug or _ignored(person, config):
         return False
     if limit := access.over_quota(context, config, target.repository, person):
         _log.info("%s#%d is not run: %s", target.repository, event.number, limit)
         return False
     if opened and not config.author_may_run and not access.writes(context, target, person):
-        if config.outsiders == "approve" and asked.plan.verdict is None:
+        if config.outsiders == "approve" and verdict is None:
             RunRequests(event).wait(asked)
         return False
     RunRequests(event).start(asked)
     return True
-
-
-def _not_a_bug(asked: RunRequest) -> bool:
-    return asked.plan.verdict is not None and asked.plan.verdict.kind == "not_a_bug"
 
 
 def _report_problems(event: IssueEvent) -> None:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from typing_extensions import override
 
-from bot.service.github_proxy import GitHubProxy
+from bot.service.github_proxy import GitHubProxy, Written
 from bot.service.ports.github import GitHub, Target, Throttled
 from bot.service.ports.store import WriteRateStore
 
@@ -53,7 +53,7 @@ class RateLimitedGitHub(GitHubProxy):
 
     @override
     @contextmanager
-    def _writing(self, target: Target) -> Iterator[GitHub]:
+    def _writing(self, target: Target, write: Written) -> Iterator[GitHub]:
         until = self._clock() + self._patience_s
         with self._reading(target) as github:
             yield github.before_writes(

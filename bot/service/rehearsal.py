@@ -4,7 +4,8 @@ and a queue that hands on tasks in the caller's own thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import heappop, heappush
@@ -14,10 +15,9 @@ from typing import Self
 
 from typing_extensions import override
 
-from bot.models.base import Record
 from bot.models.delivery import Delivery
 from bot.rules.configuration.layers import PATH
-from bot.service.github_proxy import GitHubProxy
+from bot.service.github_proxy import GitHubProxy, Written
 from bot.service.ports.github import (
     BeforeWrite,
     CloneToken,
@@ -32,14 +32,6 @@ from bot.service.ports.tasks import Device, Handler, Queue, Task
 _MOST_TASKS = 1_000
 
 
-class Written(Record):
-    """One write: what was done, where (an issue or comment), and the text that went there."""
-
-    what: str
-    where: str
-    text: str
-
-
 class RecordingGitHub(GitHubProxy):
     """Any GitHub; `record` is called with each write after it succeeded."""
 
@@ -48,37 +40,11 @@ class RecordingGitHub(GitHubProxy):
         self._record = record
 
     @override
-    def create_comment(self, target: Target, number: int, body: str) -> int:
-        created = super().create_comment(target, number, body)
-        self._note("comment", f"{target.repository}#{number}", body)
-        return created
-
-    @override
-    def update_comment(self, target: Target, comment: int, body: str) -> None:
-        super().update_comment(target, comment, body)
-        self._note("edit", f"{target.repository}, comment {comment}", body)
-
-    @override
-    def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
-        super().react(target, number, comment, reaction)
-        place = f"#{number}" if comment is None else f", comment {comment}"
-        self._note("reaction", f"{target.repository}{place}", reaction)
-
-    @override
-    def labels(
-        self,
-        target: Target,
-        number: int,
-        add: str,
-        remove: Sequence[str],
-        colour: str,
-        description: str,
-    ) -> None:
-        super().labels(target, number, add, remove, colour, description)
-        self._note("label", f"{target.repository}#{number}", add)
-
-    def _note(self, what: str, where: str, text: str) -> None:
-        self._record(Written(what=what, where=where, text=text))
+    @contextmanager
+    def _writing(self, target: Target, write: Written) -> Iterator[GitHub]:
+        with super()._writing(target, write) as github:
+            yield github
+        self._record(write)
 
 
 @dataclass(frozen=True)

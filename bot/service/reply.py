@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bot.service import access, publish
-from bot.service.issue_event import IssueEvent
+from bot.service.app_context import IssueEvent
 from bot.service.ports.github import Reaction
 from bot.service.ports.store import OurComment
 

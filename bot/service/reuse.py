@@ -15,9 +15,7 @@ def earlier(store: RunHistory, run: Run, owner: str) -> Report | None:
     """The report of the newest earlier run with the same, unchanged issue and the same options.
     Its attempts, programs and logs are copied to this run. None when there is none.
     """
-    if run.request.proof is None:
-        return None
-    newest = _newest_reproduced(store, run)
+    newest = _newest_reproduced(store, run) if run.request.proof is not None else None
     report = store.report(newest.id) if newest is not None else None
     if newest is None or report is None:
         return None
@@ -38,9 +36,11 @@ def _newest_reproduced(store: RunHistory, run: Run) -> Run | None:
     same = (
         other
         for other in finished
-        if other.created_at < run.created_at and _same(other.request.job, run.request.job)
+        if other.created_at < run.created_at
+        and other.verdict == "reproduced"
+        and _same(other.request.job, run.request.job)
     )
-    return next((other for other in same if other.verdict == "reproduced"), None)
+    return next(same, None)
 
 
 def _same(one: Job, other: Job) -> bool:

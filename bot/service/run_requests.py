@@ -5,7 +5,7 @@ approval.
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bot.models.command import Command
 from bot.models.config import Config
@@ -17,9 +17,8 @@ from bot.pipeline import plan
 from bot.render import plan as plans
 from bot.render import sticky
 from bot.service import publish
-from bot.service.app_context import new_owner
+from bot.service.app_context import IssueEvent, new_owner
 from bot.service.heartbeat import heartbeat
-from bot.service.issue_event import IssueEvent
 
 _SINGLE_PROOF_MINUTES = 30
 
@@ -69,24 +68,14 @@ def _options(command: Command, config: Config, proof: Proof | None) -> Options:
 
 def _clone_url(repository: Repository, options: Options, setting: str) -> str | None:
     """The address to install the repository itself from; None when it is not installed."""
-    if setting == "never" or not repository.clone_url:
-        return None
-    wanted = setting == "always" or repository.private or options.ref
-    return repository.clone_url if wanted else None
+    wanted = repository.private or options.ref if setting == "auto" else setting == "always"
+    return repository.clone_url or None if wanted else None
 
 
 def approval_hash(job: Job, planned: RunPlan) -> str:
     """The hash that an approval names: the programs, the signature and every option."""
     text = f"{planned.hash}\0{job.options.model_dump_json()}"
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _without_model(asked: RunRequest) -> RunRequest:
-    """An approval is for the programs that were shown; no model may add others."""
-    without = (*asked.job.options.without, "model")
-    options = asked.job.options.model_copy(update={"without": without})
-    job = asked.job.model_copy(update={"options": options})
-    return RunRequest(job, asked.plan, asked.requester, asked.proof, asked.ordinal)
 
 
 class RunRequests:
@@ -114,8 +103,12 @@ class RunRequests:
         self._context.offer(self._context.store.run(run.id) or run)
 
     def wait(self, asked: RunRequest) -> None:
-        """Show a plan and store its run until someone with write permission approves it."""
-        asked = _without_model(asked)
+        """Show a plan and store its run until someone with write permission approves it. An
+        approval is for the programs that were shown; no model may add others.
+        """
+        options = asked.job.options
+        options = options.model_copy(update={"without": (*options.without, "model")})
+        asked = replace(asked, job=asked.job.model_copy(update={"options": options}))
         approval = approval_hash(asked.job, asked.plan)
         if any(run.request.plan == approval for run in self.others(RunState.WAITING)):
             return
@@ -126,7 +119,6 @@ class RunRequests:
     def _add(self, asked: RunRequest, state: RunState) -> Run:
         delivery = self._delivery
         assert delivery.repository is not None
-        assert state in (RunState.WAITING, RunState.QUEUED)
         new = NewRun(
             delivery=delivery.guid,
             ordinal=asked.ordinal,

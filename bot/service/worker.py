@@ -17,9 +17,6 @@ from bot.errors import RepriseError
 from bot.service.ports.tasks import Device, Handler, PeriodicTask, Queue, Task
 from bot.text.sanitize import redact
 
-__all__ = ["GRACE_S", "PeriodicTask", "run"]
-
-GRACE_S = 20.0
 _log = logging.getLogger(__name__)
 _POLL_S = 0.1
 _FIRST_S = 2.0
@@ -34,7 +31,7 @@ def run(
     slots: int,
     ticks: Sequence[PeriodicTask] = (),
     stop: Event | None = None,
-    grace_s: float = GRACE_S,
+    grace_s: float = 20.0,
     secrets: Sequence[str] = (),
 ) -> None:
     """Work until `stop` is set or a signal comes. Tasks in progress then have `grace_s` seconds
@@ -74,7 +71,7 @@ def _supervise(
             stop.set()
         if ends_at is None and stop.is_set():
             ends_at = monotonic() + grace_s
-            _log.info("worker stopping under_way=%d grace_s=%.0f", active.count, grace_s)
+            _log.info("worker stopping under_way=%d grace_s=%.0f", len(active.events), grace_s)
         if ends_at is not None and (len(received) > 1 or monotonic() >= ends_at):
             active.abort()
 
@@ -107,43 +104,33 @@ class _ActiveTasks:
     def __init__(self, handle: Handler, secrets: Sequence[str]) -> None:
         self._handle, self._secrets = handle, secrets
         self._lock = Lock()
-        self._events: list[Event] = []
+        self.events: list[Event] = []
         self._aborted = False
-
-    @property
-    def count(self) -> int:
-        """How many tasks are in progress."""
-        return len(self._events)
 
     def abort(self) -> None:
         """Set the event of every task in progress, and of those that still begin."""
         with self._lock:
             self._aborted = True
-            for event in self._events:
+            for event in self.events:
                 event.set()
 
     def handle(self, task: Task, event: Event) -> None:
         """Handle one task. An error is logged and ends the task."""
         with self._lock:
-            self._events.append(event)
+            self.events.append(event)
             if self._aborted:
                 event.set()
-        try:
-            self._log_outcome(task, event)
-        finally:
-            with self._lock:
-                self._events.remove(event)
-
-    def _log_outcome(self, task: Task, event: Event) -> None:
         name, began = f"kind={task.kind} id={task.id} turn={task.turn}", monotonic()
         _log.info("task taken %s", name)
         try:
             self._handle(task, event)
+            _log.info("task done %s seconds=%.2f", name, monotonic() - began)
         except Exception as error:
             seconds, text = monotonic() - began, _described(error, self._secrets)
             _log.error("task failed %s seconds=%.2f error=%s", name, seconds, text)
-        else:
-            _log.info("task done %s seconds=%.2f", name, monotonic() - began)
+        finally:
+            with self._lock:
+                self.events.remove(event)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from textwrap import fill
 
-from bot.cli.doctor import machine, packages, sandboxes
+from bot.cli.doctor import machine, packages
 from bot.cli.doctor.finding import Area, Finding, Findings
 from bot.settings import Settings, host
 from bot.text.sanitize import redact
@@ -27,7 +27,7 @@ def examine(settings: Settings, environ: Mapping[str, str] | None = None) -> Fin
     """Run all checks in parallel. A failed check is a finding, never an exception."""
     known = host() if environ is None else environ
     checks: list[Callable[[], tuple[Finding, ...]]] = [
-        sandboxes.check,
+        machine.sandboxes,
         lambda: machine.pythons(known),
         lambda: packages.check(known),
         machine.devices,

@@ -1,4 +1,4 @@
-"""The machine itself: interpreters, devices, disk, git and uv."""
+"""The machine itself: sandboxes, interpreters, devices, disk, git and uv."""
 
 from __future__ import annotations
 
@@ -11,9 +11,27 @@ from uv import find_uv_bin
 
 from bot.cli.doctor.finding import Finding
 from sandbox.interpreters import discover
+from sandbox.select import kinds
 
 _MIN_FREE_GB = 5
 _TIMEOUT_S = 15
+
+
+def sandboxes() -> tuple[Finding, ...]:
+    """Try each sandbox, and tell what it contains. Any one that isolates is enough."""
+    checked = ((sandbox.name, sandbox.check()) for sandbox in kinds())
+    return tuple(
+        Finding(
+            area="sandbox",
+            name=name,
+            ok=health.works,
+            detail=health.detail,
+            fix="" if health.works else health.fix,
+            protects=health.protects if health.works else (),
+            exposes=health.exposes if health.works else (),
+        )
+        for name, health in checked
+    )
 
 
 def pythons(environ: Mapping[str, str]) -> tuple[Finding, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 import httpx
@@ -81,7 +81,16 @@ def _resolve(environ: Mapping[str, str], indexes: Indexes, name: str, *options: 
     env = {"PATH": environ.get("PATH", ""), "HOME": environ.get("HOME", "/")}
     argv = [find_uv_bin(), *_COMPILE, *options, "--python", sys.executable, "-"]
     try:
-        done = _run(argv, name, {**env, **indexes.variables(), **_QUICK})
+        done = subprocess.run(
+            argv,
+            input=name,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            env={**env, **indexes.variables(), **_QUICK},
+            check=False,
+        )
     except subprocess.TimeoutExpired:
         return "no answer in time"
     except OSError as error:
@@ -90,21 +99,6 @@ def _resolve(environ: Mapping[str, str], indexes: Indexes, name: str, *options: 
         return ""
     lines = (re.sub(r"^\W+|^error: ", "", line).strip() for line in done.stderr.splitlines())
     return next((line for line in lines if line), f"uv exited with status {done.returncode}")
-
-
-def _run(
-    argv: Sequence[str], name: str, env: Mapping[str, str]
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        argv,
-        input=name,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=_TIMEOUT_S,
-        env=env,
-        check=False,
-    )
 
 
 def github(settings: Settings) -> tuple[Finding, ...]:

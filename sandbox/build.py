@@ -2,8 +2,6 @@
 code runs.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

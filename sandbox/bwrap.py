@@ -2,8 +2,6 @@
 libraries, read-only.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from itertools import chain

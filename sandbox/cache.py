@@ -2,8 +2,6 @@
 killed builders left, and files for a run that is under way.
 """
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import json

@@ -2,8 +2,6 @@
 this process's connection.
 """
 
-from __future__ import annotations
-
 import socket
 import time
 import weakref

@@ -6,8 +6,6 @@ byte code is compiled by a Python that looks at no site-packages. What has no wh
 elsewhere, inside a sandbox (`sandbox.build`).
 """
 
-from __future__ import annotations
-
 import hashlib
 import platform
 import shutil

@@ -1,7 +1,5 @@
 """The caller's side of a guarded run: send the job, follow the frames, build the result."""
 
-from __future__ import annotations
-
 import codecs
 import json
 import marshal

@@ -2,8 +2,6 @@
 and then asks the daemon.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select

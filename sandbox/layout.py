@@ -2,8 +2,6 @@
 say otherwise.
 """
 
-from __future__ import annotations
-
 import math
 import secrets
 from pathlib import PurePosixPath

@@ -2,8 +2,6 @@
 process.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import subprocess

@@ -5,8 +5,6 @@ a timeout, a signal and an out-of-memory kill are results with their own fields,
 exit code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -2,8 +2,6 @@
 what it does not contain.
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from threading import Event

@@ -2,8 +2,6 @@
 and the boot it belongs to.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

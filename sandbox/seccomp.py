@@ -2,8 +2,6 @@
 than for the run's own work.
 """
 
-from __future__ import annotations
-
 import platform
 import struct
 

@@ -1,7 +1,5 @@
 """Chooses a sandbox: `auto` takes the strongest that works here, and never the plain process."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from sandbox.bwrap import BwrapSandbox

@@ -2,8 +2,6 @@
 with whoever started them.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Files that are written whole or not at all, also when the power fails."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import IO

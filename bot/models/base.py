@@ -1,7 +1,5 @@
 """The base of all value types: frozen, closed, and able to carry NaN through JSON."""
 
-from __future__ import annotations
-
 from pydantic import BaseModel, ConfigDict
 
 

@@ -2,8 +2,6 @@
 they may.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from bot.models.base import Record

@@ -2,8 +2,6 @@
 JSON Schema comes from this), and which files decided what.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

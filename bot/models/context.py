@@ -1,7 +1,5 @@
 """Source code relevant to a report, with its origin and the reasons for choosing it."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from bot.models.base import Record

@@ -1,7 +1,5 @@
 """What GitHub told us, cut down to what matters: the frozen input of everything that follows."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Literal
 

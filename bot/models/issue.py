@@ -1,7 +1,5 @@
 """The issue as its author wrote it: verbatim and untrusted."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from bot.models.base import Record

@@ -1,7 +1,5 @@
 """What is asked for: which issue, with which options, within which limits."""
 
-from __future__ import annotations
-
 from typing import Literal, get_args
 
 from bot.models.base import Record

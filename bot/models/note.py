@@ -1,7 +1,5 @@
 """What a report tells its reader beside the figures, and what each note is about."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """A failing program made smaller: what it was, what was taken away, and why that ended."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from bot.models.attempt import Script

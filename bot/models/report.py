@@ -1,7 +1,5 @@
 """The report: all that render and GitHub ever see, and the JSON that others build on."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from bot.models.attempt import Attempt, Script

@@ -2,8 +2,6 @@
 be shown and approved.
 """
 
-from __future__ import annotations
-
 import hashlib
 
 from bot.models.attempt import Script

@@ -1,7 +1,5 @@
 """The verdict: a closed set of words, each with the numbers that carry it."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from pydantic import Field

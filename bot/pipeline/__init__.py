@@ -7,8 +7,6 @@ proofs (control, bisection, smaller program) → Report. What the report leaves 
 write (`reconstruct`); its program is confirmed like any other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace

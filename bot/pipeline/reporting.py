@@ -1,7 +1,5 @@
 """What a job found → the Report that every interface shows."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from importlib import metadata

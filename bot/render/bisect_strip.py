@@ -1,7 +1,5 @@
 """A bisection as a row of marks for a terminal: `1.40 ✗✗✗│✓ 1.43`."""
 
-from __future__ import annotations
-
 from itertools import accumulate, groupby
 
 from bot.models.bisect import Bisection, Outcome

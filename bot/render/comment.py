@@ -2,8 +2,6 @@
 GitHub's limit.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """The configuration in force as a reply: every value with its source, and what is wrong."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Iterator
 

@@ -2,8 +2,6 @@
 needs it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

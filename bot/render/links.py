@@ -2,8 +2,6 @@
 that a package index names.
 """
 
-from __future__ import annotations
-
 import re
 
 _OWN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(?:/[A-Za-z0-9._~/-]*)?(?:#[a-z-]+)?")

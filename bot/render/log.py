@@ -1,7 +1,5 @@
 """A run's streams as one text: how it ended, then what it printed."""
 
-from __future__ import annotations
-
 from bot.models.attempt import Script
 from sandbox.port import RunResult
 

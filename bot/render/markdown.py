@@ -2,8 +2,6 @@
 links but our own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from bot.render import links

@@ -2,8 +2,6 @@
 run, and what will count as the failure.
 """
 
-from __future__ import annotations
-
 from bot.models.environment import EnvironmentSpec, Requirement
 from bot.models.job import PROOFS, Options, Proof
 from bot.models.run import Run

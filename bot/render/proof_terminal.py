@@ -1,7 +1,5 @@
 """One proof of a finished run in a terminal: what it found, where the report is, what is next."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 from pathlib import PurePath

@@ -1,7 +1,5 @@
 """Short answers to commands, without their markers; no line of them is a command itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from bot.models.command import Command

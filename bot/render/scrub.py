@@ -1,7 +1,5 @@
 """Records without credentials and without characters that cannot be seen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, TypeVar
 

@@ -1,7 +1,5 @@
 """The one comment of an issue: waiting, running, failed by our own fault, and the verdict."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

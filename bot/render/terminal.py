@@ -1,7 +1,5 @@
 """Blocks → terminal text; nothing in a report is interpreted as markup."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from io import StringIO

@@ -6,8 +6,6 @@ Places are counted as steps away from one that is known to fail: 0 is that one, 
 what the program uses, as those farther out will not have it either.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ Statistics in Medicine 17 (1998), method 10, for the interval of a difference; N
 Psychological Bulletin 114 (1993), for delta.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from statistics import NormalDist

@@ -1,7 +1,5 @@
 """Whether a report says that its failure comes and goes."""
 
-from __future__ import annotations
-
 import re
 
 _WORDS = re.compile(

@@ -1,7 +1,5 @@
 """The Markdown parser that every reader of a body or comment shares: CommonMark, blocks only."""
 
-from __future__ import annotations
-
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 

@@ -2,8 +2,6 @@
 failure, says anything about the report.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import sys

@@ -2,8 +2,6 @@
 occurs and by how many branches the search may take.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache

@@ -2,8 +2,6 @@
 beside it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ the specific to the general. Sources: first failures met while building the benc
 issues, and the import guards of transformers, Lightning, Keras and scikit-learn.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Any

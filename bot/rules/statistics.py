@@ -4,8 +4,6 @@ Sources: A. Wald, Sequential Analysis (1947), for the sequential probability rat
 and E. Pearson, Biometrika 26 (1934), for the interval.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The commands of a comment: a table of verbs and one of options, for the parser and the help."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

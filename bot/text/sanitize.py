@@ -6,8 +6,6 @@ Three shapes of output: `prose` (one line of Markdown), `code_span` (one line, m
 nobody should see.
 """
 
-from __future__ import annotations
-
 import html
 import re
 import unicodedata

@@ -2,8 +2,6 @@
 repository asks for.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

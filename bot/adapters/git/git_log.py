@@ -2,8 +2,6 @@
 two releases.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """The GitHub port over the REST API, with tokens narrowed to what each request needs."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy

@@ -2,8 +2,6 @@
 fragment.
 """
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote
 

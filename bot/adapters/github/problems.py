@@ -2,8 +2,6 @@
 mend the App.
 """
 
-from __future__ import annotations
-
 import time
 
 from bot.adapters.github.http import ApiResponse

@@ -2,8 +2,6 @@
 of another shape.
 """
 
-from __future__ import annotations
-
 import base64
 from collections.abc import Iterator
 from datetime import datetime

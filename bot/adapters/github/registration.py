@@ -2,8 +2,6 @@
 that only this user can read.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import dataclass

@@ -2,8 +2,6 @@
 printed, or a Markdown file.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -2,8 +2,6 @@
 input, or the bundled example.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib.resources import files

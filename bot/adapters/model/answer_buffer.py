@@ -1,7 +1,5 @@
 """The answer of one call as it arrives: its words, why it ended, and the tokens counted."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recorded exchanges: written as they happen, and replayed in place of a model."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict, deque
 from collections.abc import Iterable

@@ -2,8 +2,6 @@
 call, and the usage.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from threading import Event
 from time import monotonic

@@ -1,7 +1,5 @@
 """Usage: tokens counted by the provider or estimated, dollars by the host's own price table."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from math import ceil

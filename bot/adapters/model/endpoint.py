@@ -2,8 +2,6 @@
 it, and retried where a retry costs nothing.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import ssl

@@ -1,7 +1,5 @@
 """Why a call brought no answer, and what to do next: retry, ask the next model, or stop in time."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from datetime import UTC, datetime

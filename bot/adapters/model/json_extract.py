@@ -2,8 +2,6 @@
 validated, and corrected once.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 what packages presume.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from bot.adapters.packages.ladder import Draft

@@ -2,8 +2,6 @@
 700).
 """
 
-from __future__ import annotations
-
 import hashlib
 import ssl
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 resolved, and the lock.
 """
 
-from __future__ import annotations
-
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 

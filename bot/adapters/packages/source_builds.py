@@ -2,8 +2,6 @@
 kept in the cache.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -2,8 +2,6 @@
 draws gigabytes.
 """
 
-from __future__ import annotations
-
 import platform
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What both queues share: lanes, the loop that hands tasks to threads, and the tasks in flight."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence

@@ -2,8 +2,6 @@
 waiting.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container
 from dataclasses import dataclass
 from itertools import count

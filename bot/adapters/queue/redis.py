@@ -9,8 +9,6 @@ killed worker's jobs stay blocked until their longest timeout has passed; and ca
 coroutines does not stop the threads that our jobs run in. So this uses redis-py alone.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What a model was asked and answered, in a file: a line each, whole whatever is killed."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

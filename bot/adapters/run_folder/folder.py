@@ -2,8 +2,6 @@
 half-written file.
 """
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 from collections.abc import Mapping

@@ -2,8 +2,6 @@
 texts stay where they are.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import sqlite3

@@ -1,7 +1,5 @@
 """Finds the sources of an environment, indexes what is new, and opens an index over all of them."""
 
-from __future__ import annotations
-
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path

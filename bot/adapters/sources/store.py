@@ -1,7 +1,5 @@
 """The store of an index: a database for each source tree, and the folder its texts lie in."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import accumulate

@@ -2,8 +2,6 @@
 path.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -1,7 +1,5 @@
 """The store on SQLAlchemy: SQLite in one file or in memory, or PostgreSQL by address."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

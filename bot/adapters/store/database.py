@@ -2,8 +2,6 @@
 errors people can act on.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3

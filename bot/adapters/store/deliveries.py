@@ -1,7 +1,5 @@
 """Deliveries: claimed once, leased by one worker at a time."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any

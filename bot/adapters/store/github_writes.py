@@ -2,8 +2,6 @@
 together keep to its limits.
 """
 
-from __future__ import annotations
-
 from sqlalchemy import ColumnElement, Connection, and_, case, delete, func, insert, select
 from typing_extensions import override
 

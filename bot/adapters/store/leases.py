@@ -1,7 +1,5 @@
 """Leases on runs: one live lease per issue, kept by heartbeats, lost to another worker without."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Recovery after dead workers and lost messages, and deletion of old data."""
 
-from __future__ import annotations
-
 import json
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """Brings a database to the tables this version works with; several processes may do so at once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text

@@ -1,7 +1,5 @@
 """What the parts of the store share: a database, a clock, and rows read as runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any

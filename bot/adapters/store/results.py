@@ -2,8 +2,6 @@
 their cost, and the report.
 """
 
-from __future__ import annotations
-
 from sqlalchemy import Executable, delete, insert, select, update
 from typing_extensions import override
 

@@ -1,7 +1,5 @@
 """Runs: asked for, found, counted, approved and cancelled."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Sequence
 

@@ -2,8 +2,6 @@
 kept as JSON text.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from sqlalchemy import (

@@ -1,7 +1,5 @@
 """Quotas, kill switches and metrics."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from sqlalchemy import and_, delete, func, literal, or_, select, union_all

@@ -1,7 +1,5 @@
 """Fresh runs of a failing program, under new seeds, until the sequential test decides."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bot.models.attempt import Judgement, Match, Script

@@ -1,7 +1,5 @@
 """Counted runs → the verdict, and the rows that set what was reported beside what was seen."""
 
-from __future__ import annotations
-
 from bot.models.attempt import Attempt, Failure, Judgement, Match, Script
 from bot.models.environment import BuildStep, Environment, PinSource
 from bot.models.report import Comparison

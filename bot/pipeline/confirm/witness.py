@@ -1,7 +1,5 @@
 """A negative verdict needs a witness: one run that is seen to reach the operation in question."""
 
-from __future__ import annotations
-
 import json
 from typing import Any, TypeVar
 

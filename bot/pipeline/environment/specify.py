@@ -5,8 +5,6 @@ Pure: nothing here asks an index. What cannot be had as asked for is the builder
 moves down the same ladder.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from datetime import datetime

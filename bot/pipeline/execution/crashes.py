@@ -2,8 +2,6 @@
 program made it up.
 """
 
-from __future__ import annotations
-
 from bot.models.attempt import Failure, Script
 from bot.models.signature import CrashSignature
 from bot.rules.signatures import genuine, wording

@@ -2,8 +2,6 @@
 model is asked.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from itertools import chain, starmap

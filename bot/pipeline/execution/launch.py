@@ -1,7 +1,5 @@
 """Script + Environment + seed → RunSpec: how a program is started, the same way every time."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from functools import cache

@@ -2,8 +2,6 @@
 printed lines.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import signal

@@ -2,8 +2,6 @@
 for each that ended.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Many programs in one sandboxed run, or each in a run of its own: what became of each."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Sequence

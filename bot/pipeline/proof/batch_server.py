@@ -2,8 +2,6 @@
 as they come up.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """The probes of one bisection: the revisions that ran, and how often each failed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import chain, count
 

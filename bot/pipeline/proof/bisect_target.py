@@ -2,8 +2,6 @@
 do as was said?
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bot.errors import UserError

@@ -2,8 +2,6 @@
 probably be wanted next, built in the background while a program runs.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -5,8 +5,6 @@ sequential test asks for, so that the chance of any wrong branch stays bounded. 
 and `git bisect` for skipping.
 """
 
-from __future__ import annotations
-
 from functools import partial
 
 from bot.errors import UserError

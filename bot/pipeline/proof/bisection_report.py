@@ -1,7 +1,5 @@
 """What a bisection found, as a value: the boundaries, the probes, and what changed there."""
 
-from __future__ import annotations
-
 from bot.errors import Stopped, TransientError, UserError
 from bot.models.bisect import Bisection, Commit, Point, Skipped
 from bot.models.environment import RepoSource

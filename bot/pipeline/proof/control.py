@@ -5,8 +5,6 @@ A candidate that fails too, or fails for another reason, is no control; the next
 See docs/method.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain

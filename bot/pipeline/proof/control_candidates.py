@@ -2,8 +2,6 @@
 release before the first bad one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath

@@ -2,8 +2,6 @@
 it resolves.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import timedelta

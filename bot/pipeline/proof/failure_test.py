@@ -2,8 +2,6 @@
 under new seeds that alone confirm it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal, Self
 

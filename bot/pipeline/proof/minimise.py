@@ -5,8 +5,6 @@ The search (`bot.rules.reduce`) proposes, the oracle tests many proposals in one
 fresh ordinary runs confirm what is kept.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What a proof starts from, what it ends with, and how its outcome goes into the report."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bot.models.attempt import Script

@@ -4,8 +4,6 @@ and the smallest program that shows it.
 No proof changes the kind of the verdict, and each ends with what it has when its time is up.
 """
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable
 from dataclasses import replace

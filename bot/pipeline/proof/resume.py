@@ -2,8 +2,6 @@
 folder of a run.
 """
 
-from __future__ import annotations
-
 from bot.errors import UserError
 from bot.models.attempt import Match, Script
 from bot.models.bisect import Bisection

@@ -2,8 +2,6 @@
 there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import chain
 

@@ -1,7 +1,5 @@
 """Issue → BugReport: the body taken apart, every block classed, every claim with its quote."""
 
-from __future__ import annotations
-
 from bot.models.bug import BugReport, FenceKind, Role
 from bot.models.issue import Issue
 from bot.rules.intake import (

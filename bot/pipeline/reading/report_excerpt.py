@@ -2,8 +2,6 @@
 in it.
 """
 
-from __future__ import annotations
-
 import re
 
 from bot.models.bug import BugReport, FenceKind

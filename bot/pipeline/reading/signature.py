@@ -1,7 +1,5 @@
 """BugReport → what will count as the reported failure, frozen before anything runs."""
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -1,7 +1,5 @@
 """Verdicts that need no run: not a bug, not enough information, or other hardware needed."""
 
-from __future__ import annotations
-
 from bot.models.bug import BugReport, ReportKind, Symptom
 from bot.models.job import Options
 from bot.models.plan import Reconstruction

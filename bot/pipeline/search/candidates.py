@@ -1,7 +1,5 @@
 """BugReport → the programs that the report implies, the likeliest first."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass, replace
 

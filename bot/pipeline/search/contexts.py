@@ -6,8 +6,6 @@ its words are like. Pieces that several of these lead to rank higher. One contex
 hypotheses differ by module (RepGen, arXiv 2512.14990).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from bot.models.bug import BugReport, FenceKind, Role

@@ -6,8 +6,6 @@ report; everything else is marked inferred. See RepGen (arXiv 2512.14990), secti
 restructuring, and AssertFlip for silent failures.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

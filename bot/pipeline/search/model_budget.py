@@ -1,7 +1,5 @@
 """Questions to a job's model, and its budget: checked before each call, counted after it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from bot.errors import ModelUnavailable

@@ -2,8 +2,6 @@
 taken; and what a model learned from its earlier actions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from bot.models.attempt import Attempt

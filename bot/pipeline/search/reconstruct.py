@@ -6,8 +6,6 @@ before, and the confirming runs are made elsewhere. See RepGen (arXiv 2512.14990
 here every generated program is executed.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from packaging.utils import canonicalize_name

@@ -2,8 +2,6 @@
 that is not there, too many iterations.
 """
 
-from __future__ import annotations
-
 import ast
 import json
 from dataclasses import dataclass

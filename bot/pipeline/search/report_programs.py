@@ -2,8 +2,6 @@
 try the other environments that the report may mean.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from bot.errors import BuildError, Stopped

@@ -2,8 +2,6 @@
 the failure), and its answers as values. Pure.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import TypeAdapter

@@ -1,7 +1,5 @@
 """A bounded loop in which a model writes a program: write, check, run, analyse."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from bot.models.attempt import Match, Script

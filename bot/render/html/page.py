@@ -1,7 +1,5 @@
 """Documents → HTML, through templates that escape everything."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from pathlib import Path

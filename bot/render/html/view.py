@@ -1,7 +1,5 @@
 """What a run's page shows: the document of its report, or of what is known so far."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Every fact about a run as a plain sentence, phrased once for all three printers."""
 
-from __future__ import annotations
-
 from bot.models.attempt import Match
 from bot.models.environment import PinSource
 

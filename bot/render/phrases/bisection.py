@@ -2,8 +2,6 @@
 that is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 

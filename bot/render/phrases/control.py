@@ -1,7 +1,5 @@
 """A control in words: both sides with their counts, and whether the difference is significant."""
 
-from __future__ import annotations
-
 from bot.models.attempt import Attempt, Match
 from bot.models.environment import EnvironmentSpec
 from bot.models.report import Report

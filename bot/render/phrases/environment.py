@@ -1,7 +1,5 @@
 """An environment in words: what was installed, and what decided each version."""
 
-from __future__ import annotations
-
 from bot.models.environment import Package, PinSource
 from bot.models.report import Report
 from bot.render.phrases import PIN_SOURCES

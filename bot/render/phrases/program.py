@@ -1,7 +1,5 @@
 """A program in words: how long it is, how much smaller it became, and who wrote it."""
 
-from __future__ import annotations
-
 import math
 
 from bot.models.attempt import Script

@@ -1,7 +1,5 @@
 """Who requested a run and how, and its current state, in words."""
 
-from __future__ import annotations
-
 from bot.models.job import Options
 from bot.models.run import Run
 from bot.ports import Progress, Stage

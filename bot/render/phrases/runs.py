@@ -1,7 +1,5 @@
 """What was measured, where, at what cost, and which run shows the verdict best."""
 
-from __future__ import annotations
-
 from bot.models.attempt import Attempt, Match
 from bot.models.report import Report
 from bot.render.phrases import count

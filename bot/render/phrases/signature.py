@@ -1,7 +1,5 @@
 """A failure signature in words: what counts as the reported failure."""
 
-from __future__ import annotations
-
 from bot.models.signature import (
     AlternativesSignature,
     AnySignature,

@@ -1,7 +1,5 @@
 """The verdict in words: its name, its numbers, its control, and what to do next."""
 
-from __future__ import annotations
-
 import shlex
 
 from bot.models.job import PROOFS

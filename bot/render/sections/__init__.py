@@ -1,7 +1,5 @@
 """A report as one document: a file a section, in reading order."""
 
-from __future__ import annotations
-
 from bot.models.report import Report
 from bot.render.document import Code, Document, Text
 from bot.render.phrases import runs

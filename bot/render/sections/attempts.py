@@ -1,7 +1,5 @@
 """Every run of the program; similar runs share a row."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """The environment: claimed and installed versions, what decided them, and how it was built."""
 
-from __future__ import annotations
-
 from bot.models.environment import Environment
 from bot.models.report import Report
 from bot.models.verdict import SetupFailed

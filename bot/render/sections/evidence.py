@@ -1,7 +1,5 @@
 """The evidence: what counts as the failure, what the deciding run printed, what else came up."""
 
-from __future__ import annotations
-
 from bot.models.report import Claim, Report
 from bot.models.verdict import DifferentFailure, NotReproduced
 from bot.render.document import Block, BulletList, Code, Paragraph, Preformatted, Section

@@ -1,7 +1,5 @@
 """The answer: the verdict with its numbers, what is asked of the reader, reported and observed."""
 
-from __future__ import annotations
-
 from bot.models.report import Report
 from bot.models.verdict import (
     DifferentFailure,

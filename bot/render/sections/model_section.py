@@ -1,7 +1,5 @@
 """A model's part in a run: what it read, planned and tried. None of it decides the verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import takewhile
 

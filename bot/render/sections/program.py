@@ -1,7 +1,5 @@
 """The script that fails: how to run it, who wrote it, and what was changed."""
 
-from __future__ import annotations
-
 from bot.models.attempt import Script
 from bot.models.report import Report
 from bot.render.document import (

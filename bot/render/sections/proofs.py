@@ -1,7 +1,5 @@
 """The control in numbers, every probe of each bisection, and how sure both are."""
 
-from __future__ import annotations
-
 from bot.models.bisect import Bisection, Probe
 from bot.models.report import Report
 from bot.models.verdict import Reproduced

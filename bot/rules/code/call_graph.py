@@ -1,7 +1,5 @@
 """Call edges: what a segment calls and who calls it, found by resolving names through imports."""
 
-from __future__ import annotations
-
 import builtins
 import re
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """The names that a module's imports and aliases bind, and the bases of its classes."""
 
-from __future__ import annotations
-
 import ast
 from functools import lru_cache
 from typing import NamedTuple

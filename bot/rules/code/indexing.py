@@ -3,8 +3,6 @@ Words of code and of reports have one form: identifiers are split at capitals, d
 and plain endings are cut.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache

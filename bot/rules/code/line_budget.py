@@ -2,8 +2,6 @@
 report goes first.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Sequence
 

@@ -2,8 +2,6 @@
 gradient tapes and JAX updates.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

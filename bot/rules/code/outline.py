@@ -6,8 +6,6 @@ A parser would be exact but reads 2 to 7 MB a second, and an installed torch wit
 belongs to exactly one segment.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 it quotes or links to.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 import re

@@ -2,8 +2,6 @@
 calls are worked out here, alike for all stores.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import islice

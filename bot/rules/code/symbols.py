@@ -2,8 +2,6 @@
 end of the name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 

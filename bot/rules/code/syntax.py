@@ -1,7 +1,5 @@
 """Syntax trees of sources that may be damaged or hostile: bounded, and None instead of an error."""
 
-from __future__ import annotations
-
 import ast
 import textwrap
 import warnings

@@ -1,7 +1,5 @@
 """Configuration files merged: mappings key by key, lists and plain values as a whole."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The text of a configuration file → the keys it sets, checked; or every problem with its line."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches

@@ -3,8 +3,6 @@ second documents, and no guessing of types, so that `python: 3.10` stays 3.10 an
 stays off; the model decides what a word means.
 """
 
-from __future__ import annotations
-
 import yaml
 from yaml import events
 

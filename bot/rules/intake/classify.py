@@ -1,7 +1,5 @@
 """What a block is, judged by its content; its tag only breaks ties."""
 
-from __future__ import annotations
-
 import json
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """Makes a pasted program parse again, notes every change, and sets aside what is no program."""
 
-from __future__ import annotations
-
 import ast
 import re
 import textwrap

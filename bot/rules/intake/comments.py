@@ -1,7 +1,5 @@
 """Comments of a program that state what its lines print, or should."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from itertools import groupby

@@ -1,7 +1,5 @@
 """The one parse of a report that all readers share: prose and code under their headings."""
 
-from __future__ import annotations
-
 import re
 import textwrap
 from collections.abc import Iterator

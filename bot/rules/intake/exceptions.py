@@ -6,8 +6,6 @@ the end of a log. What else has the form `Name: words` (`InvalidThing: 3`, `Mode
 one or the other, which only a run can tell; see `bot.rules.signatures.readings`.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Sequence

@@ -2,8 +2,6 @@
 rich draws them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ is shown as it is; everywhere else comments, processing instructions, declaratio
 definitions are not.
 """
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What the author wants: a bug looked at, a question answered, something new, or words changed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

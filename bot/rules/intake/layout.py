@@ -1,7 +1,5 @@
 """Prepares the lines of a body for Markdown: tags removed, odd fences repaired, numbers kept."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 the title.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

@@ -2,8 +2,6 @@
 name in text.
 """
 
-from __future__ import annotations
-
 import re
 
 _SAME_NAMES = """

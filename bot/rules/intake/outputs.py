@@ -1,7 +1,5 @@
 """What the author says was printed, or should have been."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator, Sequence

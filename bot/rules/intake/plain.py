@@ -1,7 +1,5 @@
 """Telling a line of prose, of output or of a log from a line of code."""
 
-from __future__ import annotations
-
 import re
 
 from bot.rules.intake.exceptions import lone

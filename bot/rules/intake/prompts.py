@@ -1,7 +1,5 @@
 """Separates transcripts of interactive sessions (doctest, notebook) into code and output."""
 
-from __future__ import annotations
-
 import ast
 import re
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Whether a text is a Python program, and how sure its statements make us."""
 
-from __future__ import annotations
-
 import ast
 import re
 import warnings

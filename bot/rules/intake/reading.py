@@ -1,7 +1,5 @@
 """Blocks read one after the other, and what they show put together."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Single repairs of a pasted program, chosen by what the parser complains about."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable

@@ -2,8 +2,6 @@
 next to.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 

@@ -1,7 +1,5 @@
 """Running text as sentences that know their line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Commands of a shell: programs in `python -c "…"` and here-documents, variables, installs."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Deaths that Python does not report itself: signals and aborts, as shells and C++ print them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The class of failure that is reported, with the words that say so."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

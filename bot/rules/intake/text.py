@@ -2,8 +2,6 @@
 the short values in it: a number, a tensor, a shape, a quoted or ticked piece.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Callable, Hashable, Iterable

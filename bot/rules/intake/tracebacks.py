@@ -1,7 +1,5 @@
 """Finds tracebacks in any text: of CPython, IPython, pytest and rich, or only their last line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import takewhile

@@ -1,7 +1,5 @@
 """Programs pasted into the text without a fence."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

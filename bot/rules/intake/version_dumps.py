@@ -1,7 +1,5 @@
 """Environment dumps: `collect_env`, `pip list`, conda, tables, `key: version` lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """Every version that a report names, with its quote; working versions are kept apart."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Warnings that a report quotes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 

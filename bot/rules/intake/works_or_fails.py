@@ -1,7 +1,5 @@
 """Whether a version in a sentence is said to work or to fail."""
 
-from __future__ import annotations
-
 import re
 from collections import deque
 from typing import Literal

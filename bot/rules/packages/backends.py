@@ -2,8 +2,6 @@
 the variable that says so.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from datetime import datetime

@@ -2,8 +2,6 @@
 they stand in the report.
 """
 
-from __future__ import annotations
-
 from bot.models.bug import BugReport, VersionClaim
 from bot.models.environment import Claimed, PinSource, Requirement
 from bot.models.job import Options

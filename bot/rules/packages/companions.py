@@ -2,8 +2,6 @@
 rule with its source.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final

@@ -2,8 +2,6 @@
 uv's error messages.
 """
 
-from __future__ import annotations
-
 import re
 
 _UNKNOWN = re.compile(r"\b([\w.-]+) was not found in the package registry")

@@ -5,8 +5,6 @@ builds are preferred where a project publishes one, because runs happen on machi
 display and mostly without an accelerator.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

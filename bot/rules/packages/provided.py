@@ -2,8 +2,6 @@
 is run.
 """
 
-from __future__ import annotations
-
 import ast
 import configparser
 import tomllib

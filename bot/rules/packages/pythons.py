@@ -1,7 +1,5 @@
 """Which Python people used when: the release of each minor version (source: PEPs 494 to 745)."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Final
 

@@ -4,8 +4,6 @@ Source: the `name` of each repository's own pyproject.toml or setup.py; the alia
 projects' issue templates.
 """
 
-from __future__ import annotations
-
 from packaging.utils import canonicalize_name
 
 REPOSITORIES: dict[str, str] = {

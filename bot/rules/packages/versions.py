@@ -2,8 +2,6 @@
 to believe.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import Final

@@ -2,8 +2,6 @@
 tensors of the shape and type that a run showed for a variable, in the place of loaded data.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping
 

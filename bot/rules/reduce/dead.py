@@ -2,8 +2,6 @@
 kind as one set: most of a long program goes with them in the first tries.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

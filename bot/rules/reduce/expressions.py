@@ -1,7 +1,5 @@
 """Simpler expressions: fewer arguments and elements, a part in the place of the whole."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

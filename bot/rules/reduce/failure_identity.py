@@ -2,8 +2,6 @@
 smaller text cannot change.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 their bodies, modules of the program by their text.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 

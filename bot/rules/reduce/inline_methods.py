@@ -2,8 +2,6 @@
 `__init__` done from outside.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

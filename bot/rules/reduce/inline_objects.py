@@ -2,8 +2,6 @@
 classes plain tuples.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Settings by their constants: names, attributes and dictionary entries that are set once."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

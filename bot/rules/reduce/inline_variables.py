@@ -1,7 +1,5 @@
 """Variables by what is assigned to them, and what is saved and loaded again by what was saved."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Iterator

@@ -2,8 +2,6 @@
 that change or remove them.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from functools import cached_property, lru_cache

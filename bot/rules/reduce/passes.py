@@ -2,8 +2,6 @@
 until nothing goes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The body of a function in the place of the call to it."""
 
-from __future__ import annotations
-
 import ast
 import re
 

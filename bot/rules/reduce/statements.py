@@ -1,7 +1,5 @@
 """Statements to remove or to unwrap, as a tree: what cannot go whole may go in parts."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator
 

@@ -2,8 +2,6 @@
 result.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import tokenize

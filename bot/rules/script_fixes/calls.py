@@ -1,7 +1,5 @@
 """Adds a missing call of `main()` or of tests, and prints the bare expressions of a transcript."""
 
-from __future__ import annotations
-
 import ast
 
 from bot.models.bug import ScriptFix

@@ -5,8 +5,6 @@ Used only after a run failed for lack of a GPU, when the reported failure does n
 too long.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 

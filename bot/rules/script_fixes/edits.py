@@ -1,7 +1,5 @@
 """Replacing pieces of source text in place, so that the reporter's layout and comments stay."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Sequence

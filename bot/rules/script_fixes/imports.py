@@ -4,8 +4,6 @@ The conventional ones of the field are known by table; the others are looked up 
 environment by the probe (`sandbox/probe/names.py`), the packages that the program imports first.
 """
 
-from __future__ import annotations
-
 import ast
 import builtins
 

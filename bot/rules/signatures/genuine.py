@@ -6,8 +6,6 @@ a library decides. A raise that depends on nothing computed does not, and neithe
 imitates hardware or driver errors.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

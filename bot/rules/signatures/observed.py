@@ -1,7 +1,5 @@
 """Values that a program was asked to print as one JSON line, and the predicates on them."""
 
-from __future__ import annotations
-
 import json
 import math
 import operator

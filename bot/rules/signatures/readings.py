@@ -1,7 +1,5 @@
 """A line `Name: words` of a report may end an exception or be printed; only a run tells which."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bot.models.signature import (

@@ -7,8 +7,6 @@ find too much touched, and serves to refuse programs that never reach the code i
 constants.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Iterator

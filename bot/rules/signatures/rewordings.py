@@ -5,8 +5,6 @@ Source: the messages of Python 3.8 to 3.14; those of 3.11 and 3.13 were recorded
 (`tests/corpus/interpreters`).
 """
 
-from __future__ import annotations
-
 import re
 
 _NAME = r"('[^']{1,200}')"

@@ -5,8 +5,6 @@ the probe and can forge anything; only a control run, in which it should pass an
 that.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 

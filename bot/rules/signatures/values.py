@@ -2,8 +2,6 @@
 only with themselves.
 """
 
-from __future__ import annotations
-
 import math
 import re
 

@@ -1,7 +1,5 @@
 """Warnings among what a program printed, in whatever form its libraries print them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import pairwise

@@ -7,8 +7,6 @@ libraries, operand shapes and dtypes. Source of the distinctions: what varied be
 rerun over real issues, and the crash buckets of Issue2Test (arXiv 2503.16320).
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from difflib import SequenceMatcher

@@ -1,7 +1,5 @@
 """What Alembic runs: it works in the transaction, and under the lock, of whoever called it."""
 
-from __future__ import annotations
-
 from alembic import context
 
 from bot.adapters.store.tables import metadata

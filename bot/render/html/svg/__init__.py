@@ -3,8 +3,6 @@
 Outcomes differ in shape as well as in colour, and each picture says in words what it shows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from markupsafe import Markup

@@ -1,7 +1,5 @@
 """A bisection as a line of probes, oldest first, with bars where the outcome changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

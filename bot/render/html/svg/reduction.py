@@ -1,7 +1,5 @@
 """A minimization as steps down: lines of the program over the programs tried."""
 
-from __future__ import annotations
-
 from markupsafe import Markup
 
 from bot.models.reduced import Reduced

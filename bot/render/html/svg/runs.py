@@ -2,8 +2,6 @@
 of a control by seed.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from itertools import groupby

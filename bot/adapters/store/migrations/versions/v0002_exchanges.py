@@ -1,7 +1,5 @@
 """What a model was asked for a run and answered."""
 
-from __future__ import annotations
-
 import sqlalchemy as sa
 from alembic import op
 

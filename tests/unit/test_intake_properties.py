@@ -9,7 +9,7 @@ import re
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.models.bug import BugReport, FenceKind, Quote
@@ -62,6 +62,7 @@ def test_any_text_is_read_and_every_line_is_real(body: str, title: str) -> None:
 
 @settings(max_examples=250, deadline=None)
 @given(BODIES)
+@example("```{\npip install 0==0.0")
 def test_quoted_words_stand_on_their_line(body: str) -> None:
     found = read(Issue(title="t", body=body, repository="a/b"))
     lines = readable(body).split("\n")
@@ -75,6 +76,7 @@ def test_quoted_words_stand_on_their_line(body: str) -> None:
 
 @settings(max_examples=250, deadline=None)
 @given(BODIES)
+@example(">>>In[0]:0;0()")
 def test_cleaning_is_done_once(text: str) -> None:
     once = clean(text.encode("utf-8", "ignore").decode())
     if once.parses and once.evidence == "strong":

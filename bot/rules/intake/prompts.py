@@ -9,7 +9,7 @@ from bot.rules.intake.python import Evidence, evidence, is_call_of, tree_of
 
 _DOCTEST = re.compile(r"^\s*>>> ?(?P<code>.*)$")
 _MORE = re.compile(r"^\s*\.\.\.(?: (?P<code>.*))?$")
-_IN = re.compile(r"^\s*In ?\[[\d ]*\]: ?(?P<code>.*)$")
+_IN = re.compile(r"^\s*In ?\[[\d ]*\]:(?: |$)(?P<code>.*)$")
 _CONTINUED = re.compile(r"^\s*\.{3,}: ?(?P<code>.*)$")
 _OUT = re.compile(r"^\s*Out ?\[[\d ]*\]: ?(?P<code>.*)$")
 _BANNER = re.compile(

@@ -121,7 +121,9 @@ def _from_fences(fences: Sequence[Fence]) -> Iterator[VersionClaim]:
         if fence.kind in _ORDER:
             yield from _from_dump(fence)
         for match in filter(None, map(_REQUIREMENT.match, fence.installs)):
-            name, quote = names.distribution(match["name"]), Quote(text=match[0], line=fence.line)
+            lines = enumerate(fence.raw.split("\n"), fence.line)
+            place = next((number for number, line in lines if match[0] in line), fence.line)
+            name, quote = names.distribution(match["name"]), Quote(text=match[0], line=place)
             yield _claim(name, match["version"], "requirements", quote)
 
 

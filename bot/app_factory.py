@@ -68,7 +68,7 @@ def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -
     from bot import bootstrap
     from bot.service.app import Service
     from bot.service.app_context import AppContext, HostPolicy
-    from bot.service.rate_limit import RateLimitedGitHub
+    from bot.service.github_proxy import RateLimitedGitHub
     from sandbox.select import choose
 
     sandbox = choose(settings.sandbox)

@@ -12,7 +12,7 @@ from bot.errors import TransientError, UserError
 from bot.service.ports.store import AppStore
 from bot.service.ports.tasks import Queue
 from bot.settings import Settings
-from handlers import api, health, pages
+from handlers import api, pages
 from handlers.policy import AppIdentity
 from handlers.state import RecentCounts, WebState
 from handlers.webhook import Webhook
@@ -38,7 +38,6 @@ def create(settings: Settings, store: AppStore, queue: Queue) -> FastAPI:
     )
     app.state.web = web
     app.add_route("/webhook", webhook.receive, methods=["POST"])
-    app.include_router(health.router)
     app.include_router(pages.router)
     app.mount("/api", api.create(web))
     return app

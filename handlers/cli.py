@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,7 +11,10 @@ import typer
 
 from bot.cli import error_boundary
 from bot.cli.app import app
+from bot.errors import UserError
 from bot.settings import load, secrets
+
+_SWITCH = re.compile(r"all|installation:\d{1,18}|[\w.-]{1,100}/[\w.-]{1,100}", re.ASCII)
 
 # Servers and workers are imported inside the commands: `reprise --help` and `reprise reproduce`
 # need none of them.
@@ -121,9 +126,24 @@ def switch(
 ) -> None:
     """Pause the App, or list what is paused. Pauses all, one repository or one installation."""
     with error_boundary.boundary(secrets=secrets):
-        from handlers import switching
+        from bot import app_factory
 
-        switching.switch(load(), name, reason, back=back)
+        if name is not None and not _SWITCH.fullmatch(name):
+            raise UserError(
+                f"{name} cannot be paused.", "Give all, owner/name or installation:NUMBER."
+            )
+        with closing(app_factory.store(load())) as store:
+            if name is not None:
+                name = name.lower()
+                if back and name not in store.switches():
+                    raise UserError(
+                        f"{name} is not paused.", "To list what is paused: reprise switch"
+                    )
+                store.set_switch(name, None if back else reason or "paused by the host")
+            for switched, why in sorted(store.switches().items()):
+                typer.echo(f"{switched}: paused ({why})")
+            if not store.switches():
+                typer.echo("Nothing is paused.")
 
 
 def main() -> None:

@@ -1,5 +1,5 @@
-"""The pages of the App: a run with its files, the front page, the metrics. They only read the
-store.
+"""The pages of the App: a run with its files, the front page, the metrics, the health checks.
+They only read the store.
 
 A run's address cannot be guessed and is its only key. So no page leaks it: no referrer, no
 index, no cache, no list.
@@ -7,13 +7,15 @@ index, no cache, no list.
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
 
 from fastapi import APIRouter, HTTPException, Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
+from bot.errors import RepriseError
 from bot.models.attempt import Script
 from bot.models.report import Report
 from bot.models.run import RunState
@@ -27,6 +29,7 @@ from handlers.manifest import app_page
 from handlers.state import RequestedRun, Web
 
 MAX_NUMBER = 100_000
+READY_S = 2.0
 PRIVATE = {
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -128,6 +131,23 @@ def log(run: RequestedRun, number: int, web: Web) -> Response:
     return Response(
         redact(text, web.settings.secrets), media_type="text/plain; charset=utf-8", headers=_FILE
     )
+
+
+@router.get("/healthz")
+async def healthz() -> PlainTextResponse:
+    """The process answers."""
+    return PlainTextResponse("ok\n")
+
+
+@router.get("/readyz")
+async def readyz(web: Web) -> JSONResponse:
+    """200, or 503 when the store fails or takes longer than two seconds."""
+    try:
+        await asyncio.wait_for(asyncio.to_thread(web.store.switches), READY_S)
+    except (RepriseError, TimeoutError):
+        reason = "the store does not answer"
+        return JSONResponse({"status": "waiting", "reason": reason}, 503)
+    return JSONResponse({"status": "ready"})
 
 
 async def not_found(_request: Request, _error: Exception) -> Response:

@@ -17,10 +17,10 @@ from bot.cli import error_boundary
 from bot.errors import UserError
 from bot.models.delivery import Delivery
 from bot.render.phrases import count
-from bot.service.github_proxy import Written
+from bot.service.github_proxy import RecordingGitHub, Written
 from bot.service.ports.github import GitHub, Permission
 from bot.service.ports.tasks import Task
-from bot.service.rehearsal import DryRunGitHub, RecordingGitHub, RehearsalQueue
+from bot.service.rehearsal import DryRunGitHub, RehearsalQueue
 from bot.settings import Settings
 from handlers.events import IgnoredDelivery, InvalidPayload, read
 from handlers.policy import AppIdentity

@@ -23,8 +23,8 @@ from bot.adapters.github import registration
 from bot.adapters.github.registration import Kept, Registration
 from bot.errors import TransientError, UserError
 from bot.settings import Settings
-from handlers import health
 from handlers.manifest import app_page, manifest, registration_page
+from handlers.pages import healthz
 from handlers.setup_pages import origin, reachable, read_form, setup_page
 
 STATE_S = 3600.0  # GitHub's own limit on the code
@@ -82,7 +82,7 @@ class Setup:
         app.add_route("/setup", self.form, methods=["GET"])
         app.add_route("/setup", self.review, methods=["POST"])
         app.add_route("/setup/callback", self.callback, methods=["GET"])
-        app.add_api_route("/healthz", health.healthz)
+        app.add_api_route("/healthz", healthz)
         app.add_route("/{rest:path}", self.elsewhere, methods=["GET", "POST"])
         return app
 

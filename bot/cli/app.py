@@ -45,8 +45,3 @@ def _main(
     ] = False,
 ) -> None:
     """Reproduce deep-learning bug reports by running them."""
-
-
-def main() -> None:
-    """Run the console script."""
-    app()

@@ -58,7 +58,7 @@ def _releases(
 ) -> int:
     from packaging.utils import canonicalize_name
 
-    from bot.cli.proof_runner import ProofCommand, run_proof
+    from bot.cli.runner import ProofCommand, run_proof
     from bot.pipeline.proof import resume
 
     name = canonicalize_name(package) if package else None
@@ -84,7 +84,7 @@ def _commits(
     *,
     as_json: bool,
 ) -> int:
-    from bot.cli.proof_runner import ProofCommand, run_proof
+    from bot.cli.runner import ProofCommand, run_proof
     from bot.models.environment import RepoSource
     from bot.pipeline.proof import resume
     from bot.text.sanitize import one_line

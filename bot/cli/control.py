@@ -19,7 +19,7 @@ def control(
     run's report.
     """
     with boundary(secrets=secrets):
-        from bot.cli.proof_runner import ProofCommand, run_proof
+        from bot.cli.runner import ProofCommand, run_proof
         from bot.pipeline.proof import resume
 
         command = ProofCommand("control", run, minutes, sandbox)

@@ -24,9 +24,23 @@ from sandbox.port import SandboxError, SandboxUnavailable
 
 REPRODUCED, DEFECT, USER, OTHER, AT_ONCE = 0, 1, 2, 3, 130
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
-_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
-_MISPLACED = {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP}
+_DISK_ERRORS = (
+    (
+        {errno.ENOSPC, errno.EDQUOT},
+        "The disk is full{where}.",
+        "Free some space, or point --out and REPRISE_CACHE_DIR at another disk.",
+    ),
+    (
+        {errno.EACCES, errno.EPERM, errno.EROFS},
+        "No permission to write {path}.",
+        "Choose another --out, or fix its permissions.",
+    ),
+    (
+        {errno.ENOTDIR, errno.EEXIST, errno.EISDIR, errno.ENAMETOOLONG, errno.ELOOP},
+        "Cannot use {path} as a folder.",
+        "Choose another --out.",
+    ),
+)
 
 
 def code(report: Report) -> int:
@@ -93,19 +107,10 @@ def _user_error(message: str, fix: str) -> typer.Exit:
 
 
 def _disk_error(error: OSError) -> tuple[str, str] | None:
-    name = f" ({error.filename})" if error.filename else ""
-    if error.errno in _FULL:
-        return (
-            f"The disk is full{name}.",
-            "Free some space, or point --out and REPRISE_CACHE_DIR at another disk.",
-        )
-    if error.errno in _FORBIDDEN:
-        return (
-            f"No permission to write {error.filename or 'a folder'}.",
-            "Choose another --out, or fix its permissions.",
-        )
-    if error.errno in _MISPLACED:
-        return f"Cannot use {error.filename} as a folder.", "Choose another --out."
+    where = f" ({error.filename})" if error.filename else ""
+    for numbers, message, fix in _DISK_ERRORS:
+        if error.errno in numbers:
+            return message.format(where=where, path=error.filename or "a folder"), fix
     return None
 
 

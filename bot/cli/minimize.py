@@ -44,7 +44,7 @@ def minimize(
     """Make a failing program as small as possible. The result still fails in the same way."""
     with boundary(secrets=secrets):
         from bot.adapters.run_folder.folder import kept_report
-        from bot.cli.proof_runner import ProofCommand, run_proof
+        from bot.cli.runner import ProofCommand, run_proof
         from bot.pipeline.proof import resume
 
         run, given = _inputs(script, signature)

@@ -22,7 +22,7 @@ def replay(
     with boundary(secrets=secrets):
         from bot.adapters.model.cassette import Cassette
         from bot.adapters.run_folder.folder import EXCHANGES, kept_job
-        from bot.cli.job_runner import run_job
+        from bot.cli.runner import run_job
 
         job = kept_job(run)
         options = job.options.model_copy(update={"sandbox": sandbox})

@@ -126,7 +126,7 @@ def example(out: Out = None, sandbox: Sandbox = "auto", as_json: Json = False) -
 
 def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool) -> int:
     from bot.adapters.issues import source as sources
-    from bot.cli.job_runner import run_job
+    from bot.cli.runner import run_job
 
     issue = sources.load(source, load())
     job = Job(issue=issue, options=options)

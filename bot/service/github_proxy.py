@@ -1,8 +1,11 @@
-"""A GitHub that passes every call on to another one; the base of those that add something."""
+"""GitHubs that pass every call on to another one and add something: each write is booked in the
+store first, so that all processes together keep to GitHub's limit, or it is recorded.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from datetime import datetime
@@ -19,7 +22,11 @@ from bot.service.ports.github import (
     Permission,
     Reaction,
     Target,
+    Throttled,
 )
+from bot.service.ports.store import WriteRateStore
+
+STEP_S = 0.25
 
 
 class Written(Record):
@@ -110,3 +117,68 @@ class GitHubProxy(GitHub):
     @override
     def redeliver(self, hook: int) -> None:
         self._github.redeliver(hook)
+
+
+class RateLimited(Throttled):
+    """Our own rate limit asks to wait; GitHub was not asked."""
+
+
+class RateLimitedGitHub(GitHubProxy):
+    """A GitHub whose writes are booked. One call waits at most `patience_s` seconds for all of
+    its writes; beyond that it raises RateLimited. When GitHub itself asks to wait, all processes
+    hold the installation's writes.
+    """
+
+    def __init__(
+        self,
+        github: GitHub,
+        store: WriteRateStore,
+        *,
+        patience_s: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        super().__init__(github)
+        self._store, self._patience_s = store, patience_s
+        self._clock, self._sleep = clock, sleep
+
+    @override
+    @contextmanager
+    def _reading(self, target: Target) -> Iterator[GitHub]:
+        try:
+            yield self._github
+        except RateLimited:
+            raise
+        except Throttled as throttled:
+            self._store.hold_writes(target.installation, throttled.after_s)
+            raise
+
+    @override
+    @contextmanager
+    def _writing(self, target: Target, write: Written) -> Iterator[GitHub]:
+        until = self._clock() + self._patience_s
+        with self._reading(target) as github:
+            yield github.before_writes(
+                lambda installation, notifies: self._book(installation, notifies, until)
+            )
+
+    def _book(self, installation: int, notifies: bool, until: float) -> None:
+        while wait := self._store.reserve_write(installation, notifies=notifies):
+            if wait > until - self._clock():
+                raise RateLimited("Reprise limits its writes to GitHub.", wait)
+            self._sleep(min(wait, STEP_S))
+
+
+class RecordingGitHub(GitHubProxy):
+    """Any GitHub; `record` is called with each write after it succeeded."""
+
+    def __init__(self, github: GitHub, record: Callable[[Written], None]) -> None:
+        super().__init__(github)
+        self._record = record
+
+    @override
+    @contextmanager
+    def _writing(self, target: Target, write: Written) -> Iterator[GitHub]:
+        with super()._writing(target, write) as github:
+            yield github
+        self._record(write)

@@ -1,11 +1,10 @@
-"""A rehearsed delivery: a GitHub that records what is written through it, one that writes nothing,
-and a queue that hands on tasks in the caller's own thread.
+"""A rehearsed delivery: a GitHub that writes nothing, and a queue that hands on tasks in the
+caller's own thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import heappop, heappush
@@ -17,7 +16,6 @@ from typing_extensions import override
 
 from bot.models.delivery import Delivery
 from bot.rules.configuration.layers import PATH
-from bot.service.github_proxy import GitHubProxy, Written
 from bot.service.ports.github import (
     BeforeWrite,
     CloneToken,
@@ -30,21 +28,6 @@ from bot.service.ports.github import (
 from bot.service.ports.tasks import Device, Handler, Queue, Task
 
 _MOST_TASKS = 1_000
-
-
-class RecordingGitHub(GitHubProxy):
-    """Any GitHub; `record` is called with each write after it succeeded."""
-
-    def __init__(self, github: GitHub, record: Callable[[Written], None]) -> None:
-        super().__init__(github)
-        self._record = record
-
-    @override
-    @contextmanager
-    def _writing(self, target: Target, write: Written) -> Iterator[GitHub]:
-        with super()._writing(target, write) as github:
-            yield github
-        self._record(write)
 
 
 @dataclass(frozen=True)

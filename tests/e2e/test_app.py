@@ -364,7 +364,7 @@ def test_one_process_on_sqlite_is_killed_in_the_middle_and_goes_on_where_it_was(
             {"app": [script, "serve", "--embedded", "--port", str(web)]}, env, tmp_path
         ) as app:
             assert reachable(web, 60)
-            one = Whole(hub, tmp_path)
+            one = Whole(hub, tmp_path, app)
             hub.commit(
                 REPOSITORY,
                 {".github/reprise.yml": "defaults:\n  proofs: []\n"},

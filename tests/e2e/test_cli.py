@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 from bot import schema
 from bot.cli.app import app
 
-COMMAND = [sys.executable, "-c", "from bot.cli.app import main; main()"]
+COMMAND = [sys.executable, "-c", "from bot.cli.app import app; app()"]
 ROOT = str(Path(__file__).parents[2])
 TOKEN = "t0ken-of-the-test-0123456789"
 FEATURE = "# Support bfloat16\n\nFeature request: it would be great if pooling could support bfloat16. Would it be possible to add it?\n"

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
+from bot.service.github_proxy import RateLimited, RateLimitedGitHub
 from bot.service.ports.github import Hook, Target, Throttled
-from bot.service.rate_limit import RateLimited, RateLimitedGitHub
 from tests.support.fakes import FakeGitHub, FrozenClock, MemoryStore
 
 TARGET = Target(installation=5, repository="octo/net")

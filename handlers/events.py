@@ -84,11 +84,14 @@ def _delivery(event: str, guid: str, payload: Payload, now: datetime) -> Deliver
 
 def _each_removed(first: Delivery, payload: Payload) -> tuple[Delivery, ...] | IgnoredDelivery:
     removed = (payload.repositories_removed or ())[:MAX_REPOSITORIES]
-    guids = [first.guid, *(f"{first.guid}.{number}" for number in range(2, len(removed) + 1))]
-    gone = zip(removed, guids, strict=False)
     deliveries = tuple(
-        first.model_copy(update={"repository": _repository(repo), "guid": guid})
-        for repo, guid in gone
+        first.model_copy(
+            update={
+                "repository": _repository(repo),
+                "guid": first.guid if number == 1 else f"{first.guid}.{number}",
+            }
+        )
+        for number, repo in enumerate(removed, 1)
     )
     return deliveries or IgnoredDelivery("it names no repository")
 

@@ -127,7 +127,11 @@ def _workers(
     from bot.service.worker import run
 
     service = app_factory.service(settings, store, queue, app_factory.hub(settings))
-    _offer_waiting(store, queue)
+    try:
+        for task in store.overdue(0.0):  # a queue within the process starts empty
+            queue.offer(task)
+    except TransientError as error:
+        _log.warning("Waiting work will be offered later: %s", error)
     with ThreadPoolExecutor(len(_DEVICES), "work") as pool:
         workers = [
             pool.submit(
@@ -151,15 +155,6 @@ def _workers(
             listener.stop.set()
     for worker in workers:
         worker.result()
-
-
-def _offer_waiting(store: AppStore, queue: Queue) -> None:
-    """Offer what waits in the store: a queue within the process starts empty."""
-    try:
-        for task in store.overdue(0.0):
-            queue.offer(task)
-    except TransientError as error:
-        _log.warning("Waiting work will be offered later: %s", error)
 
 
 def _queue(settings: Settings, *, embedded: bool) -> Queue:

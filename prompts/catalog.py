@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,47 +36,29 @@ class Prompt:
     sections: dict[str, str] = field(hash=False)
     schema: dict[str, Any] = field(hash=False)
 
-    @property
-    def names(self) -> frozenset[str]:
-        """The placeholders of the system and the user message."""
-        return frozenset(_PLACEHOLDER.findall(self.system + self.user))
-
-    @property
-    def system(self) -> str:
-        """The template of the system message."""
-        return self.sections.get("system", "")
-
-    @property
-    def user(self) -> str:
-        """The template of the user message."""
-        return self.sections.get("user", "")
-
     def render(self, **values: str) -> tuple[str, str]:
         """The system and the user message. Raises PromptError on a missing value and on an
         unused one. A placeholder inside a value is not filled in.
         """
-        self._check(self.names, values)
-        return _filled(self.system, values), _filled(self.user, values)
+        system, user = self._filled((self.sections["system"], self.sections["user"]), values)
+        return system, user
 
     def fragment(self, name: str, /, **values: object) -> str:
         """Another section, filled in. Raises PromptError as `render` does."""
         if name not in self.sections:
             raise PromptError(f"{self.id} has no section {name}")
-        template = self.sections[name]
-        self._check(frozenset(_PLACEHOLDER.findall(template)), values)
-        return _filled(template, values)
+        return self._filled((self.sections[name],), values)[0]
 
-    def _check(self, names: frozenset[str], values: dict[str, Any]) -> None:
-        problems = [
-            f"{verb} {', '.join(sorted(wrong))}"
-            for verb, wrong in (
-                ("lacks", names - values.keys()),
-                ("knows no", values.keys() - names),
-            )
-            if wrong
-        ]
+    def _filled(self, templates: tuple[str, ...], values: Mapping[str, object]) -> list[str]:
+        names = set(_PLACEHOLDER.findall("".join(templates)))
+        checks = (("lacks", names - values.keys()), ("knows no", values.keys() - names))
+        problems = [f"{verb} {', '.join(sorted(wrong))}" for verb, wrong in checks if wrong]
         if problems:
             raise PromptError(f"{self.id} {' and '.join(problems)}")
+        return [
+            _PLACEHOLDER.sub(lambda match: str(values[match[1]]), template)
+            for template in templates
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,10 +155,6 @@ def sections(text: str, name: str) -> dict[str, str]:
     if "{{" in _PLACEHOLDER.sub("", "".join(texts)):
         raise PromptError(f"{name} holds {{{{ that opens no placeholder such as {{{{name}}}}")
     return dict(zip(names, texts, strict=True))
-
-
-def _filled(template: str, values: dict[str, Any]) -> str:
-    return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), template)
 
 
 def _entries(stage: str, table: dict[str, Any], shared: str) -> list[Entry]:

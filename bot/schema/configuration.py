@@ -69,14 +69,10 @@ def _keys(values: BaseModel, indent: str = "") -> list[str]:
 
 
 def _choices(field: FieldInfo) -> str:
-    if get_origin(field.annotation) is None or not all(
-        isinstance(each, str) for each in get_args(field.annotation)
-    ):
-        return _bounds(field)
-    return f" One of: {', '.join(get_args(field.annotation))}."
-
-
-def _bounds(field: FieldInfo) -> str:
+    """What the value may be, as a sentence; "" when that is no short list and no range."""
+    choices = get_args(field.annotation) if get_origin(field.annotation) is not None else ()
+    if choices and all(isinstance(each, str) for each in choices):
+        return f" One of: {', '.join(choices)}."
     low = next((each.ge for each in field.metadata if hasattr(each, "ge")), None)
     high = next((each.le for each in field.metadata if hasattr(each, "le")), None)
     return "" if low is None or high is None else f" {low} to {high}."

@@ -32,40 +32,37 @@ class Reply:
 
     def once_a_day(self, topic: str, text: str, reaction: Reaction) -> None:
         """Add an answer that one person gets once a day; after that only the reaction."""
-        key = self._daily_key(topic)
-        known = self._context.store.comment(self._where.repository, 0, key)
-        if known is None or known.digest == self._delivery.guid:
+        if self._among_first(1, topic):
             self.say(text, reaction)
-            self._note(key, 0)
         self.react(reaction)
 
     def send(self) -> None:
-        """Post the answers as one comment, then the reaction."""
-        if self._answers and self._allowed():
+        """Post the answers as one comment, then the reaction. People without write permission
+        get a limited number of comments a day.
+        """
+        if self._answers and (
+            self._among_first(_MOST_REPLIES, "replies")
+            or access.writes(self._context, self._where, self._delivery.sender)
+        ):
             text, key = "\n\n".join(self._answers), f"reply:{self._delivery.guid}"
             publish.reply(self._context, self._where, self._number, key, text)
         if self._reaction is not None:
             comment = self._delivery.comment
             self._context.github.react(self._where, self._number, comment, self._reaction)
 
-    def _allowed(self) -> bool:
-        """Limit the replies a day to people without write permission."""
-        sender, key = self._delivery.sender, self._daily_key("replies")
-        known = self._context.store.comment(self._where.repository, 0, key)
-        if known is not None and known.digest == self._delivery.guid:
-            return True
-        count = known.comment if known is not None else 0
-        if count >= _MOST_REPLIES and not access.writes(self._context, self._where, sender):
-            return False
-        self._note(key, count + 1)
-        return True
-
-    def _daily_key(self, topic: str) -> str:
-        return f"{topic}:{self._delivery.sender}:{self._context.day():%Y-%m-%d}"
-
-    def _note(self, key: str, count: int) -> None:
-        """Store a count under an issue number that no issue has."""
+    def _among_first(self, most: int, topic: str) -> bool:
+        """Whether this comment is one of the first that its sender wrote today about a topic. The
+        count is stored under an issue number that no issue has.
+        """
+        key = f"{topic}:{self._delivery.sender}:{self._context.day():%Y-%m-%d}"
         where, guid = self._where.repository, self._delivery.guid
+        known = self._context.store.comment(where, 0, key)
+        count = known.comment if known is not None else 0
+        if known is not None and known.digest == guid:
+            return True
+        if count >= most:
+            return False
         self._context.store.put_comment(
-            OurComment(repository=where, number=0, key=key, comment=count, digest=guid)
+            OurComment(repository=where, number=0, key=key, comment=count + 1, digest=guid)
         )
+        return True

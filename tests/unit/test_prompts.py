@@ -55,7 +55,11 @@ def test_every_published_prompt_is_as_the_catalog_knows_it_and_every_file_is_pub
 def test_every_live_prompt_says_what_the_fence_means() -> None:
     mark = fence("x", "y").split("\n")[0].split(" id=")[0]
     spoken = [prompts.load(entry.stage) for entry in prompts.listed() if entry.live]
-    assert [prompt.id for prompt in spoken if prompt.user and mark not in prompt.system] == []
+    assert [
+        prompt.id
+        for prompt in spoken
+        if "user" in prompt.sections and mark not in prompt.sections["system"]
+    ] == []
 
 
 # --- hashes ------------------------------------------------------------------------------------------------------------------
@@ -107,7 +111,6 @@ def test_a_prompt_that_is_not_there_is_named(room: Path, stage: str, version: st
 
 def test_values_are_filled_in_once(room: Path) -> None:
     prompt = Catalog(room).load("read")
-    assert prompt.names == {"what", "report"}
     system, user = prompt.render(what="a {{report}}", report=r"\1 {{what}}")
     assert system == "You read a {{report}}."
     assert user == "\\1 {{what}}\n\n## More\n\na {{report}}"
@@ -149,7 +152,6 @@ def test_a_fragment_is_filled_in_as_strictly(room: Path) -> None:
     write(room, "v2", TEXT + "\n## left\n\n{{calls}} calls\n")
     prompt = Catalog(room).load("read", publish(room, "read", "v2").version)
     assert prompt.fragment("left", calls=3) == "3 calls"
-    assert prompt.names == {"what", "report"}
     for name, values in (("left", {}), ("left", {"calls": 1, "minutes": 2}), ("right", {})):
         with pytest.raises(PromptError, match=r"lacks calls|knows no minutes|no section right"):
             prompt.fragment(name, **values)

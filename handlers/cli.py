@@ -21,6 +21,7 @@ _SWITCH = re.compile(r"all|installation:\d{1,18}|[\w.-]{1,100}/[\w.-]{1,100}", r
 
 
 @app.command()
+@error_boundary.boundary(secrets=secrets)
 def serve(
     embedded: Annotated[
         bool,
@@ -46,13 +47,13 @@ def serve(
     """Serve the App: webhooks, run pages and the JSON API. Without credentials, serves the setup
     page first, which registers the App on GitHub.
     """
-    with error_boundary.boundary(secrets=secrets):
-        from handlers import serving
+    from handlers import serving
 
-        serving.serve(embedded=embedded, host=host, port=port, slots=slots)
+    serving.serve(embedded=embedded, host=host, port=port, slots=slots)
 
 
 @app.command()
+@error_boundary.boundary(secrets=secrets)
 def worker(
     queue: Annotated[
         Literal["cpu", "gpu"], typer.Option(help="Which queue to take runs from.")
@@ -62,13 +63,13 @@ def worker(
     ] = 1,
 ) -> None:
     """Process deliveries and runs from the Redis queue until stopped."""
-    with error_boundary.boundary(secrets=secrets):
-        from handlers import serving
+    from handlers import serving
 
-        serving.work(queue, slots=slots)
+    serving.work(queue, slots=slots)
 
 
 @app.command()
+@error_boundary.boundary(secrets=secrets)
 def receive(
     event: Annotated[
         str,
@@ -96,22 +97,22 @@ def receive(
     ] = False,
 ) -> None:
     """Handle a saved delivery. Prints what is, or would be, written to GitHub."""
-    with error_boundary.boundary(secrets=secrets):
-        from handlers import receive as rehearsal
+    from handlers import receive as rehearsal
 
-        code = rehearsal.receive(
-            event,
-            payload,
-            load(),
-            dry_run=dry_run,
-            permission=permission,
-            config=config,
-            as_json=as_json,
-        )
-        raise typer.Exit(code)
+    code = rehearsal.receive(
+        event,
+        payload,
+        load(),
+        dry_run=dry_run,
+        permission=permission,
+        config=config,
+        as_json=as_json,
+    )
+    raise typer.Exit(code)
 
 
 @app.command()
+@error_boundary.boundary(secrets=secrets)
 def switch(
     name: Annotated[
         str | None,
@@ -125,25 +126,20 @@ def switch(
     back: Annotated[bool, typer.Option("--back", help="Resume.")] = False,
 ) -> None:
     """Pause the App, or list what is paused. Pauses all, one repository or one installation."""
-    with error_boundary.boundary(secrets=secrets):
-        from bot import app_factory
+    from bot import app_factory
 
-        if name is not None and not _SWITCH.fullmatch(name):
-            raise UserError(
-                f"{name} cannot be paused.", "Give all, owner/name or installation:NUMBER."
-            )
-        with closing(app_factory.store(load())) as store:
-            if name is not None:
-                name = name.lower()
-                if back and name not in store.switches():
-                    raise UserError(
-                        f"{name} is not paused.", "To list what is paused: reprise switch"
-                    )
-                store.set_switch(name, None if back else reason or "paused by the host")
-            for switched, why in sorted(store.switches().items()):
-                typer.echo(f"{switched}: paused ({why})")
-            if not store.switches():
-                typer.echo("Nothing is paused.")
+    if name is not None and not _SWITCH.fullmatch(name):
+        raise UserError(f"{name} cannot be paused.", "Give all, owner/name or installation:NUMBER.")
+    with closing(app_factory.store(load())) as store:
+        if name is not None:
+            name = name.lower()
+            if back and name not in store.switches():
+                raise UserError(f"{name} is not paused.", "To list what is paused: reprise switch")
+            store.set_switch(name, None if back else reason or "paused by the host")
+        for switched, why in sorted(store.switches().items()):
+            typer.echo(f"{switched}: paused ({why})")
+        if not store.switches():
+            typer.echo("Nothing is paused.")
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bot.ports import Ports
 
 
+@error_boundary.boundary(secrets=secrets)
 def bisect(
     run: Run,
     package: Annotated[
@@ -43,14 +44,13 @@ def bisect(
     Exit code 3: no first bad or first fixed commit was found, for example because --good fails
     or --bad passes.
     """
-    with error_boundary.boundary(secrets=secrets):
-        if repo is None and good is None and bad is None:
-            code = _releases(run, package, minutes, sandbox, as_json=as_json)
-        else:
-            clone, good, bad = _commit_range(repo, good, bad, package)
-            given = repo or ""
-            code = _commits(run, clone, given, good, bad, minutes, sandbox, as_json=as_json)
-        raise typer.Exit(code)
+    if repo is None and good is None and bad is None:
+        code = _releases(run, package, minutes, sandbox, as_json=as_json)
+    else:
+        clone, good, bad = _commit_range(repo, good, bad, package)
+        given = repo or ""
+        code = _commits(run, clone, given, good, bad, minutes, sandbox, as_json=as_json)
+    raise typer.Exit(code)
 
 
 def _releases(

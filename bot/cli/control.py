@@ -9,6 +9,7 @@ from bot.cli.error_boundary import boundary
 from bot.settings import secrets
 
 
+@boundary(secrets=secrets)
 def control(
     run: Run,
     minutes: Minutes = DEFAULT_PROOF_MINUTES,
@@ -18,15 +19,14 @@ def control(
     """Find a version in which the program passes. Alternates runs of both versions and updates the
     run's report.
     """
-    with boundary(secrets=secrets):
-        from bot.cli.runner import ProofCommand, run_proof
-        from bot.pipeline.proof import resume
+    from bot.cli.runner import ProofCommand, run_proof
+    from bot.pipeline.proof import resume
 
-        command = ProofCommand("control", run, minutes, sandbox)
-        raise typer.Exit(
-            run_proof(
-                command,
-                lambda report, job, ports: resume.prove(report, job, ports, "control"),
-                as_json=as_json,
-            )
+    command = ProofCommand("control", run, minutes, sandbox)
+    raise typer.Exit(
+        run_proof(
+            command,
+            lambda report, job, ports: resume.prove(report, job, ports, "control"),
+            as_json=as_json,
         )
+    )

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _MAX_BYTES = 1_000_000
 
 
+@boundary(secrets=secrets)
 def minimize(
     script: Annotated[
         Path,
@@ -42,27 +43,24 @@ def minimize(
     as_json: Json = False,
 ) -> None:
     """Make a failing program as small as possible. The result still fails in the same way."""
-    with boundary(secrets=secrets):
-        from bot.adapters.run_folder.folder import kept_report
-        from bot.cli.runner import ProofCommand, run_proof
-        from bot.pipeline.proof import resume
+    from bot.adapters.run_folder.folder import kept_report
+    from bot.cli.runner import ProofCommand, run_proof
+    from bot.pipeline.proof import resume
 
-        run, given = _inputs(script, signature)
-        if out is not None and _has_result(out, kept_report(run), given):
-            say(f"{out} already holds this result. Continuing from it.")
-            run, out, given = out, None, None
-        command = ProofCommand("minimize", run, minutes, sandbox)
-        raise typer.Exit(
-            run_proof(
-                command,
-                lambda report, job, ports: resume.prove(
-                    report, job, ports, "minimize", script=given
-                ),
-                as_json=as_json,
-                into=_destination(given, script, out),
-                given=given,
-            )
+    run, given = _inputs(script, signature)
+    if out is not None and _has_result(out, kept_report(run), given):
+        say(f"{out} already holds this result. Continuing from it.")
+        run, out, given = out, None, None
+    command = ProofCommand("minimize", run, minutes, sandbox)
+    raise typer.Exit(
+        run_proof(
+            command,
+            lambda report, job, ports: resume.prove(report, job, ports, "minimize", script=given),
+            as_json=as_json,
+            into=_destination(given, script, out),
+            given=given,
         )
+    )
 
 
 def _inputs(script: Path, signature: Path | None) -> tuple[Path, Script | None]:

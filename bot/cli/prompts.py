@@ -12,6 +12,7 @@ from bot.cli.error_boundary import boundary
 from bot.errors import UserError
 
 
+@boundary()
 def prompts(
     stage: Annotated[
         str,
@@ -23,8 +24,7 @@ def prompts(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the prompts, or print one word for word."""
-    with boundary():
-        typer.echo(_one(stage, version, as_json=as_json) if stage else _all(as_json=as_json))
+    typer.echo(_one(stage, version, as_json=as_json) if stage else _all(as_json=as_json))
 
 
 def _all(*, as_json: bool) -> str:

@@ -13,6 +13,7 @@ from bot.models.job import PARTS, Job, Options
 from bot.settings import load, secrets
 
 
+@boundary(secrets=secrets)
 def reproduce(
     source: Annotated[
         str,
@@ -90,38 +91,35 @@ def reproduce(
 
     Exit codes: 0 reproduced, 3 any other verdict, 2 a user error, 1 a bug in Reprise.
     """
-    with boundary(secrets=secrets):
-        from bot.cli import option_parsing
+    from bot.cli import option_parsing
 
-        options = Options(
-            python=option_parsing.python(python),
-            pins=option_parsing.pins(pins or ()),
-            repo=option_parsing.repo(repo),
-            ref=option_parsing.ref(ref, repo),
-            device=device,
-            sandbox=sandbox,
-            timeout_s=timeout,
-            max_runs=max_runs,
-            seed=seed,
-            model=model,
-            max_cost=max_cost,
-            max_tokens=max_tokens,
-            max_attempts=max_attempts,
-            minutes=minutes,
-            proof_minutes=proof_minutes,
-            without=option_parsing.parts(*without or ()),
-        )
-        raise typer.Exit(_reproduce(source, options, out, as_json=as_json))
+    options = Options(
+        python=option_parsing.python(python),
+        pins=option_parsing.pins(pins or ()),
+        repo=option_parsing.repo(repo),
+        ref=option_parsing.ref(ref, repo),
+        device=device,
+        sandbox=sandbox,
+        timeout_s=timeout,
+        max_runs=max_runs,
+        seed=seed,
+        model=model,
+        max_cost=max_cost,
+        max_tokens=max_tokens,
+        max_attempts=max_attempts,
+        minutes=minutes,
+        proof_minutes=proof_minutes,
+        without=option_parsing.parts(*without or ()),
+    )
+    raise typer.Exit(_reproduce(source, options, out, as_json=as_json))
 
 
+@boundary(secrets=secrets)
 def example(out: Out = None, sandbox: Sandbox = "auto", as_json: Json = False) -> None:
     """Reproduce the bundled issue."""
-    with boundary(secrets=secrets):
-        from bot.adapters.issues import source as sources
+    from bot.adapters.issues import source as sources
 
-        raise typer.Exit(
-            _reproduce(sources.EXAMPLE, Options(sandbox=sandbox), out, as_json=as_json)
-        )
+    raise typer.Exit(_reproduce(sources.EXAMPLE, Options(sandbox=sandbox), out, as_json=as_json))
 
 
 def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool) -> int:

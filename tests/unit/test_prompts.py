@@ -58,7 +58,7 @@ def test_every_live_prompt_says_what_the_fence_means() -> None:
     assert [
         prompt.id
         for prompt in spoken
-        if "user" in prompt.sections and mark not in prompt.sections["system"]
+        if prompt.sections.get("user") and mark not in prompt.sections["system"]
     ] == []
 
 

@@ -61,12 +61,6 @@ def ports(
     )
 
 
-def _kept(job: Job, secrets: tuple[str, ...]) -> Job:
-    """The job as it may lie on a disk."""
-    hidden = {name: redact(getattr(job.issue, name), secrets) for name in ("title", "body")}
-    return job.model_copy(update={"issue": job.issue.model_copy(update=hidden)})
-
-
 def prove(
     report: Report,
     job: Job,
@@ -135,12 +129,12 @@ def _finish(report: Report, settings: Settings, folder: Folder) -> None:
         report,
         json_text=report_text(report, secrets=settings.secrets),
         markdown=comment(report, run=folder.path.name, secrets=settings.secrets),
-        state=hidden(report, settings.secrets).model_dump_json(),
+        state=without_secrets(report, settings.secrets).model_dump_json(),
         defects={proof: redact(told, settings.secrets) for proof, told in report.defects.items()},
     )
 
 
-def hidden(report: Report, secrets: tuple[str, ...]) -> Report:
+def without_secrets(report: Report, secrets: tuple[str, ...]) -> Report:
     """A report as it may lie on a disk: no secret of the host in any text."""
 
     def hide(value: Any) -> Any:
@@ -175,7 +169,8 @@ def reproduce(
     kept in the folder.
     """
     asked = model or configured(settings, job.options.model or "")
-    folder.begin(_kept(job, settings.secrets))
+    hidden = {key: redact(getattr(job.issue, key), settings.secrets) for key in ("title", "body")}
+    folder.begin(job.model_copy(update={"issue": job.issue.model_copy(update=hidden)}))
     world = _recorded_ports(
         job, settings, folder, listener=listener, cancel=cancel, sandbox=sandbox, model=asked
     )

@@ -99,7 +99,7 @@ def receive(
     """Handle a saved delivery. Prints what is, or would be, written to GitHub."""
     from handlers import receive as rehearsal
 
-    code = rehearsal.receive(
+    rehearsal.receive(
         event,
         payload,
         load(),
@@ -108,7 +108,6 @@ def receive(
         config=config,
         as_json=as_json,
     )
-    raise typer.Exit(code)
 
 
 @app.command()

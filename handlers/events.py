@@ -65,18 +65,18 @@ def read(
 
 def _delivery(event: str, guid: str, payload: Payload, now: datetime) -> Delivery:
     assert payload.installation is not None
-    repository, issue, label = payload.repository, payload.issue, payload.label
+    repository, issue = payload.repository, payload.issue
     return Delivery(
         guid=guid,
         event=event,
         action=payload.action,
         trigger=CONCERNS[event, payload.action],
-        installation=payload.installation.id,
+        installation=payload.installation,
         repository=_repository(repository) if repository else None,
         issue=_issue(issue, repository) if issue and repository else None,
         pull_request=bool(issue and issue.pull_request),
         sender=payload.sender.login if payload.sender else "",
-        label=(label.name or "") if label and payload.action == "labeled" else "",
+        label=(payload.label or "") if payload.action == "labeled" else "",
         comment=payload.comment.id if payload.comment else None,
         received_at=now,
     )
@@ -106,8 +106,7 @@ def _commands(payload: Payload) -> tuple[Command, ...]:
     author = payload.comment.user.login if payload.comment and payload.comment.user else None
     if payload.sender is None or author != payload.sender.login:
         return ()  # editing someone else's comment requests nothing
-    was = payload.changes.body if payload.changes else None
-    return commands.added(was.before[:_MAX_BODY], after) if was and was.before is not None else ()
+    return commands.added(payload.before[:_MAX_BODY], after) if payload.before is not None else ()
 
 
 def _repository(repo: PayloadRepository) -> Repository:

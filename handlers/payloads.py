@@ -10,9 +10,12 @@ import re
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AliasPath, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 DatabaseId = Annotated[int, Field(ge=0, lt=2**63)]  # what a database can hold
+WriterId = Annotated[  # the GitHub App through which something was written
+    DatabaseId | None, Field(validation_alias=AliasPath("performed_via_github_app", "id"))
+]
 RepositoryName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$")
 ]
@@ -37,12 +40,6 @@ class PayloadAccount(_Part):
     def bot(self) -> bool:
         """Whether this account is not a person."""
         return self.type == "Bot" or self.login.lower().endswith("[bot]")
-
-
-class PayloadApp(_Part):
-    """A GitHub App through which something was written."""
-
-    id: DatabaseId | None = None
 
 
 class PayloadLabel(_Part):
@@ -72,7 +69,7 @@ class PayloadIssue(_Part):
     labels: tuple[PayloadLabel | None, ...] | None = None
     html_url: str | None = None
     pull_request: object = None
-    performed_via_github_app: PayloadApp | None = None
+    app_id: WriterId = None
 
 
 class PayloadComment(_Part):
@@ -81,38 +78,20 @@ class PayloadComment(_Part):
     id: DatabaseId
     body: str | None = None
     user: PayloadAccount | None = None
-    performed_via_github_app: PayloadApp | None = None
-
-
-class PayloadOldText(_Part):
-    """The value of a field before an edit."""
-
-    before: str | None = Field(None, alias="from")
-
-
-class PayloadChanges(_Part):
-    """What an edit changed."""
-
-    body: PayloadOldText | None = None
-
-
-class PayloadInstallation(_Part):
-    """One installation of the App."""
-
-    id: DatabaseId
+    app_id: WriterId = None
 
 
 class Payload(_Part):
-    """A delivery's body. Its parts depend on the event."""
+    """A delivery's body. Its parts depend on the event; `before` is the text before an edit."""
 
     action: str = ""
     sender: PayloadAccount | None = None
-    installation: PayloadInstallation | None = None
+    installation: DatabaseId | None = Field(None, validation_alias=AliasPath("installation", "id"))
     repository: PayloadRepository | None = None
     issue: PayloadIssue | None = None
     comment: PayloadComment | None = None
-    label: PayloadLabel | None = None
-    changes: PayloadChanges | None = None
+    label: str | None = Field(None, validation_alias=AliasPath("label", "name"))
+    before: str | None = Field(None, validation_alias=AliasPath("changes", "body", "from"))
     repositories_removed: tuple[PayloadRepository, ...] | None = None
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bot.models.delivery import Trigger
-from handlers.payloads import Payload, PayloadAccount, PayloadApp
+from handlers.payloads import Payload, PayloadAccount
 
 CONCERNS: dict[tuple[str, str], Trigger] = {
     ("issues", "opened"): "opened",
@@ -35,10 +35,6 @@ class AppIdentity:
     app_id: int | None = None
     slug: str = ""
 
-    def wrote(self, app: PayloadApp | None) -> bool:
-        """Whether something was written through our App."""
-        return app is not None and app.id is not None and app.id == self.app_id
-
     def is_account(self, account: PayloadAccount) -> bool:
         """Whether an account is our App's."""
         return bool(self.slug) and account.login.lower() == f"{self.slug.lower()}[bot]"
@@ -62,13 +58,13 @@ def _of_people(trigger: Trigger, payload: Payload, identity: AppIdentity) -> str
     if sender is None or not sender.login:
         return "it names no sender"
     written = {"opened": payload.issue, "comment": payload.comment}.get(trigger)
-    through = written.performed_via_github_app if written else None
-    if identity.is_account(sender) or identity.wrote(through):
+    through = written.app_id if written else None
+    if identity.is_account(sender) or (through is not None and through == identity.app_id):
         return "the App wrote it itself"
     if sender.bot:
         return "a bot sent it"
     if written and written.user and written.user.bot:
         return "a bot wrote the issue" if trigger == "opened" else "a bot wrote the comment"
-    if trigger == "labeled" and not (payload.label and payload.label.name):
+    if trigger == "labeled" and not payload.label:
         return "the label has no name"
     return ""

@@ -37,8 +37,8 @@ def receive(
     permission: Permission,
     config: Path | None,
     as_json: bool,
-) -> int:
-    """Handle one delivery from end to end; returns the exit code."""
+) -> None:
+    """Handle one delivery from end to end."""
     identity = AppIdentity(settings.app_id, settings.app_slug)
     guid = f"rehearsal-{uuid4().hex[:12]}"
     deliveries = read(event, guid, _bytes(payload), datetime.now(UTC), identity)
@@ -48,7 +48,8 @@ def receive(
             "Save the payload as GitHub sent it.",
         )
     if isinstance(deliveries, IgnoredDelivery):
-        return _print([], f"Ignored: {deliveries.reason}.", as_json=as_json)
+        _print([], f"Ignored: {deliveries.reason}.", as_json=as_json)
+        return
     text = _bytes(config).decode() if config else None
     github: GitHub = (
         DryRunGitHub(deliveries[0], permission, text) if dry_run else app_factory.hub(settings)
@@ -57,7 +58,7 @@ def receive(
     would = "would be written" if dry_run else "was written"
     outcome = f"{count(len(written), 'write')}. This {would} to GitHub."
     outcome = outcome if written else f"Nothing {would} to GitHub."
-    return _print(written, outcome, as_json=as_json)
+    _print(written, outcome, as_json=as_json)
 
 
 def _rehearse(
@@ -98,14 +99,13 @@ def _bytes(path: Path) -> bytes:
     return data
 
 
-def _print(written: list[Written], outcome: str, *, as_json: bool) -> int:
+def _print(written: list[Written], outcome: str, *, as_json: bool) -> None:
     if as_json:
         writes = [write.model_dump() for write in written]
         typer.echo(json.dumps({"outcome": outcome, "writes": writes}, indent=2))
-        return 0
+        return
     console = Console(highlight=False, markup=False)
     for write in written:
         console.rule(f"{write.what} on {write.where}", align="left")
         console.print(write.text, soft_wrap=True)
     console.print(outcome, soft_wrap=True)
-    return 0

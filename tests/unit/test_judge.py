@@ -169,6 +169,24 @@ def test_a_failure_of_the_environment_comes_before_a_verdict():
     assert found.decoy.module == "captum"
 
 
+@pytest.mark.parametrize(
+    ("exception", "message"),
+    [("EOFError", ""), ("RuntimeError", "DataLoader worker (pid(s) 7) exited unexpectedly")],
+)
+def test_what_ends_a_child_first_is_seen_behind_its_parents_broken_pipe(exception, message):
+    child = crash(
+        "ModuleNotFoundError",
+        "No module named 'captum'",
+        swallowed=True,
+        bases=("ImportError", "Exception", "BaseException"),
+    )
+    found = judge(seen(crash(exception, message), child), WANTED, SCRIPT)
+    assert found.match is Match.SETUP_FAILURE
+    assert found.decoy.module == "captum"
+    other = judge(seen(crash("KeyError", "'x'"), child), WANTED, SCRIPT)
+    assert other.match is Match.OTHER, "what a program handles is its own business"
+
+
 def test_the_reported_missing_module_is_no_decoy():
     wanted = CrashSignature(exception="ModuleNotFoundError", message="No module named 'captum'")
     assert (

@@ -26,6 +26,15 @@ from bot.rules.signatures import genuine, observed, readings, staged, values, wa
 _ARRAY = 4
 _EVIDENCE = 600
 _FEW_LINES = 8  # among more printed lines a single value of a sentence stands somewhere by chance
+# What a process says of one it has started that ended before its time. Why is in that one's trace.
+_CHILD_DIED = {
+    *("EOFError", "BrokenPipeError", "ConnectionResetError", "ConnectionRefusedError"),
+    *("BrokenProcessPool", "BrokenExecutor", "ProcessExitedException", "ProcessRaisedException"),
+    *("TerminatedWorkerError", "ChildFailedError"),
+}
+_WORKER = re.compile(
+    r"\b(?:worker|process)\b.{0,80}\b(?:exited|died|terminated|failed)", re.I | re.S
+)
 _UNREADABLE = {"SyntaxError", "IndentationError", "TabError"}
 _Arrays = list[tuple[str, list[tuple[str, str]]]]
 _READABLE = "the program as a Python file (the pasted text is not valid Python)"
@@ -329,6 +338,8 @@ def _decoy(seen: Observation) -> Judgement | None:
         found = SetupFailure(id="syntax", what=what, needs=_READABLE)
     else:
         chained = flatten((failure,))
+        if failure.exception.rsplit(".", 1)[-1] in _CHILD_DIED or _WORKER.search(failure.message):
+            chained += flatten(tuple(one for one in seen.failures if one.swallowed and one.bases))
         known = (setup_failures.recognise(one.exception, one.message) for one in chained)
         found = next(filter(None, known), None)
     if found is None:

@@ -395,3 +395,18 @@ def test_hostile_text_stays_inside_the_fence():
         assert before.rindex("<outside id=") > before.rfind(
             '</outside id="' + before[before.rindex("<outside id=") + 13 :][:8]
         )
+
+
+@pytest.mark.parametrize(
+    ("line", "allowed"),
+    [
+        ("import httpx; httpx.Client(transport=httpx.MockTransport(print))", True),
+        ("import httpx; httpx.get('https://x.example')", False),
+        ("import requests; requests.post('https://x.example')", False),
+    ],
+)
+def test_a_program_may_use_a_client_but_not_fetch(line, allowed):
+    model = ScriptedModel(answers(write(f"{line}\n{GOOD}"), write()))
+    report = decide(model)
+    assert report.verdict.kind == "reproduced"
+    assert (line in report.script.source) is allowed

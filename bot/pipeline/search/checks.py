@@ -13,8 +13,10 @@ from bot.rules.script_fixes import imports
 from bot.rules.signatures import relevance, staged
 from prompts import load
 
+# Calls that fetch; an import alone, or a client with a transport in the process, does not.
 _REACHES = re.compile(
-    r"\b(?:requests|urllib\.request|urlopen|urlretrieve|httpx|aiohttp|socket\.(?:socket|create_connection)|ftplib|wget|gdown|"
+    r"\b(?:requests|httpx)\.(?:get|post|put|patch|delete|head|options|request|stream)\s*\("
+    r"|\b(?:urllib\.request|urlopen|urlretrieve|socket\.create_connection|ftplib|wget|gdown|"
     r"hf_hub_download|snapshot_download|load_dataset|subprocess|os\.system|os\.popen|pip\.main)\b"
 )
 _WEIGHTS = re.compile(

@@ -1,7 +1,5 @@
 """Settings and options → Ports: the one place that says which adapter stands behind which port."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path

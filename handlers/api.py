@@ -4,8 +4,6 @@ The access rules are those of the run pages: a run's id cannot be guessed and is
 it. So runs are looked up by id, and never listed.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 from typing import Annotated, Any
 

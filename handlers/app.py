@@ -1,7 +1,5 @@
 """The web application: the webhook, health checks, run pages and the JSON API."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

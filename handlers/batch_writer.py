@@ -4,8 +4,6 @@ SQLite has one writer, and each commit waits for the disk. One commit per delive
 behind at 300 a second on a busy machine; one commit for all waiting deliveries does not.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

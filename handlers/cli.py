@@ -1,7 +1,5 @@
 """The console script: the engine's commands and those of the App."""
 
-from __future__ import annotations
-
 import re
 from contextlib import closing
 from pathlib import Path

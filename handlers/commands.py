@@ -1,7 +1,5 @@
 """A comment → its commands: lines of the author's own that begin with `/reproduce`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

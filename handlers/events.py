@@ -1,7 +1,5 @@
 """A webhook's body → the deliveries to store, or the reason why there are none."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,7 +11,6 @@ from handlers import commands, payloads
 from handlers.payloads import Payload, PayloadIssue, PayloadRepository
 from handlers.policy import CONCERNS, EVENTS, AppIdentity, refusal
 
-UNREGISTERED = AppIdentity()
 MAX_REPOSITORIES = 5_000  # that one delivery may remove from an installation
 _MAX_BODY = 262_144  # characters; GitHub's own limit is 65,536
 _MAX_TITLE = 1_024  # GitHub's own limit is 256
@@ -41,7 +38,7 @@ class InvalidPayload:
 
 
 def read(
-    event: str, guid: str, body: bytes, now: datetime, identity: AppIdentity = UNREGISTERED
+    event: str, guid: str, body: bytes, now: datetime, identity: AppIdentity
 ) -> tuple[Delivery, ...] | IgnoredDelivery | InvalidPayload:
     """What a delivery asks for, never empty. Only one that takes several repositories away
     yields several: the first bears `guid` itself, the n-th `guid.n`.

@@ -1,7 +1,5 @@
 """The log of a server on standard error: one line an event, without secrets."""
 
-from __future__ import annotations
-
 import logging
 import re
 import sys

@@ -1,7 +1,5 @@
 """What Reprise asks of GitHub: the App's manifest, and the addresses that belong to an App."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 from urllib.parse import quote

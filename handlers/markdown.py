@@ -2,8 +2,6 @@
 that GitHub hides.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -2,8 +2,6 @@
 and the closest valid word.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches

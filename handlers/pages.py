@@ -5,8 +5,6 @@ A run's address cannot be guessed and is its only key. So no page leaks it: no r
 index, no cache, no list.
 """
 
-from __future__ import annotations
-
 import asyncio
 from datetime import UTC, datetime
 from functools import partial

@@ -4,8 +4,6 @@ Source: https://docs.github.com/webhooks/webhook-events-and-payloads. An account
 deleted ("ghost"), a body when nothing was written.
 """
 
-from __future__ import annotations
-
 import re
 from datetime import datetime
 from typing import Annotated

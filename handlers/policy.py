@@ -2,8 +2,6 @@
 is stored.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from bot.models.delivery import Trigger

@@ -1,7 +1,5 @@
 """Rehearses one saved delivery: prints what is, or would be, written to GitHub."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from pathlib import Path

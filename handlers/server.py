@@ -1,7 +1,5 @@
 """uvicorn in this process, on uvloop and httptools, behind a socket that is bound beforehand."""
 
-from __future__ import annotations
-
 import socket
 from threading import Event
 
@@ -10,9 +8,6 @@ from starlette.types import ASGIApp
 
 from bot.errors import UserError
 
-GRACE_S = 10
-MAX_CONNECTIONS = 512
-KEEP_ALIVE_S = 30
 BACKLOG = 1024
 _OPTIONS = {
     "loop": "uvloop",
@@ -24,9 +19,9 @@ _OPTIONS = {
     "server_header": False,
     "proxy_headers": False,
     "backlog": BACKLOG,
-    "limit_concurrency": MAX_CONNECTIONS,
-    "timeout_keep_alive": KEEP_ALIVE_S,
-    "timeout_graceful_shutdown": GRACE_S,
+    "limit_concurrency": 512,
+    "timeout_keep_alive": 30,
+    "timeout_graceful_shutdown": 10,
 }
 
 

@@ -1,7 +1,5 @@
 """`reprise serve` and `reprise worker`: from settings to running processes, until a signal."""
 
-from __future__ import annotations
-
 import logging
 import socket
 from collections.abc import Iterator

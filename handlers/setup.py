@@ -2,8 +2,6 @@
 server's console shows.
 """
 
-from __future__ import annotations
-
 import hmac
 import json
 import logging

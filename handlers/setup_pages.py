@@ -1,7 +1,5 @@
 """The setup flow's pages as HTML, and its form."""
 
-from __future__ import annotations
-
 import ipaddress
 import secrets
 from pathlib import Path
@@ -13,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from bot.settings import Settings
-from handlers.manifest import EVENTS, GITHUB, PERMISSIONS, WHY
+from handlers.manifest import EVENTS, GITHUB, WHY
 
 MAX_FORM_BYTES = 16_384
 _FORM_TYPE = "application/x-www-form-urlencoded"
@@ -23,7 +21,6 @@ _templates = Environment(
     undefined=StrictUndefined,
     trim_blocks=True,
 )
-_REASONS = [(f"{name}: {level}", WHY[f"{name}: {level}"]) for name, level in PERMISSIONS.items()]
 
 
 def setup_page(settings: Settings, page: str, status: int = 200, **values: Any) -> HTMLResponse:
@@ -36,7 +33,7 @@ def setup_page(settings: Settings, page: str, status: int = 200, **values: Any) 
         github=urlsplit(github).netloc,
         port=settings.port,
         app_file=settings.app_file,
-        permissions=_REASONS,
+        permissions=WHY.items(),
         **values,
     )
     return HTMLResponse(html, status, _headers(nonce, github))

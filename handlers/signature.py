@@ -2,8 +2,6 @@
 in constant time.
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 

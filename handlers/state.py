@@ -1,7 +1,5 @@
 """What the routes share, and how a request finds it and its run."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Callable

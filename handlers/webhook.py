@@ -4,8 +4,6 @@ The body is verified as raw bytes before anything parses it. The ordinary store 
 thread; the queue hears of a delivery after the answer.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -5,8 +5,6 @@ fragments of several stages; `catalog.toml` names the live versions and holds ev
 sentence inside them. Text from outside enters only through `fence`.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from prompts.catalog import SHARED, Catalog, Prompt, PromptChanged, PromptError

@@ -2,8 +2,6 @@
 and makes it live.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Prompts as files: loaded by stage and version, checked against their hashes, filled in."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

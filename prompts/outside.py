@@ -2,8 +2,6 @@
 pass for ours.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from itertools import count

@@ -1,7 +1,5 @@
 """The command line: one file for each command, registered here."""
 
-from __future__ import annotations
-
 from importlib import metadata
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`reprise control RUN`."""
 
-from __future__ import annotations
-
 import typer
 
 from bot.cli.arguments import DEFAULT_PROOF_MINUTES, Json, Minutes, Run, Sandbox

@@ -1,7 +1,5 @@
 """How a command ends: exit codes, errors as one sentence with the next step, and Ctrl-C."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """Validate command-line options. Each mistake gets one sentence and the next step."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from pathlib import Path

@@ -2,8 +2,6 @@
 anywhere else.
 """
 
-from __future__ import annotations
-
 from contextlib import AbstractContextManager, suppress
 from time import monotonic
 

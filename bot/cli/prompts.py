@@ -1,7 +1,5 @@
 """`reprise prompts`: the prompts by stage and version."""
 
-from __future__ import annotations
-
 import json
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Help pages and the settings table as Markdown, for `docs/`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import typer

@@ -1,7 +1,5 @@
 """`reprise replay RUN`: a recorded run again, without its model."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """`reprise reproduce SOURCE` and `reprise example`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, Literal
 

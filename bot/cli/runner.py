@@ -1,7 +1,5 @@
 """Run one job, or one proof of a finished run, with progress, Ctrl-C and an exit code."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from collections.abc import Callable, Iterator

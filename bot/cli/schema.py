@@ -1,7 +1,5 @@
 """`reprise schema`: the published JSON Schemas."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

@@ -2,8 +2,6 @@
 report.
 """
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from typing import Any

@@ -1,7 +1,5 @@
 """Writes the schema files and the example configuration anew: `python -m bot.schema`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from bot.schema import configuration, generate

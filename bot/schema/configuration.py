@@ -2,8 +2,6 @@
 generated from the model.
 """
 
-from __future__ import annotations
-
 import json
 from importlib.resources import files
 from typing import get_args, get_origin

@@ -1,7 +1,5 @@
 """Permissions and quotas. GitHub is asked each time; any doubt means no."""
 
-from __future__ import annotations
-
 import logging
 
 from bot.errors import TransientError, UserError

@@ -1,7 +1,5 @@
 """The verdict of a run on GitHub: the final comment, the label and the reaction. Idempotent."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from bot.errors import TransientError

@@ -1,7 +1,5 @@
 """The App as a worker calls it: it handles one task at a time, and what is overdue."""
 
-from __future__ import annotations
-
 import logging
 from threading import Event
 

@@ -1,7 +1,5 @@
 """What the App's use-cases share: the ports, the host's policy, and how the engine is called."""
 
-from __future__ import annotations
-
 import secrets
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Commands in a comment: who may give them, and what each one does."""
 
-from __future__ import annotations
-
 from bot.models.command import Choices, Command
 from bot.models.run import LIVE, Run, RunState
 from bot.pipeline import plan

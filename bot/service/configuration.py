@@ -7,8 +7,6 @@ repository has no file of its own (or only an invalid one). Unlike there, values
 and only repositories of the same owner can be built on. Files are read from default branches only.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Makes outside text safe to store: no database refuses it, and its size is bounded."""
 
-from __future__ import annotations
-
 import re
 
 from pydantic_core import PydanticSerializationError

@@ -2,8 +2,6 @@
 the issue, then the verdict is announced.
 """
 
-from __future__ import annotations
-
 import logging
 from functools import partial
 from importlib import metadata

@@ -2,8 +2,6 @@
 store first, so that all processes together keep to GitHub's limit, or it is recorded.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -2,8 +2,6 @@
 automatically. Idempotent.
 """
 
-from __future__ import annotations
-
 import logging
 
 from bot.models.config import Config

@@ -1,7 +1,5 @@
 """Keeps a lease during slow work: GitHub may take its time, and hostile text is slow to read."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Keeps a run's lease and shows its progress on the issue, from a thread beside the engine's."""
 
-from __future__ import annotations
-
 import logging
 from contextlib import AbstractContextManager
 from threading import Event, Thread

@@ -1,7 +1,5 @@
 """Idempotent writes to GitHub: the sticky comment, replies, reactions and labels."""
 
-from __future__ import annotations
-
 import hashlib
 
 from bot.models.run import NewRun, Run

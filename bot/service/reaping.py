@@ -2,8 +2,6 @@
 arrived are requested from GitHub, and old data is deleted.
 """
 
-from __future__ import annotations
-
 import logging
 from datetime import UTC, datetime, timedelta
 

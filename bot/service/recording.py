@@ -1,7 +1,5 @@
 """The engine's Recorder over the store: a run that was killed resumes from its attempts."""
 
-from __future__ import annotations
-
 from bot.errors import Stopped
 from bot.models.attempt import Attempt, Script
 from bot.models.dialogue import Exchange

@@ -1,7 +1,5 @@
 """The one reply and the one reaction to a comment, whatever its commands were."""
 
-from __future__ import annotations
-
 from bot.service import access, publish
 from bot.service.app_context import IssueEvent
 from bot.service.ports.github import Reaction

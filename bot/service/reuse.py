@@ -1,7 +1,5 @@
 """A proof requested by name starts from an earlier reproduced run of the same report."""
 
-from __future__ import annotations
-
 from bot.models.job import Job
 from bot.models.report import Report
 from bot.models.run import Run, RunState

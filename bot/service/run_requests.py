@@ -2,8 +2,6 @@
 approval.
 """
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Settings from REPRISE_* environment variables. Only this file reads the environment."""
 
-from __future__ import annotations
-
 import json
 import os
 from contextlib import suppress

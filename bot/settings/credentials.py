@@ -1,7 +1,5 @@
 """The App's credentials on disk, and checks that settings share."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit

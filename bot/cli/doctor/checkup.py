@@ -1,14 +1,12 @@
 """What works on this machine, and how to fix the rest."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from textwrap import fill
 
 from bot.cli.doctor import machine, packages
 from bot.cli.doctor.finding import Area, Finding, Findings
-from bot.settings import Settings, host
+from bot.settings import Settings
 from bot.text.sanitize import redact
 
 _TITLES: dict[Area, str] = {
@@ -23,13 +21,14 @@ _TITLES: dict[Area, str] = {
 _STATES = {True: "ok", False: "NO", None: "--"}
 
 
-def examine(settings: Settings, environ: Mapping[str, str] | None = None) -> Findings:
-    """Run all checks in parallel. A failed check is a finding, never an exception."""
-    known = host() if environ is None else environ
+def examine(settings: Settings) -> Findings:
+    """Run all checks in parallel. A failed check is a finding, never an exception. This machine is
+    ready when an isolating sandbox and every needed part work.
+    """
     checks: list[Callable[[], tuple[Finding, ...]]] = [
         machine.sandboxes,
-        lambda: machine.pythons(known),
-        lambda: packages.check(known),
+        machine.pythons,
+        packages.check,
         machine.devices,
         lambda: machine.disk(settings.cache_dir),
         machine.tools,
@@ -37,19 +36,9 @@ def examine(settings: Settings, environ: Mapping[str, str] | None = None) -> Fin
     ]
     with ThreadPoolExecutor(max_workers=len(checks)) as pool:
         found = [finding for part in pool.map(lambda check: check(), checks) for finding in part]
-    return Findings(ready=_ready(found), findings=tuple(found))
-
-
-def _ready(found: list[Finding]) -> bool:
-    """Whether a report can be reproduced now: an isolating sandbox and every needed part work."""
-    sandboxes = [finding for finding in found if finding.area == "sandbox"]
-    isolating = any(finding.ok for finding in sandboxes if finding.name != "process")
-    return isolating and all(finding.ok for finding in found if finding.needed)
-
-
-def as_json(findings: Findings) -> str:
-    """The findings for programs."""
-    return redact(findings.model_dump_json(indent=2)) + "\n"
+    sandboxes = (each for each in found if each.area == "sandbox" and each.name != "process")
+    ready = any(each.ok for each in sandboxes) and all(each.ok for each in found if each.needed)
+    return Findings(ready=ready, findings=tuple(found))
 
 
 def as_text(findings: Findings, width: int = 80) -> str:

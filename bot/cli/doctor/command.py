@@ -1,13 +1,12 @@
 """`reprise doctor`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
 
 from bot.cli.error_boundary import USER, boundary
 from bot.settings import load, secrets
+from bot.text.sanitize import redact
 
 
 @boundary(secrets=secrets)
@@ -20,6 +19,8 @@ def doctor(
     from bot.cli.doctor import checkup
 
     findings = checkup.examine(load())
-    shown = checkup.as_json(findings) if as_json else checkup.as_text(findings, Console().width)
-    typer.echo(shown, nl=False)
+    if as_json:
+        typer.echo(redact(findings.model_dump_json(indent=2)))
+    else:
+        typer.echo(checkup.as_text(findings, Console().width), nl=False)
     raise typer.Exit(0 if findings.ready else USER)

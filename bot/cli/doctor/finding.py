@@ -1,7 +1,5 @@
 """The result of one check: whether it works, in words, and how to fix it."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from bot.models.base import Record

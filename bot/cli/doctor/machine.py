@@ -1,15 +1,14 @@
 """The machine itself: sandboxes, interpreters, devices, disk, git and uv."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from uv import find_uv_bin
 
 from bot.cli.doctor.finding import Finding
+from bot.settings import host
 from sandbox.interpreters import discover
 from sandbox.select import kinds
 
@@ -34,9 +33,9 @@ def sandboxes() -> tuple[Finding, ...]:
     )
 
 
-def pythons(environ: Mapping[str, str]) -> tuple[Finding, ...]:
+def pythons() -> tuple[Finding, ...]:
     """The Python versions that environments can use."""
-    minors = [interpreter.minor for interpreter in discover(environ)]
+    minors = [interpreter.minor for interpreter in discover(host())]
     fix = "For more reports, install more versions: uv python install 3.9 3.10 3.12"
     detail = ", ".join(minors) or "no interpreter that can be copied into a sandbox"
     return (

@@ -1,7 +1,5 @@
 """Where packages and issues come from, and whether those places answer."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys
@@ -12,7 +10,7 @@ import httpx
 from uv import find_uv_bin
 
 from bot.cli.doctor.finding import Finding
-from bot.settings import Settings
+from bot.settings import Settings, host
 from sandbox.indexes import DEFAULT, Indexes, read
 
 _TIMEOUT_S = 25
@@ -27,8 +25,9 @@ _COMPILE = ("pip", "compile", "-q", "--no-deps", "--no-cache", "--only-binary", 
 _TORCH = "CPU builds of torch"
 
 
-def check(environ: Mapping[str, str]) -> tuple[Finding, ...]:
+def check() -> tuple[Finding, ...]:
     """The index settings in force, and whether the index and PyTorch's CPU index answer."""
+    environ = host()
     indexes = read(environ)
     if indexes.offline:
         places = len(indexes.find_links)

@@ -1,7 +1,5 @@
 """GitHub's port: what the App reads and writes there, and the errors that may come back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal, Protocol, Self

@@ -2,8 +2,6 @@
 process is killed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal, Protocol

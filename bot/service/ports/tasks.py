@@ -1,7 +1,5 @@
 """The queue's port: tasks, who handles them, and what a worker does periodically."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Event

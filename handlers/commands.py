@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from bot.models.command import Command
+from bot.models.command import Choices, Command
 from bot.rules.verbs import PREFIX, VERBS, WORDS, Word
 from handlers.markdown import CODE, own_lines
 from handlers.options import closest, read, shown
@@ -75,16 +75,13 @@ def _understood(text: str, word: Word, rest: list[str]) -> Command:
         return Command(text=text, verb=word.verb, problems=(problem,))
     if word.verb == "approve":
         return _approval(text, rest)
-    if not word.options:
-        problems = _needless_options(word, rest)
-        return Command(text=text, verb=word.verb, problems=tuple(problems[:_MOST_PROBLEMS]))
-    choices, problems = read(rest, word)
+    choices, problems = read(rest, word) if word.options else (Choices(), _needless(word, rest))
     return Command(
         text=text, verb=word.verb, choices=choices, problems=tuple(problems[:_MOST_PROBLEMS])
     )
 
 
-def _needless_options(word: Word, rest: list[str]) -> list[str]:
+def _needless(word: Word, rest: list[str]) -> list[str]:
     """A sentence for each option. "/reproduce cancel please" is clear enough; an option would be
     lost, so it is answered.
     """

@@ -74,31 +74,23 @@ class _Gathering:
         first = parsed = self._take(start, kind)
         place, seen = start, {start.same}
         while parsed is not None and parsed.extends:
-            line, under = parsed.extends_line, base(parsed.extends, self.owner)
+            under = base(parsed.extends, self.owner)
             if isinstance(under, str):
-                self._refuse(place, line, under)
+                reason = under
             elif under.same in seen:
-                self._refuse(place, line, "extends itself in a cycle.")
+                reason = "extends itself in a cycle."
             elif len(seen) > _MOST_DEEP:
-                self._refuse(
-                    place,
-                    line,
-                    f"makes the chain of files too long: at most {_MOST_DEEP} may be extended.",
-                )
+                reason = f"makes the chain of files too long: at most {_MOST_DEEP} may be extended."
+            elif (following := self._take(under, "extended")) is None:
+                reason = "names a file that does not exist or that Reprise cannot read."
             else:
-                parsed = self._take(under, "extended")
-                if parsed is None:
-                    self._refuse(
-                        place, line, "names a file that does not exist or that Reprise cannot read."
-                    )
+                place, parsed = under, following
                 seen.add(under.same)
-                place = under
                 continue
+            line = parsed.extends_line
+            self.problems.append(Problem(file=str(place), line=line, key=EXTENDS, reason=reason))
             break
         return first
-
-    def _refuse(self, place: ConfigFile, line: int, reason: str) -> None:
-        self.problems.append(Problem(file=str(place), line=line, key=EXTENDS, reason=reason))
 
     def _take(self, place: ConfigFile, kind: Kind) -> Parsed | None:
         text = self._text(place)

@@ -26,12 +26,9 @@ def handle(context: AppContext, delivery: Delivery) -> None:
     elif repository is None:
         return
     elif delivery.trigger == "gone":
-        where = repository.full_name
-        if issue is None or issue.number is None:
-            stop(context, store.cancel("GitHub (removed)", repository=where))
-        else:
-            cancelled = store.cancel("GitHub (deleted)", repository=where, number=issue.number)
-            stop(context, cancelled)
+        number = issue.number if issue is not None else None
+        by = "GitHub (removed)" if number is None else "GitHub (deleted)"
+        stop(context, store.cancel(by, repository=repository.full_name, number=number))
     elif issue is not None and issue.number is not None:
         target = Target(installation=delivery.installation, repository=repository.full_name)
         off = context.switched_off(delivery.installation, repository)

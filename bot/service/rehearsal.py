@@ -2,9 +2,7 @@
 caller's own thread.
 """
 
-from __future__ import annotations
-
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import heappop, heappush
@@ -39,7 +37,7 @@ class DryRunGitHub(GitHub):
     delivery: Delivery
     sender_permission: Permission
     config: str | None
-    _ids: count[int] = field(default_factory=lambda: count(1))
+    _ids: Iterator[int] = field(default_factory=lambda: count(1))
 
     @override
     def before_writes(self, hook: BeforeWrite) -> Self:

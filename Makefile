@@ -54,7 +54,7 @@ fmt: $(VENV)/.dev  ## apply the style that lint checks
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.dev  ## regenerate the tables and help pages in README.md and docs/
+docs: $(VENV)/.dev  ## regenerate the tables and help pages in docs/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cog -r README.md docs/*.md
 
 bench: $(VENV)/.dev  ## run a folder of issues against their keys (BENCH=folder OUT=folder ARGS=...)

@@ -1,7 +1,7 @@
 """The webhook route: size, signature, filter, atomic claim in the store, and only then an answer.
 
-The body is verified as raw bytes before anything parses it. The ordinary store writes in a
-thread; the queue hears of a delivery after the answer.
+The body is verified as raw bytes before anything parses it. The store writes in a
+thread. A second thread tells the queue, which no answer waits for.
 """
 
 import asyncio

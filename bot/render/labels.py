@@ -37,7 +37,7 @@ LABELS: dict[str, Label] = {
 """By verdict kind. The other kinds describe a host or a request, not the issue."""
 
 OURS: tuple[str, ...] = tuple(label.name for label in LABELS.values())
-"""All of them; a new verdict removes the others."""
+"""All of them. A verdict with a label replaces the others; one without leaves them."""
 
 
 def label_of(kind: str) -> Label | None:

@@ -34,8 +34,8 @@ OURS = sorted(
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 PROBE = ROOT / "sandbox" / "probe"
 
-# The boundary of the command line and that of a worker, a proof beside a verdict that stands
-# without it, and a forked child that must not run on as a second parent.
+# The boundaries of the command line, of a worker and its jobs, and of a proof (a verdict does not
+# need it); and a forked child, which must not go on as a second parent.
 BROAD = {
     "bot/cli/error_boundary.py",
     "bot/service/worker.py",

@@ -72,7 +72,7 @@ def ablation_table(rows: Sequence[Left]) -> Group:
     """One row a part."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("left out")
-    for name in ("right", "need eyes", "undecided", "wrong", "calls", "runs", "not recorded"):
+    for name in ("right", "need review", "undecided", "wrong", "calls", "runs", "not recorded"):
         table.add_column(name, justify="right")
     for row in rows:
         figures = (

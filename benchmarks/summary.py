@@ -40,7 +40,7 @@ class Row(Record):
     def mark(self) -> str:
         """The word in the table."""
         if self.right is None:
-            return "needs eyes"
+            return "needs review"
         return "right" if self.right else "wrong"
 
 

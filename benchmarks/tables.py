@@ -14,7 +14,7 @@ from benchmarks.proving import lines as proof_lines
 from benchmarks.proving import told
 from benchmarks.summary import Asked, Bench, Row
 
-STYLES = {"right": "green", "wrong": "red", "needs eyes": "yellow"}
+STYLES = {"right": "green", "wrong": "red", "needs review": "yellow"}
 
 
 def issues_table(bench: Bench) -> Group:
@@ -71,7 +71,7 @@ def _lines(bench: Bench) -> list[str]:
     summary = bench.summary
     lines = [
         (
-            f"{summary.right} right, {summary.needs_eyes} need eyes, {summary.wrong} wrong, of "
+            f"{summary.right} right, {summary.needs_eyes} need review, {summary.wrong} wrong, of "
             f"{summary.total}"
         ),
         f"false reproduced: {', '.join(summary.false_reproduced) or 'none'}",
@@ -79,11 +79,11 @@ def _lines(bench: Bench) -> list[str]:
     if summary.runnable.total:
         tally = summary.runnable
         lines.append(
-            f"with a program in the body: {tally.right} right, {tally.needs_eyes} need eyes, of "
+            f"with a program in the body: {tally.right} right, {tally.needs_eyes} need review, of "
             f"{tally.total}"
         )
     lines += [
-        f"{kind}: {tally.right} right, {tally.needs_eyes} need eyes, of {tally.total}"
+        f"{kind}: {tally.right} right, {tally.needs_eyes} need review, of {tally.total}"
         for kind, tally in summary.by_kind.items()
     ]
     if summary.errors:
@@ -106,7 +106,7 @@ def _asked(asked: Asked) -> list[str]:
     return [
         f"models: asked in {asked.cases} cases, {calls}, {tokens}, {price}",
         (
-            f"with a program of a model: {tally.right} right, {tally.needs_eyes} need eyes, of "
+            f"with a program of a model: {tally.right} right, {tally.needs_eyes} need review, of "
             f"{tally.total}"
         ),
         *(

@@ -132,7 +132,7 @@ def switch(
             name = name.lower()
             if back and name not in store.switches():
                 raise UserError(f"{name} is not paused.", "To list what is paused: reprise switch")
-            store.set_switch(name, None if back else reason or "paused by the host")
+            store.set_switch(name, None if back else reason or "paused by the operator")
         for switched, why in sorted(store.switches().items()):
             typer.echo(f"{switched}: paused ({why})")
         if not store.switches():

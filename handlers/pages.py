@@ -54,7 +54,7 @@ def landing(web: Web) -> Response:
     """The front page: what Reprise is, and its current state."""
     counts, switches = web.counts.read()
     settings = web.settings
-    reason = switches.get("all") or "by the host."
+    reason = switches.get("all") or "by the operator."
     text = page.landing(
         counts,
         off=redact(reason, settings.secrets) if "all" in switches else "",

@@ -68,7 +68,7 @@ def issues(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Run a folder of issues and compare each verdict with its key."""
+    """Run a folder of issues and compare each verdict with its answer key."""
     with boundary():
         from rich.console import Console
 

@@ -17,7 +17,9 @@ Out = Annotated[
 ]
 Sandbox = Annotated[
     SandboxName,
-    typer.Option(help="Where the code runs. auto picks the strongest that works, never process."),
+    typer.Option(
+        help="Where the code runs. auto picks the strongest one that works, but never process."
+    ),
 ]
 Minutes = Annotated[float, typer.Option(help="Time limit in minutes.", min=0.1, metavar="M")]
 Json = Annotated[

@@ -14,7 +14,7 @@ def control(
     sandbox: Sandbox = "auto",
     as_json: Json = False,
 ) -> None:
-    """Find a version in which the program passes. Alternates runs of both versions and updates the
+    """Find a version in which the program passes. Runs both versions alternately and updates the
     run's report.
     """
     from bot.cli.runner import ProofCommand, run_proof

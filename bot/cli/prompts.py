@@ -17,7 +17,8 @@ def prompts(
         typer.Argument(metavar="[STAGE]", help="Stage whose prompt to print.", show_default=False),
     ] = "",
     version: Annotated[
-        str | None, typer.Option(help="Version, such as v1. Default: the live one.", metavar="V")
+        str | None,
+        typer.Option(help="Version, such as v1. Default: the current version.", metavar="V"),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:

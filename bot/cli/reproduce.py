@@ -17,7 +17,8 @@ def reproduce(
         str,
         typer.Argument(
             metavar="SOURCE",
-            help="Issue URL, owner/repo#12, Markdown or JSON file, - for stdin, or example.",
+            help="Issue URL, owner/repo#12, Markdown or JSON file, `-` for stdin, or the word "
+            "`example`.",
         ),
     ],
     out: Out = None,
@@ -29,7 +30,7 @@ def reproduce(
     pins: Annotated[
         list[str] | None,
         typer.Option(
-            "--with", help="Requirement, such as 'torch==2.1.0'. Repeatable.", metavar="REQ"
+            "--with", help="Package to install, such as 'torch==2.1.0'. Repeatable.", metavar="REQ"
         ),
     ] = None,
     repo: Annotated[
@@ -40,7 +41,12 @@ def reproduce(
     ] = None,
     timeout: Annotated[
         float,
-        typer.Option(help="Time limit for one run, in seconds.", min=1, max=86_400, metavar="S"),
+        typer.Option(
+            help="Time limit for one run of the program, in seconds.",
+            min=1,
+            max=86_400,
+            metavar="S",
+        ),
     ] = 120,
     max_runs: Annotated[
         int, typer.Option(help="Maximum number of confirming runs.", min=1, max=1000, metavar="N")
@@ -69,7 +75,11 @@ def reproduce(
     ] = 6,
     minutes: Annotated[
         float,
-        typer.Option(help="Stop asking the model after this many minutes.", min=0.1, metavar="M"),
+        typer.Option(
+            help="Model time budget in minutes; does not limit the run itself.",
+            min=0.1,
+            metavar="M",
+        ),
     ] = 20,
     proof_minutes: Annotated[
         float,
@@ -85,7 +95,7 @@ def reproduce(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run a bug report.
+    """Reproduce a bug report.
 
     Exit codes: 0 reproduced, 3 any other verdict, 2 a user error, 1 a bug in Reprise.
     """

@@ -38,7 +38,7 @@ class Defaults(Record):
         None, pattern=PYTHON, description="Python version. Default: what the report implies."
     )
     timeout: int = Field(
-        120, ge=10, le=3600, description="Time limit of one run of the program, in seconds."
+        120, ge=10, le=3600, description="Time limit for one run of the program, in seconds."
     )
     runs: int = Field(40, ge=2, le=200, description="Maximum number of confirming runs.")
     clone: Literal["auto", "always", "never"] = Field(
@@ -78,13 +78,13 @@ class Config(Record):
     )
     triggers: Triggers = Field(Triggers(), description="When Reprise starts automatically.")
     author_may_run: bool = Field(
-        True, description="The author of an issue may run the default command on it."
+        True, description="The author of an issue may comment a plain /reproduce, without options."
     )
     outsiders: Literal["approve", "ignore"] = Field(
         "approve",
         description=(
             "People without write permission. approve: post the plan and wait for approval. "
-            "ignore: refuse their commands."
+            "ignore: reply that write permission is needed."
         ),
     )
     labels: bool = Field(True, description="Puts the verdict on the issue as a label.")

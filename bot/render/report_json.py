@@ -72,8 +72,8 @@ class VerdictOut(_Out):
 
 
 class SignatureOut(BaseModel):
-    """What counted as the reported failure, frozen before the first run. The other fields depend
-    on `kind`.
+    """What counted as the reported failure, frozen before the runs that it judges. The other
+    fields depend on `kind`.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")

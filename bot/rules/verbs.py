@@ -45,22 +45,20 @@ class Option:
 _OPTIONS = "[key=value …]"
 
 VERBS: tuple[Word, ...] = (
-    Word(
-        "reproduce", _OPTIONS, "Runs the report of this issue and posts the verdict.", options=True
-    ),
+    Word("reproduce", _OPTIONS, "Reproduces this issue and posts the verdict.", options=True),
     Word(
         "control",
         _OPTIONS,
-        "Reproduces the report, then finds a version where the program passes, as a control.",
+        "Reproduces this issue, then looks for a version in which the program passes.",
         options=True,
     ),
     Word(
         "bisect",
         f"[package=NAME] {_OPTIONS}",
-        "Reproduces the report, then finds the release that introduced the failure.",
+        "Reproduces this issue, then looks for the release that introduced the failure.",
         options=True,
     ),
-    Word("minimize", _OPTIONS, "Reproduces the report, then shrinks its program.", options=True),
+    Word("minimize", _OPTIONS, "Reproduces this issue, then makes a minimal script.", options=True),
     Word("status", "", "Lists the runs of this issue."),
     Word("cancel", "", "Cancels the runs of this issue."),
     Word("approve", "<hash>", "Approves a waiting plan; needs write permission."),
@@ -133,7 +131,9 @@ OPTIONS: tuple[Option, ...] = (
         "Installs the repository from this ref.",
         "ref=v1.2.0",
     ),
-    _number("timeout", "seconds", "Time limit of one run of the program.", 300, _bounds("timeout")),
+    _number(
+        "timeout", "seconds", "Time limit for one run of the program.", 300, _bounds("timeout")
+    ),
     Option(
         "package",
         "the name of a distribution, such as torch",

@@ -113,9 +113,11 @@ class Settings(BaseSettings):
     daily_usd: float = Field(
         0.0, ge=0, description="Maximum model cost per day (UTC) in dollars. 0: no limit."
     )
-    run_minutes: int = Field(60, ge=1, description="Maximum minutes per run.")
+    run_minutes: int = Field(60, ge=1, description="Maximum minutes per job.")
     reconcile_s: float = Field(
-        300.0, gt=0, description="Seconds between checks for deliveries that never arrived."
+        300.0,
+        gt=0,
+        description="Seconds between requests to GitHub for deliveries that never arrived.",
     )
     keep_days: int = Field(90, ge=1, description="Days to keep finished runs.")
     sandbox: Literal["auto", "docker", "bwrap", "process"] = Field(
@@ -143,8 +145,8 @@ class Settings(BaseSettings):
     model_reader: str = Field(
         "",
         description=(
-            "Cheap model that reads reports. NAME,NAME is a cascade: the next one "
-            "replaces a failed one."
+            "Cheap model that reads bug reports. With NAME,NAME the second is asked when the first "
+            "one fails."
         ),
     )
     model_writer: str = Field(
@@ -154,7 +156,7 @@ class Settings(BaseSettings):
         ),
     )
     model_timeout_s: float = Field(
-        600.0, gt=0, description="Seconds per question, including retries."
+        600.0, gt=0, description="Seconds that one question may take, with all its retries."
     )
     model_stall_s: float = Field(
         120.0, gt=0, description="Seconds that a streaming model may stay silent."

@@ -66,7 +66,7 @@ def test_the_table_says_right_wrong_or_needs_eyes_and_why() -> None:
         console.print(issues_table(summarise(ROWS)))
     text = captured.get()
     for words in (
-        "needs eyes",
+        "needs review",
         "the index is down",
         "false reproduced: c",
         "with a program in the body: 1 right",

@@ -106,7 +106,7 @@ def _state(run: Run, ahead: int, now: datetime) -> tuple[str, str, str]:
     if run.state is RunState.FAILED:
         defect = "This is a bug in Reprise and says nothing about the report."
         again = "To try again, comment `/reproduce` on the issue."
-        host = f"If it fails again, give the host this run's id: {run.id}."
+        host = f"If it fails again, give the operator this run's id: {run.id}."
         return "Reprise failed", "broken", f"{defect} {again} {host}"
     if run.state is RunState.FINISHED:
         return "Ended without a verdict", "cancelled", ""

@@ -93,12 +93,20 @@ def _named(bug: BugReport, members: tuple[Member, ...], source: str) -> Operatio
 
 
 def _calls(source: str, *, failed: bool) -> Operation:
-    """Half of the program's calls, or its last one; who calls nothing reaches nothing."""
-    lines = [line for _, line in _library_calls(source)]
+    """Half of the program's calls, or its last one; where it calls no library, of its statements.
+    A program that only defines things reaches nothing.
+    """
+    lines = {line for _, line in _library_calls(source)} or set(_statements(source))
+    what = "what the program calls"
     if failed and lines:
-        return Operation("the program's last call", lines=frozenset({max(lines)}))
-    needed = max(1, (len(set(lines)) + 1) // 2)
-    return Operation("what the program calls", lines=frozenset(lines), needed=needed)
+        lines, what = {max(lines)}, "the program's last call"
+    return Operation(what, lines=frozenset(lines), needed=max(1, (len(lines) + 1) // 2))
+
+
+def _statements(source: str) -> Iterator[int]:
+    """The lines of the statements outside definitions, imports aside."""
+    inert = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return (node.lineno for node in module_of(source).body if not isinstance(node, inert))
 
 
 def _library_calls(source: str) -> Iterator[tuple[str, int]]:

@@ -254,6 +254,7 @@ class Lives(RuleBasedStateMachine):
 
 @pytest.mark.postgres
 @pytest.mark.slow  # hundreds of histories on two databases
+@pytest.mark.no_cover  # hundreds of histories: tracing doubles them
 def test_sqlite_and_postgres_give_the_same_answers() -> None:
     with postgres_server() as Lives.server:
         run_state_machine_as_test(

@@ -256,7 +256,8 @@ def test_a_verdict_is_followed_by_its_control_the_releases_and_a_smaller_program
     )
     whole.opened(number, name)
     body = whole.verdict(number, "**Reproduced", name, 300)
-    assert "control (typing-extensions 4.5.0" in body
+    assert "Bug confirmed" in body
+    assert "typing-extensions 4.5.0" in body
     assert "introduced in 4.6.0 (2023-05-23), fixed in 4.6.1 (2023-05-24)" in body
     shown = body.partition("```python\n")[2].partition("```")[0]
     assert "Protocol[" in shown
@@ -270,7 +271,7 @@ def test_a_verdict_is_followed_by_its_control_the_releases_and_a_smaller_program
     )
     (body,) = whole.ours(number, name)
     assert "introduced in 4.6.0 (2023-05-23), fixed in 4.6.1 (2023-05-24)" in body
-    assert "control (typing-extensions 4.5.0" in body, "what was proven before is still shown"
+    assert "Bug confirmed" in body, "what was proven before is still shown"
     assert whole.hub.state.repository(name).issues[number].labels == ["reprise: reproduced"]
 
 

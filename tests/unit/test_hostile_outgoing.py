@@ -199,11 +199,12 @@ def test_a_golden_comment_is_inert(name: str) -> None:
 
 
 @pytest.mark.parametrize("hostile", WALLS)
+@pytest.mark.no_cover  # tracing takes most of the time
 def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
     for name in NAMES if not hostile.fill else ["reproduced", "setup_failed"]:
         started = time.process_time()
         body = comment(poisoned(name, hostile.text), run=hostile.text[:200])
-        assert time.process_time() - started < 120  # tracing for coverage takes most of it
+        assert time.process_time() - started < 30
         checked(body)
 
 

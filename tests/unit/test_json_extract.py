@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from time import monotonic
+from time import process_time
 from typing import Any
 
 import pytest
@@ -114,10 +114,11 @@ def test_nothing_breaks_it(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["{", '{"a":', '{"a', "[", "```json\n{", "<think>", '{"s": "'])
+@pytest.mark.no_cover  # timed
 def test_hostile_text_costs_little(piece: str) -> None:
-    started = monotonic()
+    started = process_time()
     assert isinstance(fitted(piece * (1_000_000 // len(piece)), SCHEMA), Misfit)
-    assert monotonic() - started < 5
+    assert process_time() - started < 5
 
 
 @pytest.mark.parametrize(

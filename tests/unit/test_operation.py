@@ -99,5 +99,11 @@ def test_with_nothing_named_half_the_calls_or_the_last_one_are_wanted(lines, fai
 def test_a_program_that_only_defines_things_reaches_nothing():
     wanted = found(source="def test_a():\n    import lib\n    lib.fit()\n")
     assert not wanted.reached((), frozenset({1}))
-    nothing = found(source="x = 1\nprint(x)\n")
-    assert not nothing.reached((), frozenset({1, 2}))
+    nothing = found(source="import json\n\nclass A:\n    x = json.dumps(1)\n")
+    assert not nothing.reached((), frozenset({1, 2, 3, 4}))
+
+
+def test_a_program_that_calls_no_library_reaches_its_own_statements():
+    wanted = found(source="import math\nx = 4.0\nprint('loss', math.sqrt(x))\n", failed=True)
+    assert wanted.lines == {3}
+    assert found(source="x = 1\nprint(x)\n").reached((), frozenset({1, 2}))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import pytest
 
-from bot.models.bug import BugReport, Symptom
+from bot.models.bug import BugReport, FenceKind, Symptom
 from bot.models.issue import Issue
 from bot.pipeline.reading.intake import read
 from bot.rules.intake import frames
@@ -283,3 +285,73 @@ def test_a_script_in_a_folder_named_as_the_library_is_a_script():
     path = "/home/me/lib/try_it.py"
     assert frames.frame(path, "3", "<module>", home="lib").package == ""
     assert frames.frame(path, "3", "decode", home="lib").package == "lib"
+
+
+FAILURE = """\
+______________________________ test_two_steps ______________________________
+
+    def test_two_steps():
+        import torch
+        trainer = Trainer(steps=2)
+>       trainer.fit(torch.zeros(2))
+
+tests/test_trainer.py:12:
+_ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _ _
+
+self = <acme.trainer.Trainer object at 0x7f>, batch = tensor([0., 0.])
+
+    def fit(self, batch):
+        from torch import nn
+        layer = nn.Linear(3, 3)
+>       return layer(batch) * self.scale
+E       RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x2 and 3x3)
+E       in step 1
+
+acme/trainer.py:30: RuntimeError"""
+
+
+@pytest.mark.parametrize("margin", ["", "  ", "    ", "        "])
+@pytest.mark.parametrize("fence", ["```\n", ""])
+def test_a_failure_of_pytest_is_read_with_any_margin_and_without_a_fence(
+    margin: str, fence: str
+) -> None:
+    pasted = textwrap.indent(FAILURE, margin)
+    found = report(f"It fails:\n\n{fence}{pasted}\n{fence}\nI have no idea why it does this.")
+    assert [block.kind for block in found.fences] == [FenceKind.TRACEBACK]
+    (traceback,) = found.tracebacks
+    assert traceback.exception == "RuntimeError"
+    assert traceback.message.endswith("(1x2 and 3x3)\nin step 1")
+    assert [(frame.path, frame.line) for frame in traceback.frames] == [
+        ("tests/test_trainer.py", 12),
+        ("acme/trainer.py", 30),
+    ]
+    assert traceback.frames[-1].code == "return layer(batch) * self.scale"
+
+
+def test_a_program_before_an_unfenced_failure_of_pytest_stays_a_program() -> None:
+    program = "import torch\nfrom acme import Trainer\ntrainer = Trainer(steps=2)\nprint(trainer)"
+    found = report(f"{program}\n\n{FAILURE}\n")
+    assert [block.kind for block in found.fences] == [FenceKind.PROGRAM, FenceKind.TRACEBACK]
+    assert found.fences[0].text == program
+
+
+def test_source_that_is_quoted_without_a_failure_is_no_failure() -> None:
+    quoted = (
+        "    def fit(self, batch):\n        return batch\n\nIt should return the batch there.\n"
+    )
+    found = report(f"{quoted}\n> it does\n\nE   ValueError: x\n\nacme/trainer.py:30: ValueError")
+    assert FenceKind.TRACEBACK not in [block.kind for block in found.fences]
+
+
+@pytest.mark.parametrize("fence", ["```\n", ""])
+def test_a_failure_on_one_line(fence: str) -> None:
+    """As `pytest --tb=line` prints it."""
+    line = "/src/acme/tests/test_trainer.py:12: ValueError: shapes differ"
+    (traceback,) = report(f"It fails:\n\n{fence}{line}\n{fence}").tracebacks
+    assert (traceback.exception, traceback.message) == ("ValueError", "shapes differ")
+    assert [(frame.line, frame.path) for frame in traceback.frames] == [(12, line.split(":")[0])]
+
+
+@pytest.mark.parametrize("text", ["UserWarning: deprecated", "error: Name 'x' is not defined", "3"])
+def test_another_line_with_a_place_is_no_failure(text: str) -> None:
+    assert fenced(f"acme/trainer.py:30: {text}").tracebacks == ()

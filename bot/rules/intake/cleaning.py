@@ -11,7 +11,7 @@ from bot.rules.intake import prompts, repairs, shell
 from bot.rules.intake.python import LONGEST, Evidence, attempt, evidence, looks_like, tree_of
 from bot.rules.intake.text import indent_of, plain_typography
 
-_PYTEST = re.compile(r"^E {3,}\S", re.M)
+_PYTEST = re.compile(r"^[ \t]*E {3,}\S", re.M)
 _NUMBERED = re.compile(r"^\s{0,6}(\d{1,4})(?:[:|.)]|\s|$)\s?(.*)$")
 
 

@@ -34,6 +34,7 @@ PYTEST = re.compile(
     r"^(?P<path>[^\s:][^:\n]{0,300}\.py):(?P<line>\d+): ?(?:in "
     r"(?P<function>\S+)|(?P<exc>[A-Z]\w*(?<!Warning)))?\s*$"
 )
+PYTEST_ERROR = re.compile(r"^\s*E\s{2,}\S")
 _SITE = re.compile(r".*(?:site|dist)-packages/(?P<module>[^/]+.*)$")
 _STDLIB = re.compile(
     r"(?i).*/(?:lib(?:64)?/python3\.\d{1,2}|python3\d{1,2}/lib)/(?!(?:site|dist)-packages/)"

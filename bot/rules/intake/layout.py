@@ -2,9 +2,11 @@
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from bot.rules.intake import frames
+from bot.rules.intake.plain import is_prose
 from bot.rules.intake.python import tree_of
 
 _FENCE = re.compile(
@@ -23,7 +25,9 @@ _PRE_END = re.compile(r"(?:</code>\s{0,20})?</pre>", re.I)
 _INNER_TAG = re.compile(r"</?(?:span|code|b|i|font|a|div)\b[^<>]{0,300}>", re.I)
 _SECTION = re.compile(r"^#{2,3} \S")
 _HTML_FENCE = "`" * 12
-_PROMPT_FENCE = "`" * 11
+_PASTED_FENCE = "`" * 11
+_PYTEST_START = re.compile(r"^ *_{3,} \S.* _{3,}\s*$|^ {4,}(?:async )?def \w+\(")
+_LONGEST_FAILURE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +41,20 @@ class SourceLine:
 def straighten(body: str) -> list[SourceLine]:
     """The lines of a body, with fences repaired so that Markdown reads them as they were meant."""
     lines = [SourceLine(text, number) for number, text in enumerate(body.split("\n"), 1)]
-    last_pre = max((i for i, line in enumerate(lines) if _PRE_END.search(line.text)), default=-1)
+    last_pre, last_error = _last(lines, _PRE_END.search), _last(lines, frames.PYTEST_ERROR.match)
     out: list[SourceLine] = []
     at = 0
     while at < len(lines):
-        at = _step(lines, at, out, last_pre)
+        failure = at < last_error and _PYTEST_START.match(lines[at].text)
+        if end := failure and _end_of_failure(lines, at):
+            at = _fenced(lines, at, end, out)
+        else:
+            at = _step(lines, at, out, last_pre)
     return out
+
+
+def _last(lines: list[SourceLine], matches: Callable[[str], object]) -> int:
+    return max((i for i, line in enumerate(lines) if matches(line.text)), default=-1)
 
 
 def _step(lines: list[SourceLine], at: int, out: list[SourceLine], last_pre: int) -> int:
@@ -77,10 +89,31 @@ def _transcript(lines: list[SourceLine], at: int, out: list[SourceLine]) -> int:
     """Fence a transcript up to the next blank line: Markdown takes its prompts for quotations."""
     rest = range(at, len(lines))
     ends = (i for i in rest if not lines[i].text.strip() or _FENCE.match(lines[i].text))
-    end = next(ends, len(lines))
+    return _fenced(lines, at, next(ends, len(lines)), out)
+
+
+def _end_of_failure(lines: list[SourceLine], at: int) -> int:
+    """The line after the failure of a test that pytest shows from here on, 0 if it shows none:
+    source with a marked line, the error, and the place of both. Markdown takes the source for code
+    and the marked line for a quotation.
+    """
+    marked = failed = False
+    for end, line in enumerate(lines[at : at + _LONGEST_FAILURE], at + 1):
+        text = line.text
+        beside = text[:1] not in {"", " ", ">", "E", "_"} and is_prose(text)
+        if beside or _FENCE.match(text) or _SECTION.match(text):
+            return 0
+        marked = marked or text.lstrip().startswith(">  ")
+        failed = failed or (marked and bool(frames.PYTEST_ERROR.match(text)))
+        if failed and frames.PYTEST.match(text.strip()):
+            return end
+    return 0
+
+
+def _fenced(lines: list[SourceLine], at: int, end: int, out: list[SourceLine]) -> int:
     first, last = lines[at].number, lines[end - 1].number
-    out += [SourceLine("", first), SourceLine(_PROMPT_FENCE, first)]
-    out += [*lines[at:end], SourceLine(_PROMPT_FENCE, last)]
+    out += [SourceLine("", first), SourceLine(_PASTED_FENCE, first)]
+    out += [*lines[at:end], SourceLine(_PASTED_FENCE, last)]
     return end
 
 

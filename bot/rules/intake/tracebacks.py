@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from bot.models.bug import Frame
 from bot.rules.intake import frames
@@ -20,6 +20,7 @@ from bot.rules.intake.exceptions import (
 )
 from bot.rules.intake.frames import TracebackSpan, rich, span_of
 from bot.rules.intake.signals import fatal
+from bot.rules.intake.text import indent_of
 
 _HEADER = re.compile(
     r"^(?P<prefix>.{0,400}?)(?P<words>(?:Original |Exception Group )?Traceback \(most recent call "
@@ -38,7 +39,9 @@ _BEFORE = re.compile(
 )
 _PYTEST_LINE = re.compile(r"^E(?:\s{2,}(?=\S)|\s*$)")
 _NOTEBOOK_STARTS = ("File ", "Cell In", "Input In", "[<ipython", "<ipython")
-_PYTEST = re.compile(r"^E\s{2,}\S")
+_PYTEST_SHORT = re.compile(  # `--tb=line`: path.py:12: ValueError: words
+    r"^\s*(?P<path>[^\s:][^:\n]{0,300}\.py):(?P<line>\d{1,7}): (?P<error>\S.*)$"
+)
 
 
 def find(
@@ -69,7 +72,9 @@ def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> TracebackSpan 
         return _cpython(lines, at, at, "", home)
     if line.lstrip().startswith(_NOTEBOOK_STARTS) and frames.notebook(line, home):
         return _notebook(lines, at, at, home)
-    return _pytest(lines, at, home) if _PYTEST.match(line) else _last_line(lines, at, tight)
+    if frames.PYTEST_ERROR.match(line):
+        return _pytest(lines, at, home)
+    return _pytest_short(lines, at, home) or _last_line(lines, at, tight)
 
 
 def _titled(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
@@ -211,9 +216,12 @@ def _notebook_end(line: str, expected: str) -> re.Match[str] | None:
 
 def _pytest(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
     """The `E` lines of a pytest failure and the places named around them."""
-    words = [line[1:].lstrip() for line in takewhile(_PYTEST_LINE.match, lines[at:])]
+    margin = lines[at][: indent_of(lines[at])]
+    rest = (line.removeprefix(margin) for line in islice(lines, at, None))
+    words = [line[1:].lstrip() for line in takewhile(_PYTEST_LINE.match, rest)]
     end = at + len(words)
-    around = [*lines[max(0, at - 60) : at], *lines[end : end + 3]]
+    before = [line.removeprefix(margin) for line in lines[max(0, at - 60) : at]]
+    around = [*before, *(line.removeprefix(margin) for line in lines[end : end + 3])]
     places = [match for match in map(frames.PYTEST.match, around) if match]
     stated = next((place["exc"] for place in reversed(places) if place["exc"]), "")
     own = NAMED.match(words[0])
@@ -223,12 +231,22 @@ def _pytest(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
         return None
     found = [frames.frame(m["path"], m["line"], m["function"] or "", home=home) for m in places]
     # The last source line with a mark is the one that failed.
-    marked = [line[1:].strip() for line in lines[max(0, at - 10) : at] if line.startswith(">")]
+    marked = [line[1:].strip() for line in before[-10:] if line.startswith(">")]
     if found and marked and marked[-1]:
         found[-1] = found[-1].model_copy(update={"code": marked[-1]})
     first = (match["msg"] or "") if match else words[0]
     text = "\n".join([first, *words[1:]]).strip()
     return span_of(at, end, match["exc"] if match else stated, text, found)
+
+
+def _pytest_short(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
+    """A failure on one line, as pytest prints it with `--tb=line`."""
+    place = _PYTEST_SHORT.match(lines[at])
+    error = LONE.match(place["error"]) if place else None
+    if place is None or error is None or not error["msg"]:
+        return None
+    found = [frames.frame(place["path"], place["line"], "", home=home)]
+    return span_of(at, at + 1, error["exc"], error["msg"].strip(), found)
 
 
 def _linked(lines: Sequence[str], spans: list[TracebackSpan]) -> list[TracebackSpan]:

@@ -94,7 +94,7 @@ class Lines:
 
 @dataclass(slots=True)
 class Outcome:
-    """What the frames have said so far."""
+    """The content of the frames so far."""
 
     spec: RunSpec
     on_output: OnOutput | None
@@ -186,7 +186,7 @@ def follow(
     cancel: threading.Event | None,
     on_output: OnOutput | None,
 ) -> Outcome:
-    """Talk to a guard until it has told the result or is gone; the caller ends the connection,
+    """Talk to a guard until it has sent the result or is gone; the caller ends the connection,
     which ends the guard.
     """
     outcome = Outcome(spec, on_output)

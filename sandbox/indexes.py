@@ -87,8 +87,8 @@ class Indexes:
 def read(
     environ: Mapping[str, str], home: Path | None = None, system: Path = Path("/etc")
 ) -> Indexes:
-    """The settings in force: pip's files from the general to the particular, then PIP_*
-    variables, then UV_* ones.
+    """The effective settings: pip's files from the general to the particular, then PIP_* variables,
+    then UV_* ones.
     """
     files = _files(environ, home or Path(environ.get("HOME") or "/nonexistent"), system)
     values = _from_files(files)

@@ -1,5 +1,5 @@
-"""Removes a dead owner's containers: a small stdlib-only process that waits for its input to end
-and then asks the daemon.
+"""Removes a dead owner's containers: a small stdlib-only process that waits for the end of its
+input and then asks the Docker daemon.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""What every sandbox looks like from inside, and what a run gets when its environment does not
-say otherwise.
+"""The same view from inside every sandbox, and the defaults of a run whose environment does not set
+them.
 """
 
 import math
@@ -49,7 +49,7 @@ def token() -> str:
 
 
 def job(spec: RunSpec, mode: str) -> dict[str, object]:
-    """What the guard is told, in every kind of sandbox."""
+    """The guard's job, the same in every kind of sandbox."""
     if not spec.argv:
         raise SandboxError("nothing to run: the argument vector is empty")
     for name in spec.files:

@@ -1,7 +1,7 @@
-"""The sandbox port: what it means to run untrusted code and tell the truth about it.
+"""The sandbox port: runs untrusted code and reports what happened.
 
 "The program failed" is a `RunResult`; "the sandbox failed" is a `SandboxError`. Nothing in between:
-a timeout, a signal and an out-of-memory kill are results with their own fields, never a made-up
+a timeout, a signal and an out-of-memory kill are results with their own fields, never an invented
 exit code.
 """
 
@@ -108,8 +108,8 @@ class RunResult:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """Whether a kind of sandbox works here, why not, and the command that would mend it;
-    `protects` and `exposes` say in words what it does and does not contain.
+    """Whether a kind of sandbox works here, why not, and the command that would fix it; `protects`
+    and `exposes` say in words what it does and does not contain.
     """
 
     works: bool

@@ -1,4 +1,4 @@
-"""The plain process: the same guard and limits without walls, for trusted code, honest about
+"""The plain process: the same guard and limits without isolation, for trusted code; its health says
 what it does not contain.
 """
 

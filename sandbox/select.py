@@ -17,7 +17,7 @@ def kinds() -> tuple[Sandbox, ...]:
 
 
 def choose(kind: Kind = "auto") -> Sandbox:
-    """A sandbox that works. Raises SandboxUnavailable with what would mend it."""
+    """A sandbox that works. Raises SandboxUnavailable with the fix."""
     reasons = []
     for one in kinds():
         if kind not in ("auto", one.name) or (kind == "auto" and one.name == "process"):

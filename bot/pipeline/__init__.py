@@ -1,10 +1,10 @@
 """From an issue to an executed verdict: `run(job, ports) -> Report` is the whole product on one
 screen.
 
-Issue → BugReport → Signature (frozen) → candidate Scripts → Environment → search (run, judge, get
-past what keeps a program from starting) → confirm (sequential test on fresh runs) → Verdict →
-proofs (control, bisection, smaller program) → Report. What the report leaves out, a model may
-write (`reconstruct`); its program is confirmed like any other.
+Issue → BugReport → Signature (frozen) → candidate Scripts → Environment → search (run, judge, fix
+setup failures) → confirm (sequential test on fresh runs) → Verdict → proofs (control, bisection,
+smaller program) → Report. What the report leaves out, a model may write (`reconstruct`); its
+program is confirmed like any other.
 """
 
 from collections.abc import Callable

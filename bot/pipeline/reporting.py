@@ -49,7 +49,7 @@ def report(session: Session, decision: Decision, asking: ModelBudget) -> Report:
 
 
 def finished(report: Report, session: Session, started: float) -> Report:
-    """The report with what only the whole job tells: its attempts, timings, the table of what was
+    """The report with what needs the whole job: its attempts, timings, the table of what was
     reported and observed, and the command that runs the script.
     """
     took = {**session.seconds, "total": session.ports.clock() - started}
@@ -87,9 +87,9 @@ def _command(report: Report) -> dict[str, str]:
 
 
 def _line(script: Script, built: Environment, spec: EnvironmentSpec | None, address: str) -> str:
-    """One line that runs the script anywhere with uv, on any later day: the pins, and the date
-    for everything else. What was built from a clone is had from its `address`, never from an
-    index, where its name may be anybody's.
+    """One line that runs the script anywhere with uv, on any later day: the pins, and the date for
+    everything else. What was built from a clone comes from its `address`, never from an index,
+    where its name may be anybody's.
     """
     ours = [each for each in built.packages if each.name not in {_TOOLS, built.cloned}]
     ours = [

@@ -1,9 +1,9 @@
-"""Which release or commit to try next, and where the search ends: pure, and decided anew from
+"""Which release or commit to try next, and where the search ends. Pure: each decision follows from
 all outcomes known so far.
 
-Places are counted as steps away from one that is known to fail: 0 is that one, `size` the farthest.
-"Skip" is a place where nothing can be told, as in `git bisect skip`; "lacks" one that does not have
-what the program uses, as those farther out will not have it either.
+Places are counted as steps from one that is known to fail: 0 is that one, `size` the farthest.
+"Skip" is a place that cannot be tested, as in `git bisect skip`. "Lacks" is one without what the
+program uses; those farther out lack it too.
 """
 
 import math

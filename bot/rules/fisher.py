@@ -1,4 +1,4 @@
-"""Two small samples set against each other: the exact test, and how far apart they are.
+"""Compares two small samples: the exact test, and how far apart they are.
 
 Sources: R. Fisher, Journal of the Royal Statistical Society 98 (1935), for the test; R. Newcombe,
 Statistics in Medicine 17 (1998), method 10, for the interval of a difference; N. Cliff,

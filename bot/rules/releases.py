@@ -1,5 +1,5 @@
-"""The releases of a package as one line: by the day of their upload, without those that stand
-beside it.
+"""The releases of a package as one line, by the day of their upload, without pre-releases,
+withdrawn releases and patches of older lines.
 """
 
 from collections.abc import Collection

@@ -1,9 +1,9 @@
-"""Failures of the environment that hide the reported one, and what gets past each.
+"""Failures of the environment that hide the reported one, and the fix of each.
 
 A failed first run is not a verdict. Each rule is data: an id, the exception it may carry, a pattern
-over the message (or the output, for programs that catch and print), and the way past. Order is from
-the specific to the general. Sources: first failures met while building the benchmark of real
-issues, and the import guards of transformers, Lightning, Keras and scikit-learn.
+over the message (or the output, for programs that catch and print), and the fix. Order is from the
+specific to the general. Sources: first failures met while building the benchmark of real issues,
+and the import guards of transformers, Lightning, Keras and scikit-learn.
 """
 
 import re

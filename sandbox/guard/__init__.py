@@ -1,3 +1,3 @@
-"""The guard: a small stdlib-only program beside the untrusted one that holds its limits and ends
-it when the caller is gone.
+"""The guard: a small stdlib-only program that runs next to the untrusted one, keeps it within its
+limits and ends it when the caller is gone.
 """

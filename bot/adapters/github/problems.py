@@ -1,5 +1,5 @@
-"""An answer that is no success → the error of the port it stands for: wait, gone, try later, or
-mend the App.
+"""An unsuccessful answer → the error of the port that it means: wait, gone, try later, or fix the
+App.
 """
 
 import time

@@ -1,5 +1,5 @@
-"""What GitHub's answers say: pure functions over their JSON; KeyError and the like when they are
-of another shape.
+"""Reads GitHub's answers: pure functions over their JSON, which raise KeyError and the like when it
+has another shape.
 """
 
 import base64
@@ -15,8 +15,8 @@ _ROLES: dict[str, Permission] = {role: role for role in get_args(Permission)}
 
 
 def permission(data: Any) -> Permission:
-    """The role; of one that an organisation made up itself, the basic permission it amounts to;
-    "none" on any doubt.
+    """The role; for an organisation's custom role the basic permission behind it; "none" on any
+    doubt.
     """
     role, basic = str(data.get("role_name")), str(data["permission"])
     return _ROLES.get(role) or _ROLES.get(basic, "none")

@@ -25,7 +25,7 @@ _AGAIN = (
 
 
 class Registration(BaseModel):
-    """What GitHub tells once about a new App. The client secret is left out: nothing here signs
+    """GitHub's one-time answer about a new App. The client secret is left out: nothing here signs
     people in.
     """
 
@@ -38,9 +38,7 @@ class Registration(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Where the credentials were written, and where files that stood in their place were moved
-    to.
-    """
+    """Where the credentials were written, and where existing files were moved to."""
 
     app_file: Path
     key_file: Path
@@ -97,13 +95,13 @@ def _body(answer: httpx.Response) -> bytes:
 
 
 def key_file(app_file: Path) -> Path:
-    """The private key's file, beside the App's file that names it."""
+    """The private key's file, in the folder of the App's file that names it."""
     return app_file.with_name(f"{app_file.stem}.private-key.pem")
 
 
 def check_place(app_file: Path) -> None:
-    """Raise UserError when credentials could not be kept there: GitHub tells them only once, so
-    this is asked before.
+    """Raise UserError when the credentials could not be stored there. Asked first, because GitHub
+    sends them only once.
     """
     folder = app_file.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):

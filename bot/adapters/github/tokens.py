@@ -53,7 +53,7 @@ class TokenCache:
         return token
 
     def forget(self, grant: Grant, token: str) -> None:
-        """GitHub no longer takes this token."""
+        """Drop a token that GitHub no longer accepts."""
         with self._lock:
             if self._kept.get(grant, ("", 0.0))[0] == token:
                 del self._kept[grant]

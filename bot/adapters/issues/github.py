@@ -77,7 +77,7 @@ class IssueReader:
         self._client = RestClient(self._api, timeout_s, transport=transport)
 
     def issue(self, where: IssueReference) -> Issue:
-        """The issue as it stands. Raises UserError or TransientError with the next step."""
+        """The issue in its present state. Raises UserError or TransientError with the next step."""
         repository = f"{where.owner}/{where.name}"
         answer = self._get(f"{self._api}/repos/{repository}/issues/{where.number}", where)
         if answer.status != 200:

@@ -141,8 +141,8 @@ def _when(value: object) -> datetime | None:
 
 
 def from_markdown(text: str) -> Issue:
-    """The first `# heading` is the title; lines beside it such as `Repository: owner/name` or
-    `Created: 2024-05-01` say more.
+    """The first `# heading` is the title; lines near it such as `Repository: owner/name` or
+    `Created: 2024-05-01` give the rest.
 
     Without a heading the first line with words is the title, and stays in the body too.
     """

@@ -1,3 +1,3 @@
-"""Language models: any OpenAI-compatible endpoint, recorded exchanges in its place, and what
-asking costs.
+"""Language models: any OpenAI-compatible endpoint, recorded exchanges in its place, and the cost of
+calls.
 """

@@ -235,8 +235,8 @@ class _Job:
         return near, f"{near}, the nearest on this machine"
 
     def _requirements(self) -> tuple[tuple[Requirement, ...], tuple[tuple[str, str], ...]]:
-        """What to install, with torch as it can be had; packages that load only beside another
-        torch are left out.
+        """What to install, with the version of torch that is available; packages that load only
+        with another torch are left out.
         """
         kept, notes = [], []
         for each in self.spec.requirements:

@@ -110,11 +110,9 @@ class PackageIndex:
             return self._known[name]
 
     def links(self, name: str) -> dict[str, str]:
-        """The addresses that the newest release names for its project, by their labels; empty
-        where no index tells.
-
-        Asked of the JSON page that indexes keep beside the simple one, else of the metadata beside
-        a wheel (PEP 658).
+        """The addresses that the newest release names for its project, by their labels; empty where
+        no index has them. Taken from the index's JSON page, else from the metadata file next to a
+        wheel (PEP 658).
         """
         return self._index_links(name) or self._wheel_links(name)
 
@@ -151,7 +149,7 @@ class PackageIndex:
         return {label.strip(): url.strip() for label, _, url in named}
 
     def download(self, file: File) -> bytes:
-        """The bytes of a file, held against its hash."""
+        """The bytes of a file, checked against its hash."""
         if urlsplit(file.url).scheme == "file":
             data = Path(unquote(urlsplit(file.url).path)).read_bytes()
         else:

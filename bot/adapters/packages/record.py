@@ -1,5 +1,5 @@
-"""A built environment as the report shows it: packages with their rungs, claims beside what was
-resolved, and the lock.
+"""A built environment as the report shows it: packages with their sources, claims compared with
+what was resolved, and the lock.
 """
 
 from packaging.utils import canonicalize_name

@@ -147,9 +147,8 @@ class Folder(Recorder):
         state: str,
         defects: Mapping[str, str] | None = None,
     ) -> None:
-        """Write the report. report.json comes last: where it stands, everything it names does
-        too. `state` is the whole of it, for `kept_report`; `defects` are the tracebacks of
-        proofs.
+        """Write the report. report.json comes last: where it exists, so does everything it names.
+        `state` is the whole of it, for `kept_report`; `defects` are the tracebacks of proofs.
         """
         scripts = dict(report.script.files) if report.script is not None else {}
         self._mark.seek(0)
@@ -231,7 +230,7 @@ def _claim(path: Path) -> IO[str]:
 
 
 def kept_job(path: Path) -> Job:
-    """What was asked for in an earlier run. Raises UserError when the folder does not tell."""
+    """The job of an earlier run. Raises UserError when the folder does not have it."""
     job = _read(path / JOB, Job)
     if job is None:
         raise UserError(
@@ -242,7 +241,7 @@ def kept_job(path: Path) -> Job:
 
 
 def kept_report(path: Path) -> Report:
-    """What an earlier run found, whole. Raises UserError when the folder does not tell."""
+    """The whole report of an earlier run. Raises UserError when the folder does not have it."""
     report = _read(path / STATE, Report)
     if report is None:
         raise UserError(

@@ -36,7 +36,7 @@ def bring_up(database: Database) -> None:
 
 
 def _revision(connection: Connection) -> str:
-    """The migration a database stands at, "" before the first."""
+    """The migration a database is at, "" before the first."""
     if not inspect(connection).has_table("alembic_version"):
         return ""
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or ""

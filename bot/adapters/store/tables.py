@@ -1,5 +1,5 @@
-"""The tables. Times are epoch seconds; 0 stands for no lease and no deferral. Whole objects are
-kept as JSON text.
+"""The tables. Times are epoch seconds; 0 means no lease or no deferral. Whole objects are kept as
+JSON text.
 """
 
 from functools import partial

@@ -1,4 +1,4 @@
-"""Fresh runs of a failing program, under new seeds, until the sequential test decides."""
+"""Runs a failing program again, with new seeds, until the sequential test decides."""
 
 from dataclasses import dataclass
 
@@ -36,9 +36,8 @@ class Decision:
 
 
 def confirm(runner: Runner, found: SearchResult) -> tuple[AnyVerdict, Match]:
-    """The verdict from fresh runs, and what they show of the signature.
-
-    Where outcomes were mixed, the same seeds are run again to tell why.
+    """The verdict from fresh runs, and what they show of the signature. Mixed outcomes are run
+    again with the same seeds, to find out why.
     """
     if found.judgement.match is Match.SETUP_FAILURE:
         return verdicts.blocked(found.judgement), Match.SETUP_FAILURE
@@ -78,8 +77,8 @@ def _cap(runner: Runner, found: SearchResult) -> int:
 
 
 def _determinism(runner: Runner, found: SearchResult) -> Determinism:
-    """Mixed outcomes over seeds: the same seed again tells chance in the program from chance
-    outside it.
+    """The determinism of mixed outcomes over seeds: runs with equal seeds separate chance in the
+    program from chance outside it.
     """
     judged = runner.attempts.by_seed(found.script, found.environment)
     outcomes = {

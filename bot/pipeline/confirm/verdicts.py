@@ -1,4 +1,4 @@
-"""Counted runs → the verdict, and the rows that set what was reported beside what was seen."""
+"""Counted runs → the verdict, and the table that compares the reported with the observed."""
 
 from bot.models.attempt import Attempt, Failure, Judgement, Match, Script
 from bot.models.environment import BuildStep, Environment, PinSource
@@ -55,7 +55,7 @@ def _describe(member: Member) -> str:
 
 
 def _said(member: Member) -> str:
-    """A cell of the table; the claim that an observation is about stands above it."""
+    """A cell of the table; the claim that an observation is about is in the row above."""
     return (
         f"{member.name} {observed.words(member.wrong)}"
         if isinstance(member, ObservationSignature)
@@ -92,8 +92,8 @@ def verdict(
 
 
 def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
-    """A failure that stayed away from a program changed in substance has not been refuted: the
-    report's own program was not run.
+    """The verdict on a program that was changed in substance: its passing does not refute the
+    report, whose own program was not run.
     """
     whys = {mend.why for mend in script.mends}
     if not isinstance(verdict, NotReproduced | DifferentFailure):
@@ -111,8 +111,8 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
 def if_read_alike(
     verdict: AnyVerdict, rules: AnySignature, model: AnySignature | None
 ) -> AnyVerdict:
-    """A negative verdict stands where a model, which had not seen the runs, reads the report as the
-    rules do; otherwise nothing is decided.
+    """Keeps a negative verdict if a model that has not seen the runs reads the report as the rules
+    do; otherwise the verdict is inconclusive.
     """
     if not isinstance(verdict, NotReproduced | DifferentFailure):
         return verdict
@@ -133,7 +133,7 @@ def undecided(verdict: NotReproduced | DifferentFailure, reason: str) -> Inconcl
 
 
 def tried(steps: tuple[BuildStep, ...]) -> tuple[str, ...]:
-    """The ladder of tries; those with one and the same cause stand together."""
+    """The tries in order; those with the same cause are one entry."""
     causes: dict[str, list[str]] = {}
     for step in steps:
         causes.setdefault(step.error or "done", []).append(step.what)

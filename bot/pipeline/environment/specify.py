@@ -1,8 +1,8 @@
-"""BugReport + the program's imports + options + date → EnvironmentSpec: what to install, each
-part with its rung.
+"""BugReport + the program's imports + options + date → EnvironmentSpec: what to install, and which
+source decided each version.
 
-Pure: nothing here asks an index. What cannot be had as asked for is the builder's business, which
-moves down the same ladder.
+Pure: nothing here asks an index. When something cannot be installed as requested, the builder looks
+for the next best.
 """
 
 import sys

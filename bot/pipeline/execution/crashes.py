@@ -1,5 +1,5 @@
-"""An exception held against a crash signature: class, words, shapes, place, and whether the
-program made it up.
+"""Compares an exception with a crash signature: class, words, shapes, place, and whether the
+program itself raised it on purpose.
 """
 
 from bot.models.attempt import Failure, Script

@@ -1,5 +1,5 @@
-"""A run held against the frozen signature. Only here is it decided what a run shows, and no
-model is asked.
+"""Compares a run with the frozen signature. Only this module decides what a run shows; no model is
+asked.
 """
 
 import math
@@ -52,8 +52,8 @@ def judge(seen: Observation, signature: AnySignature, script: Script) -> Judgeme
 
 
 def _either(seen: Observation, member: Member, script: Script) -> Judgement:
-    """A member held against a run; where that does not show it, also in the other way in which
-    its words can be read.
+    """A member compared with a run; where that does not show it, the other reading of its words is
+    tried.
     """
     judgement = _genuine(seen, member, script)
     reading = None if judgement.match is Match.MATCHED else readings.other(member)
@@ -68,9 +68,9 @@ def _either(seen: Observation, member: Member, script: Script) -> Judgement:
 def _genuine(
     seen: Observation, member: Member, script: Script, reported: Member | None = None
 ) -> Judgement:
-    """A member held against a run, which shows nothing when the program brings it about by
-    itself. `reported` is what the signature has in its place: a print that stands for an
-    exception may not be staged in either way.
+    """A member compared with a run, which shows nothing when the program itself causes the match.
+    `reported` is the member of the signature that it replaces: a print in the place of an exception
+    may not be staged in either way.
     """
     judgement = _member(seen, member, script)
     for each in (member, reported) if isinstance(reported, CrashSignature) else (member,):
@@ -159,7 +159,7 @@ def _output(seen: Observation, reported: OutputSignature) -> Judgement:
 def _chunks(
     seen: Observation, wanted: tuple[values.Chunk, ...], signature: OutputSignature
 ) -> list[str] | None:
-    """The lines where all chunks stand, or None."""
+    """The lines that hold all chunks, or None."""
     lines: list[str] = []
     for chunk in wanted:
         place = values.holds(chunk, list(seen.output), signature.rtol, signature.atol)

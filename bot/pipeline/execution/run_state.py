@@ -1,5 +1,5 @@
-"""The state of a run: the job with its ports and a limit that can interrupt it, and the attempts so
-far, in order.
+"""The state of a run: the job with its ports and an interruptible limit, and the attempts so far,
+in order.
 """
 
 from __future__ import annotations

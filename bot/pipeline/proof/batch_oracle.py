@@ -22,9 +22,9 @@ _RATE_RUNS = 60
 
 @dataclass(slots=True)
 class RunMarks:
-    """What the unreduced program does beside failing, and a smaller one must not change: the
-    operations that its first non-finite value comes from (an empty mean is NaN too), and whether it
-    leaves files in the working directory.
+    """What else the unreduced program does, which a smaller one must not change: the operations
+    that its first non-finite value comes from (an empty mean is NaN too), and whether it leaves
+    files in the working directory.
     """
 
     learning: bool = False
@@ -153,7 +153,7 @@ class Oracle:
         return [self.verdicts[script.digest] for script in scripts]
 
     def _verdict(self, digest: str, failures: int, runs: int) -> bool | None:
-        """Whether a program shows the failure, None when more runs must tell."""
+        """Whether a program shows the failure, None when more runs must decide."""
         if self.test.always:
             return failures == runs
         if digest in self._ended_otherwise and not failures:

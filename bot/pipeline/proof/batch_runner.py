@@ -1,4 +1,4 @@
-"""Many programs in one sandboxed run, or each in a run of its own: what became of each."""
+"""Runs many programs, in one sandboxed run or each in its own, and returns the result of each."""
 
 import math
 import re

@@ -1,6 +1,4 @@
-"""A sandboxed run that stays: libraries are imported once, then rounds of programs are handed in
-as they come up.
-"""
+"""A sandboxed run that stays open: it imports the libraries once, then takes rounds of programs."""
 
 import base64
 import json

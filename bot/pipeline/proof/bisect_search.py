@@ -29,7 +29,7 @@ _DOUBT = 0.3
 
 
 class _Pointless(Exception):
-    """More probes would tell nothing more; the text says why."""
+    """More probes would decide nothing more; the text says why."""
 
 
 class BisectSearch:
@@ -161,7 +161,7 @@ class BisectSearch:
         return {step: seen for step, seen in steps.items() if step > 0 and seen is not None}
 
     def _settled(self, at: int) -> Seen | None:
-        """What a revision counts as for the search, None while more runs may tell."""
+        """What a revision counts as for the search, None while more runs may decide."""
         outcome, visit = self.outcome(at), self._visits[at]
         if outcome in _SEEN:
             return _SEEN[outcome]

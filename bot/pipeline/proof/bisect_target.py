@@ -1,5 +1,5 @@
-"""The clone and the two commits of a bisection: is it what fails that is bisected, and did they
-do as was said?
+"""The clone and the two commits of a bisection: checks that the clone is of the failing package,
+and that both commits behave as the user said.
 """
 
 from dataclasses import dataclass
@@ -116,8 +116,8 @@ def _tops(runner: Runner, script: Script) -> tuple[str, ...]:
 
 
 def not_as_named(good: End, bad: End, probes: tuple[Probe, ...]) -> str:
-    """What the two commits did, when that is not what was said of them; "" when it is, and as
-    long as one was not tried.
+    """What the two commits did, when that contradicts the user; "" when it does not, or when one of
+    them was not tried.
     """
     outcomes = {probe.at: probe for probe in probes}
     ours, theirs = outcomes.get(good.commit.id), outcomes.get(bad.commit.id)

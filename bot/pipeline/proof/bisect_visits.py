@@ -1,5 +1,5 @@
-"""The revisions of one bisection, the runs that were made at each, and the environments that will
-probably be wanted next, built in the background while a program runs.
+"""The revisions that a bisection visits, with the runs at each. While a program runs, the
+environments that are likely to come next are built in the background.
 """
 
 import re

@@ -1,8 +1,8 @@
 """A confirmed failure → the release (or commit) that introduced it and the one that fixed it.
 
-Steps away from the known bad one double, then halve. Each probe takes as many runs as the
-sequential test asks for, so that the chance of any wrong branch stays bounded. See docs/method.md,
-and `git bisect` for skipping.
+The steps away from the known bad revision double until one passes, then the interval is halved.
+Each probe takes as many runs as the sequential test asks for, so that the chance of any wrong
+branch stays bounded. See docs/method.md, and `git bisect` for skipping.
 """
 
 from functools import partial

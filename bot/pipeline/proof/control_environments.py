@@ -1,5 +1,5 @@
-"""An environment → the same one at another version of one package: everything else stays where
-it resolves.
+"""An environment → the same one with another version of one package; the other packages change as
+little as possible.
 """
 
 import re
@@ -24,8 +24,8 @@ _MOST_MOVED = 6
 def at_release(
     spec: EnvironmentSpec, built: Environment, package: str, release: Release
 ) -> tuple[EnvironmentSpec, ...]:
-    """The ways to have a release, the closest first: beside the very packages of `built`, and
-    beside those of its own day.
+    """The ways to install a release, the closest first: with the very packages of `built`, and with
+    those of its own day.
     """
     wanted = _requirement(spec, package, release.version)
     if not any(each.name == package for each in spec.requirements):  # drawn by another one so far

@@ -1,5 +1,5 @@
-"""Whether runs of a smaller program show the confirmed failure and no other; and the ordinary runs
-under new seeds that alone confirm it.
+"""Whether runs of a smaller program show the confirmed failure and no other. Ordinary runs under
+new seeds confirm the result.
 """
 
 from dataclasses import dataclass, replace

@@ -1,7 +1,7 @@
-"""A reproduced failure → proof: a control that passes, the versions that introduced and fixed it,
+"""A reproduced failure → proofs: a control that passes, the versions that introduced and fixed it,
 and the smallest program that shows it.
 
-No proof changes the kind of the verdict, and each ends with what it has when its time is up.
+No proof changes the kind of the verdict. A proof whose time is up reports its partial result.
 """
 
 import traceback
@@ -105,7 +105,7 @@ def _offers_control(outcome: ProofOutcome, failing: Failing) -> bool:
 
 
 def _limited(proof: Proof, failing: Failing, runner: Runner, ends: float) -> ProofOutcome:
-    """One proof with a time limit. What goes wrong is a note: the verdict stands without it."""
+    """One proof with a time limit. Its errors become a note: the verdict does not depend on it."""
     seconds = ends - runner.ports.clock()
     if seconds <= 0:
         note = Note(kind=proof, text=f"there was no time left to {_DOES[proof]}")

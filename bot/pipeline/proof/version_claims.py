@@ -1,6 +1,4 @@
-"""What a report says of versions ("works in 1.4", "fails in 1.5"), held against what was run
-there.
-"""
+"""Compares what a report says of versions ("works in 1.4", "fails in 1.5") with what ran there."""
 
 from collections.abc import Iterable
 from itertools import chain
@@ -72,8 +70,8 @@ def _fits(version: str, specifier: str) -> bool:
 
 
 def claims(bug: BugReport, found: Bisection, known: Iterable[Claim] = ()) -> tuple[Claim, ...]:
-    """The report's words on versions of the bisected package that a probe bears on. Those in
-    `known` are left out.
+    """The report's claims about versions of the bisected package that a probe can check, except
+    those in `known`.
     """
     told, rows = {claim.text for claim in known}, dict[str, Claim]()
     claims = [*((works(each), each, True) for each in bug.works_in)]

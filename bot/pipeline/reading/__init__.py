@@ -1,3 +1,1 @@
-"""Reading a report without a model: what failed, by which program, and what counts as the
-failure.
-"""
+"""Reads a report without a model: what failed, in which program, and what counts as the failure."""

@@ -1,4 +1,6 @@
-"""Issue → BugReport: the body taken apart, every block classed, every claim with its quote."""
+"""Issue → BugReport: blocks of the body with their kinds, and the report's claims with their
+quotes.
+"""
 
 from bot.models.bug import BugReport, FenceKind, Role
 from bot.models.issue import Issue

@@ -1,5 +1,5 @@
-"""Words of the report: the text a model is shown, and whether something it calls a quote stands
-in it.
+"""The report's text as a model is shown it, and whether something that the model calls a quote is
+in the report.
 """
 
 import re
@@ -36,7 +36,7 @@ def report(issue: Issue, bug: BugReport) -> str:
 
 
 def quoted(words: str, issue: Issue) -> bool:
-    """Whether these words stand in the title or body of the issue, whatever the punctuation and
+    """Whether the title or body of the issue contains these words, whatever the punctuation and
     blanks between them.
     """
     wanted = _loose(words)
@@ -44,7 +44,7 @@ def quoted(words: str, issue: Issue) -> bool:
 
 
 def mentions(name: str, issue: Issue) -> bool:
-    """Whether a name stands in the issue as a word of its own."""
+    """Whether the issue contains a name as a word of its own."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", f"{issue.title}\n{issue.body}") is not None
 
 

@@ -98,7 +98,7 @@ def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
 
 
 def _outputs(bug: BugReport) -> list[OutputSignature]:
-    """Pasted outputs; beside a traceback only those contrasted with what was expected."""
+    """Pasted outputs; if there is a traceback, only those contrasted with what was expected."""
     remarked = {fence.index for fence in bug.programs if not fence.outputs}
     sentences = [
         row
@@ -147,7 +147,7 @@ def _comparable(texts: list[str]) -> dict[values.Chunk, values.Chunk]:
 
 
 def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
-    """Values noted beside the prints of what the report is about, without an expected value."""
+    """Values noted next to the prints of what the report is about, without an expected value."""
     about = _last_name(bug.api[0]) if bug.api else ""
     lines = {
         number: line.split("#")[0]

@@ -1,9 +1,9 @@
-"""BugReport + the sources at hand → ranked contexts: the code that bears on the report, each
-line with why it was taken.
+"""BugReport + the available sources → ranked contexts: the code that is relevant to the report,
+each line with the reason.
 
-What the report points at comes first (frames, linked lines, names), then what that calls, then what
-its words are like. Pieces that several of these lead to rank higher. One context a module, as
-hypotheses differ by module (RepGen, arXiv 2512.14990).
+First comes what the report points at (frames, linked lines, names), then what that calls, then code
+with similar words. Code to which several of these lead ranks higher. There is one context per
+module, because hypotheses differ by module (RepGen, arXiv 2512.14990).
 """
 
 from collections.abc import Iterable, Sequence
@@ -57,7 +57,7 @@ def contexts(
 def ranking(
     bug: BugReport, issue: Issue, sources: SourceIndex, lineage: Sequence[Chunk] = ()
 ) -> tuple[Chunk, ...]:
-    """Every piece that bears on the report, best first, each with its score and reasons."""
+    """Every piece that is relevant to the report, best first, each with its score and reasons."""
     return _summed(hints.gathered(bug, issue, sources, lineage))
 
 

@@ -1,5 +1,5 @@
-"""BugReport + the sources at hand → hints: every piece that something in the report leads to,
-how strongly, and why.
+"""BugReport + the available sources → hints: each piece of code that something in the report leads
+to, how strongly, and why.
 """
 
 from collections.abc import Iterator, Sequence
@@ -76,8 +76,8 @@ def _framed(bug: BugReport, sources: SourceIndex) -> Iterator[Hint]:
 
 
 def _of_frame(frame: Frame, sources: SourceIndex) -> Chunk | None:
-    """The definition of a frame: where its source line stands now, else where its function does,
-    else at its line.
+    """The definition of a frame: where its source line is now, else where its function is, else at
+    its line.
     """
     if frame.code:
         moved = _line_of((frame.code.strip(),), frame.module_path, frame.line or 1, sources)
@@ -105,8 +105,8 @@ def _linked(bug: BugReport, issue: Issue, sources: SourceIndex) -> Iterator[Hint
 
 
 def _line_of(quoted: Sequence[str], path: str, near: int, sources: SourceIndex) -> int:
-    """Where one of the quoted lines stands in a file, the nearest to where it stood; 0 when none
-    does.
+    """The line of a file with one of the quoted lines, the nearest to the original place; 0 without
+    any.
     """
     best: tuple[int, int] | None = None
     for first in range(1, 12_001, 2_000):

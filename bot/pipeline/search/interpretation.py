@@ -123,8 +123,8 @@ def _signature(
 def _crash(
     row: dict[str, Any], issue: Issue, api: tuple[str, ...], inferred: list[str]
 ) -> CrashSignature | None:
-    """A message that the report does not quote is not held against a run; then only the place
-    tells the failure from others.
+    """A message that the report does not quote is not compared with a run; then only the place
+    identifies the failure.
     """
     exception = row["exception"].strip()
     if not _CLASS.fullmatch(exception) or not exception.endswith(_EXCEPTIONS):
@@ -183,9 +183,7 @@ def _observation(
 
 
 def _overlap(wrong: Predicate, right: Predicate) -> bool:
-    """Whether a value that one condition names satisfies both: then they do not tell anything
-    apart.
-    """
+    """Whether a value that one condition names satisfies both: then they distinguish nothing."""
     samples = [
         predicate.value for predicate in (wrong, right) if predicate.op not in {"finite", "nan"}
     ]

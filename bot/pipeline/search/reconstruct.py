@@ -112,7 +112,7 @@ def _interpreted(
 def _completed(
     session: Session, draft: RunPlan, refined: Interpretation, material: Material
 ) -> Material:
-    """With what the model says is needed beside what rules found."""
+    """Adds what the model says is needed to what the rules found."""
     wanted, spec = _wanted(refined, material.spec), material.spec
     if not wanted:
         return material
@@ -139,8 +139,8 @@ def _with_sources(
 
 
 def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]:
-    """What the model says is needed beside what rules found; a version only where the report's
-    own words say so.
+    """What the model says is needed in addition to what rules found; a version only where the
+    report's own words say so.
     """
     known = {requirement.name for requirement in spec.requirements}
     quoted = {pin.name: pin.version for pin in refined.pins if pin.quoted}

@@ -1,5 +1,5 @@
-"""Runs a program and gets past what keeps it from starting: a missing requirement or import, a GPU
-that is not there, too many iterations.
+"""Runs a program and fixes setup failures: a missing requirement or import, a missing GPU, too many
+iterations.
 """
 
 import ast

@@ -1,5 +1,5 @@
-"""The report's own programs → a decision: try each, confirm the failure, and where it stays away
-try the other environments that the report may mean.
+"""The report's own programs → a decision. Each is tried until one shows the failure, which fresh
+runs then confirm; otherwise the other environments that the report may mean are tried.
 """
 
 from dataclasses import replace

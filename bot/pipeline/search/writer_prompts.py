@@ -34,7 +34,7 @@ _wishes: TypeAdapter[tuple[Wish, ...]] = TypeAdapter(tuple[Wish, ...])
 def plan_question(
     report: str, refined: Interpretation, environment: Environment, ranked: tuple[Context, ...]
 ) -> Question:
-    """What the writer is asked first: the plan, told before anything runs."""
+    """The writer's first question: a plan, before anything runs."""
     return question(
         "writer",
         "plan",

@@ -1,5 +1,5 @@
-"""Fits chunks into a number of lines: bodies go before whole chunks, what bears least on the
-report goes first.
+"""Fits chunks into a number of lines: bodies are dropped before whole chunks, and the least
+relevant first.
 """
 
 import ast

@@ -62,7 +62,7 @@ class Link(NamedTuple):
 
 
 class Name(NamedTuple):
-    """A name that may stand for code, how much it says, and where it was found."""
+    """A name that may refer to code, how much it says, and where it was found."""
 
     text: str
     weight: float
@@ -106,7 +106,7 @@ def _spoken(name: Name, said: Mapping[str, float]) -> Name:
 
 
 def quoted_lines(bug: BugReport) -> tuple[str, ...]:
-    """Lines of source that the report shows, long enough to be told from others."""
+    """Lines of source that the report shows, long enough to identify their place."""
     kinds = {FenceKind.PROGRAM, FenceKind.DIFF}
     shown = (fence.text for fence in bug.fences if fence.kind in kinds or fence.role is Role.SOURCE)
     lines = (line.lstrip("+- ").strip() for text in shown for line in text.splitlines()[:400])

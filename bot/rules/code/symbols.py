@@ -132,7 +132,7 @@ class _Resolution:
 
 
 def _in_order(parts: Sequence[str], full: Sequence[str]) -> bool:
-    """Whether the parts stand in this order in a full name: re-exports leave modules out."""
+    """Whether the parts occur in this order in a full name: re-exports leave modules out."""
     left = iter(full)
     return all(part in left for part in parts)
 

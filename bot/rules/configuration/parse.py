@@ -78,7 +78,7 @@ class _Reading:
     def mapping(
         self, node: yaml.MappingNode, model: type[BaseModel], path: tuple[str | int, ...]
     ) -> Values:
-        """The known keys of a mapping; a key without a value is not said."""
+        """The known keys of a mapping. A key without a value counts as absent."""
         values: Values = {}
         seen: dict[str, int] = {}
         for key, value in node.value:
@@ -136,7 +136,7 @@ class _Reading:
         return word(self.base) or "", line
 
     def check(self, values: Values) -> None:
-        """Hold the values to the model."""
+        """Check the values against the model."""
         try:
             Config.model_validate(values)
         except ValidationError as error:

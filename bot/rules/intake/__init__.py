@@ -1,3 +1,3 @@
-"""How a bug report is read: Markdown to blocks, blocks to kinds and roles, words to claims. One
-concern a module.
+"""Reads a bug report: Markdown to blocks, blocks to kinds and roles, words to claims. Each module
+has one concern.
 """

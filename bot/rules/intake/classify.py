@@ -121,7 +121,7 @@ def _is_config(text: str, tag: str) -> bool:
 
 
 def _nested(lines: list[str]) -> bool:
-    """YAML with depth: whatever is indented stands under a key that has no value of its own."""
+    """Nested YAML: everything indented is below a key that has no value of its own."""
     above = [a for a, b in pairwise(lines) if indent_of(b) > indent_of(a)]
     keys = all(line.rstrip().endswith(":") or line.lstrip().startswith("- ") for line in above)
     return bool(above) and keys and all(_YAML.match(line[:300]) for line in lines)

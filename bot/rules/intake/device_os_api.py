@@ -1,5 +1,5 @@
-"""Device, operating system, the calls a report is about, and what it points at that cannot be
-had here.
+"""Device, operating system, the calls a report is about, and links and attachments that are not
+available here.
 """
 
 import re

@@ -171,7 +171,7 @@ class _Reader:
         return "\n".join(reversed([*islice(takewhile(bool, rest), 31)]))[-2000:]
 
     def adjoins(self) -> bool:
-        """Whether only blank lines stand between this point and the block before."""
+        """Whether there are only blank lines between this point and the block before."""
         last = self.codes[-1].numbers[-1] if self.codes else 0
         between = takewhile(lambda prose: prose.number > last, reversed(self.prose))
         return bool(self.codes) and not any(prose.text.strip() for prose in between)

@@ -1,9 +1,9 @@
 """The line that names an exception, and how far its message goes.
 
-A name says by itself that it is an exception's (by its ending, as a class of Python's own library,
-by a module such as `errors`), or only where it stands: `pkg.mod.InvalidThing: some words` alone at
-the end of a log. What else has the form `Name: words` (`InvalidThing: 3`, `Model: resnet`) may be
-one or the other, which only a run can tell; see `bot.rules.signatures.readings`.
+A name is an exception's either by itself (by its ending, as a class of Python's own library, by a
+module such as `errors`), or only by its position: `pkg.mod.InvalidThing: some words` alone at the
+end of a log. Anything else of the form `Name: words` (`InvalidThing: 3`, `Model: resnet`) may be
+one or the other, which only a run can decide; see `bot.rules.signatures.readings`.
 """
 
 import re
@@ -56,7 +56,7 @@ _STOP = re.compile(
 
 
 def lone(line: str) -> re.Match[str] | None:
-    """A line that names an exception wherever it stands, with groups `exc` and `msg`."""
+    """A line that names an exception in any position, with groups `exc` and `msg`."""
     match = LONE.match(line)
     if match is not None or (":" not in line and "." not in line):
         return match
@@ -69,8 +69,8 @@ def lone(line: str) -> re.Match[str] | None:
 
 
 def likely(line: str) -> re.Match[str] | None:
-    """A line that names an exception if it stands where a program ends: a dotted class (or
-    `error`) before some words.
+    """A line that names an exception if it is where a program ends: a dotted class (or `error`)
+    before some words.
     """
     match = NAMED.match(line)
     path, _, name = match["exc"].rpartition(".") if match else ("", "", "")
@@ -94,7 +94,7 @@ def named(name: str) -> bool:
 
 
 def suffixed(name: str) -> bool:
-    """Whether a name ends as those of exceptions do, whatever it stands for."""
+    """Whether a name ends as those of exceptions do."""
     return bool(_SUFFIXED.fullmatch(name))
 
 

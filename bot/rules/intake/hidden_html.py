@@ -50,7 +50,7 @@ def _lines(tokens: list[Token], types: set[str]) -> set[int]:
 
 
 def _drop_definitions(tokens: list[Token], lines: list[str]) -> None:
-    """Clear link definitions, which stand at the beginning of what would else be a paragraph."""
+    """Clear link definitions, which are at the beginning of what would else be a paragraph."""
     for before, token in pairwise(tokens):
         if token.type != "inline" or before.type != "paragraph_open" or token.map is None:
             continue

@@ -33,7 +33,7 @@ _NAMED = re.compile(
 
 
 def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
-    """Tracebacks that stand in the text itself."""
+    """Tracebacks in the text itself."""
     lines = [re.sub(r"^\s{0,3}>\s?", "", line.text) for line in prose]
     for span in tracebacks.find(lines, home=home, tight=True, loose=True):
         found, line = span.traceback, prose[span.start]
@@ -43,7 +43,7 @@ def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
 
 
 def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
-    """Last lines quoted within a sentence, at the line on which they stand."""
+    """Last lines quoted within a sentence, each with its line in the body."""
     for sentence in words:
         if ": " not in sentence.text:
             continue
@@ -95,8 +95,8 @@ def makes(programs: str, name: str) -> bool:
 
 
 def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
-    """The title's exception; when there is none, a class of which it is said that it was raised,
-    without its message.
+    """The title's exception; without one, a class that the title says was raised, without its
+    message.
     """
     match = lone(issue.title.strip(" `")) or INLINE.search(issue.title)
     if match and match["msg"]:

@@ -1,4 +1,4 @@
-"""Blocks read one after the other, and what they show put together."""
+"""Reads the blocks of a report one after the other, and combines what they show."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -21,8 +21,8 @@ _PATIENCE = 500_000
 
 @dataclass(frozen=True, slots=True)
 class FenceReading:
-    """A fence with what was found in it: tracebacks by their lines, and where those lines stand
-    in the body.
+    """A fence with what was found in it: tracebacks by their lines, and the line of the body for
+    each of its lines.
     """
 
     fence: Fence
@@ -31,7 +31,7 @@ class FenceReading:
     shown: tuple[tuple[int, str], ...]
 
     def number(self, line: int) -> int:
-        """Where a line of the block stands in the body."""
+        """The line of the body for a line of the block."""
         return self.numbers[min(line, len(self.numbers) - 1)]
 
 

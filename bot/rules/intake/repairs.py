@@ -48,7 +48,7 @@ def _repaired(lines: list[str], what: str, why: str) -> ProgramRepair:
 
 
 def _prose(lines: list[str], at: int) -> ProgramRepair | None:
-    """Comment out the sentence at or beside the line of the complaint."""
+    """Comment out the sentence at or next to the line of the complaint."""
     for first in (at, at - 1, at + 1):
         if 0 <= first < len(lines) and _is_sentence(lines[first]):
             rest = range(first, len(lines))

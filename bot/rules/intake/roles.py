@@ -1,5 +1,5 @@
-"""What a block is for: the words just before it, else its headings, else what it is and stands
-next to.
+"""What a block is for, by the words just before it, else by its headings, else by its kind and its
+neighbours.
 """
 
 import ast
@@ -189,7 +189,7 @@ def _by_headings(headings: tuple[str, ...], allowed: frozenset[Role]) -> Role:
 
 
 def match(text: str, allowed: frozenset[Role]) -> Role:
-    """The first role, in the order of their weight, whose words stand in a text."""
+    """The first role, in the order of their weight, whose words occur in a text."""
     firm = Role.REPRODUCER in allowed and _FIRM.search(text)
     if firm and not re.search(r"\bfix|workaround", text, re.I):
         return Role.REPRODUCER

@@ -36,7 +36,7 @@ class Sentence:
         return Quote(text=self.text[:600], source="body" if self.line else "title", line=self.line)
 
     def line_at(self, offset: int) -> int:
-        """The line on which a character of the sentence stands."""
+        """The line of the body for a character of the sentence."""
         return max((number for start, number in self.breaks if start <= offset), default=self.line)
 
 

@@ -42,7 +42,7 @@ WORDS = re.compile(
 
 
 def fatal(lines: Sequence[str], at: int) -> tuple[str, str, int]:
-    """The signal a line tells of, the words that go with it, and how many lines that took; ("",
+    """The signal that a line reports, the words that go with it, and how many lines that took; ("",
     "", 0) when none.
     """
     signs = _SIGNS if len(lines[at]) <= 2000 else ()

@@ -47,10 +47,10 @@ _PYTEST_SHORT = re.compile(  # `--tb=line`: path.py:12: ValueError: words
 def find(
     lines: Sequence[str], *, home: str = "", tight: bool = False, loose: bool = False
 ) -> list[TracebackSpan]:
-    """Every traceback in these lines, in order; causes and contexts stand in what they led to.
+    """Every traceback in these lines, in order; causes and contexts are part of what they led to.
 
     `tight` is for prose, where a message ends with its line. `loose` is for output of a run, whose
-    last line may name an exception that is only likely one.
+    last line may only be likely to name an exception.
     """
     found: list[TracebackSpan] = []
     at = 0
@@ -101,7 +101,7 @@ def _ending(lines: Sequence[str], at: int) -> TracebackSpan | None:
 
 
 def _lead(line: str) -> str:
-    """What stands before the name of an exception: a rank, a mark, a word such as "raises"."""
+    """What precedes the name of an exception: a rank, a mark, a word such as "raises"."""
     prefix = _BEFORE.match(line)
     return prefix[0] if prefix else ""
 
@@ -275,6 +275,6 @@ def _joined(
 
 
 def _is_inner(lines: Sequence[str], start: int) -> bool:
-    """Whether a traceback stands inside the message of the one before, such as a worker's own."""
+    """Whether a traceback is inside the message of the one before, such as a worker's own."""
     titled = start > 0 and TITLE in lines[start - 1] and TITLE not in lines[start]
     return titled or "Original Traceback" in lines[start]

@@ -1,4 +1,4 @@
-"""Whether a version in a sentence is said to work or to fail."""
+"""Whether a sentence says that a version works or that it fails."""
 
 import re
 from collections import deque

@@ -1,3 +1,3 @@
-"""What the field's packages are called, what they need beside them, and from when: knowledge as
-data, with its sources.
+"""What the field's packages are called, which others they need, and from when: knowledge as data,
+with its sources.
 """

@@ -1,5 +1,5 @@
-"""The versions that a report names, by package: which to install by, which to bound by, and how
-they stand in the report.
+"""The versions that a report names, by package: which to install, which are bounds, and how the
+report words them.
 """
 
 from bot.models.bug import BugReport, VersionClaim
@@ -52,7 +52,7 @@ def bounds(claims: Claims, wanted: dict[str, Requirement]) -> tuple[Requirement,
 
 
 def beside(claims: Claims, options: Options) -> tuple[Claimed, ...]:
-    """What the report itself names, to be shown beside what is built."""
+    """What the report itself names, for the comparison with what is built."""
     found = [
         Claimed(name=name, claimed=ranked[0].version, resolved="", note=_contradiction(ranked))
         for name, ranked in claims.items()

@@ -1,5 +1,5 @@
-"""What a distribution needs beside it that its own metadata does not say, or says too late; each
-rule with its source.
+"""Other packages that a distribution needs although its own metadata does not say so, or says so
+too late; each rule with its source.
 """
 
 from dataclasses import dataclass

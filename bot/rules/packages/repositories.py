@@ -127,7 +127,7 @@ ALIASES: dict[str, str] = {
 
 
 def alias(name: str) -> str:
-    """The distribution meant by a name as it stands in prose or in a dump."""
+    """The distribution meant by a name as it is written in prose or in a dump."""
     plain = canonicalize_name("-".join(name.split()))
     return ALIASES.get(plain, plain)
 

@@ -108,8 +108,8 @@ def _reads(node: ast.AST, *targets: ast.expr) -> bool:
 
 
 def synthetic(files: Files, tensors: tuple[ObservedTensor, ...]) -> tuple[Reduction, ...]:
-    """Each variable's tensor made up where it is assigned and where it is read. Only its shape
-    and type stay.
+    """Replaces each variable's tensor by a synthetic one where it is assigned and where it is read.
+    Only its shape and type stay.
     """
     found = [(tensor.path, tensor.name, constructor(tensor)) for tensor in tensors]
     return tuple(

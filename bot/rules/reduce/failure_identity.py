@@ -98,7 +98,7 @@ def difference(known: FailureIdentity, judgement: Judgement, script: Script) -> 
 
 
 def _literals(script: Script) -> Iterator[str]:
-    """What the program's prints write as it stands in them, outside of calls and subscripts."""
+    """What the program's prints write literally, outside of calls and subscripts."""
     for file in parsed_files(script.files):
         for call in nodes(file.tree, ast.Call):
             if getattr(call.func, "id", "") == "print":
@@ -160,6 +160,6 @@ def _head(node: ast.stmt) -> str:
 
 
 def _within(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
-    """Whether the parts stand in the whole, in order."""
+    """Whether the whole contains the parts, in order."""
     rest = iter(whole)
     return all(each in rest for each in part)

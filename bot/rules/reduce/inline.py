@@ -1,4 +1,4 @@
-"""Names by what they stand for: settings by their constants, functions that are called once by
+"""Replaces names by their values: settings by their constants, functions that are called once by
 their bodies, modules of the program by their text.
 """
 

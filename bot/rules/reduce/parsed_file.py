@@ -1,4 +1,4 @@
-"""A file of a program with its tree: where nodes stand, what is around them, and the replacements
+"""A file of a program with its tree: where its nodes are, what is around them, and the replacements
 that change or remove them.
 """
 
@@ -102,7 +102,7 @@ def first_line(statement: ast.stmt) -> int:
 
 
 def parenthesised(text: str) -> str:
-    """An expression as it may stand anywhere."""
+    """An expression in a form that is valid anywhere."""
     tree = ast.parse(f"({text}\n)", mode="eval").body
     return text if isinstance(tree, _ATOMS) and "\n" not in text else f"({text})"
 

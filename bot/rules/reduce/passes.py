@@ -47,7 +47,7 @@ def coarse(files: Files, facts: ProgramFacts) -> Groups:
 
 
 def settle(files: Files, facts: ProgramFacts) -> Groups:
-    """Synthetic data, names by what they stand for, fewer parameters; and statements again."""
+    """Synthetic data, names replaced by their values, fewer parameters; and statements again."""
     named = (*data.synthetic(files, facts.tensors), *inline.edits(files, facts.entry))
     small = (*tidy.comments(files), *named, *tidy.unused(files))
     return [*((node,) for node in _nodes(small, facts)), *coarse(files, facts)]

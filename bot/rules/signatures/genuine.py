@@ -1,4 +1,4 @@
-"""Tells a failure of the library from words that the program itself prints or raises.
+"""Distinguishes a failure of the library from words that the program itself prints or raises.
 
 A run that merely prints or raises the expected words does not count (docs/method.md). An assertion
 over computed values is the reporter's own check and counts, and so does any raise that a value from

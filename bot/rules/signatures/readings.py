@@ -1,4 +1,4 @@
-"""A line `Name: words` of a report may end an exception or be printed; only a run tells which."""
+"""A line `Name: words` of a report may end an exception or be printed; only a run decides which."""
 
 from dataclasses import dataclass
 

@@ -22,7 +22,7 @@ def shown(line: str) -> str:
 
 
 def clean(line: str) -> str:
-    """A line made comparable: without escapes, addresses and superfluous spaces. Spaces beside
+    """A line made comparable: without escapes, addresses and superfluous spaces. Spaces next to
     brackets and commas do not count.
     """
     text = _ADDRESS.sub("<addr>", strip_ansi(line))
@@ -84,11 +84,11 @@ def _same_text_number(one: str, other: str, rtol: float, atol: float) -> bool:
 def holds(
     chunk: Chunk, output: list[str], rtol: float, atol: float, slack: int = 3
 ) -> tuple[int, int] | None:
-    """Where a chunk stands in an output: (first, past last) line, or None.
+    """Where an output contains a chunk: (first, past last) line, or None.
 
-    Its lines stand in order, with at most `slack` foreign lines between them (a log, a warning), or
-    all together in another order, which libraries do not promise. A line that says the same with
-    another value is not foreign: there the chunk does not stand.
+    Its lines must occur in order, with at most `slack` foreign lines between them (a log, a
+    warning), or all together in another order, which libraries do not promise. A line with the same
+    words and another value is not foreign: then the output does not contain the chunk.
     """
     for start in range(len(output)):
         end, size = _in_order(chunk, output, start, rtol, atol, slack), start + len(chunk)
@@ -133,7 +133,7 @@ def written(line: str) -> str:
 
 
 def count(line: str) -> int:
-    """How many numbers stand in a line."""
+    """How many numbers a line contains."""
     return len(_NUMBER.findall(line))
 
 

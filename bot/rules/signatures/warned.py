@@ -31,14 +31,14 @@ def lines(printed: Sequence[str], wanted: WarningSignature) -> list[str]:
 
 
 def nearest(printed: Sequence[str], most: int = 3) -> list[str]:
-    """Some lines that look like warnings, for whoever wonders why none was the reported one."""
+    """Some lines that look like warnings, to explain why none was the reported one."""
     found = (line.strip() for line in printed if _PLACE.match(line) or _CATEGORY.search(line))
     return list(dict.fromkeys(found))[:most]
 
 
 def _says(line: str, message: str) -> bool:
-    """The words of a warning agree as those of an exception do; a part of it, quoted alone, has
-    to stand in it as it is.
+    """Whether the words of a warning agree, as those of an exception do; a part of it, quoted
+    alone, has to occur literally.
     """
     part = _QUOTES.sub(" ", message).strip().casefold()
     stands = len(part) >= SHORTEST and part in _QUOTES.sub(" ", line).casefold()

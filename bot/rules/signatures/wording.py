@@ -88,8 +88,7 @@ def tokens(text: str) -> list[str]:
 
 
 def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset()) -> float:
-    """How much of the reported core phrase stands, in order, in the message that was seen: 0 to
-    1.
+    """How much of the reported core phrase occurs, in order, in the message that was seen: 0 to 1.
 
     0 as well when a quoted library name of the reported phrase is missing from what was seen. A
     phrase of one or two words must be equal. Reported text that was cut with an ellipsis is
@@ -112,7 +111,7 @@ def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset(
 
 
 def same_shapes(reported: tuple[str, ...], seen: str) -> bool:
-    """Whether every reported shape stands in the message that was seen."""
+    """Whether the message that was seen contains every reported shape."""
     return Counter(reported) <= Counter(shapes(seen))
 
 

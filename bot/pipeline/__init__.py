@@ -39,9 +39,9 @@ def run(job: Job, ports: Ports) -> Report:
     becomes a verdict.
     """
     session, started = Session.begin(job, ports), ports.clock()
-    asking = ModelBudget(ports, job.options, started)
-    decision = _decide(session, asking)
-    report = reporting.report(session, decision, asking)
+    budget = ModelBudget(ports, job.options, started)
+    decision = _decide(session, budget)
+    report = reporting.report(session, decision, budget)
     found, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and found and bug and signature:
         wanted = tuple(proof for proof in PROOFS if proof not in job.options.without)
@@ -83,7 +83,7 @@ def plan(
     return bare.model_copy(update=update)
 
 
-def _decide(session: Session, asking: ModelBudget) -> Decision:
+def _decide(session: Session, budget: ModelBudget) -> Decision:
     """Rules first; a model is asked only for what they leave open."""
     decision = Decision(Cancelled(reason=""))
     try:
@@ -97,7 +97,7 @@ def _decide(session: Session, asking: ModelBudget) -> Decision:
         mute = session.ports.model is None or "model" in session.job.options.without
         if mute or not triage.leaves_open(draft, decision.verdict):
             return decision
-        written = reconstruct(session, draft, asking, decision.verdict)
+        written = reconstruct(session, draft, budget, decision.verdict)
         return _with_model(session, draft, decision, written)
     except Stopped:
         return _cancelled(session, decision)

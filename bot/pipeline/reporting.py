@@ -23,12 +23,12 @@ _CLONE = {
 """What a command cannot bring along, by whether the clone was built."""
 
 
-def report(session: Session, decision: Decision, asking: ModelBudget) -> Report:
-    """The report of a job, whole or stopped half-way; `asking` is what a model was asked."""
+def report(session: Session, decision: Decision, budget: ModelBudget) -> Report:
+    """The report of a job, whole or stopped half-way; `budget` has what a model was asked."""
     verdict, signature, result = decision.verdict, decision.signature, decision.result
     if verdict.kind == "different_failure" and signature is not None:
         verdict = verdict.model_copy(update={"reported": verdicts.describe(signature)})
-    answered_by = (row.answer.model for row in asking.exchanges if row.answer is not None)
+    answered_by = (row.answer.model for row in budget.exchanges if row.answer is not None)
     return Report(
         issue=session.job.issue,
         bug=decision.bug,
@@ -41,9 +41,9 @@ def report(session: Session, decision: Decision, asking: ModelBudget) -> Report:
         claims=decision.claims,
         notes=tuple(session.notes),
         version=metadata.version("reprise"),
-        prompts=dict(asking.prompts),
+        prompts=dict(budget.prompts),
         reconstruction=decision.reconstruction,
-        cost=asking.usage,
+        cost=budget.usage,
         models=tuple(dict.fromkeys(filter(None, answered_by))),
     )
 

@@ -46,8 +46,8 @@ def confirmed(world):
 
 def finished(world, **more):
     """The report of a run without any proof."""
-    asking = ModelBudget(world.runner.ports, world.runner.job.options, 0.0)
-    found = reporting.report(world.runner, confirmed(world), asking)
+    budget = ModelBudget(world.runner.ports, world.runner.job.options, 0.0)
+    found = reporting.report(world.runner, confirmed(world), budget)
     return reporting.finished(found, world.runner, world.runner.ports.clock()).model_copy(
         update=more
     )

@@ -57,8 +57,8 @@ def told(
     judgement = Judgement(match=Match.MATCHED, reason="it failed")
     result = SearchResult(world.script, spec, built.model_copy(update=more), judgement)
     decision = Decision(verdict, runner.bug, runner.signature, result)
-    asking = ModelBudget(runner.ports, runner.job.options, 0.0)
-    return finished(report(runner, decision, asking), runner, 0.0)
+    budget = ModelBudget(runner.ports, runner.job.options, 0.0)
+    return finished(report(runner, decision, budget), runner, 0.0)
 
 
 def after(found: Report, option: str) -> list[str]:

@@ -29,14 +29,14 @@ from bot.rules.signatures import readings
 
 
 def reconstruct(
-    session: Session, draft: RunPlan, asking: ModelBudget, verdict: AnyVerdict
+    session: Session, draft: RunPlan, budget: ModelBudget, verdict: AnyVerdict
 ) -> Reconstructed:
     """A program for a report whose own programs led to this `verdict` or that has none. When there
     is none, the notes of the session say why.
     """
     written = Reconstructed()
     try:
-        written.result = _program(session, draft, asking, verdict, written)
+        written.result = _program(session, draft, budget, verdict, written)
     except BudgetExceeded as error:
         written.exceeded = str(error)
     except ModelUnavailable as error:
@@ -51,12 +51,12 @@ def reconstruct(
 def _program(
     session: Session,
     draft: RunPlan,
-    asking: ModelBudget,
+    budget: ModelBudget,
     verdict: AnyVerdict,
     written: Reconstructed,
 ) -> SearchResult | None:
     material = _material(session, draft)
-    refined = _interpreted(session, draft, asking, material)
+    refined = _interpreted(session, draft, budget, material)
     written.update(refined=refined)
     if refined.signature is None:
         return None
@@ -70,7 +70,7 @@ def _program(
                 return own
         elif isinstance(verdict, NotReproduced):
             return None  # read alike, and it did not happen
-    return write_program(runner, asking, refined, material, written)
+    return write_program(runner, budget, refined, material, written)
 
 
 def _own_program(runner: Runner, material: Material) -> SearchResult | None:
@@ -94,7 +94,7 @@ def _material(session: Session, draft: RunPlan) -> Material:
 
 
 def _interpreted(
-    session: Session, draft: RunPlan, asking: ModelBudget, material: Material
+    session: Session, draft: RunPlan, budget: ModelBudget, material: Material
 ) -> Interpretation:
     issue = session.job.issue
     # Where the report's own programs were run, the report is read again without the rules' word.
@@ -105,7 +105,7 @@ def _interpreted(
         question = interpretation.build(
             issue, draft.bug, known, material.environment, material.contexts
         )
-        answer = asking.ask(question)
+        answer = budget.ask(question)
     return interpretation.parse(answer.data, issue, known)
 
 

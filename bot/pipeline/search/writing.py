@@ -65,13 +65,13 @@ class Reconstructed:
 
 def write_program(
     runner: Runner,
-    asking: ModelBudget,
+    budget: ModelBudget,
     refined: Interpretation,
     material: Material,
     written: Reconstructed,
 ) -> SearchResult | None:
     """The first program that fails as reported, else the last one; None when none was run."""
-    writer = _Writer(runner, asking, refined, material, written, material.spec)
+    writer = _Writer(runner, budget, refined, material, written, material.spec)
     if not writer.without("plan"):
         writer.make_plan()
     return writer.loop()
@@ -82,7 +82,7 @@ class _Writer:
     """The program at hand, and what the model has learned from the tries so far."""
 
     runner: Runner
-    asking: ModelBudget
+    budget: ModelBudget
     refined: Interpretation
     material: Material
     written: Reconstructed
@@ -112,7 +112,7 @@ class _Writer:
         """Have the model plan the smallest program."""
         report, contexts = self.material.report, self.material.contexts
         with self.runner.stage("candidates", "planning the smallest program"):
-            answer = self.asking.ask(
+            answer = self.budget.ask(
                 writer_prompts.plan_question(report, self.refined, self.environment, contexts)
             )
         self.plan, wishes = writer_prompts.parse_plan(answer.data)
@@ -146,9 +146,9 @@ class _Writer:
                 self.plan,
                 self.material.contexts,
                 "" if self.without("feedback") else self._history(),
-                self.asking.left(),
+                self.budget.left(),
             )
-            return writer_prompts.parse_actions(self.asking.ask(question).data)
+            return writer_prompts.parse_actions(self.budget.ask(question).data)
 
     def _give_up(self, action: GiveUpAction) -> None:
         questions = action.questions or self.refined.questions
@@ -253,7 +253,7 @@ class _Writer:
             question = writer_prompts.analysis_question(
                 self.refined, self.environment, self._history()
             )
-            answer = self.asking.ask(question)
+            answer = self.budget.ask(question)
         said, names = writer_prompts.parse_analysis(answer.data)
         self.note(said)
         for name in names:

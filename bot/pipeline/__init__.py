@@ -60,8 +60,8 @@ def plan(
     issue, options = job.issue, job.options
     with stage("intake", "reading the report"):
         bug = intake.read(issue)
-    if (unasked := triage.unasked(bug)) is not None:
-        return RunPlan(bug=bug, verdict=unasked)
+    if (not_a_bug := triage.not_a_bug(bug)) is not None:
+        return RunPlan(bug=bug, verdict=not_a_bug)
     with stage("signature", "recording the failure signature"):
         signature = signatures.freeze(bug)
     bare = RunPlan(bug=bug, signature=signature)

@@ -25,7 +25,7 @@ _ERROR = "the full error text or the values that are printed, and what you expec
 _VERSIONS = "the versions of Python and of the libraries involved (`pip list`)"
 
 
-def unasked(bug: BugReport) -> NotABug | None:
+def not_a_bug(bug: BugReport) -> NotABug | None:
     """The verdict on a question, a feature request or a documentation issue."""
     if bug.kind is ReportKind.BUG:
         return None

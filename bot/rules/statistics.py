@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Decision = Literal["fails", "passes", "undecided"]
+TestDecision = Literal["fails", "passes", "undecided"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class SequentialTest:
     alpha: float = 0.05
     beta: float = 0.05
 
-    def decide(self, failures: int, runs: int) -> Decision:
+    def decide(self, failures: int, runs: int) -> TestDecision:
         """What k failures in n runs show. A deterministic failure is accepted in 2 runs, nine
         passes in a row reject.
         """

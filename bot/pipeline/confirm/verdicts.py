@@ -27,7 +27,7 @@ from bot.models.verdict import (
 )
 from bot.rules.script_fixes import downscale
 from bot.rules.signatures import observed, readings
-from bot.rules.statistics import Decision, interval
+from bot.rules.statistics import TestDecision, interval
 
 
 def describe(signature: AnySignature) -> str:
@@ -64,7 +64,7 @@ def _said(member: Member) -> str:
 
 
 def verdict(
-    decision: Decision, runs: list[Judgement], determinism: Determinism, versions: tuple[str, ...]
+    decision: TestDecision, runs: list[Judgement], determinism: Determinism, versions: tuple[str, ...]
 ) -> AnyVerdict:
     """The verdict on the confirming runs."""
     met = [run for run in runs if run.match is Match.MATCHED]

@@ -19,7 +19,7 @@ from bot.models.signature import (
 from bot.pipeline.execution.runner import Runner
 from bot.rules.reduce.failure_identity import FailureIdentity, difference
 from bot.rules.signatures import readings, staged
-from bot.rules.statistics import Decision, SequentialTest
+from bot.rules.statistics import TestDecision, SequentialTest
 
 OFTEN = 0.95
 _RATE_ERROR = 0.2  # how far a rate estimated from 60 runs may lie from the true one
@@ -99,7 +99,7 @@ class FailureTest:
         texts = (script.files[path] for path in others if path.endswith(".py"))
         return any(staged.staged(text, member) for text in texts)
 
-    def decide(self, failures: int, runs: int, beta: float = 0.1) -> Decision:
+    def decide(self, failures: int, runs: int, beta: float = 0.1) -> TestDecision:
         """What so many failures in so many runs show of an intermittent failure: it must come at
         least as often as it did, against a quarter of that, and not much more often: what then
         fails is another thing.

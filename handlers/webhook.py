@@ -22,7 +22,7 @@ from bot.service.ports.tasks import Queue, Task
 from handlers.batch_writer import BatchWriter
 from handlers.events import IgnoredDelivery, InvalidPayload, read
 from handlers.policy import AppIdentity
-from handlers.signature import verify
+from handlers.webhook_signature import verify
 
 MAX_BYTES = 25 * 1024 * 1024  # GitHub's own limit for a payload
 MAX_BUFFERED = 2 * MAX_BYTES  # of all requests together, before their signatures are verified

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.signature import sign, verify
+from handlers.webhook_signature import sign, verify
 
 SECRET = "It's a Secret to Everybody"
 BODY = b"Hello, World!"

@@ -12,8 +12,7 @@ from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.witness import witnessed
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.rules import flaky
-from bot.rules.statistics import TestDecision
-from bot.rules.statistics import SequentialTest
+from bot.rules.statistics import SequentialTest, TestDecision
 
 _REPEATS = 3
 _INTERMITTENT = 9

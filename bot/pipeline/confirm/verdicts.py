@@ -64,7 +64,10 @@ def _said(member: Member) -> str:
 
 
 def verdict(
-    decision: TestDecision, runs: list[Judgement], determinism: Determinism, versions: tuple[str, ...]
+    decision: TestDecision,
+    runs: list[Judgement],
+    determinism: Determinism,
+    versions: tuple[str, ...],
 ) -> AnyVerdict:
     """The verdict on the confirming runs."""
     met = [run for run in runs if run.match is Match.MATCHED]

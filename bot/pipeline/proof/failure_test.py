@@ -19,7 +19,7 @@ from bot.models.signature import (
 from bot.pipeline.execution.runner import Runner
 from bot.rules.reduce.failure_identity import FailureIdentity, difference
 from bot.rules.signatures import readings, staged
-from bot.rules.statistics import TestDecision, SequentialTest
+from bot.rules.statistics import SequentialTest, TestDecision
 
 OFTEN = 0.95
 _RATE_ERROR = 0.2  # how far a rate estimated from 60 runs may lie from the true one

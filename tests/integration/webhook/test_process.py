@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.signature import sign
+from handlers.webhook_signature import sign
 from tests.integration.webhook.test_app import GUID, opened
 
 SERVER = """

@@ -21,8 +21,8 @@ class Triggers(Record):
     opened: Literal["off", "bugs"] = Field(
         "bugs",
         description=(
-            "New issues: off, or bugs (runs reports that look like bugs; ignores questions and "
-            "feature requests)."
+            "New issues: off, or bugs (reproduces issues that look like bugs; ignores questions "
+            "and feature requests)."
         ),
     )
     labels: tuple[str, ...] = Field(

@@ -20,18 +20,18 @@ LABELS: dict[str, Label] = {
     "reproduced": Label(
         "reprise: reproduced",
         "0e8a16",
-        "Reprise ran the report and observed the failure it describes",
+        "Reprise observed the failure that the bug report describes",
     ),
     "not_reproduced": Label(
         "reprise: not reproduced",
         "8c959f",
-        "Reprise ran the report as described and it did not fail",
+        "Reprise ran the program as described and it did not fail",
     ),
     "needs_info": Label(
         "reprise: needs info", "d4a72c", "Information that only the reporter has is missing"
     ),
     "inconclusive": Label(
-        "reprise: inconclusive", "8250df", "Reprise ran the report, and the runs were inconclusive"
+        "reprise: inconclusive", "8250df", "Reprise ran the program, and the runs were inconclusive"
     ),
 }
 """By verdict kind. The other kinds describe a host or a request, not the issue."""

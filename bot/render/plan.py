@@ -22,7 +22,8 @@ from bot.render.document import (
     Text,
 )
 from bot.render.markdown import inline
-from bot.render.phrases import PIN_SOURCES, program
+from bot.render.phrases import program
+from bot.render.phrases.environment import why
 from bot.render.phrases.requests import chosen, name
 from bot.render.phrases.signature import signature_rows
 from bot.render.scrub import scrubbed
@@ -31,9 +32,9 @@ from bot.render.sections.program import changes, files
 HASH = 12
 _ROWS, _SIGNS, _MARKER_ROOM = 40, 6, 300
 _PROOFS: dict[Proof, tuple[Inline, ...]] = {
-    "control": ("a control (the program where it should pass)",),
-    "bisect": ("a bisection (the program with other releases of ", "{package}", ")"),
-    "minimize": ("a smaller program (parts of this one, removed step by step)",),
+    "control": ("a control (the same program, in a version in which it should pass)",),
+    "bisect": ("a bisection (the same program, with other releases of ", "{package}", ")"),
+    "minimize": ("a minimal script (the program, with parts removed step by step)",),
 }
 
 
@@ -47,17 +48,19 @@ def waiting(draft: RunPlan, run: Run, *, page: str) -> str:
         f"`/reproduce approve {approval}`."
     )
     blocks = [
-        Headline("Waiting for approval", (who, " asked to run this report. Nothing has run yet.")),
+        Headline(
+            "Waiting for approval", (who, " asked to reproduce this issue. Nothing has run yet.")
+        ),
         Paragraph(how),
         *_signature(draft),
         *_options(run),
         *_proofs(run.request.job.options),
     ]
     footer: list[Text] = [
-        "Read from the report; nothing was run",
+        "Read from the bug report; nothing has run yet",
         ("plan ", Code(approval)),
-        *([Hyperlink("this run", page, own=True)] if page else []),
-        "`/reproduce cancel` withdraws it",
+        *([Hyperlink("run page", page, own=True)] if page else []),
+        "`/reproduce cancel` withdraws this request",
     ]
     parts = [Section("plan", blocks=blocks), *_programs(draft), *_environment(draft.spec)]
     return arranged(Document(parts, footer), LIMIT - _MARKER_ROOM, "in the report itself")
@@ -75,12 +78,12 @@ def withdrawn(run: Run) -> str:
 
 
 def _closed(run: Run, what: tuple[Inline, ...]) -> str:
-    return inline((name(run.request.requester), " asked to run this report; ", *what)) + "\n"
+    return inline((name(run.request.requester), " asked to reproduce this issue; ", *what)) + "\n"
 
 
 def _signature(draft: RunPlan) -> list[Block]:
     if draft.signature is None:
-        return [Paragraph("The report does not say what will count as the failure.")]
+        return [Paragraph("The bug report does not say what will count as the failure.")]
     rows = signature_rows(draft.signature)
     items: list[Text] = [(f"{what}: ", Code(value)) for what, value in rows[:_SIGNS]]
     items += [f"and {len(rows) - _SIGNS} more"] if len(rows) > _SIGNS else []
@@ -99,8 +102,8 @@ def _proofs(options: Options) -> list[Block]:
         return []
     package: Inline = Code(options.package) if options.package else "the package under test"
     parts = [piece for proof in wanted for piece in ("; ", *proof)][1:]
-    limit = f"at most {options.proof_minutes:g} minutes in total"
-    when = f"If the failure is reproduced, these proofs follow ({limit}): "
+    limit = f"for at most {options.proof_minutes:g} minutes in total"
+    when = f"If the failure is reproduced, Reprise then makes, {limit}: "
     return [Paragraph((when, *(package if part == "{package}" else part for part in parts), "."))]
 
 
@@ -123,7 +126,7 @@ def _environment(spec: EnvironmentSpec | None) -> list[Section]:
     if spec is None:
         return []
     rows = [_row(wanted) for wanted in spec.requirements]
-    columns = ("Package", "Version", "Decided by", "")
+    columns = ("Package", "Version", "Why this version")
     table = DataTable(columns, rows[:_ROWS], max(len(rows) - _ROWS, 0))
     named = [f"{wanted.name}{wanted.specifier}" for wanted in spec.requirements[:3]]
     title = ", ".join([f"Environment: Python {spec.python}", *named])
@@ -141,10 +144,10 @@ def _where(spec: EnvironmentSpec) -> list[Inline]:
         parts += [" at ", Code(spec.repo.ref)] if spec.repo.ref else []
         parts.append(". ")
     device = "GPU" if spec.device == "gpu" else "CPU"
-    return [*parts, f"It runs on a {device} in this host's sandbox, which contains no secrets."]
+    return [*parts, f"The program will run on a {device}, in a sandbox that contains no secrets."]
 
 
 def _row(wanted: Requirement) -> tuple[Text, ...]:
     extras = f"[{','.join(wanted.extras)}]" if wanted.extras else ""
     version: Text = Code(wanted.specifier) if wanted.specifier else "any"
-    return Code(wanted.name + extras), version, PIN_SOURCES[wanted.rung], wanted.reason
+    return Code(wanted.name + extras), version, why(wanted.rung, wanted.reason)

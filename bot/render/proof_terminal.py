@@ -34,12 +34,12 @@ _SKIPPED, _COMMITS, _LINES = 4, 5, 60
 _NAMES: dict[Proof, str] = {
     "control": "Control",
     "bisect": "Bisection",
-    "minimize": "Smaller program",
+    "minimize": "Minimal script",
 }
 _OPEN: dict[Proof, str] = {
     "control": "find a version in which the program passes",
     "bisect": "find the release that introduced the failure",
-    "minimize": "make the program smaller",
+    "minimize": "make a minimal script",
 }
 """What a proof that has not run yet does."""
 
@@ -140,9 +140,8 @@ def _control(report: Report) -> list[Block]:
     control = controls.of(report)
     if control.type == "none":
         return [Headline("No control", "no version was found in which this program passes.")]
-    package = control.what.rpartition(" ")[0]
-    version = report.environment.version(package) if report.environment and package else ""
-    ours = f"as reported ({package} {version})" if version else "as reported"
+    version = controls.reported_version(report)
+    ours = f"as reported ({version})" if version else "as reported"
     theirs = f"control ({controls.control_name(control)})"
     rows = [
         (ours, str(control.paired_failures), str(control.paired_runs)),
@@ -188,7 +187,7 @@ def _reduction(report: Report, run: str) -> list[Block]:
     source = Preformatted("\n".join([*rows[:_LINES], *more]), "python")
     mark = program.model_mark(report)
     files = (
-        ("Smaller program", PurePath(run, script.entry)),
+        ("Minimal script", PurePath(run, script.entry)),
         ("Original", PurePath(run, "scripts", reduced.before.digest[:12], script.entry)),
     )
     return [

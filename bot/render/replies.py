@@ -91,9 +91,11 @@ def nothing_to_cancel() -> str:
 def no_such_plan(plan: str) -> str:
     """The reply to an approval that matches no waiting plan, or several."""
     code = Code(clip(plan, 64))
-    what = ("No single waiting plan begins with ", code) if plan.strip() else ("No plan was named",)
-    how = ". The plan's comment shows how to approve it; a plan can be approved or withdrawn once."
-    return inline((*what, how))
+    what = "No waiting plan, or more than one, begins with "
+    named = (what, code) if plan.strip() else ("No plan was named",)
+    how = ". Copy the command from the comment that shows the plan. "
+    once = "A plan that was approved or withdrawn no longer waits."
+    return inline((*named, how, once))
 
 
 def status(runs: Sequence[Run], page_of: Callable[[Run], str]) -> str:

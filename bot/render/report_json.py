@@ -126,7 +126,7 @@ class PlanOut(_Out):
     hypothesis: str = ""
     steps: tuple[str, ...] = ()
     counts: str = Field(
-        "", description="What the plan says will count; what does count is `signature`."
+        "", description="What the model expected to count; what does count is `signature`."
     )
     contexts: tuple[str, ...] = Field(
         (), description="Pieces of source code that the model was shown, best first."

@@ -23,7 +23,8 @@ from bot.render.phrases.requests import asked, elapsed, name, steps
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9:._]+")
 _AGAIN = (
-    "To try other versions, comment `/reproduce python=3.11`; `/reproduce help` lists the options."
+    "To try another version, comment for example `/reproduce torch=2.1.0`; `/reproduce help` lists "
+    "the options."
 )
 _NEXT = {
     "not_reproduced": _AGAIN,
@@ -34,7 +35,8 @@ _NEXT = {
     "setup_failed": _AGAIN,
     "not_a_bug": "If this is a bug, add the program and its output, then comment `/reproduce`.",
     "cancelled": "To run it again, comment `/reproduce`.",
-    "budget_reached": "To allow more time for each run, comment `/reproduce timeout=600`.",
+    "budget_reached": "If the time ran out, comment `/reproduce runs=10` to need less of it, or "
+    "ask the App's operator to raise the limit.",
 }
 
 
@@ -48,7 +50,7 @@ def working(run: Run, *, ahead: int, page: str, elapsed_s: float, attempts: int)
     waits = ahead > 0 or run.state in {RunState.WAITING, RunState.QUEUED}
     footer: list[Text] = []
     if not waits:
-        footer += [elapsed(elapsed_s), f"{count(attempts, 'run')} of the program completed"]
+        footer += [elapsed(elapsed_s), f"{count(attempts, 'program run')} completed"]
     if page:
         footer.append(Hyperlink("this run" if waits else "live progress", page, own=True))
     if not run.cancelled_by:
@@ -66,7 +68,7 @@ def _title(run: Run, waits: bool, ahead: int) -> Headline:
         return Headline("Stopping", (name(run.cancelled_by), " cancelled it."))
     if waits:
         return Headline("Queued", queued(ahead))
-    return Headline("Reproducing this report")
+    return Headline("Reproducing this issue")
 
 
 def queued(ahead: int) -> str:

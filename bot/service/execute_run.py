@@ -171,7 +171,7 @@ class _Execution:
         """
         verdict: AnyVerdict
         if over_time:
-            why = f"stopped at the limit of {self._policy.run_minutes} minutes per run"
+            why = f"stopped at the limit of {self._policy.run_minutes} minutes per job"
             verdict = BudgetReached(reason=why)
         elif by := (self._store.run(self._run.id) or self._run).cancelled_by:
             why = f"stopped by {by}"

@@ -113,7 +113,7 @@ def test_each_proof_is_added_to_the_run(run: Path, tmp_path: Path) -> None:
         control["runs"],
     )
     assert control["p"] <= 0.05
-    assert done.stdout.startswith("Bug confirmed: p = .004")
+    assert done.stdout.startswith("Bug confirmed: p = 0.004")
     assert "Next: Run reprise bisect run " in done.stdout
 
     done = reprise(tmp_path, "bisect", "run", *BOX)
@@ -238,7 +238,7 @@ def test_time_that_is_up_is_no_success_either(run: Path, tmp_path: Path) -> None
         "small",
     )
     assert done.returncode == 3, done.stderr
-    assert done.stdout.startswith("Smaller program: the time limit was reached.")
+    assert done.stdout.startswith("Minimal script: the time limit was reached.")
     assert (
         "Next: Run reprise minimize small --minutes 0.2 --sandbox process to resume."
         in done.stdout.splitlines()

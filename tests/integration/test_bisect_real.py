@@ -132,7 +132,7 @@ def test_a_known_regression_is_followed_to_the_releases_that_brought_and_mended_
         control=controlled.control,
     )
     assert control_line(verdict) == (
-        "5 of 5 runs failed, but 0 of 5 failed with typing-extensions 4.5.0 (p = .004)"
+        "5 of 5 runs failed, but 0 of 5 failed with typing-extensions 4.5.0 (p = 0.004)"
     )
 
 

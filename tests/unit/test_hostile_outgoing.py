@@ -33,14 +33,14 @@ WALLS = [
     pytest.param(each, id=each.id, marks=[pytest.mark.slow] if each.fill else []) for each in TEXTS
 ]
 FOLDS = re.compile(
-    r"^(?:Script:|Original script:|Environment: |Evidence(?: \(\d+ claims? in the report (?:is|are) wrong\))?$|Attempts: |What was tried$"
-    r"|The model's plan and attempts$|(?:Control|Bisection|Control and bisection)$)"
+    r"^(?:Script:|Original script:|Environment: |Evidence(?: \(\d+ claims? in the report (?:is|are) wrong\))?$|Attempts: |Environment$"
+    r"|The model's strategy and attempts$|(?:Control|Bisection|Control and bisection)$)"
 )
 TABLES = {
     "Reported|Observed|",
     "The report says|Installed|",
-    "Package|Version|Decided by|",
-    "Run|Purpose|Seed|Result|Seconds|",
+    "Package|Version|Why this version|",
+    "Runs|Purpose|Seed|Result|Seconds|",
 }
 TABLES |= {"Version|Date|Outcome|Failed|", "Commit|Date|Outcome|Failed|"}
 CHANGES = re.compile(

@@ -43,14 +43,14 @@ FIXED = {"type": "fixed-version", "what": "x-lib 1.42.20", "runs": 5, "failures"
     ("control", "line"),
     [
         ({}, ""),
-        (FIXED, "2 of 2 runs failed, but 0 of 5 failed with x-lib 1.42.20 (p = .004)"),
+        (FIXED, "2 of 2 runs failed, but 0 of 5 failed with x-lib 1.42.20 (p = 0.004)"),
         (
             {**FIXED, "paired_runs": 5, "paired_failures": 5},
-            "5 of 5 runs failed, but 0 of 5 failed with x-lib 1.42.20 (p = .004)",
+            "5 of 5 runs failed, but 0 of 5 failed with x-lib 1.42.20 (p = 0.004)",
         ),
         (
             {"type": "patched", "runs": 20, "p": 0.1154},
-            "2 of 2 runs failed and 0 of 20 failed in the control (p = .115)",
+            "2 of 2 runs failed and 0 of 20 failed in the control (p = 0.115)",
         ),
     ],
 )
@@ -60,7 +60,7 @@ def test_the_control(control, line):
 
 @pytest.mark.parametrize(
     ("p", "words"),
-    [(1.0, "= 1"), (0.9999, "= 1"), (0.5, "= .500"), (0.0001, "< .001"), (0.001, "= .001")],
+    [(1.0, "= 1"), (0.9999, "= 1"), (0.5, "= 0.500"), (0.0001, "< 0.001"), (0.001, "= 0.001")],
 )
 def test_chances_as_papers_print_them(p, words):
     assert controls.chance(p) == words
@@ -68,7 +68,7 @@ def test_chances_as_papers_print_them(p, words):
 
 def test_the_effect():
     effect = Effect(difference=1.0, interval=(0.4345, 1.0), delta=-1.0)
-    words = "the failure rates differ by 100 percentage points (95 % interval 43 to 100); Cliff's delta -1.00"
+    words = "the failure rates differ by 100 percentage points (95 % confidence interval 43 to 100); Cliff's delta -1.00"
     assert controls.effect_line(Control(effect=effect)) == words
     assert controls.effect_line(Control()) == ""
 
@@ -131,7 +131,7 @@ def test_what_a_reader_of_it_has_to_know():
     assert bisection.remark(found.probes[0]) == "also changed: numpy 2.0 → 1.26"
     assert bisection.sureness(found) == (
         "other packages also changed at 1.1",
-        "the chance of any wrong bisection step is at most 1.2 %, assuming a failure rate of 90 %",
+        "the chance that any step of the bisection is wrong is at most 1.2 %, if the failure rate is at least 90 %",
         "omitted (yanked): 1.9",
     )
 

@@ -33,7 +33,7 @@ def without(report=PROVED, **more):
 def test_a_control_is_a_table_of_both_sides():
     text = shown("control")
     rows = [" ".join(line.split()) for line in text.splitlines()]
-    assert "Bug confirmed: p = .004 (Fisher's exact test, one-sided)." in rows
+    assert "Bug confirmed: p = 0.004 (Fisher's exact test, one-sided)." in rows
     assert "as reported (pool 0.3.1) 5 5" in rows
     assert "control (pool 0.3.3, fixed-version) 0 5" in rows
     assert "numpy 1.26.4 → 2.0.0" in text

@@ -89,7 +89,7 @@ def test_a_control_that_fails_as_often_confirms_nothing() -> None:
 
 def test_a_control_that_passes_confirms() -> None:
     assert (
-        "Bug confirmed: 5 of 5 runs failed, but 0 of 5 failed in the control (p = .004)."
+        "Bug confirmed: 5 of 5 runs failed, but 0 of 5 failed in the control (p = 0.004)."
         in comment(load("reproduced-with-control"))
     )
 

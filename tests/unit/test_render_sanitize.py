@@ -270,7 +270,7 @@ def test_any_size_fits_and_every_mark_stays_balanced(piece: str, length: int) ->
         assert body.rstrip().endswith("</sub>")
         found = inert(body)
         assert {"details", "summary", "sub"} <= found.tags
-        assert "Measured in 3 runs" in found.text
+        assert "Measured in 3 program runs" in found.text
 
 
 def test_a_cut_keeps_both_ends_of_a_log() -> None:

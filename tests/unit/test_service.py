@@ -486,7 +486,7 @@ def test_a_proof_takes_write_permission_or_an_approval_of_just_that(sender):
     shown = app.ours()[0]
     assert "as `/reproduce bisect` with `package=lib`" in shown
     assert (
-        "(at most 30 minutes in total): a bisection (the program with other releases of `lib`)."
+        "for at most 30 minutes in total: a bisection (the same program, with other releases of `lib`)."
         in shown
     )
     app.deliver("comment", command("approve", plans[2][:12]), sender="max")
@@ -860,7 +860,7 @@ def test_the_end_of_a_runs_time_in_a_proof_leaves_the_verdict_and_says_so():
     assert (
         app.report()
         .notes_on()[0]
-        .startswith("stopped at the limit of 0 minutes per run: the verdict is final")
+        .startswith("stopped at the limit of 0 minutes per job: the verdict is final")
     )
     assert "the verdict is final" in app.ours()[0]
 

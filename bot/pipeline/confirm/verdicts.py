@@ -89,8 +89,18 @@ def verdict(
         return NotReproduced(
             **counted, reason=runs[0].reason, checked=(runs[0].reason,), versions_tried=versions
         )
-    return Inconclusive(
-        **counted, reason="the sequential test reached its cap before the runs decided either way"
+    return Inconclusive(**counted, reason=_too_few(len(met), runs))
+
+
+def _too_few(failures: int, runs: list[Judgement]) -> str:
+    """Why the runs did not decide."""
+    if all(run.match is Match.SETUP_FAILURE for run in runs):
+        return runs[0].reason
+    if failures in {0, len(runs)}:
+        return f"the maximum number of runs, {len(runs)}, is too small to decide"
+    return (
+        f"after {len(runs)} runs, the maximum, there were too many failures to rule the bug out "
+        "and too few to confirm it"
     )
 
 
@@ -199,7 +209,9 @@ def compare(
         if isinstance(member, CrashSignature) and member.frame and last.judgement.failure:
             reported = f"{member.frame} in {member.function}" if member.function else member.frame
             rows.append(
-                Comparison(what="place", reported=reported, observed=_place(last.judgement.failure))
+                Comparison(
+                    what="location", reported=reported, observed=_place(last.judgement.failure)
+                )
             )
     if environment is not None:
         rows.extend(

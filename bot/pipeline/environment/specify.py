@@ -256,9 +256,11 @@ def _pinned(
                 reason=f"the report says {claim.version} ({claim.source})",
             )
         if specifier == "":
-            reason += f"; the report says {claim.version!r}, meaning the newest release of that day"
+            reason += (
+                f"; the report says {claim.version!r}, meaning the newest release before the report"
+            )
             break
-    day = f"; newest before {at:%Y-%m-%d}" if at else ""
+    day = f"; newest release before {at:%Y-%m-%d}" if at else ""
     return Requirement(name=name, rung=rung, reason=reason + day)
 
 

@@ -126,7 +126,7 @@ class _Search:
         passing: _Side,
         why: str,
     ) -> ProofOutcome | None:
-        counts = f"{candidate.what}: {passing.failures} of {len(passing.runs)} failed as reported"
+        counts = f"{passing.failures} of {len(passing.runs)} runs failed with {candidate.what}"
         if why:
             self._reject(candidate, False, counts, why)
             return None

@@ -32,7 +32,7 @@ _SHARE: dict[Proof, float] = {"control": 0.3, "bisect": 0.6, "minimize": 1.0}
 _DOES: dict[Proof, str] = {
     "control": "run a control",
     "bisect": "bisect",
-    "minimize": "make the program smaller",
+    "minimize": "make a minimal script",
 }
 _MOST_TESTS = 4_000
 SOFT_DEADLINE_FRACTION = 0.9

@@ -107,5 +107,5 @@ def borne_out(bug: BugReport, known: Iterable[Claim], built: Environment) -> tup
 def shown(probe: Probe) -> str:
     """One probe in words."""
     if probe.outcome in {"passes", "fails"}:
-        return f"{probe.at}: {probe.failures} of {probe.runs} failed as reported"
+        return f"{probe.failures} of {probe.runs} runs failed with {probe.at}"
     return f"{probe.at}: {probe.outcome}" + (f" ({probe.reason})" if probe.reason else "")

@@ -20,7 +20,7 @@ PIN_SOURCES = {
     PinSource.ISSUE: "named in the report",
     PinSource.REPOSITORY: "required or published by the repository",
     PinSource.NEIGHBOUR: "nearest version still available",
-    PinSource.DATE: "newest on the day of the report",
+    PinSource.DATE: "newest release before the report",
     PinSource.IMPORT: "imported by the program",
     PinSource.REPAIR: "added to make it build",
     PinSource.DEPENDENCY: "dependency",

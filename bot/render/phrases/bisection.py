@@ -123,8 +123,8 @@ def sureness(found: Bisection) -> tuple[str, ...]:
     if found.risk > 0:
         rates = (f"{rate * 100:.1f} %".replace(".0 %", " %") for rate in (found.risk, found.rate))
         notes.append(
-            "the chance of any wrong bisection step is at most {}, assuming a failure rate of "
-            "{}".format(*rates)
+            "the chance that any step of the bisection is wrong is at most {}, if the failure "
+            "rate is at least {}".format(*rates)
         )
     return (*notes, *found.notes)
 

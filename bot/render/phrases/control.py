@@ -15,8 +15,17 @@ def of(report: Report) -> Control:
     return report.verdict.control if isinstance(report.verdict, Reproduced) else Control()
 
 
-def control_line(verdict: Reproduced) -> str:
-    """Both sides: "5 of 5 runs failed, but 0 of 5 failed with x-lib 1.42.20 (p = .004)"."""
+def reported_version(report: Report) -> str:
+    """The failing version of what a control changes: "x-lib 1.42.17"; "" where it has none."""
+    package, built = of(report).what.rpartition(" ")[0], report.environment
+    version = built.version(package) if built is not None and package else ""
+    return f"{package} {version}" if version else ""
+
+
+def control_line(verdict: Reproduced, reported: str = "") -> str:
+    """Both sides: "5 of 5 runs failed with x-lib 1.42.17, but 0 of 5 failed with x-lib 1.42.20
+    (p = 0.004)". `reported` is the failing version, "" to leave it out.
+    """
     control = verdict.control
     if control.type == "none":
         return ""
@@ -24,10 +33,11 @@ def control_line(verdict: Reproduced) -> str:
     if not runs:
         failures, runs = verdict.failures, verdict.runs
     joined = ", but" if sets_apart(control) else " and"
+    ours = f" with {reported}" if reported else ""
     where = f"with {control.what}" if control.what else "in the control"
     chance_ = f" (p {chance(control.p)})" if control.p is not None else ""
     return (
-        f"{failures} of {count(runs, 'run')} failed{joined} "
+        f"{failures} of {count(runs, 'run')} failed{ours}{joined} "
         f"{control.failures} of {control.runs} failed {where}{chance_}"
     )
 
@@ -43,10 +53,10 @@ def sets_apart(control: Control) -> bool:
 
 
 def chance(p: float) -> str:
-    """A probability as papers print it: "= .004", "< .001"."""
+    """A probability with its sign: "= 0.004", "< 0.001"."""
     if p < 0.001:
-        return "< .001"
-    return f"= {p:.3f}".replace("0.", ".", 1) if p < 0.9995 else "= 1"
+        return "< 0.001"
+    return f"= {p:.3f}" if p < 0.9995 else "= 1"
 
 
 def effect_line(control: Control) -> str:
@@ -56,7 +66,7 @@ def effect_line(control: Control) -> str:
         return ""
     low, high = (f"{bound * 100:.0f}" for bound in effect.interval)
     points = f"{effect.difference * 100:.0f} percentage points"
-    line = f"the failure rates differ by {points} (95 % interval {low} to {high})"
+    line = f"the failure rates differ by {points} (95 % confidence interval {low} to {high})"
     return line + (f"; Cliff's delta {effect.delta:.2f}" if effect.delta is not None else "")
 
 

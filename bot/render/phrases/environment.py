@@ -5,31 +5,33 @@ from bot.models.report import Report
 from bot.render.phrases import PIN_SOURCES
 
 
-def decided(report: Report) -> list[tuple[str, str, str, str]]:
-    """The installed packages that something decided, as (name, version, decided by, why)."""
+def decided(report: Report) -> list[tuple[str, str, str]]:
+    """The installed packages that something decided, as (name, version, why this version)."""
     built, spec = report.environment, report.spec
     if built is None:
         return []
     reasons = dict.fromkeys(built.undated, "not limited to the cut-off date")
     reasons |= {wanted.name: wanted.reason for wanted in (spec.requirements if spec else ())}
-    clone = "built from the repository", f"its clone at commit {built.commit[:12]}"
+    clone = f"built from the repository, its clone at commit {built.commit[:12]}"
     return [
-        (package.name, package.version, *clone)
-        if package.name == built.cloned
-        else (
+        (
             package.name,
             package.version,
-            PIN_SOURCES[package.rung],
-            _beyond(PIN_SOURCES[package.rung], reasons.get(package.name, "")),
+            clone
+            if package.name == built.cloned
+            else why(package.rung, reasons.get(package.name, "")),
         )
         for package in built.packages
         if package.rung is not PinSource.DEPENDENCY
     ]
 
 
-def _beyond(source: str, reason: str) -> str:
-    """The reason, where it says more than the source of the version."""
-    return "" if reason == source else reason
+def why(source: PinSource, reason: str) -> str:
+    """What decided a version; the reason for a named or imported one says it all."""
+    if reason and source in {PinSource.ISSUE, PinSource.IMPORT}:
+        return reason
+    words = PIN_SOURCES[source]
+    return words if reason in {"", words} else f"{words}: {reason}"
 
 
 def dependencies(report: Report) -> list[Package]:

@@ -12,7 +12,7 @@ STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
     ("Build its environment", ("environment",)),
     ("Find a program that fails", ("candidates", "search")),
     ("Confirm with fresh runs", ("confirm",)),
-    ("Prove it: control, bisection, smaller program", ("control", "bisect", "minimize")),
+    ("Prove it: control, bisection, minimal script", ("control", "bisect", "minimize")),
     ("Write the verdict", ("report",)),
 )
 """The stages, as readers see them."""

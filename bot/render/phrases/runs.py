@@ -15,14 +15,17 @@ _SANDBOXES = {
 
 def provenance(report: Report) -> str:
     """What was measured, where, and whether a model was involved."""
-    return f"{measured(report, len(report.attempts))}. {_model_part(report)}"
+    confirming = getattr(report.verdict, "runs", 0)
+    return f"{measured(report, len(report.attempts), confirming)}. {_model_part(report)}"
 
 
-def measured(report: Report, runs: int) -> str:
-    """In how many runs it was measured, and in which sandbox."""
+def measured(report: Report, runs: int, confirming: int = 0) -> str:
+    """In how many runs it was measured, how many of them confirm, and in which sandbox."""
     if not runs:
         return "Nothing was run"
-    return f"Measured in {count(runs, 'run')} {_SANDBOXES.get(report.sandbox, '')}".strip()
+    of_them = f" ({confirming} confirming)" if confirming else ""
+    where = _SANDBOXES.get(report.sandbox, "")
+    return f"Measured in {count(runs, 'program run')}{of_them} {where}".strip()
 
 
 def _model_part(report: Report) -> str:

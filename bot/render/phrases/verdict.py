@@ -47,7 +47,7 @@ _NEXT = {
     "needs_hardware": "Run it with --device gpu on a machine with this hardware.",
     "not_a_bug": "If this is a bug, add the program and its output.",
     "cancelled": "Run it again; finished environments are reused.",
-    "budget_reached": "Raise the limit with --timeout or --max-runs and run it again.",
+    "budget_reached": "Raise --max-cost, --max-tokens or --minutes and run it again.",
 }
 _FROM_CLONE = "build the repository at"
 
@@ -58,24 +58,29 @@ def figures(report: Report) -> str:
     match verdict:
         case Reproduced():
             steady = DETERMINISM[verdict.determinism]
-            return f"the reported failure occurred in {counted(verdict)}, {steady}"
+            runs = f"{verdict.failures} of {count(verdict.runs, 'confirming run')}"
+            runs = (
+                runs if verdict.failures < verdict.runs else f"all {verdict.runs} confirming runs"
+            )
+            found = f"{runs} ({interval(*verdict.interval)})"
+            return f"the reported failure occurred in {found}, {steady}"
         case NotReproduced() | Inconclusive() if verdict.runs:
             return f"{counted(verdict)} failed as reported"
         case DifferentFailure():
             return f"{count(verdict.runs, 'run')}, {verdict.failures or 'none'} failed as reported"
         case Cancelled() | BudgetReached():
-            return f"{count(len(report.attempts), 'run')} completed"
+            return f"{count(len(report.attempts), 'program run')} completed"
     return ""
 
 
-def counted(verdict: Reproduced | NotReproduced | Inconclusive) -> str:
+def counted(verdict: NotReproduced | Inconclusive) -> str:
     """How many runs failed, with the interval."""
     return f"{verdict.failures} of {count(verdict.runs, 'run')} ({interval(*verdict.interval)})"
 
 
 def interval(low: float, high: float) -> str:
-    """A 95 % interval of a failure rate."""
-    return f"95 % interval {low * 100:.0f}\u2013{high * 100:.0f} %"
+    """A 95 % confidence interval of a failure rate."""
+    return f"95 % confidence interval {low * 100:.0f}\u2013{high * 100:.0f} %"
 
 
 def standing(report: Report) -> str:
@@ -86,7 +91,8 @@ def standing(report: Report) -> str:
     if control.type == "none":
         return f"{shown_by(control)}: {_uncontrolled(report)}."
     weak = "" if controls.sets_apart(control) else ", which is not a significant difference"
-    return f"{shown_by(control)}: {controls.control_line(report.verdict)}{weak}."
+    line = controls.control_line(report.verdict, controls.reported_version(report))
+    return f"{shown_by(control)}: {line}{weak}."
 
 
 def _uncontrolled(report: Report) -> str:

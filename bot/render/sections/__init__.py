@@ -37,7 +37,9 @@ def document(
 
 
 def _footer(report: Report) -> tuple[str, ...]:
-    recorded = f"failure signature `{report.signature_hash[:12]}` recorded before any run"
+    recorded = (
+        f"failure signature `{report.signature_hash[:12]}` recorded before the runs that it judges"
+    )
     return (
         runs.provenance(report).rstrip("."),
         recorded if report.signature_hash and report.attempts else "",

@@ -9,7 +9,7 @@ from bot.render.document import DataTable, RunTable, Section
 from bot.render.phrases import MATCHES
 
 _GROUPS, _PROOF_GROUPS = 30, 10
-COLUMNS = ("Run", "Purpose", "Seed", "Result", "Seconds")
+COLUMNS = ("Runs", "Purpose", "Seed", "Result", "Seconds")
 Row = tuple[str, ...]
 
 
@@ -56,9 +56,9 @@ def _row(group: Sequence[Attempt]) -> Row:
     seeds = {run.execution.seed for run in group if run.execution.seed is not None}
     seconds = sorted(run.execution.seconds for run in group)
     numbers = _span([str(first.number), str(last.number)])
-    numbers += f" ({len(group)} runs)" if last.number - first.number >= len(group) else ""
+    apart = last.number - first.number >= len(group)
     return (
-        numbers,
+        f"{len(group)} of runs {numbers}" if apart else numbers,
         _what(group),
         _span([str(seed) for seed in sorted(seeds)]),
         outcome(first) if len({run.judgement.reason for run in group}) == 1 else _match(first),
@@ -68,7 +68,9 @@ def _row(group: Sequence[Attempt]) -> Row:
 
 def _what(group: Sequence[Attempt]) -> str:
     changes = {attempt.change for attempt in group}
-    return purpose(group[0]) if len(changes) == 1 else f"{group[0].purpose}: {len(changes)} probes"
+    return (
+        purpose(group[0]) if len(changes) == 1 else f"{group[0].purpose}: {len(changes)} versions"
+    )
 
 
 def purpose(attempt: Attempt) -> str:

@@ -25,17 +25,17 @@ def section(report: Report) -> Section | None:
     tried = verdict.tried if isinstance(verdict, SetupFailed) else ()
     blocks = [
         *(_built(report, built) if built else ()),
-        *([BulletList("", tried)] if tried else ()),
+        *([BulletList("Build attempts:", tried)] if tried else ()),
     ]
     if not blocks:
         return None
-    summary = _summary(report, built) if built is not None else "What was tried"
-    digest = [BulletList("", tried[:_TRIED])] if tried else []
+    summary = _summary(report, built) if built is not None else "Environment"
+    digest = [BulletList("Build attempts:", tried[:_TRIED])] if tried else []
     return Section("environment", "Environment", [], digest, blocks, summary)
 
 
 def _summary(report: Report, built: Environment) -> str:
-    named = [f"{name} {version}" for name, version, _, _ in phrases.decided(report)[:3]]
+    named = [f"{name} {version}" for name, version, _ in phrases.decided(report)[:3]]
     total = count(len(built.packages), "package")
     return ", ".join([f"Environment: Python {built.python}", *named, total])
 
@@ -45,17 +45,14 @@ def _built(report: Report, built: Environment) -> list[Block]:
         (Code(claim.name), Code(claim.claimed), Code(claim.resolved), claim.note)
         for claim in built.claims
     ]
-    pins = [
-        (Code(name), Code(version), decided, why)
-        for name, version, decided, why in phrases.decided(report)
-    ]
+    pins = [(Code(name), Code(version), why) for name, version, why in phrases.decided(report)]
     steps = [(step.what, ": ", step.error or "done") for step in built.steps]
     blocks: list[Block] = [Paragraph(("Repository at commit ", Code(built.commit), "."))]
     blocks = blocks if built.commit else []
     blocks += [DataTable(("", "The report says", "Installed", ""), claims)] if claims else []
-    blocks += [DataTable(("Package", "Version", "Decided by", ""), pins)] if pins else []
+    blocks += [DataTable(("Package", "Version", "Why this version"), pins)] if pins else []
     blocks += [Paragraph(newest)] if (newest := phrases.cut_off(report)) else []
-    blocks += [BulletList("", steps, numbered=True)] if steps else []
+    blocks += [BulletList("Build attempts:", steps, numbered=True)] if steps else []
     return blocks + _lock(report, built)
 
 

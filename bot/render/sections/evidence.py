@@ -27,7 +27,8 @@ def _output(report: Report) -> list[Block]:
         pairs = [("Reported:", verdict.reported), ("Observed:", verdict.seen)]
     elif attempt is not None:
         judgement = attempt.judgement
-        label = f"Run {attempt.number} ({MATCHES[judgement.match]}: {judgement.reason}):"
+        script = " of the minimal script" if attempt.purpose == "minimize" else ""
+        label = f"Run {attempt.number}{script} ({MATCHES[judgement.match]}: {judgement.reason}):"
         pairs = [(label, judgement.evidence)]
     else:
         return []
@@ -42,7 +43,8 @@ def _lists(report: Report) -> list[Block]:
     lists += [program.changes(report.script)] if report.script is not None else []
     lists += [BulletList("Notes:", report.notes_on())]
     if isinstance(verdict, NotReproduced):
-        lists += [BulletList("Checked:", verdict.checked)]
+        checked = [item for item in verdict.checked if item != verdict.reason]
+        lists += [BulletList("Checked:", checked)]
         lists += [BulletList("Versions tried:", verdict.versions_tried)]
     return [block for block in lists if block.items]
 
@@ -51,4 +53,7 @@ def claims(of: tuple[Claim, ...]) -> list[str]:
     """What a report says and whether it holds; what does not hold comes first."""
     order = {False: 0, True: 1, None: 2}
     ordered = sorted(of, key=lambda claim: order[claim.holds])
-    return [f"{claim.text}: {HOLDS[claim.holds]}. {claim.evidence}".strip() for claim in ordered]
+    return [
+        f"'{claim.text}': {HOLDS[claim.holds]}" + (f" ({claim.evidence})" if claim.evidence else "")
+        for claim in ordered
+    ]

@@ -73,7 +73,15 @@ def requests(report: Report) -> Section | None:
 def comparison(report: Report) -> Section | None:
     """Reported and observed, side by side."""
     claim, verdict = program.model_claim(report), report.verdict
-    rows = [(row.what, _cell(row.reported), _cell(row.observed)) for row in report.comparison]
+    reasons = {attempt.judgement.reason for attempt in report.attempts}
+    rows = [
+        (
+            row.what,
+            _cell(row.reported),
+            row.observed if row.observed in reasons else _cell(row.observed),
+        )
+        for row in report.comparison
+    ]
     if not rows and isinstance(verdict, DifferentFailure):
         rows = [("failure", _cell(verdict.reported), _cell(verdict.seen))]
     blocks = [Paragraph(f"Claim: {claim}")] if claim else []

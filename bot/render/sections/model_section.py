@@ -1,4 +1,6 @@
-"""A model's part in a run: what it read, planned and tried. None of it decides the verdict."""
+"""A model's part in a run: how it read the report, its strategy and what it tried. None of it
+decides the verdict.
+"""
 
 from collections.abc import Iterator
 from itertools import takewhile
@@ -11,13 +13,13 @@ from bot.render.phrases import shown
 
 _SEARCH, _UNNAMED, _SHOWN = "search", "written by a model", 12
 _DIGEST = ("Inferred, not stated in the report", "Hypothesis", "Programs proposed", "Gave up")
-_TITLE = "The model's plan and attempts"
+_TITLE = "The model's strategy and attempts"
 
 INFERRED = {
     "claim": "the claim itself: no sentence of the report was quoted for it",
     "exception": "the exception: the report does not name it",
     "message": "the message: the report does not quote it, so runs are not compared with it",
-    "place": "the place in the library that raises it",
+    "place": "the location in the library that raises it",
     "at_least": "how often the warning must occur",
     "observation": "the value to look at, and which values are wrong and right",
 }
@@ -25,7 +27,7 @@ INFERRED = {
 
 
 def section(report: Report) -> Section | None:
-    """The plan and the attempts; a terminal gets only the most useful parts."""
+    """The strategy and the attempts; a terminal gets only the most useful parts."""
     lists: list[Block] = [BulletList(f"{title}:", lines) for title, lines in parts(report)]
     digest: list[Block] = [
         BulletList(f"{title}:", lines) for title, lines in parts(report) if title in _DIGEST
@@ -34,7 +36,7 @@ def section(report: Report) -> Section | None:
 
 
 def parts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """The plan and the attempts as (title, lines); empty when no model was used."""
+    """The strategy and the attempts as (title, lines); empty when no model was used."""
     part = report.reconstruction
     if part is None:
         return ()
@@ -56,7 +58,7 @@ def _planned(part: Reconstruction) -> Iterator[tuple[str, tuple[str, ...]]]:
     for plan in part.plans[-1:]:
         yield "Hypothesis", (plan.hypothesis,)
         yield "Steps", plan.steps
-        yield "Expected failure, according to the plan", (plan.counts,)
+        yield "Failure that the model expected", (plan.counts,)
         context = part.contexts[plan.context - 1 : plan.context] if plan.context else ()
         yield "Source code it relies on", tuple(f"`{name}`" for name in context)
 

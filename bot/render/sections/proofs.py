@@ -25,7 +25,11 @@ _PROBES, _LISTED, _COMMITS, _SKIPPED, _NOTES = 40, 12, 10, 2, 4
 def section(report: Report) -> Section | None:
     """Control and bisections; a terminal gets the row of marks and the notes."""
     found = bisection.all_of(report)
-    bisected = [block for search in found for block in _bisected(search, search is found[0])]
+    bisected = [
+        block
+        for search in found
+        for block in _bisected(search, drawn=search is found[0], led=search is report.bisection)
+    ]
     parts = {"Control": control(report), "bisection": bisected}
     names = " and ".join(name for name, blocks in parts.items() if blocks)
     title = names[:1].upper() + names[1:]
@@ -79,11 +83,17 @@ def control(report: Report) -> list[Block]:
     what = "The program and its working variant" if variant else "Same program"
     title = f"{what}, same seeds, alternating runs:"
     plot = PairedRunsPlot(*controls.paired(report), verdict.control.what)
-    return [plot, BulletList(title, (controls.control_line(verdict), *notes))]
+    return [
+        plot,
+        BulletList(
+            title, (controls.control_line(verdict, controls.reported_version(report)), *notes)
+        ),
+    ]
 
 
-def _bisected(found: Bisection, drawn: bool) -> list[Block]:
+def _bisected(found: Bisection, *, drawn: bool, led: bool) -> list[Block]:
     line = where(found) or f"{bisection.subject(found)}: no boundary was found."
+    told = led and bool(where(found))  # the verdict above says it
     rows = [_probe(probe) for probe in found.probes[:_PROBES]]
     what = "Version" if found.over == "releases" else "Commit"
     columns = (what, "Date", "Outcome", "Failed", "")
@@ -92,7 +102,7 @@ def _bisected(found: Bisection, drawn: bool) -> list[Block]:
     lists += [("Notes:", bisection.sureness(found)[:_LISTED])]
     lists += [(f"{title}:", shown(lines, _COMMITS)) for title, lines in bisection.between(found)]
     return [
-        Paragraph(line),
+        *([] if told else [Paragraph(line)]),
         *([BisectionPlot(found)] if drawn else []),
         *([table] if rows else []),
         *(BulletList(title, items) for title, items in lists if items),

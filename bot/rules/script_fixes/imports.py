@@ -12,7 +12,7 @@ from pyflakes import checker, messages
 from bot.models.bug import ScriptFix
 from bot.rules.intake.python import module_of
 
-_WHY = "the report's program uses the name without importing it"
+_WHY = "the program uses it but does not import it"
 _MODULES = """
 np=numpy numpy=numpy pd=pandas pandas=pandas plt=matplotlib.pyplot sns=seaborn tf=tensorflow torch=torch keras=keras jax=jax
 jnp=jax.numpy nn=torch.nn F=torch.nn.functional optim=torch.optim tvm=torchvision torchvision=torchvision L=lightning pl=pytorch_lightning

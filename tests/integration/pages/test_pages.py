@@ -70,9 +70,9 @@ def test_numbers_stand_beside_the_verdict(pages: Site) -> None:
     text = words(pages.get(f"/runs/{pages.runs['reproduced-with-control']}").text)
     for said in (
         "5 of 5 runs",
-        "95 % interval 48\u2013100 %",
+        "95 % confidence interval 48\u2013100 %",
         "deterministic",
-        "control (fixed-version) 0 of 5 failed, p = .004",
+        "control (fixed-version) 0 of 5 failed, p = 0.004",
     ):
         assert said in text
 
@@ -81,7 +81,7 @@ def test_a_proof_is_shown_in_words_and_pictures(pages: Site) -> None:
     page = pages.get(f"/runs/{pages.runs['reproduced-with-proof']}").text
     text = words(page)
     for said in (
-        "Bug confirmed: 5 of 5 runs failed, but 0 of 5 failed with pool 0.3.3 (p = .004).",
+        "Bug confirmed: 5 of 5 runs failed with pool 0.3.1, but 0 of 5 failed with pool 0.3.3 (p = 0.004).",
         "pool: introduced in 0.2.4 (2023-12-09), fixed between 0.3.1 (2024-04-22) and 0.3.3.",
         "0.3.2 could not be tested; 0.3.3 passes",
         "32 \u2192 4 lines: 214 programs tried in 31 s, nothing more could be removed.",
@@ -412,8 +412,8 @@ def test_a_page_says_which_part_was_a_models(pages: Site) -> None:
     said = words(pages.get(f"/runs/{pages.runs['reproduced-by-model']}").text)
     assert "a model (writer-1) wrote this one. Only its runs decide the verdict." in said
     assert "Claim: Layer(bias=False) creates lin_key with a bias." in said
-    assert "The model's plan and attempts" in said
+    assert "The model's strategy and attempts" in said
     assert "model: 5 calls, 4,634 tokens, 0.02 USD" in said
-    assert "The model's plan and attempts" not in words(
+    assert "The model's strategy and attempts" not in words(
         pages.get(f"/runs/{pages.runs['reproduced']}").text
     )

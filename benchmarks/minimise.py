@@ -330,7 +330,7 @@ def interesting(oracle: OracleSettings, program: str, sandbox: Sandbox) -> bool:
     began = monotonic()
     result = sandbox.run(spec)
     judgement = judge.judge(observe.observe(result), oracle.signature, script)
-    shows = judgement.match == "met" and not difference(oracle.held, judgement, script)
+    shows = judgement.match == "matched" and not difference(oracle.held, judgement, script)
     done = InterestingnessTest(
         seconds=monotonic() - began, lines=size(script.files)[0], interesting=shows
     )

@@ -134,9 +134,11 @@ def _held(run: Path, report: dict[str, Any], key: Key) -> bool | None:
         row for row in report["attempts"] if row["script"] == final and row["purpose"] == "minimize"
     ]
     failing = [row for row in rows if row["environment"] != control]
-    shown = shows(printed(run, [row for row in failing if row["judgement"]["match"] == "met"]), key)
+    shown = shows(
+        printed(run, [row for row in failing if row["judgement"]["match"] == "matched"]), key
+    )
     passing = [
-        row["judgement"]["match"] == "absent" for row in rows if row["environment"] == control
+        row["judgement"]["match"] == "passed" for row in rows if row["environment"] == control
     ]
     return None if shown is None and not passing else shown is not False and all(passing)
 

@@ -121,7 +121,8 @@ def evidence(run: Path, report: dict[str, Any]) -> tuple[str, ...]:
     confirming = [
         attempt
         for attempt in report["attempts"]
-        if attempt["purpose"] in ("confirm", "repeat") and attempt["judgement"]["match"] == "met"
+        if attempt["purpose"] in ("confirm", "repeat")
+        and attempt["judgement"]["match"] == "matched"
     ]
     return printed(run, confirming)
 

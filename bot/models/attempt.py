@@ -63,10 +63,10 @@ class Match(StrEnum):
     the reported one.
     """
 
-    MATCHED = "met"
-    PASSED = "absent"
+    MATCHED = "matched"
+    PASSED = "passed"
     OTHER = "other"
-    SETUP_FAILURE = "decoy"
+    SETUP_FAILURE = "setup_failure"
     UNDECIDED = "undecided"
 
 
@@ -95,7 +95,7 @@ class Judgement(Record):
     reason: str
     evidence: str = ""
     failure: Failure | None = None
-    decoy: SetupFailure | None = None
+    setup_failure: SetupFailure | None = None
     member: int = 0
     value: float | None = None
 

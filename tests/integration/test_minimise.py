@@ -390,10 +390,10 @@ def test_a_failure_with_the_same_words_from_elsewhere_or_of_other_shapes_is_anot
     tiny, source, why
 ):
     runner, _, held, _ = confirmed(MIXED, UNFIT, here=tiny)
-    decoy = Script(files={"repro.py": source})
-    judgement = runner.run(decoy, tiny, 5, "repeat")
-    assert judgement.match == "met"  # the signature alone does not tell them apart
-    assert difference(held, judgement, decoy).startswith(why)
+    cheat = Script(files={"repro.py": source})
+    judgement = runner.run(cheat, tiny, 5, "repeat")
+    assert judgement.match == "matched"  # the signature alone does not tell them apart
+    assert difference(held, judgement, cheat).startswith(why)
 
 
 def test_the_result_fails_where_the_program_failed_and_with_its_shapes(tiny):

@@ -114,7 +114,7 @@ def confirmed(folder: Path) -> list[int]:
     """The lines of the programs that were found to fail alike so far."""
     if not (folder / "attempts.jsonl").exists():
         return []
-    return [lines for lines, match in seen(folder) if match == "met"]
+    return [lines for lines, match in seen(folder) if match == "matched"]
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_killed_at_random_moments_it_goes_on_from_what_was_confirmed(tmp_path, c
     runner, done = work(folder, cache)
     tried = next(row for row in runner.attempts if row.purpose == "minimize")
     assert gone_on == 4
-    assert seen(folder)[0] == (before[-1], "met")
+    assert seen(folder)[0] == (before[-1], "matched")
     assert tried.script != SCRIPT.digest
     assert done.ended == "complete"
     assert done.script == whole.script

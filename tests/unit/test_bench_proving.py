@@ -63,9 +63,9 @@ def report(**more):
         }
 
     rows = [
-        row(1, "long", "bad", "met", "confirm"),
-        row(2, "short", "bad", "met"),
-        row(3, "short", "good", "absent"),
+        row(1, "long", "bad", "matched", "confirm"),
+        row(2, "short", "bad", "matched"),
+        row(3, "short", "good", "passed"),
     ]
     return {
         "verdict": {"kind": "reproduced", "control": {"type": "fixed-version", "p": 0.004, "environment": "good"}},
@@ -113,7 +113,7 @@ def test_a_smaller_program_that_prints_something_else_has_slipped(tmp_path):
 
 def test_a_smaller_program_that_fails_in_the_control_has_slipped(tmp_path):
     rows = json.loads(json.dumps(report()["attempts"]))
-    rows[2]["judgement"]["match"] = "met"
+    rows[2]["judgement"]["match"] = "matched"
     assert proven(kept(tmp_path, "boom"), report(attempts=rows), KEY).held is False
 
 

@@ -165,8 +165,8 @@ def test_a_failure_of_the_environment_comes_before_a_verdict():
         SCRIPT,
     )
     assert found.match is Match.SETUP_FAILURE
-    assert found.decoy is not None
-    assert found.decoy.module == "captum"
+    assert found.setup_failure is not None
+    assert found.setup_failure.module == "captum"
 
 
 @pytest.mark.parametrize(
@@ -182,12 +182,12 @@ def test_what_ends_a_child_first_is_seen_behind_its_parents_broken_pipe(exceptio
     )
     found = judge(seen(crash(exception, message), child), WANTED, SCRIPT)
     assert found.match is Match.SETUP_FAILURE
-    assert found.decoy.module == "captum"
+    assert found.setup_failure.module == "captum"
     other = judge(seen(crash("KeyError", "'x'"), child), WANTED, SCRIPT)
     assert other.match is Match.OTHER, "what a program handles is its own business"
 
 
-def test_the_reported_missing_module_is_no_decoy():
+def test_the_reported_missing_module_is_no_setup_failure():
     wanted = CrashSignature(exception="ModuleNotFoundError", message="No module named 'captum'")
     assert (
         judge(

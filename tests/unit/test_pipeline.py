@@ -186,7 +186,7 @@ def test_a_program_that_utters_the_error_itself_is_never_reproduced(program):
     found = decide(report(program), lambda spec: fails())
     assert found.verdict.kind != "reproduced"
     assert not any(
-        attempt.purpose == "confirm" and attempt.judgement.match == "met"
+        attempt.purpose == "confirm" and attempt.judgement.match == "matched"
         for attempt in found.attempts
     )
 

@@ -16,7 +16,7 @@ STACK = (
 
 
 def finished(
-    folder: Path, kind: str, *logs: str, purpose: str = "confirm", match: str = "met"
+    folder: Path, kind: str, *logs: str, purpose: str = "confirm", match: str = "matched"
 ) -> Path:
     """A run folder with one attempt a log."""
     (folder / "logs").mkdir()
@@ -57,7 +57,7 @@ def test_one_confirming_run_that_shows_something_else_makes_it_a_false_reproduce
     assert (result.right, result.false_reproduced) == (False, True)
 
 
-@pytest.mark.parametrize(("purpose", "match"), [("search", "met"), ("confirm", "absent")])
+@pytest.mark.parametrize(("purpose", "match"), [("search", "matched"), ("confirm", "passed")])
 def test_runs_that_do_not_confirm_are_no_evidence(tmp_path: Path, purpose: str, match: str) -> None:
     run = finished(tmp_path, "reproduced", STACK, purpose=purpose, match=match)
     assert score(run, key("reproduced", **CRASH)).false_reproduced

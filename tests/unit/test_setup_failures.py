@@ -41,7 +41,7 @@ from bot.rules import setup_failures
         ("EOFError", "EOF when reading a line", "id", "no-input"),
     ],
 )
-def test_decoys_and_their_way_past(exception, message, field, value):
+def test_setup_failures_and_their_fixes(exception, message, field, value):
     found = setup_failures.recognise(exception, message)
     assert found is not None
     assert getattr(found, field) == value
@@ -57,7 +57,7 @@ def test_decoys_and_their_way_past(exception, message, field, value):
         ("AssertionError", ""),
     ],
 )
-def test_failures_that_are_no_decoy(exception, message):
+def test_failures_that_are_no_setup_failure(exception, message):
     assert setup_failures.recognise(exception, message) is None
 
 

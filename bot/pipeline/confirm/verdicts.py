@@ -169,26 +169,26 @@ def place(judgement: Judgement) -> tuple[str, ...]:
 
 
 def blocked(judgement: Judgement) -> AnyVerdict:
-    """The verdict when a decoy of the environment could not be got past."""
-    decoy = judgement.decoy
-    if decoy is None:
+    """The verdict when a setup failure could not be fixed."""
+    failure = judgement.setup_failure
+    if failure is None:
         return Inconclusive(runs=0, failures=0, interval=(0.0, 1.0), reason=judgement.reason)
-    if decoy.hardware:
+    if failure.hardware:
         return NeedsHardware(
-            reason=f"the program needs hardware that is not available here: {decoy.what}",
-            needs=(decoy.hardware,),
+            reason=f"the program needs hardware that is not available here: {failure.what}",
+            needs=(failure.hardware,),
         )
-    if decoy.names:
-        listed = ", ".join(f"`{name}`" for name in decoy.names)
+    if failure.names:
+        listed = ", ".join(f"`{name}`" for name in failure.names)
         return NeedsInfo(
             reason=f"the program uses {listed}, which nothing defines",
             items=(f"the definition or import of {listed}",),
         )
-    if decoy.needs:
-        return NeedsInfo(reason=f"the program cannot run: {decoy.what}", items=(decoy.needs,))
+    if failure.needs:
+        return NeedsInfo(reason=f"the program cannot run: {failure.what}", items=(failure.needs,))
     return SetupFailed(
-        reason=f"the environment lacks something that could not be installed: {decoy.what}",
-        tried=(decoy.module or decoy.requirement,),
+        reason=f"the environment lacks something that could not be installed: {failure.what}",
+        tried=(failure.module or failure.requirement,),
     )
 
 

@@ -41,14 +41,14 @@ _READABLE = "the program as a Python file (the pasted text is not valid Python)"
 
 
 def judge(seen: Observation, signature: AnySignature, script: Script) -> Judgement:
-    """What one run shows: the signature met, absent, another failure, a decoy of the
-    environment, or nothing that decides.
+    """What one run shows: the signature matched, no failure, another failure, a setup failure, or
+    nothing that decides.
     """
     verdicts = [_either(seen, member, script) for member in members_of(signature)]
     for index, judgement in enumerate(verdicts):
         if judgement.match is Match.MATCHED:
             return judgement.model_copy(update={"member": index})
-    return _decoy(seen) or _unmet(seen, verdicts)
+    return _setup_failure(seen) or _unmet(seen, verdicts)
 
 
 def _either(seen: Observation, member: Member, script: Script) -> Judgement:
@@ -323,7 +323,7 @@ def _hang(seen: Observation, wanted: HangSignature) -> Judgement:
     return _passed(f"the program finished after {seen.seconds:.1f} s")
 
 
-def _decoy(seen: Observation) -> Judgement | None:
+def _setup_failure(seen: Observation) -> Judgement | None:
     """The environment's own failure, when that is what ended the run (or what a program that
     exits with an error has printed).
     """
@@ -345,7 +345,7 @@ def _decoy(seen: Observation) -> Judgement | None:
     if found is None:
         return None
     reason = f"the environment failed first: {found.what}"
-    return Judgement(match=Match.SETUP_FAILURE, reason=reason, failure=failure, decoy=found)
+    return Judgement(match=Match.SETUP_FAILURE, reason=reason, failure=failure, setup_failure=found)
 
 
 def _unmet(seen: Observation, verdicts: list[Judgement]) -> Judgement:

@@ -70,7 +70,7 @@ def next_fix(
     runner: Runner, spec: EnvironmentSpec, built: Environment, script: Script, judgement: Judgement
 ) -> Fix | None:
     """The next thing to try with this program; None when nothing helps."""
-    failure = judgement.decoy
+    failure = judgement.setup_failure
     if judgement.match is Match.UNDECIDED:
         return _shorter(runner, spec, script)
     if failure is None:

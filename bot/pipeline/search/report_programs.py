@@ -63,7 +63,7 @@ def _may_differ(runner: Runner, found: SearchResult) -> bool:
     """Whether other versions could change the outcome: not when something is missing from the
     report, nor when a run takes too long.
     """
-    failure = found.judgement.decoy
+    failure = found.judgement.setup_failure
     absent = failure is not None and bool(failure.needs or failure.names or failure.hardware)
     return not absent and not runner.attempts[-1].execution.timed_out
 

@@ -84,7 +84,7 @@ def reproduce(
     proof_minutes: Annotated[
         float,
         typer.Option(
-            help="Time for control, bisection and minimization together.", min=0, metavar="M"
+            help="Minutes for control, bisection and minimal script together.", min=0, metavar="M"
         ),
     ] = 10,
     without: Annotated[

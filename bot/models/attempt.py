@@ -20,7 +20,7 @@ class Script(Record):
     origin: str = ""
     author: Literal["reporter", "model"] = "reporter"
     fences: tuple[int, ...] = ()
-    mends: tuple[ScriptFix, ...] = ()
+    fixes: tuple[ScriptFix, ...] = ()
 
     @property
     def source(self) -> str:

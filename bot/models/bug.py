@@ -78,7 +78,7 @@ class ScriptFix(Record):
 
 class Fence(Record):
     """One block of the issue. `text` is cleaned (prompts stripped, dedented, prose set aside)
-    and `mends` say how; `raw` is verbatim.
+    and `fixes` say how; `raw` is verbatim.
 
     For a transcript (doctest, notebook) `outputs` holds what its author saw, in order.
     """
@@ -92,7 +92,7 @@ class Fence(Record):
     line: int
     heading: str = ""
     lead: str = ""
-    mends: tuple[ScriptFix, ...] = ()
+    fixes: tuple[ScriptFix, ...] = ()
     outputs: tuple[str, ...] = ()
     installs: tuple[str, ...] = ()
 

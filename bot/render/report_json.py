@@ -322,9 +322,7 @@ def _script(report: Report) -> ScriptOut | None:
         sha256=script.digest,
         origin=script.origin,
         author=script.author,
-        changes=tuple(
-            f"{mend.what} ({mend.why})" if mend.why else mend.what for mend in script.mends
-        ),
+        changes=tuple(f"{fix.what} ({fix.why})" if fix.why else fix.what for fix in script.fixes),
     )
 
 

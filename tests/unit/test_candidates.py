@@ -32,7 +32,7 @@ def test_variables_of_the_command_are_set_in_the_script():
     )
     first = scripts(body)[0]
     assert first.source.splitlines()[:2] == ["import os", "os.environ['KERAS_BACKEND'] = 'torch'"]
-    assert any("KERAS_BACKEND" in mend.what for mend in first.mends)
+    assert any("KERAS_BACKEND" in fix.what for fix in first.fixes)
 
 
 def test_variables_that_decide_programs_or_hosts_are_not_taken_over():

@@ -32,7 +32,7 @@ def test_notebook_commands_become_installs() -> None:
     assert fence.installs == ("transformers==4.38.2", "datasets>=2.0")
     assert fence.role is Role.REPRODUCER
     assert any("matplotlib" in line for line in fence.text.split("\n") if line.startswith("#"))
-    assert fence.mends
+    assert fence.fixes
 
 
 def test_links_are_not_taken_as_requirements() -> None:

@@ -83,7 +83,7 @@ def test_cleaning_is_done_once(text: str) -> None:
         ast.parse(once.text)
         again = clean(once.text)
         assert again.text == once.text
-        assert again.mends == ()
+        assert again.fixes == ()
 
 
 @settings(max_examples=100, deadline=None)
@@ -105,7 +105,7 @@ def test_cleaning_is_done_once(text: str) -> None:
 def test_a_sound_program_is_left_alone(statements: list[str]) -> None:
     code = "import foo\n" + "\n".join(statements)
     found = read(Issue(title="t", body=f"```python\n{code}\n```"))
-    assert [(fence.kind, fence.text, fence.mends) for fence in found.fences] == [
+    assert [(fence.kind, fence.text, fence.fixes) for fence in found.fences] == [
         (FenceKind.PROGRAM, code, ())
     ]
 

@@ -144,7 +144,7 @@ def test_a_program_for_a_gpu_runs_on_the_processor_when_the_failure_allows_it():
     found = decide(report('import lib\nlib.fit(device="cuda")\n'), program)
     assert found.verdict.kind == "reproduced"
     assert 'device="cpu"' in found.script.source
-    assert any("cpu" in mend.what for mend in found.script.mends)
+    assert any("cpu" in fix.what for fix in found.script.fixes)
 
 
 def test_what_passes_on_the_processor_only_is_not_refuted():

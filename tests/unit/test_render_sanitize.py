@@ -218,7 +218,7 @@ def poisoned(text: str) -> list[Report]:
     full = base.model_copy(
         update={
             "script": Script(
-                files={"repro.py": text, "b.py": text}, mends=(ScriptFix(what=text, why=text),)
+                files={"repro.py": text, "b.py": text}, fixes=(ScriptFix(what=text, why=text),)
             ),
             "command": text,
             "comparison": (Comparison(what=text, reported=text, observed=text),),

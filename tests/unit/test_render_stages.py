@@ -139,10 +139,8 @@ def poisoned(text: str) -> RunPlan:
     whole = draft()
     assert whole.script is not None
     assert whole.spec is not None
-    mends = tuple(
-        mend.model_copy(update={"what": text, "why": text}) for mend in whole.script.mends
-    )
-    script = whole.script.model_copy(update={"files": {text: text}, "entry": text, "mends": mends})
+    fixes = tuple(fix.model_copy(update={"what": text, "why": text}) for fix in whole.script.fixes)
+    script = whole.script.model_copy(update={"files": {text: text}, "entry": text, "fixes": fixes})
     wants = tuple(
         each.model_copy(update={"name": text, "specifier": text, "reason": text, "extras": (text,)})
         for each in whole.spec.requirements

@@ -13,12 +13,12 @@ def run(source):
 
 def test_demands_for_a_gpu_become_ones_for_the_processor():
     source = 'model = net.cuda()\nx = rand(2, device="cuda:0")  # keep me\nt = Trainer(accelerator="gpu", devices=2)\ntorch.cuda.synchronize()\n'
-    mended, mends = downscale.to_cpu(source)
+    mended, fixes = downscale.to_cpu(source)
     assert (
         mended
         == 'model = net.cpu()\nx = rand(2, device="cpu")  # keep me\nt = Trainer(accelerator="cpu", devices=1)\nNone\n'
     )
-    assert len(mends) == 5
+    assert len(fixes) == 5
 
 
 def test_a_program_without_a_gpu_stays_as_it_is():
@@ -48,19 +48,19 @@ def test_conventional_imports():
 
 
 def test_imports_go_behind_the_docstring_and_future_lines():
-    mended, mends = imports.add(
+    mended, fixes = imports.add(
         '"""Doc."""\nfrom __future__ import annotations\nx = np.ones(2)\n', ("import numpy as np",)
     )
     assert mended.splitlines()[2] == "import numpy as np"
     assert ast.parse(mended)
-    assert len(mends) == 1
+    assert len(fixes) == 1
 
 
 def test_a_test_that_nobody_calls_is_called():
-    mended, mends = calls.call_entry(
+    mended, fixes = calls.call_entry(
         "seen = []\ndef test_it(tmp_path):\n    seen.append(tmp_path.exists())\n"
     )
-    assert mends
+    assert fixes
     assert run(mended)["seen"] == [True]
 
 

@@ -108,7 +108,7 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
     """The verdict on a program that was changed in substance: its passing does not refute the
     report, whose own program was not run.
     """
-    whys = {mend.why for mend in script.mends}
+    whys = {fix.why for fix in script.fixes}
     if not isinstance(verdict, NotReproduced | DifferentFailure):
         return verdict
     if downscale.NO_GPU in whys:

@@ -19,7 +19,7 @@ _ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
 class _Draft:
     text: str
     fences: tuple[int, ...]
-    mends: tuple[ScriptFix, ...]
+    fixes: tuple[ScriptFix, ...]
     score: float
     shows: bool
 
@@ -53,8 +53,8 @@ def _borrowing(bug: BugReport, draft: _Draft) -> _Draft:
         for line, bound in imports.statements(fence.text)
         if bound & lacking
     ]
-    text, mends = imports.add(draft.text, tuple(found))
-    return replace(draft, text=text, mends=(*draft.mends, *mends))
+    text, fixes = imports.add(draft.text, tuple(found))
+    return replace(draft, text=text, fixes=(*draft.fixes, *fixes))
 
 
 def _with_variables(bug: BugReport, script: Script) -> Script:
@@ -70,12 +70,12 @@ def _with_variables(bug: BugReport, script: Script) -> Script:
         return script
     lines = ("import os", *(f"os.environ[{name!r}] = {value!r}" for name, value in found.items()))
     source, _ = imports.add(script.source, lines)
-    mends = tuple(
+    fixes = tuple(
         ScriptFix(what=f"set {name}={value}", why="the report's command sets it")
         for name, value in found.items()
     )
     return script.model_copy(
-        update={"files": {**script.files, script.entry: source}, "mends": (*script.mends, *mends)}
+        update={"files": {**script.files, script.entry: source}, "fixes": (*script.fixes, *fixes)}
     )
 
 
@@ -87,7 +87,7 @@ def contrasts(bug: BugReport) -> tuple[Script, ...]:
         if fence.role is Role.CONTRAST and "import " in fence.text and _acts(fence.text)
     ]
     drafts = [
-        _Draft(fence.text, (fence.index,), fence.mends, 0.0, shows=False) for fence in found[:1]
+        _Draft(fence.text, (fence.index,), fence.fixes, 0.0, shows=False) for fence in found[:1]
     ]
     return tuple(_script(draft) for draft in drafts)
 
@@ -121,11 +121,11 @@ def genuine_ones(
 
 
 def _script(draft: _Draft) -> Script:
-    text, mends = draft.text, draft.mends
+    text, fixes = draft.text, draft.fixes
     steps = (calls.show_expressions, calls.call_entry) if draft.shows else (calls.call_entry,)
     for step in steps:
         text, made = step(text)
-        mends = (*mends, *made)
+        fixes = (*fixes, *made)
     text, made = imports.add(
         text, tuple(imports.conventional(name, text) for name in imports.undefined(text))
     )
@@ -135,7 +135,7 @@ def _script(draft: _Draft) -> Script:
         files={"repro.py": text.rstrip() + "\n"},
         origin=origin,
         fences=draft.fences,
-        mends=(*mends, *made),
+        fixes=(*fixes, *made),
     )
 
 
@@ -152,10 +152,10 @@ def _complete(bug: BugReport, signature: AnySignature, usable: list[Fence], inde
 
 def _draft(bug: BugReport, signature: AnySignature, parts: list[Fence]) -> _Draft:
     text = _text(parts)
-    mends = tuple(mend for part in parts for mend in part.mends)
+    fixes = tuple(fix for part in parts for fix in part.fixes)
     if len(parts) > 1:
-        mends = (
-            *mends,
+        fixes = (
+            *fixes,
             ScriptFix(
                 what=f"joined {len(parts)} blocks of the report",
                 why="the later one uses what the earlier ones define",
@@ -164,7 +164,7 @@ def _draft(bug: BugReport, signature: AnySignature, parts: list[Fence]) -> _Draf
     # A prompt or a notebook cell shows the value of its last expression; a script prints it itself.
     shows = any(part.outputs for part in parts) or (bool(bug.outputs) and "print" not in text)
     return _Draft(
-        text, tuple(part.index for part in parts), mends, _score(bug, signature, parts, text), shows
+        text, tuple(part.index for part in parts), fixes, _score(bug, signature, parts, text), shows
     )
 
 

@@ -99,7 +99,7 @@ def _edited(script: Script, source: str, fixes: tuple[ScriptFix, ...]) -> Script
     if not fixes:
         return script
     files = {**script.files, script.entry: source}
-    return script.model_copy(update={"files": files, "mends": (*script.mends, *fixes)})
+    return script.model_copy(update={"files": files, "fixes": (*script.fixes, *fixes)})
 
 
 def _shorter(runner: Runner, spec: EnvironmentSpec, script: Script) -> Fix | None:

@@ -35,7 +35,7 @@ def section(report: Report) -> Section | None:
 
 
 def _changed(script: Script) -> str:
-    changes = [mend.what for mend in script.mends]
+    changes = [fix.what for fix in script.fixes]
     more = f"; {len(changes) - _CHANGES} more below" if len(changes) > _CHANGES else ""
     return f"Changed from the report: {'; '.join(changes[:_CHANGES])}{more}." if changes else ""
 
@@ -68,5 +68,5 @@ def files(script: Script, title: str = "Script", size: str = "") -> Fold:
 
 def changes(script: Script) -> BulletList:
     """Every change to the reporter's program, with why."""
-    items = [f"{mend.what} ({mend.why})" for mend in script.mends]
+    items = [f"{fix.what} ({fix.why})" for fix in script.fixes]
     return BulletList("Changes to the reporter's program:", items)

@@ -20,7 +20,7 @@ class Cleaned:
     """A text after its repairs; `shown` are outputs found in it, by 0-based line of the block."""
 
     text: str
-    mends: tuple[ScriptFix, ...] = ()
+    fixes: tuple[ScriptFix, ...] = ()
     shown: tuple[tuple[int, str], ...] = ()
     installs: tuple[str, ...] = ()
     evidence: Evidence = "none"
@@ -36,7 +36,7 @@ def clean(raw: str, patience: int = 30) -> Cleaned:
     session = prompts.read(raw)
     state = Cleaned(raw)
     if session:
-        state = Cleaned(session.code, session.mends, session.shown, transcript=True)
+        state = Cleaned(session.code, session.fixes, session.shown, transcript=True)
     state = _dedent(_take_commands(state))
     for step in (_typography, _line_numbers, _tabs, partial(_repair, patience=patience)):
         if tree_of(state.text) is None:
@@ -57,7 +57,7 @@ def _noted(state: Cleaned, text: str, what: str, why: str) -> Cleaned:
     """The state with another text, and a note about it if it is another."""
     if text == state.text:
         return state
-    return replace(state, text=text, mends=(*state.mends, ScriptFix(what=what, why=why)))
+    return replace(state, text=text, fixes=(*state.fixes, ScriptFix(what=what, why=why)))
 
 
 def _take_commands(state: Cleaned) -> Cleaned:
@@ -123,12 +123,13 @@ def _repair(state: Cleaned, patience: int) -> Cleaned:
         if not isinstance(error, SyntaxError):
             whole = error is not None and _mostly_code(current.text, state.text)
             return current if whole else state
-        fix = repairs.next_repair(current.text, error)
-        if fix is None or fix.text in seen:
+        repair = repairs.next_repair(current.text, error)
+        if repair is None or repair.text in seen:
             return state
-        seen.add(fix.text)
-        mends = tuple(dict.fromkeys((*current.mends, fix.mend)))
-        current = replace(current, text=fix.text, mends=mends, shown=(*current.shown, *fix.shown))
+        seen.add(repair.text)
+        fixes = tuple(dict.fromkeys((*current.fixes, repair.fix)))
+        shown = (*current.shown, *repair.shown)
+        current = replace(current, text=repair.text, fixes=fixes, shown=shown)
     return state
 
 

@@ -33,7 +33,7 @@ class Transcript:
 
     code: str
     shown: tuple[tuple[int, str], ...]
-    mends: tuple[ScriptFix, ...]
+    fixes: tuple[ScriptFix, ...]
 
 
 def read(text: str) -> Transcript | None:

@@ -65,7 +65,7 @@ def _as_output(code: CodeBlock, block: FenceReading, literals: frozenset[str]) -
         return block
     role = roles.role(code, FenceKind.OUTPUT, fence.raw, None)
     changed = {"kind": FenceKind.OUTPUT, "role": role, "text": fence.raw}
-    return replace(block, fence=fence.model_copy(update=changed | {"mends": (), "installs": ()}))
+    return replace(block, fence=fence.model_copy(update=changed | {"fixes": (), "installs": ()}))
 
 
 def _block(
@@ -76,7 +76,7 @@ def _block(
     if embedded:
         cleaned = Cleaned(
             embedded.text,
-            embedded.mends,
+            embedded.fixes,
             evidence=embedded.evidence,
             parses=True,
             installs=cleaned.installs,
@@ -103,7 +103,7 @@ def _block(
         line=code.line,
         heading=code.headings[-1] if code.headings else "",
         lead=code.lead,
-        mends=cleaned.mends if kind is FenceKind.PROGRAM else (),
+        fixes=cleaned.fixes if kind is FenceKind.PROGRAM else (),
         outputs=tuple(shown for _, shown in cleaned.shown)
         if cleaned.transcript and kind is FenceKind.PROGRAM
         else (),

@@ -26,7 +26,7 @@ class ProgramRepair:
     """A repaired text, the note about it, and output that was set aside."""
 
     text: str
-    mend: ScriptFix
+    fix: ScriptFix
     shown: tuple[tuple[int, str], ...] = ()
 
 

@@ -57,7 +57,7 @@ class Embedded:
 
     text: str
     evidence: Evidence
-    mends: tuple[ScriptFix, ...]
+    fixes: tuple[ScriptFix, ...]
 
 
 def program(text: str) -> Embedded | None:

@@ -232,9 +232,9 @@ def test_claims_that_do_not_hold_come_first() -> None:
     text = comment(load("reproduced-with-proof"))
     assert "Evidence (1 claim in the report is wrong)" in text
     assert (
-        text.index("wrong. 0.3.0: 2 of 2")
-        < text.index("correct. 0.3.1: 5 of 5")
-        < text.index("not checked.")
+        text.index("wrong (2 of 2 runs failed with 0.3.0)")
+        < text.index("correct (5 of 5 runs failed with 0.3.1)")
+        < text.index("not checked")
     )
 
 

@@ -88,7 +88,8 @@ class SetupFailure(Record):
 
 class Judgement(Record):
     """What one run shows, with the words that show it. `member` tells which of several
-    signatures was matched, from 0; `value` is the number that an observation printed.
+    signatures was matched, from 0; `value` is the number that an observation printed; `contrary`
+    is whether the output that the report expects was printed instead.
     """
 
     match: Match
@@ -98,6 +99,7 @@ class Judgement(Record):
     setup_failure: SetupFailure | None = None
     member: int = 0
     value: float | None = None
+    contrary: bool = False
 
 
 class Execution(Record):

@@ -62,6 +62,8 @@ RULES: tuple[SetupFailureRule, ...] = (
     _rule("library-not-found", rf"requires the ({_NAME}) library", "module", only="ImportError RuntimeError ValueError"),
     _rule("tabular-hint", rf"(?:missing optional dependency|please install|requires?|need to install)(?: the)? ['\"`]?({_NAME})['\"`]?", "module",
           only="ImportError ModuleNotFoundError"),
+    _rule("plugin-not-found", rf"\b({_NAME}) (?:is |was )?(?:not found|not installed|could not be (?:found|imported)),? .{{0,120}}?\binstall", "requirement",
+          only="ImportError ModuleNotFoundError"),
     _rule("missing-module", r"No module named ['\"]?([A-Za-z_]\w*)(?:\.[\w.]+)?['\"]?", "module"),
     _rule("no-gpu", _GPU, "rewrite", "cpu"),
     _rule("offline", _OFFLINE, "needs", "a program with synthetic data or a random configuration in place of what it downloads"),

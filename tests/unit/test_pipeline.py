@@ -354,3 +354,34 @@ def test_a_print_that_shares_words_with_the_error_is_no_staging():
         exit_code=1, seconds=1.0, artifacts={".reprise/trace-1-main.json": json.dumps(row).encode()}
     )
     assert decide(report(program), lambda spec: failed).verdict.kind == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("printed", "kind"),
+    [("loss nan", "reproduced"), ("loss 2.0", "not_reproduced"), ("done", "inconclusive")],
+)
+def test_an_output_that_is_only_absent_refutes_nothing(printed, kind):
+    end = RunResult(exit_code=0, stdout=f"{printed}\n", seconds=1.0)
+    subject = issue(
+        "```python\nimport lib\nprint('loss', lib.fit())\n```\n\nIt prints:\n\n```\nloss nan\n```\n"
+    )
+    assert decide(subject, lambda spec: end).verdict.kind == kind
+
+
+def test_a_block_that_prints_versions_is_no_program():
+    form = "```python\nimport lib, sys\nprint(lib.__version__, sys.version)\n```\n"
+    subject = report()
+    subject = subject.model_copy(update={"body": f"{form}\n{subject.body}"})
+    found = plan(Job(issue=subject, options=BARE))
+    assert [script.fences for script in found.scripts] == [(1,)]
+
+
+def test_that_a_less_likely_program_passes_refutes_nothing():
+    """The first block fails on a file that only the reporter has; another one passes."""
+    body = (
+        "Run this:\n\n```python\nimport lib\nlib.fit(open('mine.bin'))\n```\n\n"
+        f"It fails:\n\n```\nRuntimeError: {MESSAGE}\n```\n\n```python\nimport lib\nlib.other()\n```\n"
+    )
+    lacks = fails("FileNotFoundError", "[Errno 2] No such file or directory: 'mine.bin'")
+    found = decide(issue(body), lambda spec: lacks if b"mine.bin" in spec.files["repro.py"] else OK)
+    assert found.verdict.kind == "needs_info"

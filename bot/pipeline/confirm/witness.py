@@ -3,7 +3,7 @@
 import json
 from typing import Any, TypeVar
 
-from bot.models.signature import members_of
+from bot.models.signature import OutputSignature, members_of
 from bot.models.verdict import AnyVerdict, DifferentFailure, NotReproduced
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.execution import launch
@@ -37,9 +37,21 @@ def witnessed(runner: Runner, found: SearchResult, verdict: AnyVerdict) -> AnyVe
         ended = "" if verdict.kind == "not_reproduced" else f": they ended with {verdict.seen}"
         return verdicts.undecided(verdict, f"no run is known to have reached {wanted.says}{ended}")
     if isinstance(verdict, NotReproduced):
+        if _output_alone(runner, found):
+            why = "neither the output that the bug report shows nor the one it expects was printed"
+            return verdicts.undecided(verdict, why)
         checked = (*verdict.checked, f"the program reached {wanted.says}")
         return verdict.model_copy(update={"checked": checked})
     return verdict
+
+
+def _output_alone(runner: Runner, found: SearchResult) -> bool:
+    """Whether the report shows an output, and no run printed what it expects instead: the same
+    behaviour may be printed in many ways.
+    """
+    shown = any(isinstance(member, OutputSignature) for member in members_of(runner.signature))
+    runs = runner.attempts.of(found.script, found.environment, "confirm")
+    return shown and not any(run.judgement.contrary for run in runs)
 
 
 def _reached(result: RunResult, entry: str) -> tuple[Functions, frozenset[int]]:

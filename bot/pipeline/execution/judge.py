@@ -105,6 +105,10 @@ def _passed(reason: str, evidence: str = "") -> Judgement:
     return Judgement(match=Match.PASSED, reason=reason, evidence=evidence[:_EVIDENCE])
 
 
+def _contrary(reason: str, evidence: str) -> Judgement:
+    return _passed(reason, evidence).model_copy(update={"contrary": True})
+
+
 def _undecided(reason: str, evidence: str = "") -> Judgement:
     return Judgement(match=Match.UNDECIDED, reason=reason, evidence=evidence[:_EVIDENCE])
 
@@ -136,16 +140,15 @@ def _output(seen: Observation, reported: OutputSignature) -> Judgement:
     found = place(seen, wanted.observed, wanted)
     denied = place(seen, wanted.expected, wanted) if wanted.expected else None
     if denied:
-        return _passed("the expected output was printed", "\n".join(denied))
+        return _contrary("the expected output was printed", "\n".join(denied))
     if found and wanted.within_line and len(seen.output) > _FEW_LINES:
         return _undecided("too much was printed to tell which value the report means")
     if found:
         return _met("the reported output was printed", "\n".join(found))
     arrays, printed = _arrays(seen, wanted), "\n".join(seen.told[-10:])
     if line := _righted(arrays, wanted):
-        return _passed(
-            "the expected values were printed where the report shows non-finite ones", line
-        )
+        why = "the expected values were printed where the report shows non-finite ones"
+        return _contrary(why, line)
     partly = _still(arrays)
     if partly and not _fixed(arrays, wanted):
         return _met("non-finite values were printed where the report shows them", partly)
@@ -153,6 +156,8 @@ def _output(seen: Observation, reported: OutputSignature) -> Judgement:
         return _undecided("the same lines were printed with different numbers", printed)
     if partly:
         return _undecided("some of the reported non-finite values were printed", partly)
+    if _finite_instead(seen, wanted):
+        return _contrary("finite values were printed where the report shows others", printed)
     return _passed("the reported output was not printed", printed)
 
 
@@ -185,6 +190,13 @@ def _skeleton(seen: Observation, wanted: OutputSignature) -> bool:
         (values.skeleton(line), bool(values.nonfinite(line))) in alike
         for line in chain.from_iterable(wanted.observed)
     )
+
+
+def _finite_instead(seen: Observation, wanted: OutputSignature) -> bool:
+    """Whether each reported line with a non-finite value was printed with finite ones."""
+    shown = [line for line in chain.from_iterable(wanted.observed) if values.nonfinite(line)]
+    finite = {values.skeleton(line) for line in seen.output if not values.nonfinite(line)}
+    return bool(shown) and all(values.skeleton(line) in finite for line in shown)
 
 
 def _fixed(arrays: _Arrays, wanted: OutputSignature) -> bool:

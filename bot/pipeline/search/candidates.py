@@ -1,6 +1,7 @@
 """BugReport → the programs that the report implies, the likeliest first."""
 
 import ast
+import re
 from dataclasses import dataclass, replace
 
 from bot.models.attempt import Script
@@ -8,10 +9,12 @@ from bot.models.bug import BugReport, Fence, FenceKind, Role, ScriptFix
 from bot.models.signature import AnySignature, CrashSignature, members_of
 from bot.rules.code import syntax
 from bot.rules.intake import shell
+from bot.rules.intake.python import is_call_of, module_of
 from bot.rules.script_fixes import calls, imports
 from bot.rules.signatures import readings, values
 
 MOST = 4
+_VERSIONS = re.compile(r"__version__|\bsys\.(?:version|platform)\b|\bplatform\.\w+\(")
 _ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
 
 
@@ -98,7 +101,7 @@ def _usable(bug: BugReport) -> list[Fence]:
     """
     texts: dict[str, Fence] = {}
     for fence in bug.programs:
-        if fence.role not in _ASIDE and fence.text.strip():
+        if fence.role not in _ASIDE and fence.text.strip() and not _tells_versions(fence.text):
             texts.setdefault("\n".join(values.lines(fence.text)), fence)
     rest = [
         fence
@@ -106,6 +109,18 @@ def _usable(bug: BugReport) -> list[Fence]:
         if fence.role is Role.SOURCE and "import " in fence.text and _acts(fence.text)
     ]
     return list(texts.values()) or rest
+
+
+def _tells_versions(text: str) -> bool:
+    """Whether a block only prints versions, as the forms of many projects ask for."""
+    body = module_of(text).body
+    told = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    return bool(told) and all(
+        isinstance(node, ast.Expr)
+        and is_call_of(node.value, "print")
+        and _VERSIONS.search(ast.unparse(node))
+        for node in told
+    )
 
 
 def genuine_ones(

@@ -15,8 +15,6 @@ from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.pipeline.search import candidates, recovery
 
-_ORDER = (Match.MATCHED, Match.PASSED, Match.OTHER, Match.UNDECIDED, Match.SETUP_FAILURE)
-
 
 def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> Decision:
     """The verdict on the report's own programs."""
@@ -41,7 +39,9 @@ def note_place(runner: Runner) -> None:
 
 
 def search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> SearchResult:
-    """Try the candidates in turn until one matches the signature; else the most telling one."""
+    """Try the candidates in turn until one matches the signature; else the likeliest one. That a
+    less likely one passes says nothing about the report.
+    """
     results = list[SearchResult]()
     for index, script in enumerate(scripts):
         runner.say("search", f"trying {script.origin}", index + 1, len(scripts))
@@ -49,7 +49,8 @@ def search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
         if results[-1].judgement.match is Match.MATCHED:
             break
         spec = results[-1].spec
-    return min(results, key=lambda result: _ORDER.index(result.judgement.match))
+    matched = results[-1].judgement.match is Match.MATCHED
+    return results[-1] if matched else results[0]
 
 
 def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResult:

@@ -87,3 +87,9 @@ def test_expressions_of_a_transcript_print_what_the_prompt_printed(capsys):
 )
 def test_long_trainings_are_made_short(source, mended):
     assert downscale.shorten(source)[0] == mended
+
+
+def test_statements_that_share_a_line_are_parted_before_one_is_printed(capsys):
+    mended, _ = calls.show_expressions("from math import sqrt; sqrt(4); a = 1; a\n")
+    run(mended)
+    assert capsys.readouterr().out == "2.0\n1\n"

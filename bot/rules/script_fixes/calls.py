@@ -1,6 +1,7 @@
 """Adds a missing call of `main()` or of tests, and prints the bare expressions of a transcript."""
 
 import ast
+from itertools import pairwise
 
 from bot.models.bug import ScriptFix
 from bot.rules.intake.python import is_call_of, module_of
@@ -63,8 +64,17 @@ def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
+def _one_a_line(source: str) -> str:
+    """A program whose top-level statements all begin a line."""
+    text = Text(source)
+    pairs = pairwise(module_of(source).body)
+    shared = [(one, other) for one, other in pairs if one.end_lineno == other.lineno]
+    return apply(source, [(text.span(a)[1], text.span(b)[0], "\n") for a, b in shared])
+
+
 def show_expressions(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
     """A transcript whose bare top-level expressions print their value, as the prompt did."""
+    source = _one_a_line(source)
     text = Text(source)
     edits = [
         (*text.span(node), f"if (_ := ({text.of(node)})) is not None:\n    print(repr(_))")

@@ -59,9 +59,8 @@ def figures(report: Report) -> str:
         case Reproduced():
             steady = DETERMINISM[verdict.determinism]
             runs = f"{verdict.failures} of {count(verdict.runs, 'confirming run')}"
-            runs = (
-                runs if verdict.failures < verdict.runs else f"all {verdict.runs} confirming runs"
-            )
+            if verdict.failures == verdict.runs:
+                runs = f"{'both' if verdict.runs == 2 else f'all {verdict.runs}'} confirming runs"
             found = f"{runs} ({interval(*verdict.interval)})"
             return f"the reported failure occurred in {found}, {steady}"
         case NotReproduced() | Inconclusive() if verdict.runs:

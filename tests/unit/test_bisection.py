@@ -300,6 +300,7 @@ def test_a_version_said_to_fail_that_passes_is_told():
 
 @pytest.mark.parametrize("way", ["introduced", "fixed"])
 @pytest.mark.no_cover  # thousands of bisections
+@pytest.mark.slow  # thousands of bisections
 def test_a_failure_of_three_in_ten_ends_right_in_nine_of_ten(way):
     right = 0
     for repetition in range(30):

@@ -29,9 +29,7 @@ NAMES = [path.stem for path in REPORTS]
 TEXTS = load("outgoing")
 SHORT = [each for each in TEXTS if not each.fill]
 # A wall of 64 KiB in every place of a report is five megabytes to clean.
-WALLS = [
-    pytest.param(each, id=each.id, marks=[pytest.mark.slow] if each.fill else []) for each in TEXTS
-]
+WHOLE = ["reproduced-with-proof", "setup_failed"]
 FOLDS = re.compile(
     r"^(?:Script:|Original script:|Environment: |Evidence(?: \(\d+ claims? in the report (?:is|are) wrong\))?$|Attempts: |Environment$"
     r"|The model's strategy and attempts$|(?:Control|Bisection|Control and bisection)$)"
@@ -198,10 +196,17 @@ def test_a_golden_comment_is_inert(name: str) -> None:
     checked(comment(Report.model_validate(golden(name)[0]), run="acme-pool-41"))
 
 
-@pytest.mark.parametrize("hostile", WALLS)
+@pytest.mark.parametrize("hostile", SHORT, ids=lambda each: each.id)
+def test_a_hostile_text_in_two_reports_is_only_shown(hostile: Hostile) -> None:
+    for name in WHOLE:
+        checked(comment(poisoned(name, hostile.text), run=hostile.text[:200]))
+
+
+@pytest.mark.parametrize("hostile", TEXTS, ids=lambda each: each.id)
+@pytest.mark.slow  # every text in every report
 @pytest.mark.no_cover  # tracing takes most of the time
 def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
-    for name in NAMES if not hostile.fill else ["reproduced", "setup_failed"]:
+    for name in NAMES if not hostile.fill else WHOLE:
         started = time.process_time()
         body = comment(poisoned(name, hostile.text), run=hostile.text[:200])
         assert time.process_time() - started < 30
@@ -227,6 +232,7 @@ def test_a_hostile_text_in_a_terminal_controls_nothing(hostile: Hostile) -> None
     ),
     st.randoms(use_true_random=False),
 )
+@pytest.mark.slow  # 120 random reports
 def test_hostile_texts_in_some_places_are_only_shown(
     name: str, several: list[Hostile], frame: str, chance: Any
 ) -> None:
@@ -242,6 +248,7 @@ def test_hostile_texts_in_some_places_are_only_shown(
     st.sampled_from(TEXTS),
     st.sampled_from([9_000, 14_000, 30_000]),
 )
+@pytest.mark.slow  # 40 random reports of long texts
 def test_a_comment_that_was_cut_is_whole(name: str, hostile: Hostile, limit: int) -> None:
     """Short texts are made long, so that the guard has to cut wherever it can."""
     text = (hostile.text + "\n") * (20_000 // (len(hostile.text) + 1) + 1)

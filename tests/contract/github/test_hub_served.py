@@ -147,9 +147,9 @@ def test_a_lost_edit_is_sent_once(served):
 
 def test_silence_ends_with_the_time_that_was_given(served):
     app = served.state.app
-    hub = GitHubApp(served.server.api_url, app.id, app.key, app.slug, timeout_s=0.3)
+    hub = GitHubApp(served.server.api_url, app.id, app.key, app.slug, timeout_s=2)
     hub.find_comment(served.target, served.number, MARK)
-    served.server.fail("hang", "POST", "/comments$", seconds=1)
+    served.server.fail("hang", "POST", "/comments$", seconds=10)
     with pytest.raises(TransientError, match="did not answer"):
         hub.create_comment(served.target, served.number, "text")
     assert served.tries() == 1

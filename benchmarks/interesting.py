@@ -10,8 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from benchmarks.minimise import OracleSettings
-from benchmarks.minimise import interesting as shows
+from benchmarks.minimise import OracleSettings, interesting as shows
 from sandbox.process import ProcessSandbox
 
 _ORACLES: dict[str, OracleSettings] = {}

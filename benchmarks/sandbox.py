@@ -13,8 +13,7 @@ from collections.abc import Callable
 
 from sandbox.bwrap import BwrapSandbox
 from sandbox.docker import DockerSandbox
-from sandbox.port import Limits, Sandbox, SandboxError
-from sandbox.port import RunSpec as Spec
+from sandbox.port import Limits, RunSpec as Spec, Sandbox, SandboxError
 
 SPEC = Spec(("/bin/true",), limits=Limits(wall_s=30, scratch_mb=64))
 PLAIN, DOCKER, BWRAP = "plain docker", "docker", "bwrap"

@@ -10,8 +10,7 @@ from rich.text import Text
 
 from benchmarks.causes import TOLD
 from benchmarks.killing import Kill
-from benchmarks.proving import lines as proof_lines
-from benchmarks.proving import told
+from benchmarks.proving import lines as proof_lines, told
 from benchmarks.summary import Asked, Bench, Row
 
 STYLES = {"right": "green", "wrong": "red", "needs review": "yellow"}

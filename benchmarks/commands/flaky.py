@@ -33,8 +33,7 @@ def flaky(
 
         from rich.console import Console
 
-        from benchmarks import flaky_bisection as line
-        from benchmarks import flaky_minimising as smaller
+        from benchmarks import flaky_bisection as line, flaky_minimising as smaller
         from bot.adapters.packages.builder import UvBuilder
         from sandbox.select import choose
 

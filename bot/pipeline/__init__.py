@@ -25,8 +25,7 @@ from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner, SearchResult, Session
 from bot.pipeline.proof import proofs
 from bot.pipeline.proof.outcome import Failing
-from bot.pipeline.reading import intake, triage
-from bot.pipeline.reading import signature as signatures
+from bot.pipeline.reading import intake, signature as signatures, triage
 from bot.pipeline.search import candidates, report_programs
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.pipeline.search.reconstruct import reconstruct

@@ -23,9 +23,14 @@ from bot.render.document import (
     Strong,
     Text,
 )
-from bot.render.phrases import bisection, count, program, runs
-from bot.render.phrases import control as controls
-from bot.render.phrases import verdict as verdicts
+from bot.render.phrases import (
+    bisection,
+    control as controls,
+    count,
+    program,
+    runs,
+    verdict as verdicts,
+)
 from bot.render.scrub import scrubbed
 from bot.render.sections.proofs import strip
 from bot.render.terminal import print_document

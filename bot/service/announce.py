@@ -5,8 +5,7 @@ from functools import partial
 from bot.errors import TransientError
 from bot.models.report import Report
 from bot.models.run import Run, RunState
-from bot.render import plan as plans
-from bot.render import sticky
+from bot.render import plan as plans, sticky
 from bot.render.document import Hyperlink, Text
 from bot.render.phrases.requests import asked
 from bot.render.phrases.verdict import TITLES

@@ -3,8 +3,7 @@
 from bot.models.command import Choices, Command
 from bot.models.run import LIVE, Run, RunState
 from bot.pipeline import plan
-from bot.render import plan as plans
-from bot.render import replies
+from bot.render import plan as plans, replies
 from bot.render.config import configuration
 from bot.rules import verbs
 from bot.service import access, publish

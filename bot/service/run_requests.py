@@ -12,8 +12,7 @@ from bot.models.job import PROOFS, Job, Options, Proof
 from bot.models.run import NewRun, Run, RunState
 from bot.models.run_plan import RunPlan
 from bot.pipeline import plan
-from bot.render import plan as plans
-from bot.render import sticky
+from bot.render import plan as plans, sticky
 from bot.service import publish
 from bot.service.app_context import IssueEvent, new_owner
 from bot.service.heartbeat import heartbeat

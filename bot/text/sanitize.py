@@ -11,8 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-from bot.text.redaction import REDACTED as REDACTED
-from bot.text.redaction import redact as redact
+from bot.text.redaction import REDACTED as REDACTED, redact as redact
 
 # A zero-width space as an entity, so that the source of a comment holds nothing invisible.
 BREAK = "&#8203;"

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import docker as hull
-from sandbox import local_guard, process_identity, seccomp
+from sandbox import docker as hull, local_guard, process_identity, seccomp
 from sandbox.cache import Cache, Inbox
 from sandbox.guard import tree
 from sandbox.port import Limits, RunSpec, SandboxError, SandboxUnavailable

@@ -28,8 +28,7 @@ from bot.pipeline.execution.runner import Runner, Session
 from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
 from bot.pipeline.proof.control import control
 from bot.pipeline.proof.outcome import Failing
-from bot.pipeline.reading import intake
-from bot.pipeline.reading import signature as signatures
+from bot.pipeline.reading import intake, signature as signatures
 from bot.ports import Ports
 from bot.render.phrases.bisection import bisection_line
 from bot.render.phrases.control import control_line

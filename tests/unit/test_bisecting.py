@@ -3,8 +3,7 @@
 import math
 from itertools import pairwise
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bot.rules.bisecting import Edge, bracket, following, regular
 

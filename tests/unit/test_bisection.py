@@ -7,8 +7,7 @@ import random
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bot.errors import BuildError, IndexUnreachable, Stopped, TransientError, UserError
 from bot.models.attempt import Match

@@ -8,8 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bot.rules.code import indexing, line_budget
 from bot.rules.code.indexing import index_words, query_words, stem

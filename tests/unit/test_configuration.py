@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 from typer.testing import CliRunner
 
@@ -21,8 +20,7 @@ from bot.rules.configuration.parse import parse
 from bot.schema import configuration as published
 from bot.service.configuration import load, problem_key
 from bot.service.ports.github import Gone, Target, Throttled
-from tests.corpus.hostile.corpus import Hostile
-from tests.corpus.hostile.corpus import load as load_texts
+from tests.corpus.hostile.corpus import Hostile, load as load_texts
 from tests.corpus.hostile.reader import alive
 from tests.support.github import FakeGitHub
 

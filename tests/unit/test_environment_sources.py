@@ -14,8 +14,7 @@ from bot.adapters.packages.index import PackageIndex
 from bot.adapters.packages.ladder import Draft, World
 from bot.models.environment import EnvironmentSpec, PinSource, Requirement
 from bot.rules.packages import complaints
-from sandbox import environment as prepare
-from sandbox import indexes
+from sandbox import environment as prepare, indexes
 from sandbox.cache import DiskFull
 
 DAY = datetime(2024, 3, 1, tzinfo=UTC)

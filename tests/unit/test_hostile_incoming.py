@@ -9,8 +9,7 @@ import unicodedata
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bot.models.issue import Issue
 from bot.models.job import Job

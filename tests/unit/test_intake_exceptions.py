@@ -12,8 +12,7 @@ import sys
 import zipfile
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bot.models.issue import Issue
 from bot.models.signature import CrashSignature, OutputSignature

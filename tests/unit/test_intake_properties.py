@@ -9,8 +9,7 @@ import re
 import time
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from bot.models.bug import BugReport, FenceKind, Quote
 from bot.models.issue import Issue

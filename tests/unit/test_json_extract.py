@@ -7,8 +7,7 @@ from time import process_time
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bot.adapters.model.dialect import closed
 from bot.adapters.model.json_extract import Misfit, fitted

@@ -11,8 +11,7 @@ from bot.models.reduced import Reduced
 from bot.models.verdict import Control, Effect, Reproduced
 from bot.render import links
 from bot.render.bisect_strip import strip
-from bot.render.phrases import bisection, program, shown
-from bot.render.phrases import control as controls
+from bot.render.phrases import bisection, control as controls, program, shown
 
 OLD = "0123456789abcdef0123456789abcdef01234567"
 

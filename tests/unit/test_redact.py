@@ -11,8 +11,7 @@ import string
 import time
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bot.models.report import Claim
 from bot.models.verdict import NeedsInfo

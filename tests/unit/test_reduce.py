@@ -7,8 +7,7 @@ import contextlib
 import io
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from bot.models.attempt import Failure, Judgement, Match, Script
 from bot.models.bug import Frame

@@ -8,8 +8,7 @@ from typing import get_args
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from markupsafe import Markup
 
 from bot.models.attempt import Attempt, Execution, Judgement, Match, Script

@@ -3,8 +3,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from bot.models.command import Choices
 from bot.rules.verbs import OPTIONS, VERBS, help_rows, option_rows

@@ -4,8 +4,7 @@ import hashlib
 import hmac
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from handlers.webhook_signature import sign, verify
 

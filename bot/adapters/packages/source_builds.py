@@ -7,8 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement
-from packaging.requirements import Requirement as Parsed
+from packaging.requirements import InvalidRequirement, Requirement as Parsed
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 

@@ -19,9 +19,7 @@ from typing import Any
 from pydantic import ValidationError
 from redis import Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError as Disconnected
-from redis.exceptions import RedisError
-from redis.exceptions import TimeoutError as Silent
+from redis.exceptions import ConnectionError as Disconnected, RedisError, TimeoutError as Silent
 from redis.retry import Retry
 from typing_extensions import override
 

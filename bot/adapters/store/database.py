@@ -21,11 +21,11 @@ from sqlalchemy import (
     Table,
     create_engine,
     event,
+    exc as sa,
     func,
     make_url,
     select,
 )
-from sqlalchemy import exc as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
 from bot.errors import TransientError, UserError

@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterator
 from datetime import datetime
 
-from packaging.requirements import InvalidRequirement
-from packaging.requirements import Requirement as Parsed
+from packaging.requirements import InvalidRequirement, Requirement as Parsed
 from packaging.utils import canonicalize_name
 
 from bot.errors import UserError
@@ -20,13 +19,13 @@ from bot.models.issue import Issue
 from bot.models.job import Options
 from bot.rules.packages import (
     backends,
+    claims as said,
     companions,
     imports,
     pythons,
     repositories,
     versions,
 )
-from bot.rules.packages import claims as said
 from bot.rules.packages.claims import Claims
 from bot.rules.script_fixes import imports as lacking
 

@@ -20,8 +20,7 @@ from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner, SearchResult, Session
 from bot.pipeline.reading import report_excerpt
-from bot.pipeline.search import candidates, interpretation, report_programs
-from bot.pipeline.search import contexts as contexting
+from bot.pipeline.search import candidates, contexts as contexting, interpretation, report_programs
 from bot.pipeline.search.model_budget import BudgetExceeded, ModelBudget
 from bot.pipeline.search.writing import Material, Reconstructed, write_program
 from bot.rules.packages import imports

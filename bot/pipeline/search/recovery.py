@@ -6,8 +6,7 @@ import ast
 import json
 from dataclasses import dataclass
 
-from packaging.requirements import InvalidRequirement
-from packaging.requirements import Requirement as Parsed
+from packaging.requirements import InvalidRequirement, Requirement as Parsed
 
 from bot.errors import BuildError
 from bot.models.attempt import Judgement, Match, Script

@@ -14,8 +14,7 @@ from bot.models.verdict import (
     Reproduced,
     SetupFailed,
 )
-from bot.render.phrases import bisection, count, sentence
-from bot.render.phrases import control as controls
+from bot.render.phrases import bisection, control as controls, count, sentence
 from bot.rules.packages import complaints
 
 TITLES = {

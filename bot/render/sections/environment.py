@@ -13,8 +13,7 @@ from bot.render.document import (
     Preformatted,
     Section,
 )
-from bot.render.phrases import count
-from bot.render.phrases import environment as phrases
+from bot.render.phrases import count, environment as phrases
 
 _TRIED = 12
 

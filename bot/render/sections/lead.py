@@ -20,9 +20,7 @@ from bot.render.document import (
     Section,
     Text,
 )
-from bot.render.phrases import control as controls
-from bot.render.phrases import count, program, runs
-from bot.render.phrases import verdict as verdicts
+from bot.render.phrases import control as controls, count, program, runs, verdict as verdicts
 from bot.render.sections import proofs
 
 Counted = Reproduced | NotReproduced | Inconclusive | DifferentFailure

@@ -14,8 +14,7 @@ from bot.render.document import (
     ReductionPlot,
     Section,
 )
-from bot.render.phrases import count
-from bot.render.phrases import program as programs
+from bot.render.phrases import count, program as programs
 
 _CHANGES, _STEPS = 3, 40
 

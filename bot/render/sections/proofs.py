@@ -16,8 +16,7 @@ from bot.render.document import (
     Section,
     Text,
 )
-from bot.render.phrases import bisection, shown
-from bot.render.phrases import control as controls
+from bot.render.phrases import bisection, control as controls, shown
 
 _PROBES, _LISTED, _COMMITS, _SKIPPED, _NOTES = 40, 12, 10, 2, 4
 

@@ -16,9 +16,8 @@ from bot.adapters.packages.builder import UvBuilder
 from bot.adapters.sources import SqliteIndexer, database, trees
 from bot.errors import RepriseError, UserError
 from bot.models.base import Record
-from bot.models.bug import BugReport
+from bot.models.bug import BugReport, Issue
 from bot.models.environment import Environment
-from bot.models.issue import Issue
 from bot.models.job import Options
 from bot.pipeline.environment import specify
 from bot.pipeline.reading import intake

@@ -18,7 +18,7 @@ from bot import pipeline
 from bot.adapters.packages.builder import UvBuilder
 from bot.models.base import Record
 from bot.models.bisect import Bisection
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.models.job import Job, Options
 from bot.models.report import Report
 from bot.ports import Ports

@@ -9,8 +9,8 @@ from time import monotonic
 
 from bot.models.attempt import Match, Script
 from bot.models.base import Record
+from bot.models.bug import Issue
 from bot.models.environment import Environment, EnvironmentSpec
-from bot.models.issue import Issue
 from bot.models.job import Job, Options
 from bot.models.signature import CrashSignature
 from bot.pipeline.execution.runner import Session

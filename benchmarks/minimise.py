@@ -22,8 +22,8 @@ from pydantic import TypeAdapter
 from bot.errors import UserError
 from bot.models.attempt import Script
 from bot.models.base import Record
+from bot.models.bug import Issue
 from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requirement
-from bot.models.issue import Issue
 from bot.models.job import Job, Options
 from bot.models.signature import AnySignature
 from bot.pipeline.execution import judge, launch, observe

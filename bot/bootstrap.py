@@ -16,7 +16,7 @@ from bot.adapters.model.configured import configured
 from bot.adapters.packages.builder import UvBuilder
 from bot.adapters.run_folder.folder import Folder
 from bot.models.attempt import Script
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.models.job import Job, Options
 from bot.models.report import Report
 from bot.ports import Listener, Model, Ports, Recorder, SourceIndexer

@@ -12,9 +12,8 @@ from typing import Literal, Protocol
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
 from bot.models.bisect import Commit, Provided, Release
-from bot.models.context import Chunk
 from bot.models.dialogue import Exchange, ModelAnswer, Question, Usage
-from bot.models.environment import Environment, EnvironmentSpec, RepoSource
+from bot.models.environment import Chunk, Environment, EnvironmentSpec, RepoSource
 from sandbox.port import RunResult, Sandbox
 
 Stage = Literal[

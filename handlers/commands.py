@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from bot.models.command import Choices, Command
+from bot.models.delivery import Choices, Command
 from bot.rules.verbs import PREFIX, VERBS, WORDS, Word
 from handlers.markdown import CODE, own_lines
 from handlers.options import closest, read, shown

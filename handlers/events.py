@@ -4,9 +4,8 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from bot.models.command import Command
-from bot.models.delivery import Delivery, Repository
-from bot.models.issue import Issue
+from bot.models.bug import Issue
+from bot.models.delivery import Command, Delivery, Repository
 from handlers import commands, payloads
 from handlers.payloads import Payload, PayloadIssue, PayloadRepository
 from handlers.policy import CONCERNS, EVENTS, AppIdentity, refusal

@@ -10,8 +10,8 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from bot.cli.option_parsing import REF
-from bot.models.command import Choices
 from bot.models.config import PYTHON
+from bot.models.delivery import Choices
 from bot.rules.verbs import CHOICES, HABITS, PREFIX, Option, Word
 
 _VERSION = re.compile(

@@ -19,8 +19,7 @@ from bot.cli.error_boundary import DEFECT, OTHER, boundary, code, opened, say, s
 from bot.cli.progress import shown_on
 from bot.errors import Stopped, UserError
 from bot.models.attempt import Script
-from bot.models.job import Job, Options, Proof
-from bot.models.note import Interruption
+from bot.models.job import Interruption, Job, Options, Proof
 from bot.models.report import Report
 from bot.ports import Model, Ports
 from bot.render.proof_terminal import ProofRequest, proof_terminal

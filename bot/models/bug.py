@@ -1,11 +1,30 @@
-"""A bug report that has been read: every field says which words of the issue it came from."""
+"""The issue as its author wrote it, and as it has been read: every field says which words it came
+from.
+"""
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
 from bot.models.base import Record
+
+
+class Issue(Record):
+    """A bug report before anyone has read it. `repository` is "owner/name", or "" when the
+    source does not say.
+    """
+
+    title: str
+    body: str
+    repository: str = ""
+    number: int | None = None
+    author: str = ""
+    created_at: datetime | None = None
+    labels: tuple[str, ...] = ()
+    url: str = ""
+    clone_url: str = ""
 
 
 class Quote(Record):

@@ -1,9 +1,12 @@
-"""What is asked for: which issue, with which options, within which limits."""
+"""What is asked for: which issue, with which options, within which limits; and notes on what came
+of it.
+"""
 
+from enum import StrEnum
 from typing import Literal, get_args
 
 from bot.models.base import Record
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 
 Proof = Literal["control", "bisect", "minimize"]
 """What is done with a failure that was reproduced."""
@@ -53,3 +56,21 @@ class Job(Record):
 
     issue: Issue
     options: Options = Options()
+
+
+NoteKind = Literal["run", "control", "bisect", "minimize"]
+"""The run itself, or one of its proofs."""
+
+
+class Note(Record):
+    """One sentence for the reader. Code selects notes by `kind` and never reads `text`."""
+
+    kind: NoteKind
+    text: str
+
+
+class Interruption(StrEnum):
+    """What ended work that has more to do."""
+
+    STOPPED = "stopped on request"
+    OUT_OF_TIME = "the time limit was reached"

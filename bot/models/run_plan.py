@@ -8,8 +8,8 @@ from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.bug import BugReport
 from bot.models.environment import EnvironmentSpec
+from bot.models.report import AnyVerdict
 from bot.models.signature import AnySignature, signature_hash
-from bot.models.verdict import AnyVerdict
 
 
 class RunPlan(Record):

@@ -14,10 +14,9 @@ from dataclasses import replace
 from bot.errors import BuildError, Stopped
 from bot.models.attempt import Match
 from bot.models.job import PROOFS, Job
-from bot.models.report import Report
+from bot.models.report import AnyVerdict, Cancelled, NeedsInfo, Report, Reproduced, SetupFailed
 from bot.models.run_plan import RunPlan
 from bot.models.signature import ObservationSignature
-from bot.models.verdict import AnyVerdict, Cancelled, NeedsInfo, Reproduced, SetupFailed
 from bot.pipeline import reporting
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.confirming import Decision, confirm

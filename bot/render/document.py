@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.models.attempt import Attempt, Script
+from bot.models.attempt import Attempt, Reduced, Script
 from bot.models.bisect import Bisection
-from bot.models.reduced import Reduced
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,11 @@ import shlex
 from collections.abc import Iterable
 from pathlib import PurePath
 
+from bot.models.attempt import Reduced
 from bot.models.base import Record
 from bot.models.bisect import Bisection
 from bot.models.job import Proof
-from bot.models.reduced import Reduced
-from bot.models.report import Report
-from bot.models.verdict import Control
+from bot.models.report import Control, Report
 from bot.render.document import (
     Block,
     BulletList,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from bot.models.command import Command
+from bot.models.delivery import Command
 from bot.models.run import Run, RunState
 from bot.render.document import (
     Block,

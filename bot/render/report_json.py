@@ -9,13 +9,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.models.attempt import Attempt
+from bot.models.attempt import Attempt, Ended
 from bot.models.bisect import Bisection
 from bot.models.environment import BuildStep, Claimed, PinSource
-from bot.models.reduced import Ended
-from bot.models.report import Claim, Comparison, Report
+from bot.models.report import Claim, Comparison, Control, Determinism, Report
 from bot.models.signature import signature_hash
-from bot.models.verdict import Control, Determinism
 from bot.render.phrases import program
 from bot.text.sanitize import redact
 

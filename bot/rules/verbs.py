@@ -5,8 +5,8 @@ from typing import Literal
 
 from annotated_types import Ge, Le
 
-from bot.models.command import Verb
 from bot.models.config import Defaults
+from bot.models.delivery import Verb
 
 PREFIX = "/reproduce"
 

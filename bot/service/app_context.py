@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from threading import Event, Lock
 from typing import Protocol
 
+from bot.models.bug import Issue
 from bot.models.config import Config, Loaded
 from bot.models.delivery import Delivery, Repository
-from bot.models.issue import Issue
 from bot.models.job import Job
 from bot.models.report import Report
 from bot.models.run import Run

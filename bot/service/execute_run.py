@@ -10,10 +10,9 @@ from threading import Event
 from bot.errors import BuildError, Stopped, TransientError, UserError
 from bot.models.attempt import Attempt
 from bot.models.dialogue import Usage
-from bot.models.note import Note
-from bot.models.report import Report
+from bot.models.job import Note
+from bot.models.report import AnyVerdict, BudgetReached, Cancelled, Report, SetupFailed
 from bot.models.run import Run, RunState
-from bot.models.verdict import AnyVerdict, BudgetReached, Cancelled, SetupFailed
 from bot.render import sticky
 from bot.service import publish, reuse
 from bot.service.announce import announce

@@ -5,9 +5,8 @@ approval.
 import hashlib
 from dataclasses import dataclass, replace
 
-from bot.models.command import Command
 from bot.models.config import Config
-from bot.models.delivery import Repository
+from bot.models.delivery import Command, Repository
 from bot.models.job import PROOFS, Job, Options, Proof
 from bot.models.run import NewRun, Run, RunState
 from bot.models.run_plan import RunPlan

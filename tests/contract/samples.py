@@ -5,13 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
+from bot.models.bug import Issue
 from bot.models.delivery import Delivery, Repository
 from bot.models.dialogue import Exchange, Message, ModelAnswer, Question, Usage
-from bot.models.issue import Issue
 from bot.models.job import Job
-from bot.models.report import Report
+from bot.models.report import Cancelled, Report, Reproduced
 from bot.models.run import NewRun
-from bot.models.verdict import Cancelled, Reproduced
 
 WHEN = datetime(2027, 1, 15, 8, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ import pytest
 from bot.adapters.model.cassette import Recording
 from bot.adapters.run_folder.folder import Folder
 from bot.errors import Stopped
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.models.job import Job
 from bot.ports import Recorder
 from bot.service.recording import StoreRecorder

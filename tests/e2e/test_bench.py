@@ -18,8 +18,7 @@ from bot.adapters.run_folder.folder import Folder
 from bot.errors import TransientError, UserError
 from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.models.job import Job
-from bot.models.report import Report
-from bot.models.verdict import AnyVerdict, Cancelled, NotABug, Reproduced
+from bot.models.report import AnyVerdict, Cancelled, NotABug, Report, Reproduced
 from bot.ports import Listener, Progress
 from bot.render.report_json import report_text
 from sandbox.port import RunResult

@@ -5,8 +5,8 @@ from threading import Event
 
 import pytest
 
+from bot.models.bug import Issue
 from bot.models.environment import Environment
-from bot.models.issue import Issue
 from bot.models.job import PROOFS, Job, Options
 from bot.pipeline import run
 from bot.ports import Ports

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.models.bug import BugReport, ReportKind
-from bot.models.command import Command
-from bot.models.delivery import Repository
+from bot.models.delivery import Command, Repository
 from bot.models.environment import RepoSource
 from bot.models.job import Job, Options, Proof
 from bot.models.report import Report

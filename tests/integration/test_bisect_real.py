@@ -19,11 +19,10 @@ from bot.adapters.packages.builder import UvBuilder
 from bot.errors import UserError
 from bot.models.attempt import Script
 from bot.models.bisect import Provided
+from bot.models.bug import Issue
 from bot.models.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
-from bot.models.issue import Issue
 from bot.models.job import Job, Options
-from bot.models.report import Report
-from bot.models.verdict import Reproduced
+from bot.models.report import Report, Reproduced
 from bot.pipeline.execution.runner import Runner, Session
 from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
 from bot.pipeline.proof.control import control

@@ -12,8 +12,8 @@ import pytest
 from benchmarks.minimise import environment as torch_environment
 from bot.adapters.packages.builder import UvBuilder
 from bot.models.attempt import Script
+from bot.models.bug import Issue
 from bot.models.environment import Environment
-from bot.models.issue import Issue
 from bot.models.job import Job, Options
 from bot.models.signature import CrashSignature, NonFiniteSignature, OutputSignature
 from bot.pipeline.execution.runner import Session

@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from bot.adapters.run_folder.folder import Folder
-from bot.models.attempt import Script
+from bot.models.attempt import Reduced, Script
+from bot.models.bug import Issue
 from bot.models.environment import Environment
-from bot.models.issue import Issue
 from bot.models.job import Job, Options
-from bot.models.reduced import Reduced
 from bot.models.signature import CrashSignature
 from bot.pipeline.execution.runner import Runner, Session
 from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of

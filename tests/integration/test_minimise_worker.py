@@ -14,8 +14,8 @@ import pytest
 
 from bot import bootstrap
 from bot.models.attempt import Script
+from bot.models.bug import Issue
 from bot.models.environment import Environment
-from bot.models.issue import Issue
 from bot.models.job import Job, Options
 from bot.models.signature import CrashSignature
 from bot.pipeline.execution.runner import Session

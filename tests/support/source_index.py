@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from threading import Event
 
 from bot.errors import Stopped
-from bot.models.context import Origin
-from bot.models.environment import Environment
+from bot.models.environment import Environment, Origin
 from bot.rules.code import indexing
 from bot.rules.code.outline import Segment
 from bot.rules.code.segment_index import Provenance, SegmentIndex

@@ -1,6 +1,6 @@
 """Which programs a report implies, seen from its text."""
 
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.pipeline.reading import intake, signature
 from bot.pipeline.search import candidates
 from bot.rules.intake import shell

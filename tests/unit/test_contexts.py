@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.models.context import Chunk, Context
-from bot.models.issue import Issue
+from bot.models.bug import Issue
+from bot.models.environment import Chunk, Context
 from bot.pipeline.reading import intake
 from bot.pipeline.search import contexts
 from bot.rules.code import pointers

@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.errors import UserError
-from bot.models.bug import BugReport, Frame, Quote, ReportKind, Traceback, VersionClaim
+from bot.models.bug import BugReport, Frame, Issue, Quote, ReportKind, Traceback, VersionClaim
 from bot.models.environment import Environment, EnvironmentSpec, Package, PinSource, Requirement
-from bot.models.issue import Issue
 from bot.models.job import Options
 from bot.pipeline.environment import specify
 from bot.rules.packages import imports, pythons, repositories, versions

@@ -17,7 +17,7 @@ from bot.adapters.files import write
 from bot.adapters.run_folder.folder import Folder, defect, inside, kept_report
 from bot.errors import UserError
 from bot.models.attempt import Script
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.models.job import Job, Options
 from bot.models.report import Report
 from bot.render.report_json import report_text

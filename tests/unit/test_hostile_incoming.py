@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.models.job import Job
 from bot.pipeline import plan
 from handlers.commands import parse as commands

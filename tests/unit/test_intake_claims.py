@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.models.bug import BugReport, ReportKind, Symptom
-from bot.models.issue import Issue
+from bot.models.bug import BugReport, Issue, ReportKind, Symptom
 from bot.pipeline.reading.intake import read
 
 

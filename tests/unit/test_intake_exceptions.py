@@ -14,7 +14,7 @@ import zipfile
 import pytest
 from hypothesis import given, strategies as st
 
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.models.signature import CrashSignature, OutputSignature
 from bot.pipeline.reading import intake, signature
 from bot.rules.intake import library

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bot.models.bug import BugReport, FenceKind, Role, Symptom
-from bot.models.issue import Issue
+from bot.models.bug import BugReport, FenceKind, Issue, Role, Symptom
 from bot.pipeline.reading.intake import read
 
 

@@ -6,8 +6,7 @@ import ast
 
 import pytest
 
-from bot.models.bug import BugReport, Fence, FenceKind, Role
-from bot.models.issue import Issue
+from bot.models.bug import BugReport, Fence, FenceKind, Issue, Role
 from bot.pipeline.reading.intake import read
 
 

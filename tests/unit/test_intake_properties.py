@@ -11,8 +11,7 @@ import time
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from bot.models.bug import BugReport, FenceKind, Quote
-from bot.models.issue import Issue
+from bot.models.bug import BugReport, FenceKind, Issue, Quote
 from bot.pipeline.reading.intake import read
 from bot.rules.intake.cleaning import clean
 from bot.rules.intake.document import ProseLine

@@ -6,8 +6,7 @@ import textwrap
 
 import pytest
 
-from bot.models.bug import BugReport, FenceKind, Symptom
-from bot.models.issue import Issue
+from bot.models.bug import BugReport, FenceKind, Issue, Symptom
 from bot.pipeline.reading.intake import read
 from bot.rules.intake import frames
 

@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.models.job import PROOFS, Job, Options
 from bot.pipeline import plan, run
 from bot.ports import Ports

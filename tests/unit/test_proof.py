@@ -4,11 +4,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.models.attempt import Script
+from bot.models.attempt import Reduced, Script
 from bot.models.bisect import Bisection, Commit, Point, Probe, Skipped
 from bot.models.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
-from bot.models.reduced import Reduced
-from bot.models.verdict import Control, Effect, Reproduced
+from bot.models.report import Control, Effect, Reproduced
 from bot.render import links
 from bot.render.bisect_strip import strip
 from bot.render.phrases import bisection, control as controls, program, shown

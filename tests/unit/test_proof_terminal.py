@@ -4,12 +4,11 @@ nothing of the others.
 
 import pytest
 
-from bot.models.attempt import Match, Script
+from bot.models.attempt import Match, Script, Step
 from bot.models.bisect import Bisection, Commit, Point, Probe, Skipped
 from bot.models.environment import PinSource, Requirement
-from bot.models.note import Interruption
-from bot.models.reduced import Step
-from bot.models.verdict import Control
+from bot.models.job import Interruption
+from bot.models.report import Control
 from bot.render.phrases.verdict import next_step, standing
 from bot.render.proof_terminal import ProofRequest, proof_terminal
 from bot.render.terminal import terminal

@@ -10,13 +10,11 @@ from dataclasses import replace
 import pytest
 
 from bot.errors import BuildError, Stopped, TransientError, UserError
+from bot.models.attempt import Reduced, Step
 from bot.models.bisect import Release
 from bot.models.environment import PinSource, RepoSource, Requirement
-from bot.models.job import PROOFS, Options
-from bot.models.note import Interruption, Note
-from bot.models.reduced import Reduced, Step
-from bot.models.report import Report
-from bot.models.verdict import Inconclusive
+from bot.models.job import PROOFS, Interruption, Note, Options
+from bot.models.report import Inconclusive, Report
 from bot.pipeline import reporting
 from bot.pipeline.confirm.confirming import Decision, confirm
 from bot.pipeline.execution.runner import SearchResult, Session

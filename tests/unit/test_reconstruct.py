@@ -10,7 +10,7 @@ from threading import Event
 import pytest
 
 from bot.errors import ModelUnavailable
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.models.job import PROOFS, Job, Options
 from bot.models.signature import CrashSignature, ObservationSignature
 from bot.pipeline import run

@@ -13,8 +13,7 @@ import time
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bot.models.report import Claim
-from bot.models.verdict import NeedsInfo
+from bot.models.report import Claim, NeedsInfo
 from bot.render.comment import comment
 from bot.text.sanitize import REDACTED, fence, redact
 from tests.unit.test_hostile_outgoing import golden, poisoned

@@ -11,9 +11,8 @@ from markdown_it import MarkdownIt
 
 from bot.models.attempt import Match
 from bot.models.environment import EnvironmentSpec, RepoSource
-from bot.models.note import Note
-from bot.models.report import Comparison, Report
-from bot.models.verdict import Control, SetupFailed
+from bot.models.job import Note
+from bot.models.report import Comparison, Control, Report, SetupFailed
 from bot.render.comment import UNFOLDED, comment
 from bot.render.phrases.runs import telling
 from bot.render.report_json import Kind

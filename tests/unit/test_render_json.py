@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from bot import schema
-from bot.models.note import Note
+from bot.models.job import Note
 from bot.models.report import Report
 from bot.models.signature import OutputSignature, signature_hash
 from bot.render.report_json import report_json, report_text

@@ -12,9 +12,8 @@ from markdown_it import MarkdownIt
 
 from bot.models.attempt import Script
 from bot.models.bug import ScriptFix
-from bot.models.note import Note
-from bot.models.report import Claim, Comparison, Report
-from bot.models.verdict import DifferentFailure, NeedsInfo, NotABug
+from bot.models.job import Note
+from bot.models.report import Claim, Comparison, DifferentFailure, NeedsInfo, NotABug, Report
 from bot.render.comment import LIMIT, comment, size
 from bot.text.sanitize import clean, code_span, fence, html_text, prose, redact, shorten_paths
 

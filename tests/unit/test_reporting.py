@@ -18,8 +18,7 @@ from bot.models.environment import (
     PinSource,
     RepoSource,
 )
-from bot.models.report import Report
-from bot.models.verdict import AnyVerdict, Cancelled, SetupFailed
+from bot.models.report import AnyVerdict, Cancelled, Report, SetupFailed
 from bot.pipeline.confirm.confirming import Decision
 from bot.pipeline.execution.runner import SearchResult
 from bot.pipeline.reporting import finished, report

@@ -12,12 +12,10 @@ from types import SimpleNamespace
 import pytest
 
 from bot.errors import BuildError, Stopped, TransientError
-from bot.models.command import Choices, Command
-from bot.models.delivery import Delivery, Repository
+from bot.models.bug import Issue
+from bot.models.delivery import Choices, Command, Delivery, Repository
 from bot.models.dialogue import Usage
-from bot.models.issue import Issue
-from bot.models.job import PROOFS
-from bot.models.note import Note
+from bot.models.job import PROOFS, Note
 from bot.models.plan import Reconstruction
 from bot.models.run import RunState
 from bot.pipeline import run as pipeline

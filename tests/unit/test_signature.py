@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.models.signature import (
     AlternativesSignature,
     CrashSignature,

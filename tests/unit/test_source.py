@@ -9,7 +9,7 @@ import pytest
 
 from bot.adapters.issues import issue_files, source
 from bot.errors import UserError
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.settings import Settings
 
 SETTINGS = Settings()

@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, strategies as st
 from markupsafe import Markup
 
-from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
+from bot.models.attempt import Attempt, Execution, Judgement, Match, Reduced, Script, Step
 from bot.models.bisect import Bisection, Outcome, Point, Probe
-from bot.models.reduced import Reduced, Step
 from bot.render.bisect_strip import strip
 from bot.render.comment import comment
 from bot.render.document import PairedRunsPlot

@@ -8,7 +8,7 @@ from typing import Annotated, get_args, get_origin
 
 import pytest
 
-from bot.models.verdict import AnyVerdict
+from bot.models.report import AnyVerdict
 from bot.render import sticky
 from bot.render.phrases import verdict as phrases
 from bot.render.report_json import Kind

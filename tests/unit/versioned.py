@@ -10,6 +10,7 @@ from threading import Event
 
 from bot.models.attempt import Attempt
 from bot.models.bisect import Commit, Release
+from bot.models.bug import Issue
 from bot.models.environment import (
     Environment,
     EnvironmentSpec,
@@ -18,10 +19,8 @@ from bot.models.environment import (
     RepoSource,
     Requirement,
 )
-from bot.models.issue import Issue
 from bot.models.job import Job, Options
-from bot.models.report import Report
-from bot.models.verdict import Reproduced
+from bot.models.report import Report, Reproduced
 from bot.pipeline import plan
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.proof.bisection import bisect_commits, bisect_releases

@@ -13,7 +13,7 @@ from urllib.parse import urljoin, urlsplit
 from bot.adapters.github.http import ApiResponse, RestClient
 from bot.adapters.issues.issue_files import from_object
 from bot.errors import TransientError, UserError
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 
 if TYPE_CHECKING:
     import httpx

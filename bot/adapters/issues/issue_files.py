@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from bot.errors import UserError
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 
 _FRONT = re.compile(
     r"^(Repository|Repo|Created|Created at|Date|Author|Labels|Number|Issue|URL)"

@@ -11,7 +11,7 @@ from typing import BinaryIO
 from bot.adapters.issues.github import IssueReader, reference
 from bot.adapters.issues.issue_files import from_markdown, from_text
 from bot.errors import UserError
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from bot.settings import Settings
 
 EXAMPLE = "example"

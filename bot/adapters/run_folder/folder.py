@@ -15,8 +15,8 @@ from bot.adapters.run_folder.exchanges import ExchangeFile, append, cut_unfinish
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
+from bot.models.bug import Issue
 from bot.models.dialogue import Exchange
-from bot.models.issue import Issue
 from bot.models.job import Job
 from bot.models.report import Report
 from bot.ports import Recorder

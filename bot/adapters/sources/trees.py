@@ -12,8 +12,7 @@ from pathlib import Path, PurePosixPath
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from bot.models.context import Origin
-from bot.models.environment import Environment
+from bot.models.environment import Environment, Origin
 
 MAX_BYTES = 1_500_000
 _MAX_FILES = 20_000

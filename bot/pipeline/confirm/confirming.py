@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from bot.models.attempt import Judgement, Match, Script
 from bot.models.bug import BugReport
 from bot.models.plan import Reconstruction
-from bot.models.report import Claim
+from bot.models.report import AnyVerdict, Claim, Determinism
 from bot.models.signature import AnySignature, HangSignature, members_of
-from bot.models.verdict import AnyVerdict, Determinism
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.witness import witnessed
 from bot.pipeline.execution.runner import Runner, SearchResult

@@ -2,7 +2,18 @@
 
 from bot.models.attempt import Attempt, Failure, Judgement, Match, Script
 from bot.models.environment import BuildStep, Environment, PinSource
-from bot.models.report import Comparison
+from bot.models.report import (
+    AnyVerdict,
+    Comparison,
+    Determinism,
+    DifferentFailure,
+    Inconclusive,
+    NeedsHardware,
+    NeedsInfo,
+    NotReproduced,
+    Reproduced,
+    SetupFailed,
+)
 from bot.models.signature import (
     AnySignature,
     CrashSignature,
@@ -13,17 +24,6 @@ from bot.models.signature import (
     OutputSignature,
     WarningSignature,
     members_of,
-)
-from bot.models.verdict import (
-    AnyVerdict,
-    Determinism,
-    DifferentFailure,
-    Inconclusive,
-    NeedsHardware,
-    NeedsInfo,
-    NotReproduced,
-    Reproduced,
-    SetupFailed,
 )
 from bot.rules.script_fixes import downscale
 from bot.rules.signatures import observed, readings

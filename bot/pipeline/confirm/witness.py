@@ -3,8 +3,8 @@
 import json
 from typing import Any, TypeVar
 
+from bot.models.report import AnyVerdict, DifferentFailure, NotReproduced
 from bot.models.signature import OutputSignature, members_of
-from bot.models.verdict import AnyVerdict, DifferentFailure, NotReproduced
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner, SearchResult

@@ -13,9 +13,8 @@ from packaging.requirements import InvalidRequirement, Requirement as Parsed
 from packaging.utils import canonicalize_name
 
 from bot.errors import UserError
-from bot.models.bug import BugReport
+from bot.models.bug import BugReport, Issue
 from bot.models.environment import Environment, EnvironmentSpec, PinSource, RepoSource, Requirement
-from bot.models.issue import Issue
 from bot.models.job import Options
 from bot.rules.packages import (
     backends,

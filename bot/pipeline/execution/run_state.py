@@ -13,8 +13,7 @@ from time import monotonic
 from bot.errors import Stopped
 from bot.models.attempt import Attempt, Judgement, Match, Script
 from bot.models.environment import Environment
-from bot.models.job import Job
-from bot.models.note import Interruption
+from bot.models.job import Interruption, Job
 from bot.ports import Ports, Recorder
 from sandbox.port import RunResult
 

@@ -10,8 +10,7 @@ from bot.errors import Stopped
 from bot.models.attempt import Attempt, Execution, Judgement, Script
 from bot.models.bug import BugReport
 from bot.models.environment import Environment, EnvironmentSpec
-from bot.models.job import Job, Proof
-from bot.models.note import Note
+from bot.models.job import Job, Note, Proof
 from bot.models.signature import AnySignature
 from bot.pipeline.execution import judge, launch, observe
 from bot.pipeline.execution.run_state import AttemptLog, LastRun, RunContext

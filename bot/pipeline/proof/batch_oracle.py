@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from bot.models.attempt import Failure, Match, Script
-from bot.models.reduced import Mode
+from bot.models.attempt import Failure, Match, Mode, Script
 from bot.pipeline.execution import judge, observe
 from bot.pipeline.proof.batch_runner import BatchRunner, CandidateRun
 from bot.pipeline.proof.failure_test import OFTEN, FailureTest, NonFiniteKind

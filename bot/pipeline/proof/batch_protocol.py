@@ -5,9 +5,8 @@ for each that ended.
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bot.models.attempt import Script
+from bot.models.attempt import Mode, Script
 from bot.models.base import Record
-from bot.models.reduced import Mode
 from bot.pipeline.execution import launch
 from bot.rules.packages import imports
 from bot.rules.reduce.data import ObservedTensor

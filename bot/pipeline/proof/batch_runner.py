@@ -8,9 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from pydantic import ValidationError
 
-from bot.models.attempt import Script
+from bot.models.attempt import Mode, Script
 from bot.models.environment import Environment
-from bot.models.reduced import Mode
 from bot.models.signature import AnySignature
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner

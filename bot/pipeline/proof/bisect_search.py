@@ -6,7 +6,7 @@ from itertools import chain, count
 from bot.errors import Stopped, TransientError
 from bot.models.attempt import Match
 from bot.models.bisect import Outcome, Probe
-from bot.models.note import Interruption
+from bot.models.job import Interruption
 from bot.pipeline.execution.runner import Runner
 from bot.pipeline.proof import control_environments
 from bot.pipeline.proof.bisect_visits import FRESH, Prefetch, Revision, Visit, earlier, used_seeds

@@ -12,9 +12,8 @@ from itertools import chain
 from bot.errors import Stopped, TransientError
 from bot.models.attempt import Judgement, Match, Script
 from bot.models.environment import Environment
-from bot.models.note import Interruption
-from bot.models.report import Claim
-from bot.models.verdict import Control, Effect
+from bot.models.job import Interruption
+from bot.models.report import Claim, Control, Effect
 from bot.pipeline.execution.runner import Runner
 from bot.pipeline.proof import control_environments, version_claims
 from bot.pipeline.proof.control_candidates import Candidate, Candidates

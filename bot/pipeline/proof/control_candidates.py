@@ -11,7 +11,7 @@ from bot.models.attempt import Script
 from bot.models.bisect import Bisection, Release
 from bot.models.bug import BugReport, VersionClaim
 from bot.models.environment import EnvironmentSpec
-from bot.models.verdict import ControlType
+from bot.models.report import ControlType
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner
 from bot.pipeline.proof import control_environments, version_claims

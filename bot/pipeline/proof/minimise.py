@@ -9,10 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from bot.errors import Stopped
-from bot.models.attempt import Match, Script
+from bot.models.attempt import Ended, Match, Mode, Reduced, Script, Step
 from bot.models.environment import Environment
-from bot.models.note import Interruption
-from bot.models.reduced import Ended, Mode, Reduced, Step
+from bot.models.job import Interruption
 from bot.pipeline.execution.runner import Runner
 from bot.pipeline.proof.batch_oracle import Oracle
 from bot.pipeline.proof.batch_runner import BatchRunner

@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 
-from bot.models.attempt import Script
+from bot.models.attempt import Reduced, Script
 from bot.models.bisect import Bisection
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
-from bot.models.job import Proof
-from bot.models.note import Interruption, Note
-from bot.models.reduced import Reduced
-from bot.models.report import Claim, Report
-from bot.models.verdict import Control, Reproduced
+from bot.models.job import Interruption, Note, Proof
+from bot.models.report import Claim, Control, Report, Reproduced
 
 WEAK = {"none", "report-contrast"}
 """Control types that a release or commit that works replaces."""

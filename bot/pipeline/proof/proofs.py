@@ -9,12 +9,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bot.errors import RepriseError, Stopped
-from bot.models.attempt import Match, Script
+from bot.models.attempt import Ended, Match, Reduced, Script
 from bot.models.bisect import Bisection
 from bot.models.environment import EnvironmentSpec, RepoSource
-from bot.models.job import PROOFS, Proof
-from bot.models.note import Interruption, Note
-from bot.models.reduced import Ended, Reduced
+from bot.models.job import PROOFS, Interruption, Note, Proof
 from bot.models.report import Report
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner

@@ -7,8 +7,7 @@ from bot.models.attempt import Match, Script
 from bot.models.bisect import Bisection
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from bot.models.job import PROOFS, Job, Proof
-from bot.models.report import Report
-from bot.models.verdict import Control, Reproduced
+from bot.models.report import Control, Report, Reproduced
 from bot.pipeline import reporting
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.confirming import confirm

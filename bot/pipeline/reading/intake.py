@@ -2,8 +2,7 @@
 quotes.
 """
 
-from bot.models.bug import BugReport, FenceKind, Role
-from bot.models.issue import Issue
+from bot.models.bug import BugReport, FenceKind, Issue, Role
 from bot.rules.intake import (
     device_os_api,
     document,

@@ -4,8 +4,7 @@ in the report.
 
 import re
 
-from bot.models.bug import BugReport, FenceKind
-from bot.models.issue import Issue
+from bot.models.bug import BugReport, FenceKind, Issue
 from bot.rules.intake import hidden_html, text
 from bot.text.sanitize import redact
 from prompts import fence

@@ -3,9 +3,7 @@
 from bot.models.bug import BugReport, ReportKind, Symptom
 from bot.models.job import Options
 from bot.models.plan import Reconstruction
-from bot.models.run_plan import RunPlan
-from bot.models.signature import AnySignature, CrashSignature, members_of
-from bot.models.verdict import (
+from bot.models.report import (
     AnyVerdict,
     BudgetReached,
     NeedsHardware,
@@ -13,6 +11,8 @@ from bot.models.verdict import (
     NotABug,
     Reproduced,
 )
+from bot.models.run_plan import RunPlan
+from bot.models.signature import AnySignature, CrashSignature, members_of
 from bot.rules import setup_failures
 
 _KINDS = {

@@ -8,9 +8,8 @@ module, because hypotheses differ by module (RepGen, arXiv 2512.14990).
 
 from collections.abc import Iterable, Sequence
 
-from bot.models.bug import BugReport, FenceKind, Role
-from bot.models.context import Chunk, Context
-from bot.models.issue import Issue
+from bot.models.bug import BugReport, FenceKind, Issue, Role
+from bot.models.environment import Chunk, Context
 from bot.pipeline.search import hints
 from bot.pipeline.search.hints import Hint, short
 from bot.ports import SourceIndex

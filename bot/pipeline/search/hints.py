@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from bot.models.bug import BugReport, Frame, Symptom, Traceback
-from bot.models.context import Chunk
-from bot.models.issue import Issue
+from bot.models.bug import BugReport, Frame, Issue, Symptom, Traceback
+from bot.models.environment import Chunk
 from bot.ports import SourceIndex
 from bot.rules.code import pointers
 from prompts import shared

@@ -9,11 +9,9 @@ restructuring, and AssertFlip for silent failures.
 import re
 from typing import Any
 
-from bot.models.bug import BugReport
-from bot.models.context import Context
+from bot.models.bug import BugReport, Issue
 from bot.models.dialogue import Question
-from bot.models.environment import Environment
-from bot.models.issue import Issue
+from bot.models.environment import Context, Environment
 from bot.models.plan import Interpretation, Pin
 from bot.models.signature import (
     AnySignature,

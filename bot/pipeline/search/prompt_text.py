@@ -5,7 +5,7 @@ taken; and what a model learned from its earlier actions.
 from collections.abc import Iterable, Sequence
 
 from bot.models.attempt import Attempt
-from bot.models.context import Chunk, Context
+from bot.models.environment import Chunk, Context
 from bot.models.plan import ReadAction, SearchAction
 from bot.ports import SourceIndex
 from prompts import fence, shared

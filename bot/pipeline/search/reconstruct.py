@@ -14,8 +14,8 @@ from bot.errors import BuildError, ModelUnavailable, Stopped
 from bot.models.attempt import Match
 from bot.models.environment import EnvironmentSpec, PinSource, Requirement
 from bot.models.plan import Interpretation
+from bot.models.report import AnyVerdict, NotReproduced
 from bot.models.run_plan import RunPlan
-from bot.models.verdict import AnyVerdict, NotReproduced
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner, SearchResult, Session

@@ -7,8 +7,7 @@ from dataclasses import replace
 from bot.errors import BuildError, Stopped
 from bot.models.attempt import Match, Script
 from bot.models.environment import EnvironmentSpec
-from bot.models.report import Claim
-from bot.models.verdict import NotReproduced
+from bot.models.report import Claim, NotReproduced
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.confirming import Decision, confirm
 from bot.pipeline.environment import specify

@@ -6,9 +6,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from bot.models.context import Context
 from bot.models.dialogue import Question
-from bot.models.environment import Environment
+from bot.models.environment import Context, Environment
 from bot.models.plan import (
     Action,
     EditAction,

@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from bot.models.attempt import Match, Script
-from bot.models.context import Context
-from bot.models.environment import Environment, EnvironmentSpec
+from bot.models.environment import Context, Environment, EnvironmentSpec
 from bot.models.plan import (
     Action,
     EditAction,

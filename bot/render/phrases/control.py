@@ -2,8 +2,7 @@
 
 from bot.models.attempt import Attempt, Match
 from bot.models.environment import EnvironmentSpec
-from bot.models.report import Report
-from bot.models.verdict import Control, Reproduced
+from bot.models.report import Control, Report, Reproduced
 from bot.render.phrases import bisection, count, shown
 
 _PINS, _VERSIONS = 6, 4

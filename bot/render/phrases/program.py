@@ -2,8 +2,7 @@
 
 import math
 
-from bot.models.attempt import Script
-from bot.models.reduced import Ended, Reduced
+from bot.models.attempt import Ended, Reduced, Script
 from bot.models.report import Report
 from bot.render.phrases import count
 from bot.rules.reduce.edits import size

@@ -3,14 +3,14 @@
 import shlex
 
 from bot.models.job import PROOFS
-from bot.models.report import Report
-from bot.models.verdict import (
+from bot.models.report import (
     BudgetReached,
     Cancelled,
     Control,
     DifferentFailure,
     Inconclusive,
     NotReproduced,
+    Report,
     Reproduced,
     SetupFailed,
 )

@@ -1,8 +1,7 @@
 """The environment: claimed and installed versions, what decided them, and how it was built."""
 
 from bot.models.environment import Environment
-from bot.models.report import Report
-from bot.models.verdict import SetupFailed
+from bot.models.report import Report, SetupFailed
 from bot.render.document import (
     Block,
     BulletList,

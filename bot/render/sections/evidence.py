@@ -1,7 +1,6 @@
 """The evidence: what counts as the failure, what the deciding run printed, what else came up."""
 
-from bot.models.report import Claim, Report
-from bot.models.verdict import DifferentFailure, NotReproduced
+from bot.models.report import Claim, DifferentFailure, NotReproduced, Report
 from bot.render.document import Block, BulletList, Code, Paragraph, Preformatted, Section
 from bot.render.phrases import HOLDS, MATCHES, count, runs
 from bot.render.phrases.signature import signature_rows

@@ -1,13 +1,13 @@
 """The answer: the verdict with its numbers, what is asked of the reader, reported and observed."""
 
-from bot.models.report import Report
-from bot.models.verdict import (
+from bot.models.report import (
     DifferentFailure,
     Inconclusive,
     NeedsHardware,
     NeedsInfo,
     NotABug,
     NotReproduced,
+    Report,
     Reproduced,
 )
 from bot.render.document import (

@@ -1,8 +1,7 @@
 """The control in numbers, every probe of each bisection, and how sure both are."""
 
 from bot.models.bisect import Bisection, Probe
-from bot.models.report import Report
-from bot.models.verdict import Reproduced
+from bot.models.report import Report, Reproduced
 from bot.render import links
 from bot.render.document import (
     BisectionPlot,

@@ -5,7 +5,7 @@ relevant first.
 import ast
 from collections.abc import Sequence
 
-from bot.models.context import Chunk
+from bot.models.environment import Chunk
 from bot.rules.code import syntax
 
 _SHORTEST = 12

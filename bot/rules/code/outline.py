@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from bot.models.context import ChunkKind
+from bot.models.environment import ChunkKind
 
 _NESTING = frozenset({"module", "class"})
 _LONG = 150

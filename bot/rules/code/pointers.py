@@ -8,8 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from bot.models.bug import BugReport, FenceKind, Role
-from bot.models.issue import Issue
+from bot.models.bug import BugReport, FenceKind, Issue, Role
 from bot.rules.code import syntax
 from bot.rules.code.indexing import is_stop_word, query_words
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from bot.models.context import Chunk, Origin
+from bot.models.environment import Chunk, Origin
 from bot.rules.code import call_graph, loops, pointers, symbols, syntax
 from bot.rules.code.indexing import query_words
 from bot.rules.code.outline import Segment

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import Literal
 
-from bot.models.bug import Fence, FenceKind, Missing, Quote, Role
-from bot.models.issue import Issue
+from bot.models.bug import Fence, FenceKind, Issue, Missing, Quote, Role
 from bot.rules.intake.document import ReportDocument
 from bot.rules.intake.sentences import Sentence
 from bot.rules.intake.version_dumps import EXAMPLE

@@ -3,8 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from bot.models.bug import Quote, ReportKind
-from bot.models.issue import Issue
+from bot.models.bug import Issue, Quote, ReportKind
 from bot.rules.intake.sentences import Sentence
 
 _FEATURE = re.compile(

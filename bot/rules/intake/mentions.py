@@ -5,8 +5,7 @@ the title.
 import re
 from collections.abc import Iterator, Sequence
 
-from bot.models.bug import Traceback
-from bot.models.issue import Issue
+from bot.models.bug import Issue, Traceback
 from bot.rules.intake import tracebacks
 from bot.rules.intake.document import ProseLine
 from bot.rules.intake.exceptions import INLINE, NAMED, could_be, likely, lone, named

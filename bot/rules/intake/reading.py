@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from bot.models.bug import Fence, FenceKind, Output, Role, Traceback, WarningText
-from bot.models.issue import Issue
+from bot.models.bug import Fence, FenceKind, Issue, Output, Role, Traceback, WarningText
 from bot.rules.intake import classify, comments, mentions, names, outputs, roles, shell, warned
 from bot.rules.intake.cleaning import Cleaned, clean
 from bot.rules.intake.document import CodeBlock, ReportDocument

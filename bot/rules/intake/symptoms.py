@@ -3,8 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from bot.models.bug import Output, Quote, Symptom, Traceback, WarningText
-from bot.models.issue import Issue
+from bot.models.bug import Issue, Output, Quote, Symptom, Traceback, WarningText
 from bot.rules.intake.sentences import Sentence
 
 _NONFINITE = re.compile(r"(?<!\w)-?(?:nan|inf)(?!\w)", re.I)

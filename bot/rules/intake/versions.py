@@ -7,8 +7,7 @@ from itertools import chain, islice, pairwise
 from operator import attrgetter
 from typing import Literal
 
-from bot.models.bug import Fence, FenceKind, Quote, Traceback, VersionClaim
-from bot.models.issue import Issue
+from bot.models.bug import Fence, FenceKind, Issue, Quote, Traceback, VersionClaim
 from bot.rules.intake import names, version_dumps
 from bot.rules.intake.document import ReportDocument
 from bot.rules.intake.sentences import Sentence

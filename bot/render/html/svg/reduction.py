@@ -2,7 +2,7 @@
 
 from markupsafe import Markup
 
-from bot.models.reduced import Reduced
+from bot.models.attempt import Reduced
 from bot.render.html.svg import label, line, picture
 from bot.render.phrases.program import reduced_line, seconds
 

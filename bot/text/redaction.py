@@ -8,55 +8,74 @@ from collections.abc import Iterable
 REDACTED = "[redacted]"
 
 # What is a credential wherever it stands: prefixes that their issuers chose so that they can be
-# found.
+# found. A pattern is tried on a text that holds one of the words before it: they are found in a
+# hundredth of the time.
 _SHAPES = tuple(
-    re.compile(pattern)
-    for pattern in (
+    (words.split(), re.compile(pattern))
+    for words, pattern in (
         (
-            r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
-            r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
+            "-----BEGIN",
+            (
+                r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----[\s\S]*?"
+                r"(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----|\Z)"
+            ),
         ),
-        r"github_pat_[A-Za-z0-9_]{16,}",
-        r"gh[pousr]_[A-Za-z0-9]{16,}",
-        r"glpat-[A-Za-z0-9_-]{16,}",
-        r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{16,}",
-        r"(?<![A-Za-z0-9])[sr]k_(?:live|test)_[A-Za-z0-9]{16,}",
-        r"(?<![A-Za-z0-9])(?:hf_|api_org_)[A-Za-z0-9]{16,}",
-        r"(?<![A-Za-z0-9])(?:r8_[A-Za-z0-9]{30,}|gsk_[A-Za-z0-9]{30,}|nvapi-[A-Za-z0-9_-]{30,}|dapi[0-9a-f]{32})",
-        r"(?:AKIA|ASIA)[0-9A-Z]{16}",
-        r"AIza[0-9A-Za-z_-]{35}",
-        r"(?<![A-Za-z0-9])ya29\.[A-Za-z0-9_-]{20,}",
-        r"GOCSPX-[A-Za-z0-9_-]{20,}",
-        r"xox[abeoprs]-[A-Za-z0-9-]{10,}",
-        r"(?<=hooks\.slack\.com/)services/[A-Za-z0-9/]{20,}",
-        r"(?<=/api/webhooks/)\d{10,25}/[A-Za-z0-9_-]{20,}",
-        r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_-]{30,}",
-        r"(?<![A-Za-z0-9])SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,}",
-        r"pypi-[A-Za-z0-9_-]{32,}",
-        r"npm_[A-Za-z0-9]{30,}",
-        r"do[opr]_v1_[0-9a-f]{40,}",
-        r"dckr_pat_[A-Za-z0-9_-]{20,}",
-        r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
-        r"(?<=://)[^\s/@:]{0,200}:[^\s/]{1,1000}(?=@)",
-        r"(?<=://)[A-Za-z0-9_-]{20,1000}(?=@)",
+        ("github_pat_", r"github_pat_[A-Za-z0-9_]{16,}"),
+        ("gh", r"gh[pousr]_[A-Za-z0-9]{16,}"),
+        ("glpat-", r"glpat-[A-Za-z0-9_-]{16,}"),
+        ("sk-", r"(?<![A-Za-z0-9])sk-[A-Za-z0-9_-]{16,}"),
+        ("k_", r"(?<![A-Za-z0-9])[sr]k_(?:live|test)_[A-Za-z0-9]{16,}"),
+        ("hf_ api_org_", r"(?<![A-Za-z0-9])(?:hf_|api_org_)[A-Za-z0-9]{16,}"),
+        (
+            "r8_ gsk_ nvapi- dapi",
+            r"(?<![A-Za-z0-9])(?:r8_[A-Za-z0-9]{30,}|gsk_[A-Za-z0-9]{30,}|nvapi-[A-Za-z0-9_-]{30,}|dapi[0-9a-f]{32})",
+        ),
+        ("AKIA ASIA", r"(?:AKIA|ASIA)[0-9A-Z]{16}"),
+        ("AIza", r"AIza[0-9A-Za-z_-]{35}"),
+        ("ya29.", r"(?<![A-Za-z0-9])ya29\.[A-Za-z0-9_-]{20,}"),
+        ("GOCSPX-", r"GOCSPX-[A-Za-z0-9_-]{20,}"),
+        ("xox", r"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
+        ("hooks.slack.com/", r"(?<=hooks\.slack\.com/)services/[A-Za-z0-9/]{20,}"),
+        ("/api/webhooks/", r"(?<=/api/webhooks/)\d{10,25}/[A-Za-z0-9_-]{20,}"),
+        (":AA", r"(?<!\d)\d{8,10}:AA[A-Za-z0-9_-]{30,}"),
+        ("SG.", r"(?<![A-Za-z0-9])SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,}"),
+        ("pypi-", r"pypi-[A-Za-z0-9_-]{32,}"),
+        ("npm_", r"npm_[A-Za-z0-9]{30,}"),
+        ("_v1_", r"do[opr]_v1_[0-9a-f]{40,}"),
+        ("dckr_pat_", r"dckr_pat_[A-Za-z0-9_-]{20,}"),
+        (
+            ".eyJ",
+            r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{5,}",
+        ),
+        ("://", r"(?<=://)[^\s/@:]{0,200}:[^\s/]{1,1000}(?=@)"),
+        ("://", r"(?<=://)[A-Za-z0-9_-]{20,1000}(?=@)"),
     )
 )
 
 # What is one because of the word before it: group 1 stays. A value has a digit, so that names of
-# variables and calls stay.
+# variables and calls stay. The words before a pattern are looked for in the casefolded text.
 _VALUE = r"(?=[^\s\d]{0,200}\d)[A-Za-z0-9+/_~%=-]{16,}(?![\w(.\[])"
 _NAMED = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        r"\b((?:bearer|basic|token)\s+)(?=\S*\d)[A-Za-z0-9._~+/=-]{16,}",
-        r"((?:(?:api|access|account|secret|private)[_-]?key|secret|(?:access|auth|refresh|api|bearer|hf|hub)[_-]?token"
-        r"|[A-Z0-9]_token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?)" + _VALUE,
-        r"((?<![A-Za-z0-9_])token[\"']?\s{0,3}[:=]\s{0,3}[\"'])" + _VALUE,
-        r"([\"']key[\"']\s{0,3}:\s{0,3}[\"'])[0-9a-f]{32,64}(?=[\"'])",
-        r"((?:password|passwd|pwd)[\"']?\s{0,3}[:=]\s{0,3}[\"']?)(?=[^\s\d]{0,200}\d)[^\s\"'`<>(){}\[\],;&]{6,}(?![(\[])",
-        r"(\bpassword\s{1,3})(?=[^\s\d]{0,200}\d)[A-Za-z0-9]{16,}",
-        r"(\bwandb\s{1,3}login\s{1,3}(?:--\w{1,20}\s{1,3})?)[0-9a-f]{40}",
-        r"([?&](?:sig|key|token|(?:[\w-]{0,40}[_-])?(?:token|signature|credential))=)[^\s&\"'`<>]{16,}",
+    (words.split(), re.compile(pattern, re.IGNORECASE))
+    for words, pattern in (
+        ("bearer bas token", r"\b((?:bearer|basic|token)\s+)(?=\S*\d)[A-Za-z0-9._~+/=-]{16,}"),
+        (
+            "key secret token",
+            r"((?:(?:api|access|account|secret|private)[_-]?key|secret|(?:access|auth|refresh|api|bearer|hf|hub)[_-]?token"
+            r"|[A-Z0-9]_token)[\"']?\s{0,3}[:=]\s{0,3}[\"']?)" + _VALUE,
+        ),
+        ("token", r"((?<![A-Za-z0-9_])token[\"']?\s{0,3}[:=]\s{0,3}[\"'])" + _VALUE),
+        ("key", r"([\"']key[\"']\s{0,3}:\s{0,3}[\"'])[0-9a-f]{32,64}(?=[\"'])"),
+        (
+            "passw pwd",
+            r"((?:password|passwd|pwd)[\"']?\s{0,3}[:=]\s{0,3}[\"']?)(?=[^\s\d]{0,200}\d)[^\s\"'`<>(){}\[\],;&]{6,}(?![(\[])",
+        ),
+        ("password", r"(\bpassword\s{1,3})(?=[^\s\d]{0,200}\d)[A-Za-z0-9]{16,}"),
+        ("wandb", r"(\bwandb\s{1,3}login\s{1,3}(?:--\w{1,20}\s{1,3})?)[0-9a-f]{40}"),
+        (
+            "=",
+            r"([?&](?:sig|key|token|(?:[\w-]{0,40}[_-])?(?:token|signature|credential))=)[^\s&\"'`<>]{16,}",
+        ),
     )
 )
 
@@ -67,8 +86,11 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """
     for secret in sorted({value for value in secrets if len(value) >= 6}, key=len, reverse=True):
         text = text.replace(secret, REDACTED)
-    for pattern in _SHAPES:
-        text = pattern.sub(REDACTED, text)
-    for pattern in _NAMED:
-        text = pattern.sub(rf"\g<1>{REDACTED}", text)
+    for words, pattern in _SHAPES:
+        if any(word in text for word in words):
+            text = pattern.sub(REDACTED, text)
+    folded = text.casefold()
+    for words, pattern in _NAMED:
+        if any(word in folded for word in words):
+            text = pattern.sub(rf"\g<1>{REDACTED}", text)
     return text

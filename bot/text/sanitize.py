@@ -21,6 +21,7 @@ _ANSI = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]"
 )
+_ESCAPE = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")  # what a sequence begins with, found faster
 _FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
@@ -65,7 +66,9 @@ def clean(text: str) -> str:
         .replace("\u2028", "\n")
         .replace("\u2029", "\n")
     )
-    return _MARKER.sub("<!- -", _ANSI.sub("", text).translate(_SHOWN))
+    if _ESCAPE.search(text):
+        text = _ANSI.sub("", text)
+    return _MARKER.sub("<!- -", text.translate(_SHOWN))
 
 
 class _Shown(dict[int, str]):

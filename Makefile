@@ -9,6 +9,9 @@ JOBS  ?= 4
 BIN   := $(VENV)/bin
 SYNC   = UV_PROJECT_ENVIRONMENT=$(CURDIR)/$(VENV) VIRTUAL_ENV= $(BIN)/uv sync --quiet --locked
 
+# Without it every process that a test starts would compile all that it imports, again and again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help run serve test test-unit lint fmt bench bench-minimize bench-webhook docs base base-version clean
 
@@ -41,7 +44,7 @@ test: $(VENV)/.dev  ## run every test that this machine can run, except the slow
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(ARGS)
 
 test-unit: $(VENV)/.dev  ## run the unit tests: under a minute, no services
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) -m "not slow" tests/unit $(ARGS)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n auto --maxprocesses $(JOBS) -m "not slow" tests/unit $(ARGS)
 
 lint: $(VENV)/.dev  ## check style, types, layers and generated documentation
 	$(BIN)/ruff check .

@@ -39,7 +39,7 @@ SKIPPED = shutil.ignore_patterns(
     "idlelib",
     "ensurepip",
     "tkinter",
-    "__pycache__",
+    "*.opt-?.pyc",
     "config-*",
     "*.a",
 )

@@ -14,7 +14,7 @@ Proof = Literal["control", "bisect", "minimize"]
 PROOFS: tuple[Proof, ...] = get_args(Proof)
 
 Part = Literal[
-    "model", "refine", "context", "plan", "checks", "feedback", "analysis", "probe", "contrast",
+    "model", "refine", "context", "checks", "feedback", "probe", "contrast",
     "control", "bisect", "minimize",
 ]  # fmt: skip
 """Parts that can be left out, to show what each is worth."""

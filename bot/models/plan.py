@@ -1,5 +1,5 @@
-"""What a model proposes: the claim, the plan, and its next actions. All of it is data; none of it
-decides a verdict.
+"""What a model proposes: its reading of the report, and its next actions. All of it is data;
+none of it decides a verdict.
 """
 
 from typing import Annotated, Literal
@@ -23,7 +23,8 @@ class Interpretation(Record):
     """A report with its gaps filled. `signature` is the failure to look for (None when nothing can
     be checked; then `questions` lists what is missing). `inferred` names the parts that the
     report does not state. `api` are dotted names of the code in question. `needs_contrast` when
-    the signature is so weak that a twin which must not fail has to run too.
+    the signature is so weak that a twin which must not fail has to run too. `no_bug` is the
+    sentence of the report that shows that it is a question or a request.
     """
 
     claim: str
@@ -34,16 +35,7 @@ class Interpretation(Record):
     pins: tuple[Pin, ...] = ()
     questions: tuple[str, ...] = ()
     needs_contrast: bool = False
-
-
-class Plan(Record):
-    """What will be tried, written before anything runs. `prompt` is the id of its prompt."""
-
-    hypothesis: str
-    steps: tuple[str, ...] = ()
-    counts: str = ""
-    context: int = 0
-    prompt: str = ""
+    no_bug: str = ""
 
 
 class SearchAction(Record):
@@ -91,6 +83,15 @@ class EditAction(Record):
     change: str = Field("", max_length=400)
 
 
+class EnvironmentAction(Record):
+    """Install a package, or another version of one ("" for the newest of the day)."""
+
+    action: Literal["environment"] = "environment"
+    package: str = Field(max_length=80)
+    version: str = Field("", max_length=40)
+    reason: str = Field("", max_length=300)
+
+
 class GiveUpAction(Record):
     """Stop, with the reason and questions that only the reporter can answer."""
 
@@ -100,18 +101,24 @@ class GiveUpAction(Record):
 
 
 Action = Annotated[
-    SearchAction | ReadAction | ProbeAction | WriteAction | EditAction | GiveUpAction,
+    SearchAction
+    | ReadAction
+    | ProbeAction
+    | WriteAction
+    | EditAction
+    | EnvironmentAction
+    | GiveUpAction,
     Field(discriminator="action"),
 ]
 
 
 class Reconstruction(Record):
-    """A model's part in a run: its reading of the report, its plans, and the change of each
-    attempt.
+    """A model's part in a run: its reading of the report, the thought behind its last program,
+    what it was shown, and the change of each attempt.
     """
 
     refined: Interpretation | None = None
-    plans: tuple[Plan, ...] = ()
+    hypothesis: str = ""
     contexts: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     given_up: str = ""

@@ -87,11 +87,7 @@ def _decide(session: Session, budget: ModelBudget) -> Decision:
     try:
         draft = plan(session.job, session.stage)
         decision = replace(decision, bug=draft.bug, signature=draft.signature)
-        if draft.verdict is not None:
-            decision = replace(decision, verdict=draft.verdict)
-        elif draft.signature is not None and draft.spec is not None:
-            runner = session.judging(draft.bug, draft.signature)
-            decision = report_programs.decide(runner, draft.spec, draft.scripts)
+        decision = _by_rules(session, draft, decision)
         mute = session.ports.model is None or "model" in session.job.options.without
         if mute or not triage.leaves_open(draft, decision.verdict):
             return decision
@@ -99,6 +95,16 @@ def _decide(session: Session, budget: ModelBudget) -> Decision:
         return _with_model(session, draft, decision, written)
     except Stopped:
         return _cancelled(session, decision)
+
+
+def _by_rules(session: Session, draft: RunPlan, decision: Decision) -> Decision:
+    if draft.verdict is not None:
+        return replace(decision, verdict=draft.verdict)
+    assert draft.signature is not None
+    assert draft.spec is not None
+    try:
+        runner = session.judging(draft.bug, draft.signature)
+        return report_programs.decide(runner, draft.spec, draft.scripts)
     except BuildError as error:
         verdict = SetupFailed(reason=str(error), tried=verdicts.tried(error.steps))
         return replace(decision, verdict=verdict, result=session.latest())

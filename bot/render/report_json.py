@@ -121,10 +121,8 @@ class PlanOut(_Out):
     inferred: tuple[str, ...] = Field(
         (), description="Parts of what counts that the report does not say in so many words."
     )
-    hypothesis: str = ""
-    steps: tuple[str, ...] = ()
-    counts: str = Field(
-        "", description="What the model expected to count; what does count is `signature`."
+    hypothesis: str = Field(
+        "", description="What the model last thought: the lines at fault, or why a run failed."
     )
     contexts: tuple[str, ...] = Field(
         (), description="Pieces of source code that the model was shown, best first."
@@ -335,11 +333,9 @@ def _minimized(report: Report) -> MinimizedOut | None:
 
 
 def _plan(report: Report) -> PlanOut | None:
-    """The last plan: it replaced the earlier ones."""
     part = report.reconstruction
     if part is None:
         return None
-    told = dict(part.plans[-1]) if part.plans else {}
     read = part.refined
     return PlanOut(
         **(
@@ -347,7 +343,7 @@ def _plan(report: Report) -> PlanOut | None:
             if read is not None
             else {}
         ),
-        **{name: told[name] for name in ("hypothesis", "steps", "counts") if name in told},
+        hypothesis=part.hypothesis,
         contexts=part.contexts,
         changes=part.changes,
         given_up=part.given_up,

@@ -59,19 +59,19 @@ def test_a_bench_is_recorded_with_a_model_and_repeated_without(tmp_path: Path) -
             **prices,
         )  # fmt: skip
         assert said.returncode == 0, said.stderr
-        assert len(model.asked) == 3
+        assert len(model.asked) == 2
     (row,) = json.loads(said.stdout)["cases"]
     assert (row["verdict"], row["right"], row["author"], row["calls"]) == (
         "reproduced",
         True,
         "model",
-        3,
+        2,
     )
-    assert row["tokens"] == 3_300
-    assert row["usd"] == pytest.approx(0.006)
+    assert row["tokens"] == 2_200
+    assert row["usd"] == pytest.approx(0.004)
     assert [path.name for path in (tmp_path / "kept").iterdir()] == [f"{CASE}.jsonl"]
     assert {each.question.prompt.partition("@")[0] for each in recorded(tmp_path / "kept" / f"{CASE}.jsonl")} == {
-        "refine", "plan", "act",
+        "refine", "act",
     }  # fmt: skip
     again = reprise(
         tmp_path,

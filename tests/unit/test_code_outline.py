@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bot.rules.code import indexing, line_budget
+from bot.rules.code import indexing, line_budget, syntax
 from bot.rules.code.indexing import index_words, query_words, stem
 from bot.rules.code.outline import line_starts, normal, outline
 
@@ -171,3 +171,15 @@ def test_a_head_is_the_signature_and_the_first_words() -> None:
     assert line_budget.head_lines("def f(): return 1") == 1
     assert line_budget.head_lines("x = 1\ny = 2") == 2
     assert line_budget.head_lines("class A:\n    size = 3\n    def f(self): pass") == 1
+
+
+def test_docstrings_are_shown_by_their_first_line_with_words():
+    text = (
+        'class A:\n    """\n    One.\n\n    More.\n    """\n\n    def f(self):\n'
+        '        """Two.\n\n        More.\n        """\n        x = """not\n        this"""\n'
+    )
+    lines = text.splitlines()
+    assert [lines[at].strip() for at in sorted(syntax.docstrings(text))] == [
+        "", "More.", '"""', "", "More.", '"""',
+    ]  # fmt: skip
+    assert syntax.docstrings("def f(:\n") == frozenset()

@@ -7,7 +7,7 @@ import pytest
 from bot.models.attempt import Attempt, Execution, Judgement, Match
 from bot.models.bug import Fence, FenceKind
 from bot.models.dialogue import Usage
-from bot.models.plan import Interpretation, Plan, Reconstruction
+from bot.models.plan import Interpretation, Reconstruction
 from bot.models.report import Report
 from bot.render.comment import comment
 from bot.render.phrases import program, runs
@@ -137,9 +137,12 @@ def test_what_a_model_says_can_only_be_read() -> None:
     refined = Interpretation(
         claim=HOSTILE, inferred=(HOSTILE,), api=(HOSTILE,), questions=(HOSTILE, HOSTILE)
     )
-    plan = Plan(hypothesis=HOSTILE, steps=(HOSTILE, HOSTILE), counts=HOSTILE, context=1)
     part = Reconstruction(
-        refined=refined, plans=(plan,), contexts=(HOSTILE,), changes=(HOSTILE,), given_up=HOSTILE
+        refined=refined,
+        hypothesis=HOSTILE,
+        contexts=(HOSTILE,),
+        changes=(HOSTILE,),
+        given_up=HOSTILE,
     )
     report = load("reproduced-by-model").model_copy(
         update={"reconstruction": part, "models": (HOSTILE,)}

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from bot.errors import ModelUnavailable
+from bot.errors import BuildError, ModelUnavailable
 from bot.models.bug import Issue
 from bot.models.job import PROOFS, Job, Options
 from bot.models.signature import CrashSignature, ObservationSignature
@@ -47,7 +47,7 @@ def issue(body=BODY, title="bias is not passed to lin_key"):
 
 def refined(**more):
     return {
-        "claim": "Layer(bias=False) creates lin_key with a bias.", "kind": "observation", "api": ["acme.nn.Layer"],
+        "claim": "Layer(bias=False) creates lin_key with a bias.", "kind": "observation", "sign_if_right": False, "api": ["acme.nn.Layer"],
         "packages": ["acme"], "pins": [{"name": "acme", "version": "1.2.0", "quote": "I use acme 1.2.0"}],
         "quotes": ["is not passed on to `lin_key`"], "crash": None, "warning": None, "questions": [],
         "observation": {
@@ -63,35 +63,23 @@ CRASH = refined(
     observation=None,
     crash={"exception": "RuntimeError", "message": "", "in_file": "acme/nn.py"},
 )
-PLAN = {
-    "hypothesis": "bias is dropped",
-    "steps": ["build a layer"],
-    "counts": "key_bias is true",
-    "context": 0,
-    "needs": [],
-}
-ANALYSIS = {
-    "cause": "the code was not reached",
-    "kind": "not_reached",
-    "advice": "call it",
-    "look_up": [],
-}
 
 
 def write(program=GOOD, contrast="", change="first"):
     actions = [{"action": "write", "program": program, "contrast": contrast, "change": change}]
-    return {"thought": "so", "actions": actions}
+    return {"thought": "bias is dropped", "context": 0, "actions": actions}
 
 
 def answers(*acts, first=None):
-    """A model that reads as told, plans, and then acts in order; analyses come between."""
+    """A model that reads as told and then acts in order."""
     left = list(acts)
 
     def answer(question):
         stage = question.prompt.partition("@")[0]
         if stage == "act":
             return left.pop(0) if len(left) > 1 else left[0]
-        return {"refine": first or refined(), "plan": PLAN, "analyse": ANALYSIS}[stage]
+        assert stage == "refine"
+        return first or refined()
 
     return answer
 
@@ -103,10 +91,10 @@ def says(text, code=0, stderr=""):
 WRONG, RIGHT = says('REPRISE {"key_bias": true}\n'), says('REPRISE {"key_bias": false}\n')
 
 
-def decide(model, program=lambda spec: WRONG, subject=None, **options):
+def decide(model, program=lambda spec: WRONG, subject=None, builder=None, **options):
     world = Ports(
         FakeSandbox(program),
-        FakeBuilder(),
+        builder or FakeBuilder(),
         MemoryRecorder(),
         FrozenClock(step=0.1),
         ListListener(),
@@ -129,10 +117,10 @@ def test_a_program_that_a_model_writes_is_judged_by_its_runs():
     assert (report.verdict.runs, report.verdict.failures) == (2, 2)
     assert report.script.source == GOOD
     assert isinstance(report.signature, ObservationSignature)
-    assert report.cost.calls == len(model.asked) == 3
-    assert report.cost.usd == pytest.approx(0.03)
-    assert set(report.prompts) == {"refine", "plan", "act"}
-    assert report.reconstruction.plans[0].hypothesis == "bias is dropped"
+    assert report.cost.calls == len(model.asked) == 2
+    assert report.cost.usd == pytest.approx(0.02)
+    assert set(report.prompts) == {"refine", "act"}
+    assert report.reconstruction.hypothesis == "bias is dropped"
 
 
 def test_what_the_library_does_right_is_not_reproduced_by_a_model():
@@ -142,6 +130,7 @@ def test_what_the_library_does_right_is_not_reproduced_by_a_model():
                 write(),
                 {
                     "thought": "",
+                    "context": 0,
                     "actions": [{"action": "give_up", "reason": "it works", "questions": []}],
                 },
             )
@@ -209,6 +198,12 @@ def test_a_twin_that_fails_too_makes_the_crash_worthless():
     assert "did not pass" in model.asked[-1].messages[-1].content
 
 
+def test_a_twin_that_shows_the_failure_too_makes_one_that_passes_a_requirement():
+    model = ScriptedModel(answers(write(GOOD, GOOD.replace("4", "5")), write(GOOD)))
+    report = decide(model, max_attempts=2)
+    assert report.verdict.kind != "reproduced", "what counts does not tell the two apart"
+
+
 def test_a_crash_elsewhere_is_not_the_reported_one():
     model = ScriptedModel(answers(write(CRASHES, TWIN), first=CRASH))
     report = decide(model, by_source(kv_2=crash("other/x.py"), kv_4=says("fine")), max_attempts=2)
@@ -257,7 +252,7 @@ def test_questions_when_nothing_can_be_checked():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"max_calls": 2}, "2 model calls"),
+        ({"max_calls": 1}, "1 model calls"),
         ({"max_cost": 0.015}, "USD"),
         ({"max_tokens": 3_000}, "tokens"),
         ({"minutes": 0.001}, "minutes"),
@@ -278,13 +273,17 @@ def test_a_model_that_cannot_be_reached_costs_nothing_but_itself():
     assert any("no endpoint answers" in note for note in report.notes_on())
 
 
-def test_edits_change_the_lines_they_name_and_analysis_comes_after_the_second_failure():
+def test_edits_change_the_lines_they_name_and_the_last_thought_is_told():
     edit = {
         "action": "edit", "file": "program", "start": 4, "end": 4, "text": "layer = Layer(4, bias=False)", "change": "the reported option",
     }  # fmt: skip
     first = GOOD.replace("Layer(4, bias=False)", "Layer(4)")
     model = ScriptedModel(
-        answers(write(first), write(first, change="again"), {"thought": "", "actions": [edit]})
+        answers(
+            write(first),
+            write(first, change="again"),
+            {"thought": "", "context": 0, "actions": [edit]},
+        )
     )
     report = decide(
         model, lambda spec: WRONG if "bias=False" in spec.files["repro.py"].decode() else RIGHT
@@ -292,13 +291,14 @@ def test_edits_change_the_lines_they_name_and_analysis_comes_after_the_second_fa
     assert report.verdict.kind == "reproduced"
     assert report.script.source == GOOD
     stages = [question.prompt.partition("@")[0] for question in model.asked]
-    assert stages == ["refine", "plan", "act", "act", "analyse", "act"]
-    assert "the code was not reached" in model.asked[-1].messages[-1].content
+    assert stages == ["refine", "act", "act", "act"]
+    assert "bias is dropped" in model.asked[-1].messages[-1].content
 
 
 def test_a_probe_teaches_and_proves_nothing():
     probe = {
         "thought": "",
+        "context": 0,
         "actions": [{"action": "probe", "code": "import acme\nprint(acme.__version__)\n"}],
     }
     model = ScriptedModel(answers(probe, write()))
@@ -310,21 +310,92 @@ def test_a_probe_teaches_and_proves_nothing():
     assert len(report.attempts) == 3, "a probe is no attempt"
 
 
-@pytest.mark.parametrize(
-    "subject",
-    [
-        issue("Please add a dark mode.", "Feature request: dark mode"),
+def test_a_model_is_not_asked_about_a_program_that_fakes_its_failure():
+    model = ScriptedModel(answers(write()))
+    report = decide(
+        model,
+        lambda spec: says("fine"),
         issue(
             "```python\nimport acme\nraise RuntimeError('shapes 3 and 4 differ in f')\n```\n\n```\nRuntimeError: shapes 3 and 4 differ in f\n```"
         ),
-    ],
-    ids=["no bug", "its program fakes it"],
-)
-def test_what_rules_decide_is_no_business_of_a_model(subject):
-    model = ScriptedModel(answers(write()))
-    report = decide(model, lambda spec: says("fine"), subject)
+    )
     assert model.asked == []
-    assert report.verdict.kind in {"not_a_bug", "not_reproduced", "needs_info"}
+    assert report.verdict.kind == "needs_info"
+
+
+WISH = issue("Please add a dark mode to acme.", "Feature request: dark mode")
+
+
+def no_bug(quote):
+    return refined(kind="not_a_bug", observation=None, quotes=[quote])
+
+
+def test_a_model_may_find_a_bug_in_what_rules_took_for_a_request():
+    report = decide(ScriptedModel(answers(write())), subject=WISH)
+    assert report.verdict.kind == "reproduced"
+    report = decide(ScriptedModel(answers(write(), first=no_bug("add a dark mode"))), subject=WISH)
+    assert report.verdict.kind == "not_a_bug"
+
+
+def test_a_model_says_that_a_report_is_a_question_with_the_sentence_that_shows_it():
+    question = issue("I wonder if the bias of acme.nn.Layer matters to anyone.", "bias")
+    assert decide(None, subject=question).verdict.kind == "needs_info"
+    report = decide(ScriptedModel(answers(write(), first=no_bug("I wonder if"))), subject=question)
+    assert report.verdict.kind == "not_a_bug"
+    assert report.verdict.sentence == "I wonder if"
+    invented = decide(
+        ScriptedModel(answers(write(), first=no_bug("Please help"))), subject=question
+    )
+    assert invented.verdict.kind == "needs_info", "a sentence that the report does not hold"
+
+
+def test_a_sign_that_a_mended_library_would_show_too_is_none():
+    model = ScriptedModel(answers(write(), first=refined(sign_if_right=True)))
+    assert decide(model).verdict.kind == "needs_info"
+    assert len(model.asked) == 1
+
+
+def act(**action):
+    return {"thought": "", "context": 0, "actions": [action]}
+
+
+def test_a_model_changes_the_environment_but_not_what_the_report_states():
+    wanted = act(action="environment", package="beta", version="2.1", reason="acme.x needs it")
+    stated = act(action="environment", package="acme", version="1.1.0", reason="try")
+    bad = act(action="environment", package="beta @ file:///etc", version="", reason="")
+    model = ScriptedModel(answers(wanted, stated, bad, write()))
+    report = decide(model)
+    assert report.verdict.kind == "reproduced"
+    told = model.asked[-1].messages[-1].content
+    assert "acme 1.2.0 stays: the report says 1.2.0" in told
+    assert "'beta @ file:///etc' could not be installed" in told
+    rows = {row.name: row for row in report.environment.packages}
+    assert rows["beta"].version == "2.1"
+    assert rows["acme"].version == "1.2.0"
+
+
+class Unbuildable(FakeBuilder):
+    """An index that lacks one distribution."""
+
+    def build(self, spec, **more):
+        if any(row.name == "tools" for row in spec.requirements):
+            raise BuildError("all versions of tools have no usable wheels")
+        return super().build(spec, **more)
+
+
+def test_a_model_is_asked_where_the_environment_of_the_rules_cannot_be_built():
+    subject = issue(
+        "`import tools` and then `Layer(4, bias=False)` of acme.nn leaves a bias; it is not passed on to `lin_key`."
+    ).model_copy(update={"repository": "acme/tools"})
+    model = ScriptedModel(answers(write()))
+    report = decide(model, subject=subject, builder=Unbuildable())
+    assert (
+        "could not be" in model.asked[0].messages[-1].content
+        or "no usable wheels" in model.asked[0].messages[-1].content
+    )
+    assert report.verdict.kind == "reproduced"
+    assert "tools" not in {row.name for row in report.environment.packages}
+    assert any("tools" in note.text for note in report.notes)
 
 
 TWO_ERRORS = issue(
@@ -349,7 +420,7 @@ def test_a_model_reads_again_what_rules_could_not_show_and_is_not_told_what_they
     assert report.script.author == "reporter"
     assert report.signature.message == "the cache of acme is stale"
     (asked,) = model.asked
-    assert "what counts as the failure: nothing yet" in asked.messages[-1].content
+    assert "shapes 3" not in asked.messages[-1].content.split("Read by keywords")[1]
     assert any("a model reads the report as ValueError" in note.text for note in report.notes)
 
 
@@ -370,7 +441,11 @@ def test_a_negative_stands_where_a_model_reads_the_report_as_the_rules_do():
 def test_no_negative_rests_on_the_rules_word_where_a_model_reads_otherwise(first, said):
     model = ScriptedModel(
         answers(
-            {"thought": "", "actions": [{"action": "give_up", "reason": "no", "questions": []}]},
+            {
+                "thought": "",
+                "context": 0,
+                "actions": [{"action": "give_up", "reason": "no", "questions": []}],
+            },
             first=first,
         )
     )

@@ -185,7 +185,7 @@ def test_a_models_part_is_published_with_its_price() -> None:
         "usd": 0.02,
         "estimated": False,
     }
-    assert set(data["versions"]["prompts"]) == {"refine", "plan", "act"}
+    assert set(data["versions"]["prompts"]) == {"refine", "act"}
     assert data["versions"]["models"] == ["writer-1"]
 
 

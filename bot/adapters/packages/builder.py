@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Lock
 
+from packaging.version import Version
 from typing_extensions import override
 
 from bot import settings
@@ -175,6 +176,7 @@ class _Job:
         )
         draft = self._first()
         tried, causes = list[Draft](), dict[str, str]()
+        older: tuple[Draft, tuple[str, ...]] | None = None
         while True:
             tried.append(draft)
             following = None
@@ -182,10 +184,15 @@ class _Job:
             causes[draft.minor] = error
             if pins is not None:
                 following = draft_edits.completed(draft, pins)
+                if following is None and older is None:
+                    following = self._newest(draft, pins)
+                    older = (draft, pins) if following is not None else None
                 if following is None:
                     return self._installed(draft, pins)
             elif len(tried) < _TRIES:
                 following = ladder.next_draft(draft, error, self._world(), tried)
+            if following is None and older is not None:
+                return self._installed(*older)
             if following is None:
                 # Other Pythons fail for reasons of their own: what the one that was asked for could
                 # not do is the cause.
@@ -215,6 +222,29 @@ class _Job:
         if self.spec.repo is not None:
             draft = self._with_repository(draft)
         return draft_edits.with_bounds(draft, ladder.bounds(draft, self._oldest(draft)))
+
+    def _newest(self, draft: Draft, pins: tuple[str, ...]) -> Draft | None:
+        """A draft that holds the package under test to the newest release before the report, where
+        the resolver took an older one because a dependency of the newest is not of that day.
+        """
+        resolved = dict(pin.split("==", 1) for pin in pins if "==" in pin)
+        for each in draft.requirements:
+            taken = resolved.get(each.name)
+            if each.specifier or each.rung is not PinSource.REPOSITORY or not taken:
+                continue
+            newest = self._newest_release(each.name, draft.exclude_newer)
+            if newest and Version(newest) > Version(taken):
+                return draft_edits.at_least(draft, each, newest)
+        return None
+
+    def _newest_release(self, name: str, before: datetime | None) -> str:
+        offered = (
+            each.version
+            for each in self.owner.history(name)
+            if not (each.yanked or each.prerelease)
+            and (before is None or (each.uploaded_at is not None and each.uploaded_at < before))
+        )
+        return max(offered, key=Version, default="")
 
     def _python(self) -> tuple[str, str]:
         """The Python to begin with, and why it is not the one that was asked for."""

@@ -33,6 +33,16 @@ def local_torch(wanted: Requirement, pin: str) -> Requirement:
     )
 
 
+def at_least(draft: Draft, wanted: Requirement, version: str) -> Draft:
+    """The draft with one requirement at this release or a newer one."""
+    floor = wanted.model_copy(update={"specifier": f">={version}"})
+    return replace(
+        draft,
+        what=f"with {wanted.name} {version}, the newest release before the report",
+        requirements=tuple(floor if each is wanted else each for each in draft.requirements),
+    )
+
+
 def with_bounds(draft: Draft, bounds: tuple[Requirement, ...]) -> Draft:
     """Known bounds as constraints; setuptools itself is installed, because old packages import
     it without saying so.

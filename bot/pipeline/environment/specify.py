@@ -86,6 +86,23 @@ def requirement_for_import(name: str, report: BugReport | None = None) -> Requir
     return pinned.model_copy(update={"name": companions.installed_as(distribution)})
 
 
+def asked_by_model(name: str, version: str, reason: str) -> Requirement | None:
+    """What a model asks for; None when it is no plain name with a plain version."""
+    specifier = f"=={version}" if version else ""
+    try:
+        parsed = Parsed(f"{name}{specifier}")
+    except InvalidRequirement:
+        return None
+    if parsed.url or parsed.marker or parsed.extras:
+        return None
+    return Requirement(
+        name=companions.installed_as(repositories.alias(canonicalize_name(parsed.name))),
+        specifier=specifier,
+        rung=PinSource.REPAIR,
+        reason=f"a model asked for it: {reason}" if reason else "a model asked for it",
+    )
+
+
 def alternatives(
     spec: EnvironmentSpec,
     report: BugReport,

@@ -21,17 +21,23 @@ def report(issue: Issue, bug: BugReport) -> str:
     """
     body = hidden_html.visible(issue.body)
     for block in bug.fences:
-        dumped = block.kind in _DUMPS or len(block.raw) > _MOST_BLOCK
-        if dumped and len(block.raw) > 200 and block.raw in body:
-            kept = block.raw[: _MOST_BLOCK // 3] if block.kind not in _DUMPS else ""
-            body = body.replace(block.raw, f"{kept}\n[{len(block.raw):,} characters left out]", 1)
-    if len(body) > _MOST_BODY:
-        body = f"{body[: _MOST_BODY * 2 // 3]}\n[…]\n{body[-_MOST_BODY // 3 :]}"
+        most = 0 if block.kind in _DUMPS else _MOST_BLOCK
+        if len(block.raw) > max(most, 200) and block.raw in body:
+            body = body.replace(block.raw, _cut(block.raw, most), 1)
+    body = _cut(body, _MOST_BODY)
     return (
         fence("issue title", redact(text.line(issue.title)))
         + "\n"
         + fence("issue body", redact(body))
     )
+
+
+def _cut(text: str, most: int) -> str:
+    """A text with its middle left out: a traceback says most at its end."""
+    if len(text) <= most:
+        return text
+    head, tail = text[: most // 3], text[len(text) - most * 2 // 3 :]
+    return f"{head}\n[{len(text) - most:,} characters left out]\n{tail}"
 
 
 def quoted(words: str, issue: Issue) -> bool:

@@ -71,7 +71,8 @@ def leaves_open(draft: RunPlan, verdict: AnyVerdict) -> bool:
     fakes its failure or needs a GPU.
     """
     if draft.verdict is not None:
-        return isinstance(draft.verdict, NeedsInfo) and draft.script is None and not draft.self_made
+        unread = isinstance(draft.verdict, NeedsInfo | NotABug)
+        return unread and draft.script is None and not draft.self_made
     return not isinstance(verdict, Reproduced | NeedsHardware)
 
 
@@ -81,7 +82,13 @@ def after_model(verdict: AnyVerdict, part: Reconstruction | None, spent: str) ->
         return BudgetReached(
             reason=f"the next step would exceed {spent}; without a model: {verdict.reason}"
         )
-    questions = part.refined.questions if part is not None and part.refined is not None else ()
+    read = part.refined if part is not None else None
+    if read is not None and read.no_bug and isinstance(verdict, NeedsInfo | NotABug):
+        if isinstance(verdict, NotABug):
+            return verdict
+        reason = "a model reads the report as a question or a request"
+        return NotABug(reason=reason, sentence=read.no_bug)
+    questions = read.questions if read is not None else ()
     if isinstance(verdict, NeedsInfo) and questions:
         return verdict.model_copy(
             update={"items": tuple(dict.fromkeys((*questions, *verdict.items)))[:4]}

@@ -29,7 +29,7 @@ def contexts(
     bug: BugReport,
     issue: Issue,
     sources: SourceIndex,
-    budget_lines: int = 400,
+    budget_lines: int = 280,
     *,
     lineage: Sequence[Chunk] = (),
 ) -> tuple[Context, ...]:

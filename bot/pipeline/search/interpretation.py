@@ -16,16 +16,19 @@ from bot.models.plan import Interpretation, Pin
 from bot.models.signature import (
     AnySignature,
     CrashSignature,
+    HangSignature,
     Member,
     ObservationSignature,
     Predicate,
     WarningSignature,
+    members_of,
 )
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.reading import report_excerpt
+from bot.pipeline.reading.signature import IDLE_BOUND_S
 from bot.pipeline.search import prompt_text
 from bot.pipeline.search.model_budget import question
-from bot.rules.signatures import observed, warned, wording
+from bot.rules.signatures import observed, readings, warned, wording
 from prompts import Prompt, load
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
@@ -38,12 +41,12 @@ _EXCEPTIONS = ("Error", "Exception", "Warning", "Exit", "Interrupt", "StopIterat
 def build(
     issue: Issue,
     bug: BugReport,
-    signature: AnySignature | None,
-    environment: Environment | None = None,
+    environment: Environment | str,
     ranked: tuple[Context, ...] = (),
 ) -> Question:
     """What the reader is asked; the first context is shown, so that what counts is fixed by
-    someone who has seen the code.
+    someone who has seen the code. It is not told how rules read the failure, nor what runs gave.
+    A text in place of the environment says why there is none.
     """
     prompt = load("refine")
     return question(
@@ -53,24 +56,26 @@ def build(
         repository=issue.repository or prompt.fragment("unstated"),
         date=f"{issue.created_at:%Y-%m-%d}" if issue.created_at else prompt.fragment("unstated"),
         report=report_excerpt.report(issue, bug),
-        known=_known(prompt, bug, signature),
-        environment=verdicts.versions(environment)
-        if environment is not None
-        else prompt.fragment("environment_unknown"),
+        known=_known(prompt, bug),
+        environment=prompt.fragment("no_environment", reason=environment[:400])
+        if isinstance(environment, str)
+        else verdicts.versions(environment),
         code=prompt_text.contexts(ranked[:1]),
     )
 
 
-def parse(data: dict[str, Any], issue: Issue, signature: AnySignature | None) -> Interpretation:
-    """The answer as a value. A signature that rules froze from the report's own words stays as
-    it is.
+def parse(data: dict[str, Any], issue: Issue, rules: AnySignature | None) -> Interpretation:
+    """The answer as a value. Where the rules read the same failure, theirs stays, since it holds
+    more of the report's own words; an answer that fixes nothing, or rests on no words of the
+    report, does not replace theirs either.
     """
     inferred: list[str] = []
     api = tuple(name for name in data["api"] if _DOTTED.fullmatch(name))
-    found = signature or _signature(data, issue, api, inferred)
-    if not any(report_excerpt.quoted(words, issue) for words in data["quotes"]):
+    quotes = [words for words in data["quotes"] if report_excerpt.quoted(words, issue)]
+    if not quotes:
         inferred.append("claim")
-    weak = signature is None and isinstance(found, CrashSignature) and not found.message
+    found = _chosen(_signature(data, issue, api, rules, inferred), rules, data, bool(quotes))
+    weak = found is not rules and isinstance(found, CrashSignature) and not found.message
     return Interpretation(
         claim=" ".join(data["claim"].split()),
         signature=found,
@@ -84,10 +89,24 @@ def parse(data: dict[str, Any], issue: Issue, signature: AnySignature | None) ->
         ),
         questions=tuple(" ".join(question.split()) for question in data["questions"]),
         needs_contrast=weak,
+        no_bug=quotes[0] if quotes and data["kind"] == "not_a_bug" else "",
     )
 
 
-def _known(prompt: Prompt, bug: BugReport, signature: AnySignature | None) -> str:
+def _chosen(
+    model: Member | None, rules: AnySignature | None, data: dict[str, Any], rests: bool
+) -> AnySignature | None:
+    """The reading to go by: a model's, unless it agrees with the rules or is void."""
+    if data["kind"] == "not_checkable" or (data["kind"] == "not_a_bug" and rests):
+        return None
+    alike = model is not None and rules is not None and readings.same(rules, model)
+    if data["sign_if_right"]:
+        return None if alike else rules
+    rests = rests or (isinstance(model, CrashSignature) and bool(model.message))
+    return rules if model is None or alike or (rules is not None and not rests) else model
+
+
+def _known(prompt: Prompt, bug: BugReport) -> str:
     rows = [
         prompt.fragment("known_symptom", symptom=bug.symptom.value),
         prompt.fragment("known_programs", count=len(bug.programs)),
@@ -97,18 +116,21 @@ def _known(prompt: Prompt, bug: BugReport, signature: AnySignature | None) -> st
         for claim in bug.versions[:12]
     ]
     rows += [prompt.fragment("known_missing", what=missing.what) for missing in bug.missing[:4]]
-    failure = (
-        verdicts.describe(signature)
-        if signature is not None
-        else prompt.fragment("failure_unknown")
-    )
-    return "\n".join([*rows, prompt.fragment("known_failure", failure=failure)])
+    return "\n".join(rows)
 
 
 def _signature(
-    data: dict[str, Any], issue: Issue, api: tuple[str, ...], inferred: list[str]
+    data: dict[str, Any],
+    issue: Issue,
+    api: tuple[str, ...],
+    rules: AnySignature | None,
+    inferred: list[str],
 ) -> Member | None:
     match data:
+        case {"kind": "hang"}:
+            members = members_of(rules) if rules is not None else ()
+            hangs = (member for member in members if isinstance(member, HangSignature))
+            return next(hangs, HangSignature(bound_s=IDLE_BOUND_S))
         case {"kind": "crash", "crash": dict(row)} if row:
             return _crash(row, issue, api, inferred)
         case {"kind": "warning", "warning": dict(row)} if row:

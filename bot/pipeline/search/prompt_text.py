@@ -8,6 +8,7 @@ from bot.models.attempt import Attempt
 from bot.models.environment import Chunk, Context
 from bot.models.plan import ReadAction, SearchAction
 from bot.ports import SourceIndex
+from bot.rules.code import syntax
 from prompts import fence, shared
 from sandbox.port import RunResult
 
@@ -30,11 +31,14 @@ def contexts(ranked: Iterable[Context]) -> str:
 
 
 def chunk(piece: Chunk, most: int = _MOST_LINES) -> str:
-    """One piece with line numbers, inside the fence."""
-    lines = piece.text.splitlines()
-    shown = [f"{piece.start + at:5d}  {line[:_MOST_LINE]}" for at, line in enumerate(lines[:most])]
-    if len(lines) > most:
-        shown.append("       " + shared("more_lines", count=len(lines) - most))
+    """One piece with line numbers, inside the fence, without all but the first line of its
+    docstrings.
+    """
+    lines, left_out = piece.text.splitlines(), syntax.docstrings(piece.text)
+    kept = [(at, line) for at, line in enumerate(lines) if at not in left_out]
+    shown = [f"{piece.start + at:5d}  {line[:_MOST_LINE]}" for at, line in kept[:most]]
+    if len(kept) > most:
+        shown.append("       " + shared("more_lines", count=len(kept) - most))
     label = shared(
         "piece",
         origin=piece.origin,

@@ -1,21 +1,23 @@
-"""What the report leaves out, supplied by a model: interpret → read sources → plan → a bounded loop
-of write, check, run, analyse (`writing`).
+"""What the report leaves out, supplied by a model: read the sources → interpret → a bounded loop of
+write, check, run (`writing`).
 
 The model proposes. A program counts only when a run of it matches the signature that was frozen
 before, and the confirming runs are made elsewhere. See RepGen (arXiv 2512.14990) for the stages;
 here every generated program is executed.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import reduce
 
 from packaging.utils import canonicalize_name
 
 from bot.errors import BuildError, ModelUnavailable, Stopped
 from bot.models.attempt import Match
-from bot.models.environment import EnvironmentSpec, PinSource, Requirement
+from bot.models.environment import Context, Environment, EnvironmentSpec, PinSource, Requirement
 from bot.models.plan import Interpretation
-from bot.models.report import AnyVerdict, NotReproduced
+from bot.models.report import AnyVerdict, NotReproduced, SetupFailed
 from bot.models.run_plan import RunPlan
+from bot.models.signature import CrashSignature, ObservationSignature
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner, SearchResult, Session
@@ -23,6 +25,7 @@ from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import candidates, contexts as contexting, interpretation, report_programs
 from bot.pipeline.search.model_budget import BudgetExceeded, ModelBudget
 from bot.pipeline.search.writing import Material, Reconstructed, write_program
+from bot.ports import SourceIndex
 from bot.rules.packages import imports
 from bot.rules.signatures import readings
 
@@ -54,26 +57,34 @@ def _program(
     verdict: AnyVerdict,
     written: Reconstructed,
 ) -> SearchResult | None:
-    material = _material(session, draft)
-    refined = _interpreted(session, draft, budget, material)
+    basis = _basis(session, draft)
+    refined = _interpreted(session, draft, budget, basis)
     written.update(refined=refined)
     if refined.signature is None:
         return None
+    material = _material(session, draft, refined, basis)
+    refined = _placed(session, refined, material)
+    assert refined.signature is not None
+    written.update(refined=refined)
     written.signature = refined.signature
-    material = _completed(session, draft, refined, material)
     runner = session.judging(draft.bug, refined.signature)
     if draft.script is not None and draft.signature is not None:
-        if not readings.same(draft.signature, refined.signature):
+        alike = readings.same(draft.signature, refined.signature)
+        if alike and isinstance(verdict, NotReproduced):
+            return None  # read alike, and it did not happen
+        if not alike or isinstance(verdict, SetupFailed):
             own = _own_program(runner, material)
             if own is not None:
                 return own
-        elif isinstance(verdict, NotReproduced):
-            return None  # read alike, and it did not happen
     return write_program(runner, budget, refined, material, written)
 
 
 def _own_program(runner: Runner, material: Material) -> SearchResult | None:
-    """The first of the report's own programs that fails as a model reads the report."""
+    """The first of the report's own programs that fails as a model reads the report. None of them
+    prints the value that a model chose to observe.
+    """
+    if isinstance(runner.signature, ObservationSignature):
+        return None
     runner.note(f"a model reads the report as {verdicts.describe(runner.signature)}")
     proposed = candidates.propose(runner.bug, runner.signature)
     scripts, _ = candidates.genuine_ones(proposed, runner.signature)
@@ -81,60 +92,121 @@ def _own_program(runner: Runner, material: Material) -> SearchResult | None:
     return found if found is not None and found.judgement.match is Match.MATCHED else None
 
 
-def _material(session: Session, draft: RunPlan) -> Material:
-    """The environment and its sources, before anything is asked: what counts is fixed with the
-    code in sight.
+def _placed(session: Session, refined: Interpretation, material: Material) -> Interpretation:
+    """Without the place of a failure whose words are known, where its file is not installed: an
+    example script, a module of a repository that is no package.
     """
-    issue, options = session.job.issue, session.job.options
-    spec = draft.spec or specify.specify(draft.bug, issue, options, "")
-    material = Material(report_excerpt.report(issue, draft.bug), spec, session.build(spec))
+    signature, sources = refined.signature, material.sources
+    if not isinstance(signature, CrashSignature) or not (signature.frame and signature.message):
+        return refined
+    top = signature.frame.partition("/")[0]
+    if sources is None or sources.read(signature.frame, 1, 1) or sources.symbol(top, 1):
+        return refined
+    session.note(f"{signature.frame} is not installed here: only the exception and its words count")
+    elsewhere = signature.model_copy(update={"frame": "", "function": ""})
+    return refined.model_copy(update={"signature": elsewhere})
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What is at hand before anything is asked, so that what counts is fixed with the code in
+    sight: the environment that rules derive, with its sources; or why it could not be built.
+    """
+
+    spec: EnvironmentSpec
+    environment: Environment | None = None
+    sources: SourceIndex | None = None
+    contexts: tuple[Context, ...] = ()
+    failure: str = ""
+
+
+def _basis(session: Session, draft: RunPlan) -> _Basis:
+    spec = draft.spec or specify.specify(draft.bug, session.job.issue, session.job.options, "")
+    try:
+        environment = session.build(spec)
+    except BuildError as error:
+        session.note(f"the environment that the report describes could not be built: {error}")
+        return _Basis(spec, failure=str(error))
     names = [row.name for row in spec.requirements if row.rung is not PinSource.REPAIR]
-    return _with_sources(session, draft, material, names)
+    return _Basis(spec, environment, *_sources(session, draft, environment, names))
 
 
 def _interpreted(
-    session: Session, draft: RunPlan, budget: ModelBudget, material: Material
+    session: Session, draft: RunPlan, budget: ModelBudget, basis: _Basis
 ) -> Interpretation:
     issue = session.job.issue
-    # Where the report's own programs were run, the report is read again without the rules' word.
-    known = draft.signature if draft.script is None else None
     if "refine" in session.job.options.without:
         return Interpretation(claim=issue.title, signature=draft.signature, inferred=("claim",))
-    with session.stage("intake", "asking a model what the report leaves open"):
-        question = interpretation.build(
-            issue, draft.bug, known, material.environment, material.contexts
-        )
+    with session.stage("intake", "asking a model how it reads the report"):
+        environment = basis.environment or basis.failure
+        question = interpretation.build(issue, draft.bug, environment, basis.contexts)
         answer = budget.ask(question)
-    return interpretation.parse(answer.data, issue, known)
+    return interpretation.parse(answer.data, issue, draft.signature)
 
 
-def _completed(
-    session: Session, draft: RunPlan, refined: Interpretation, material: Material
-) -> Material:
-    """Adds what the model says is needed to what the rules found."""
-    wanted, spec = _wanted(refined, material.spec), material.spec
-    if not wanted:
-        return material
-    for requirement in wanted:
-        spec = specify.add(spec, requirement)
-    material = replace(material, spec=spec, environment=session.build(spec))
+def _material(session: Session, draft: RunPlan, refined: Interpretation, basis: _Basis) -> Material:
+    """Adds what the model says is needed to what the rules found. Where that could not be
+    installed, what neither the model nor the report's words name is left out, then all but what
+    the model names.
+    """
+    wanted = _wanted(refined, basis.spec)
+    spec = reduce(specify.add, wanted, basis.spec)
     tops = dict.fromkeys(name.split(".")[0] for name in refined.api)
     names = [imports.distribution(top) or top for top in tops]
-    return _with_sources(session, draft, material, names)
+    report = report_excerpt.report(session.job.issue, draft.bug)
+    if basis.environment is not None and not wanted:
+        return Material(report, spec, basis.environment, basis.sources, basis.contexts)
+    named: set[str] = {canonicalize_name(name) for name in refined.packages}
+    environment, spec = _built(session, spec, named, basis)
+    found = _sources(session, draft, environment, names or sorted(named))
+    if not found[1]:
+        found = basis.sources, basis.contexts
+    return Material(report, spec, environment, *found)
 
 
-def _with_sources(
-    session: Session, draft: RunPlan, material: Material, names: list[str]
-) -> Material:
+def _built(
+    session: Session,
+    spec: EnvironmentSpec,
+    named: set[str],
+    basis: _Basis,
+) -> tuple[Environment, EnvironmentSpec]:
+    """The first of the environments that can be built. Raises BuildError when none can."""
+    stated = {PinSource.OPTION, PinSource.ISSUE}
+    rows = spec.requirements
+    attempts = (
+        rows,
+        tuple(row for row in rows if row.name in named or row.rung in stated),
+        tuple(row.model_copy(update={"specifier": ""}) for row in rows if row.name in named),
+    )
+    problem = BuildError("nothing could be installed")
+    for kept in dict.fromkeys(attempts):
+        smaller = spec.model_copy(update={"requirements": kept})
+        try:
+            built = session.build(smaller)
+        except BuildError as error:
+            problem = error
+            continue
+        if left := sorted({row.name for row in rows} - {row.name for row in kept}):
+            session.note(f"not installed, because it cannot be had: {', '.join(left)}")
+        return built, smaller
+    if basis.environment is not None:  # what the model adds cannot be had
+        session.note(f"not installed: {problem}")
+        return basis.environment, basis.spec
+    raise problem
+
+
+def _sources(
+    session: Session, draft: RunPlan, environment: Environment, names: list[str]
+) -> tuple[SourceIndex | None, tuple[Context, ...]]:
+    """The index of the packages' sources, and what of it bears on the report. An error here costs
+    the sources, never the run.
+    """
     ports = session.ports
     if ports.indexer is None or "context" in session.job.options.without or not names:
-        return material
+        return None, ()
     with session.stage("candidates", "reading the sources of " + ", ".join(names[:3])):
-        sources = ports.indexer.open(
-            material.environment, tuple(dict.fromkeys(names)), cancel=ports.cancel
-        )
-        ranked = contexting.contexts(draft.bug, session.job.issue, sources)
-    return replace(material, sources=sources, contexts=ranked)
+        sources = ports.indexer.open(environment, tuple(dict.fromkeys(names)), cancel=ports.cancel)
+        return sources, contexting.contexts(draft.bug, session.job.issue, sources)
 
 
 def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]:

@@ -1,6 +1,4 @@
-"""What a model is asked while it writes a program (a plan, its next actions, why a run did not show
-the failure), and its answers as values. Pure.
-"""
+"""What a model is asked while it writes a program, and its answers as values. Pure."""
 
 from typing import Any
 
@@ -12,9 +10,6 @@ from bot.models.plan import (
     Action,
     EditAction,
     Interpretation,
-    Plan,
-    ReadAction,
-    SearchAction,
     WriteAction,
 )
 from bot.models.signature import ObservationSignature, WarningSignature, members_of
@@ -25,60 +20,26 @@ from bot.rules.signatures import observed
 from bot.rules.signatures.observed import MARK
 from prompts import load, shared
 
-Wish = SearchAction | ReadAction
 _actions: TypeAdapter[tuple[Action, ...]] = TypeAdapter(tuple[Action, ...])
-_wishes: TypeAdapter[tuple[Wish, ...]] = TypeAdapter(tuple[Wish, ...])
-
-
-def plan_question(
-    report: str, refined: Interpretation, environment: Environment, ranked: tuple[Context, ...]
-) -> Question:
-    """The writer's first question: a plan, before anything runs."""
-    return question(
-        "writer",
-        "plan",
-        2_000,
-        report=report,
-        contexts=prompt_text.contexts(ranked),
-        **_failure(refined, environment),
-        **_twin(refined),
-    )
-
-
-def parse_plan(data: dict[str, Any]) -> tuple[Plan, tuple[Wish, ...]]:
-    """The plan, and what is to be looked up for it."""
-    plan = Plan(
-        hypothesis=" ".join(data["hypothesis"].split()),
-        steps=tuple(" ".join(step.split()) for step in data["steps"]),
-        counts=" ".join(data["counts"].split()),
-        context=data["context"],
-        prompt=load("plan").id,
-    )
-    return plan, _wishes.validate_python(data["needs"])
 
 
 def action_question(
     report: str,
     refined: Interpretation,
     environment: Environment,
-    plan: Plan | None,
-    ranked: tuple[Context, ...],
+    contexts: tuple[Context, ...],
     history: str,
     left: str,
 ) -> Question:
-    """What the writer is asked next, with the context that the plan rests on; the first two while
-    there is none.
-    """
+    """What the writer is asked next."""
     prompt = load("act")
-    chosen = [context for context in ranked if plan is not None and context.rank == plan.context]
     return question(
         "writer",
         "act",
         6_000,
         report=report,
         form=_form(refined),
-        plan=_told(plan) if plan is not None else prompt.fragment("no_plan"),
-        contexts=prompt_text.contexts(chosen or ranked[:2]),
+        contexts=prompt_text.contexts(contexts),
         history=history or prompt.fragment("no_history"),
         left=left,
         **_failure(refined, environment),
@@ -101,19 +62,6 @@ def edited(text: str, edit: EditAction) -> str:
     start = min(edit.start, len(lines) + 1) - 1
     end = max(start, min(edit.end, len(lines)))
     return "\n".join([*lines[:start], *edit.text.rstrip("\n").splitlines(), *lines[end:]]) + "\n"
-
-
-def analysis_question(refined: Interpretation, environment: Environment, attempts: str) -> Question:
-    """What the reader is asked after runs that failed to show it: why, apart from the next
-    program.
-    """
-    return question("reader", "analyse", 1_500, attempts=attempts, **_failure(refined, environment))
-
-
-def parse_analysis(data: dict[str, Any]) -> tuple[str, tuple[str, ...]]:
-    """The analysis as text, and identifiers to look up for the next program."""
-    texts = {name: " ".join(data[name].split()) for name in ("kind", "cause", "advice")}
-    return shared("analysis", **texts), tuple(data["look_up"])
 
 
 def _failure(refined: Interpretation, environment: Environment) -> dict[str, str]:
@@ -153,9 +101,3 @@ def _form(refined: Interpretation) -> str:
         if isinstance(member, ObservationSignature)
     ]
     return "\n".join(lines) or prompt.fragment("form_escape")
-
-
-def _told(plan: Plan) -> str:
-    """The plan as text for the next prompt."""
-    steps = (f"{at}. {step}" for at, step in enumerate(plan.steps, 1))
-    return "\n".join([plan.hypothesis, *steps, plan.counts])

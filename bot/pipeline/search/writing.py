@@ -1,15 +1,16 @@
-"""A bounded loop in which a model writes a program: write, check, run, analyse."""
+"""A bounded loop in which a model writes a program: write, check, run, think again."""
 
 from dataclasses import dataclass, field
 
+from bot.errors import BuildError
 from bot.models.attempt import Match, Script
-from bot.models.environment import Context, Environment, EnvironmentSpec
+from bot.models.environment import Context, Environment, EnvironmentSpec, PinSource
 from bot.models.plan import (
     Action,
     EditAction,
+    EnvironmentAction,
     GiveUpAction,
     Interpretation,
-    Plan,
     ProbeAction,
     ReadAction,
     Reconstruction,
@@ -18,6 +19,8 @@ from bot.models.plan import (
 )
 from bot.models.report import Claim
 from bot.models.signature import AnySignature
+from bot.pipeline.confirm import verdicts
+from bot.pipeline.environment import specify
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.pipeline.search import (
@@ -28,9 +31,10 @@ from bot.pipeline.search import (
 )
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.ports import SourceIndex
-from prompts import load, shared
+from prompts import fence, load, shared
 
 _NOTES = 6
+_STATED = {PinSource.OPTION, PinSource.ISSUE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +74,10 @@ def write_program(
     written: Reconstructed,
 ) -> SearchResult | None:
     """The first program that fails as reported, else the last one; None when none was run."""
-    writer = _Writer(runner, budget, refined, material, written, material.spec)
-    if not writer.without("plan"):
-        writer.make_plan()
-    return writer.loop()
+    written.update(contexts=tuple(context.title for context in material.contexts))
+    return _Writer(
+        runner, budget, refined, material, written, material.spec, material.contexts
+    ).loop()
 
 
 @dataclass(slots=True)
@@ -86,11 +90,10 @@ class _Writer:
     material: Material
     written: Reconstructed
     spec: EnvironmentSpec
-    plan: Plan | None = None
+    contexts: tuple[Context, ...]
     program: str = ""
     contrast: str = ""
     programs: int = 0
-    failed_runs: int = 0
     notes: list[str] = field(default_factory=list)
     last: SearchResult | None = None
 
@@ -106,19 +109,6 @@ class _Writer:
     def note(self, text: str) -> None:
         """Keep something for the next prompt; the oldest notes are dropped first."""
         self.notes = [*self.notes, text][-_NOTES:]
-
-    def make_plan(self) -> None:
-        """Have the model plan the smallest program."""
-        report, contexts = self.material.report, self.material.contexts
-        with self.runner.stage("candidates", "planning the smallest program"):
-            answer = self.budget.ask(
-                writer_prompts.plan_question(report, self.refined, self.environment, contexts)
-            )
-        self.plan, wishes = writer_prompts.parse_plan(answer.data)
-        titles = tuple(context.title for context in contexts)
-        self.written.update(plans=(self.plan,), contexts=titles)
-        for wish in wishes:
-            self._look_up(wish)
 
     def loop(self) -> SearchResult | None:
         """Ask for actions and carry them out, until a program fails as reported or none is left
@@ -142,12 +132,16 @@ class _Writer:
                 self.material.report,
                 self.refined,
                 self.environment,
-                self.plan,
-                self.material.contexts,
+                self.contexts,
                 "" if self.without("feedback") else self._history(),
                 self.budget.left(),
             )
-            return writer_prompts.parse_actions(self.budget.ask(question).data)
+            data = self.budget.ask(question).data
+        # What the model relies on is shown again, the rest is not.
+        ranked = self.material.contexts
+        self.contexts = tuple(each for each in ranked if each.rank == data["context"])
+        self.written.update(hypothesis=" ".join(data["thought"].split()))
+        return writer_prompts.parse_actions(data)
 
     def _give_up(self, action: GiveUpAction) -> None:
         questions = action.questions or self.refined.questions
@@ -161,6 +155,8 @@ class _Writer:
                 self._look_up(action)
             case ProbeAction():
                 self.note(self._probed(action))
+            case EnvironmentAction():
+                self.note(self._changed(action))
             case WriteAction():
                 self.program, self.contrast = action.program, action.contrast
             case EditAction(file="program"):
@@ -173,6 +169,26 @@ class _Writer:
         text = f"looking into the sources: {prompt_text.request(wish)}"
         self.runner.say("candidates", text)
         self.note(prompt_text.looked_up(self.material.sources, wish))
+
+    def _changed(self, action: EnvironmentAction) -> str:
+        """Build the environment with another package or version. What the report states or the
+        host asked for stays.
+        """
+        wanted = specify.asked_by_model(action.package, action.version, action.reason)
+        if wanted is None:
+            return shared("not_installed", package=repr(action.package), reason="no such name")
+        known = next((row for row in self.spec.requirements if row.name == wanted.name), None)
+        if known is not None and known.specifier and known.rung in _STATED:
+            version = known.specifier.removeprefix("==")
+            reason = known.reason
+            return shared("stated_version", package=known.name, version=version, reason=reason)
+        spec = specify.add(self.spec, wanted)
+        try:
+            built = self.runner.build(spec)
+        except BuildError as error:
+            return shared("not_installed", package=wanted.name, reason=str(error)[:400])
+        self.spec = spec
+        return shared("installed", environment=verdicts.versions(built))
 
     def _probed(self, action: ProbeAction) -> str:
         """Run a snippet like a program. What it prints proves nothing."""
@@ -206,9 +222,8 @@ class _Writer:
                 return found
             self.note(why)
             return None
-        self.last, self.failed_runs = found, self.failed_runs + 1
+        self.last = found
         self.note(self._outcome())
-        self._analyse()
         return None
 
     def _objections(self) -> list[str]:
@@ -237,6 +252,8 @@ class _Writer:
             text, evidence = "without the reported point it works", judgement.reason
             self.written.claims.append(Claim(text=text, holds=True, evidence=evidence))
             return ""
+        if judgement.match is Match.MATCHED:  # what counts does not tell the two apart
+            self.refined = self.refined.model_copy(update={"needs_contrast": True})
         return shared("confounded", reason=judgement.reason, outcome=self._outcome())
 
     def _outcome(self) -> str:
@@ -244,19 +261,8 @@ class _Writer:
         last = attempts.last_run
         return prompt_text.outcome(attempts[-1], last.result if last is not None else None)
 
-    def _analyse(self) -> None:
-        """From the second failed run on, ask why it did not show the failure."""
-        if self.failed_runs < 2 or self.without("analysis") or self.without("feedback"):
-            return
-        with self.runner.stage("candidates", "asking why the run did not show it"):
-            question = writer_prompts.analysis_question(
-                self.refined, self.environment, self._history()
-            )
-            answer = self.budget.ask(question)
-        said, names = writer_prompts.parse_analysis(answer.data)
-        self.note(said)
-        for name in names:
-            self._look_up(SearchAction(query=name))
-
     def _history(self) -> str:
-        return prompt_text.history(self.program, self.contrast, self.notes)
+        known = self.written.record
+        thought = known.hypothesis if known is not None else ""
+        told = [shared("earlier_thought", thought=fence("thought", thought))] if thought else []
+        return prompt_text.history(self.program, self.contrast, [*self.notes, *told])

@@ -1,4 +1,4 @@
-"""A model's part in a run: how it read the report, its strategy and what it tried. None of it
+"""A model's part in a run: how it read the report, its hypothesis and what it tried. None of it
 decides the verdict.
 """
 
@@ -13,7 +13,7 @@ from bot.render.phrases import shown
 
 _SEARCH, _UNNAMED, _SHOWN = "search", "written by a model", 12
 _DIGEST = ("Inferred, not stated in the report", "Hypothesis", "Programs proposed", "Gave up")
-_TITLE = "The model's strategy and attempts"
+_TITLE = "The model's hypothesis and attempts"
 
 INFERRED = {
     "claim": "the claim itself: no sentence of the report was quoted for it",
@@ -27,7 +27,7 @@ INFERRED = {
 
 
 def section(report: Report) -> Section | None:
-    """The strategy and the attempts; a terminal gets only the most useful parts."""
+    """The hypothesis and the attempts; a terminal gets only the most useful parts."""
     lists: list[Block] = [BulletList(f"{title}:", lines) for title, lines in parts(report)]
     digest: list[Block] = [
         BulletList(f"{title}:", lines) for title, lines in parts(report) if title in _DIGEST
@@ -55,12 +55,8 @@ def _read(refined: Interpretation | None) -> Iterator[tuple[str, tuple[str, ...]
 
 
 def _planned(part: Reconstruction) -> Iterator[tuple[str, tuple[str, ...]]]:
-    for plan in part.plans[-1:]:
-        yield "Hypothesis", (plan.hypothesis,)
-        yield "Steps", plan.steps
-        yield "Failure that the model expected", (plan.counts,)
-        context = part.contexts[plan.context - 1 : plan.context] if plan.context else ()
-        yield "Source code it relies on", tuple(f"`{name}`" for name in context)
+    yield "Hypothesis", (part.hypothesis,)
+    yield "Source code it was shown", tuple(f"`{name}`" for name in part.contexts)
 
 
 def _tries(report: Report, part: Reconstruction) -> Iterator[str]:

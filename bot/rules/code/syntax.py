@@ -10,6 +10,7 @@ from typing import TypeVar
 LONGEST = 1_500_000
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Node = TypeVar("_Node", bound=ast.AST)
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @lru_cache(maxsize=48)
@@ -67,3 +68,14 @@ def calls(tree: ast.AST) -> Iterator[str]:
             yield name
         elif isinstance(node.func, ast.Attribute):
             yield f"?.{node.func.attr}"
+
+
+def docstrings(text: str) -> frozenset[int]:
+    """The offsets of the lines of docstrings, but for the first line with words."""
+    tree, lines, found = tree_of_lines(text), text.splitlines(), set[int]()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False):
+            literal = node.body[0]
+            bare = lines[literal.lineno - 1].strip(" rR") in {'"""', "'''"}
+            found |= set(range(literal.lineno + bare, literal.end_lineno or 0))
+    return frozenset(found)

@@ -109,19 +109,19 @@ def test_a_replay_without_a_cassette_asks_nobody(tmp_path: Path) -> None:
 @pytest.mark.slow  # two whole benches
 def test_parts_are_left_out_and_what_is_not_recorded_is_said(tmp_path: Path) -> None:
     said = reprise(
-        tmp_path, "ablation", str(CASSETTES), "--replay", str(CASSETTES), "--only", CASE, "--parts", "model,plan,contrast",
+        tmp_path, "ablation", str(CASSETTES), "--replay", str(CASSETTES), "--only", CASE, "--parts", "model,context,contrast",
         "--out", "out", "--json",
     )  # fmt: skip
     assert said.returncode == 0, said.stderr
-    whole, model, plan, contrast = json.loads(said.stdout)
+    whole, model, context, contrast = json.loads(said.stdout)
     assert (whole["part"], whole["right"], whole["calls"], whole["not_recorded"]) == (
         "(nothing)",
         1,
-        3,
+        2,
         [],
     )
     assert (model["right"], model["undecided"], model["wrong"], model["calls"]) == (0, 1, 0, 0)
-    assert (plan["right"], plan["undecided"], plan["not_recorded"]) == (0, 0, [CASE])
+    assert (context["right"], context["undecided"], context["not_recorded"]) == (0, 0, [CASE])
     assert (contrast["right"], contrast["runs"]) == (1, whole["runs"] - 1)
 
 

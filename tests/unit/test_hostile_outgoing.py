@@ -31,7 +31,7 @@ SHORT = [each for each in TEXTS if not each.fill]
 WHOLE = ["reproduced-with-proof", "setup_failed"]
 FOLDS = re.compile(
     r"^(?:Script:|Original script:|Environment: |Evidence(?: \(\d+ claims? in the report (?:is|are) wrong\))?$|Attempts: |Environment$"
-    r"|The model's strategy and attempts$|(?:Control|Bisection|Control and bisection)$)"
+    r"|The model's hypothesis and attempts$|(?:Control|Bisection|Control and bisection)$)"
 )
 TABLES = {
     "Reported|Observed|",

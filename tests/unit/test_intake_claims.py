@@ -298,6 +298,7 @@ def test_a_guarded_device_is_no_demand() -> None:
         ("Both should be equal. version 2.1.0", {("acme-nets", "2.1.0")}),
         ("should be all ones. pip version (1.1).", {("acme-nets", "1.1")}),
         ("CUDA version 12.4 and driver version 535.1", set()),
+        ("`numpy` v1.22.0 broke it. With 1.22.0 it fails, 1.21.9 works.", {("numpy", "1.22.0")}),
     ],
 )
 def test_a_plain_version_is_the_packages_own(text: str, claims: set[tuple[str, str]]) -> None:

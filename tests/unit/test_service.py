@@ -496,6 +496,7 @@ def test_a_proof_takes_write_permission_or_an_approval_of_just_that(sender):
 UNCHECKABLE = {
     "claim": "fit fails",
     "kind": "not_checkable",
+    "sign_if_right": False,
     "api": [],
     "packages": [],
     "pins": [],

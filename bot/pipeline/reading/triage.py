@@ -10,6 +10,7 @@ from bot.models.report import (
     NeedsInfo,
     NotABug,
     Reproduced,
+    SetupFailed,
 )
 from bot.models.run_plan import RunPlan
 from bot.models.signature import AnySignature, CrashSignature, members_of
@@ -20,6 +21,7 @@ _KINDS = {
     ReportKind.FEATURE: "a feature request",
     ReportKind.DOCUMENTATION: "a documentation issue",
 }
+_UNRUN = NeedsInfo | NotABug | SetupFailed
 PROGRAM = "a short program that fails when run"
 _ERROR = "the full error text or the values that are printed, and what you expected instead"
 _VERSIONS = "the versions of Python and of the libraries involved (`pip list`)"
@@ -83,7 +85,7 @@ def after_model(verdict: AnyVerdict, part: Reconstruction | None, spent: str) ->
             reason=f"the next step would exceed {spent}; without a model: {verdict.reason}"
         )
     read = part.refined if part is not None else None
-    if read is not None and read.no_bug and isinstance(verdict, NeedsInfo | NotABug):
+    if read is not None and read.no_bug and isinstance(verdict, _UNRUN):
         if isinstance(verdict, NotABug):
             return verdict
         reason = "a model reads the report as a question or a request"

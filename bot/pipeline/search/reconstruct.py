@@ -205,8 +205,17 @@ def _sources(
     if ports.indexer is None or "context" in session.job.options.without or not names:
         return None, ()
     with session.stage("candidates", "reading the sources of " + ", ".join(names[:3])):
-        sources = ports.indexer.open(environment, tuple(dict.fromkeys(names)), cancel=ports.cancel)
-        return sources, contexting.contexts(draft.bug, session.job.issue, sources)
+        try:
+            sources = ports.indexer.open(
+                environment, tuple(dict.fromkeys(names)), cancel=ports.cancel
+            )
+            return sources, contexting.contexts(draft.bug, session.job.issue, sources)
+        except Stopped:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            session.note(f"the sources could not be read ({kind}: {str(error)[:200]})")
+            return None, ()
 
 
 def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]:

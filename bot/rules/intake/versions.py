@@ -100,7 +100,13 @@ def find(
     used.sort(key=lambda claim: claim.source == "text")
     used.extend(_from_forms(document, package))
     good: list[VersionClaim] = []
-    printed = {claim.version: claim.name for claim in reversed(used) if claim.source == "dump"}
+    # A number that stands alone belongs to the package beside which it stands elsewhere.
+    printed = {
+        match["version"].rstrip("."): names.distribution(match["name"])
+        for sentence in words
+        for match in _named(package).finditer(sentence.text)
+    }
+    printed |= {claim.version: claim.name for claim in reversed(used) if claim.source == "dump"}
     dumped = {(claim.quote.line, claim.name) for claim in used if claim.source == "dump"}
     for claim, verdict in chain.from_iterable(_from_sentence(s, package, printed) for s in words):
         if verdict == "good":

@@ -412,8 +412,8 @@ def test_a_page_says_which_part_was_a_models(pages: Site) -> None:
     said = words(pages.get(f"/runs/{pages.runs['reproduced-by-model']}").text)
     assert "a model (writer-1) wrote this one. Only its runs decide the verdict." in said
     assert "Claim: Layer(bias=False) creates lin_key with a bias." in said
-    assert "The model's strategy and attempts" in said
+    assert "The model's hypothesis and attempts" in said
     assert "model: 5 calls, 4,634 tokens, 0.02 USD" in said
-    assert "The model's strategy and attempts" not in words(
+    assert "The model's hypothesis and attempts" not in words(
         pages.get(f"/runs/{pages.runs['reproduced']}").text
     )

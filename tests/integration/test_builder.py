@@ -134,6 +134,10 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Index, Path]:
     index.wheel("beta", "0.2", "2024-04-01")
     index.wheel("needs-new", "1.0", "2024-01-01", requires=("newer>=2",))
     index.wheel("newer", "2.0", "2025-01-01")
+    index.wheel("grown", "0.1", "2023-01-01")
+    index.wheel("grown", "1.0", "2024-02-01", requires=("newer>=2",))
+    index.wheel("stuck", "0.1", "2023-01-01")
+    index.wheel("stuck", "1.0", "2024-02-01", requires=("newer>=99",))
     index.wheel(
         "tied",
         "1.0",
@@ -199,6 +203,17 @@ def test_the_date_decides_and_a_claim_beats_it(builder: UvBuilder) -> None:
         "alpha" not in builder.build(spec(wanted("alpha", "==1.0.0", PinSource.ISSUE))).undated
     ), "pinned, and of before the day"
     assert says(dated, "import alpha, beta; print(alpha.version, beta.version)") == "1.0.1 0.1"
+
+
+def test_the_package_under_test_is_of_that_day_although_its_dependency_is_not(
+    builder: UvBuilder,
+) -> None:
+    repository = PinSource.REPOSITORY
+    built = builder.build(spec(wanted("grown", rung=repository)))
+    assert (built.version("grown"), built.version("newer")) == ("1.0", "2.0")
+    assert "newer" in {each.name for each in built.claims}
+    none = builder.build(spec(wanted("stuck", rung=repository)))
+    assert none.version("stuck") == "0.1", "better an older release than none"
 
 
 def test_the_second_time_it_is_warm_and_fast(

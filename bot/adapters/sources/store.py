@@ -15,6 +15,7 @@ from bot.rules.code.outline import Segment
 from bot.rules.code.segment_index import Provenance, SegmentStore
 
 _CACHED_TEXTS = 64
+_SHARE_OF_DEPENDENCIES = 0.3
 _MAX_POSTINGS = (6_000, 2_500)
 _MIN_WORDS = 2
 
@@ -65,13 +66,19 @@ class SqliteStore(SegmentStore):
 
     @override
     def ranked(self, words: Sequence[str], limit: int) -> Sequence[tuple[Segment, float]]:
-        """Main packages and dependencies are ranked each among themselves, the best of either at 1:
-        every word is common in a small package, so a large one would always win.
+        """Main packages and dependencies are ranked each among themselves, the best of the former
+        at 1, of the latter at a share of it: every word is common in a small package, so a large
+        one would always win; and a word in a dependency says little about the report.
         """
         with self._lock:
             found = [
                 *_ranked(self._main, words, limit, _MAX_POSTINGS[0]),
-                *_ranked(self._dependencies, words, limit, _MAX_POSTINGS[1]),
+                *(
+                    (segment, score * _SHARE_OF_DEPENDENCIES)
+                    for segment, score in _ranked(
+                        self._dependencies, words, limit, _MAX_POSTINGS[1]
+                    )
+                ),
             ]
         return sorted(found, key=lambda hit: (-hit[1], *_position(hit[0])))[:limit]
 

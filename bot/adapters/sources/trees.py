@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from bot.models.environment import Environment, Origin
+from bot.models.environment import Environment, Origin, PinSource
 
 MAX_BYTES = 1_500_000
 _MAX_FILES = 20_000
@@ -38,7 +38,9 @@ class SourceTree:
 
 
 def find(environment: Environment, packages: Sequence[str]) -> tuple[SourceTree, ...]:
-    """The trees of the packages first, then of what they need directly. No file is in two."""
+    """The trees of the packages first, then of what they need directly and of the others that were
+    asked for. No file is in two.
+    """
     seen: set[str] = set()
     kept: list[SourceTree] = []
     total = 0
@@ -67,7 +69,8 @@ def _installed(environment: Environment, packages: Sequence[str]) -> Iterator[So
         if name in known:
             yield _distribution(name, *known[name], main=True)
             needed.update(dict.fromkeys(_needs(known[name][1])))
-    for name in needed:
+    asked = [each.name for each in environment.packages if each.rung is not PinSource.DEPENDENCY]
+    for name in dict.fromkeys((*needed, *map(canonicalize_name, asked))):
         if name in known and name not in wanted:
             yield _distribution(name, *known[name], main=False)
 

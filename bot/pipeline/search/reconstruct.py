@@ -127,8 +127,17 @@ def _basis(session: Session, draft: RunPlan) -> _Basis:
     except BuildError as error:
         session.note(f"the environment that the report describes could not be built: {error}")
         return _Basis(spec, failure=str(error))
-    names = [row.name for row in spec.requirements if row.rung is not PinSource.REPAIR]
-    return _Basis(spec, environment, *_sources(session, draft, environment, names))
+    return _Basis(
+        spec, environment, *_sources(session, draft, environment, _focus(session, draft, spec))
+    )
+
+
+def _focus(session: Session, draft: RunPlan, spec: EnvironmentSpec) -> list[str]:
+    """The package under test, or all that the report's program imports where there is none."""
+    target = specify.under_test(spec, draft.bug, session.job.issue)
+    if target is not None:
+        return [target.name]
+    return [row.name for row in spec.requirements if row.rung is not PinSource.REPAIR]
 
 
 def _interpreted(

@@ -147,4 +147,4 @@ def _confirmed(runner: Runner, written: SearchResult) -> AnyVerdict | None:
     verdict, match = confirm(runner, written)
     if match is Match.MATCHED:
         report_programs.note_place(runner)
-    return verdict
+    return verdicts.as_written(verdict, written.script)

@@ -121,6 +121,17 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
     return verdict
 
 
+def as_written(verdict: AnyVerdict, script: Script) -> AnyVerdict:
+    """The verdict on a program that a model wrote: it may lack what the reporter's has, so that its
+    passing leaves the question open.
+    """
+    if not isinstance(verdict, NotReproduced) or script.author != "model":
+        return verdict
+    counts = f"{verdict.failures} of {verdict.runs}"
+    said = f"{counts} runs of a program that a model wrote showed the failure ({verdict.reason})"
+    return undecided(verdict, f"{said}; the bug report's own program may differ")
+
+
 def if_read_alike(
     verdict: AnyVerdict, rules: AnySignature, model: AnySignature | None
 ) -> AnyVerdict:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
-from sandbox import subprocesses
+from sandbox import operators, subprocesses
 from sandbox.cache import Cache, DiskFull
 from sandbox.indexes import Indexes
 from sandbox.interpreters import Interpreter, Snapshot, snapshot
@@ -75,6 +75,11 @@ class Built:
     interpreter: Path
     python: Snapshot
     pins: tuple[str, ...]
+
+    @property
+    def site(self) -> Path:
+        """Where its packages are."""
+        return self.root / f"lib/python{self.python.minor}/site-packages"
 
 
 @dataclass
@@ -169,14 +174,15 @@ class Installer:
                 ]
                 argv += [*_backend(wishes), "-r", _file(folder, "lock", built.pins)]
                 self._checked(argv, built.python, self._links(wishes))
-        site = built.root / f"lib/python{built.python.minor}/site-packages"
+        if operators.missing(built.site):
+            operators.declare(built.site)
         # The environment's own Python would run the `.pth` files it was just given; the bare one
         # with -S does not look there.
         self._run(
-            [bare, "-I", "-S", "-c", _COMPILE, str(site), *self._donors(built, site)], built.python
+            [bare, "-I", "-S", "-c", _COMPILE, str(built.site), *self._donors(built)], built.python
         )
 
-    def _donors(self, built: Built, site: Path) -> list[str]:
+    def _donors(self, built: Built) -> list[str]:
         """Environments of the same Python that hold the same releases: their byte code can be
         shared, as the files are.
         """
@@ -187,7 +193,7 @@ class Installer:
             reverse=True,
         )
         for marker in markers[:50]:
-            other = marker.parent / site.relative_to(built.root)
+            other = marker.parent / built.site.relative_to(built.root)
             shared = (
                 missing & set(marker.read_text(encoding="utf-8").splitlines())
                 if other.is_dir()

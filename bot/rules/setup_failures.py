@@ -48,7 +48,15 @@ _OFFLINE = (
     r"|NameResolutionError|Connection refused|URL fetch failure|could not connect to|No address associated with hostname"
 )
 
+_UNCOMPILED = _rule(
+    "compiled-operators",
+    r"Couldn't load (?:custom C\+\+ ops|the image extension)|operator torchvision::\w+ does not exist|No such operator (?:torchvision|image)::"
+    r"|Could not run 'torchvision::|'_OpNamespace' '(?:torchvision|image)' object has no attribute",
+    "requirement", "torchvision with its compiled operators",
+)  # fmt: skip
+
 RULES: tuple[SetupFailureRule, ...] = (
+    _UNCOMPILED,
     _rule("numpy-2-abi", r"compiled using NumPy 1\.x cannot be run|numpy\.core\.multiarray failed to import|numpy\.dtype size changed"
           r"|module 'numpy' has no attribute '(?:float_|Inf|NaN|infty|product|cumproduct|in1d|trapz)'|`np\.\w+` was removed in the NumPy 2", "requirement", "numpy<2"),
     _rule("numpy-aliases", r"module 'numpy' has no attribute '(?:float|int|bool|object|str|complex|long)'", "requirement", "numpy<1.24"),
@@ -85,6 +93,13 @@ def recognise(exception: str, message: str) -> SetupFailure | None:
         if found and (not rule.only or not name or name in rule.only):
             return _setup_failure(rule, found)
     return None
+
+
+def made_here(message: str) -> bool:
+    """Whether a failure can only come from how an environment was put together, so that it is not
+    the reported one even where the report has the same words.
+    """
+    return bool(_UNCOMPILED.pattern.search(message))
 
 
 def _setup_failure(rule: SetupFailureRule, found: re.Match[str]) -> SetupFailure:

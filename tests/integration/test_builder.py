@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import platform
 import shutil
 import signal
 import subprocess
@@ -32,7 +33,9 @@ from bot.models.environment import (
     RepoSource,
     Requirement,
 )
-from sandbox import interpreters
+from bot.rules import setup_failures
+from bot.settings import Settings
+from sandbox import indexes, interpreters
 from sandbox.cache import Cache
 from sandbox.port import RunSpec
 from sandbox.process import ProcessSandbox
@@ -55,6 +58,7 @@ class Index:
         day: str,
         requires: tuple[str, ...] = (),
         tag: str = "py3-none-any",
+        files: dict[str, str] | None = None,
     ) -> None:
         plain = name.replace("-", "_")
         info = f"{plain}-{version}.dist-info"
@@ -63,7 +67,8 @@ class Index:
         )
         buffer = io.BytesIO()
         with zipfile.ZipFile(buffer, "w") as pack:
-            pack.writestr(f"{plain}/__init__.py", f"version = {version!r}\n")
+            for path, text in {"__init__.py": f"version = {version!r}\n", **(files or {})}.items():
+                pack.writestr(f"{plain}/{path}", text)
             pack.writestr(f"{info}/METADATA", meta)
             pack.writestr(
                 f"{info}/WHEEL",
@@ -303,6 +308,98 @@ def test_without_a_sandbox_nothing_is_built_from_source(
     with pytest.raises(BuildError) as failure:
         builder.build(spec(wanted("gamma")))
     assert any("no sandbox" in step.error for step in failure.value.steps)
+
+
+X86 = pytest.mark.skipif(
+    platform.machine() != "x86_64", reason="elsewhere the usual torch is taken"
+)
+TORCH = {
+    "library.py": """defined = set()
+
+def define(name, schema):
+    defined.add(name)
+
+def register_fake(name):
+    if name not in defined:
+        raise RuntimeError(f"operator {name} does not exist")
+    return lambda function: function
+""",
+}
+VISION = {
+    "__init__.py": "from . import extension, _meta_registrations\n",
+    "_C.so": "libtorch_cuda.so",
+    "extension.py": "def _has_ops():\n    return False\n",
+    "_meta_registrations.py": """import torch.library
+
+@torch.library.register_fake("torchvision::nms")
+def meta_nms(dets, scores, iou_threshold): ...
+""",
+}
+
+
+def with_local_torch(root: Path, *fitting: str) -> UvBuilder:
+    """A builder whose only CPU build of torch is a wheel in a folder, with an index that has
+    torchvision for other releases of torch, and the `fitting` ones for this.
+    """
+    for folder in (root, *root.parents[:2]):
+        folder.chmod(0o755)
+    index = Index(root / "own")
+    tag = f"cp{HOST.replace('.', '')}-cp{HOST.replace('.', '')}-linux_x86_64"
+    index.wheel("torch", "9.0+cpu", "2025-01-01", tag=tag, files=TORCH)
+    index.wheel("numpy", "1.26", "2024-01-01")
+    index.wheel("setuptools", "80.0", "2025-01-01")
+    releases = {"0.2": "", "8.0": "==8.0", "10.0": "==10.0", **dict.fromkeys(fitting, "==9.0")}
+    for version, bound in releases.items():
+        needs = (f"torch{bound}",)
+        index.wheel("torchvision", version, "2025-01-01", requires=needs, files=VISION)
+    index.wheel("torchaudio", "9.0", "2025-01-01", requires=("torch==9.0",))
+    index.wheel("timm", "1.0", "2024-01-01", requires=("torch", "torchvision", "torchaudio"))
+    return fresh_builder((index, root / "cache"), PIP_FIND_LINKS=str(index.root / "simple/torch"))
+
+
+@X86
+@pytest.mark.parametrize(
+    "asked", [(wanted("torch"), wanted("torchvision", "==8.0", PinSource.ISSUE)), (wanted("timm"),)]
+)
+def test_torchvision_is_imported_without_operators_that_need_cuda(
+    tmp_path: Path, asked: tuple[Requirement, ...]
+) -> None:
+    built = with_local_torch(tmp_path, "9.5").build(spec(*asked))
+    assert (built.version("torch"), built.version("torchvision")) == ("9.0+cpu", "9.5")
+    assert not built.version("torchaudio")
+    assert says(built, "import torchvision; print('imported')") == "imported"
+    note = {claim.name: claim.note for claim in built.claims}["torchvision"]
+    assert "without its compiled operators" in note
+    assert "without its compiled operators" in built.steps[-1].error
+    assert ("claimed 8.0, the release for torch 9.0+cpu is 9.5" in note) == (len(asked) > 1)
+
+
+@X86
+def test_torchvision_is_left_out_where_no_release_fits_the_torch_at_hand(tmp_path: Path) -> None:
+    built = with_local_torch(tmp_path).build(spec(wanted("torch"), wanted("torchvision")))
+    assert not built.version("torchvision")
+    assert {claim.name: claim.note for claim in built.claims}["torchvision"].startswith("omitted")
+
+
+@X86
+@pytest.mark.index
+@pytest.mark.slow  # installs torch
+def test_the_real_torchvision_is_imported_beside_a_cpu_torch_from_a_folder() -> None:
+    builder = UvBuilder(Settings().cache_dir, ProcessSandbox(), torch_index=False)
+    if not any(indexes.read(builder.environ).folders):
+        pytest.skip("no folder of wheels is configured")
+    built = builder.build(spec(wanted("torch"), wanted("torchvision"), at=None))
+    assert "without its compiled operators" in built.steps[-1].error
+    program = """import torch, torchvision
+print(torchvision.models.resnet18().eval()(torch.zeros(1, 3, 32, 32)).shape[1])
+try:
+    torchvision.ops.nms(torch.zeros(1, 4), torch.zeros(1), 0.5)
+except RuntimeError as error:
+    print(error)
+"""
+    shape, error = says(built, program).splitlines()
+    assert shape == "1000"
+    assert setup_failures.made_here(error)
 
 
 def test_wheels_for_another_python_only_end_in_a_reason(builder: UvBuilder) -> None:

@@ -199,6 +199,13 @@ def test_the_reported_missing_module_is_no_setup_failure():
     )
 
 
+def test_compiled_operators_that_are_missing_here_are_not_the_reported_failure():
+    message = "Couldn't load custom C++ ops. This can happen if"
+    wanted = CrashSignature(exception="RuntimeError", message=message)
+    found = judge(seen(crash(message=message, frames=(OWN,))), wanted, SCRIPT)
+    assert found.match is Match.SETUP_FAILURE
+
+
 def test_a_module_that_the_program_only_mentions_is_found_in_its_output():
     found = judge(seen(output="missing dep: No module named 'jax'", exit_code=2), WANTED, SCRIPT)
     assert found.match is Match.SETUP_FAILURE

@@ -39,6 +39,22 @@ from bot.rules import setup_failures
         ),
         ("", "requests.exceptions.ConnectionError: Max retries exceeded with url", "id", "offline"),
         ("EOFError", "EOF when reading a line", "id", "no-input"),
+        (
+            "RuntimeError",
+            (
+                "Couldn't load custom C++ ops. This can happen if your PyTorch and torchvision versions "
+                "are incompatible, or if you had errors while compiling torchvision from source."
+            ),
+            "id",
+            "compiled-operators",
+        ),
+        ("RuntimeError", "operator torchvision::nms does not exist", "id", "compiled-operators"),
+        (
+            "NotImplementedError",
+            "Could not run 'torchvision::nms' with arguments from the 'CPU' backend.",
+            "id",
+            "compiled-operators",
+        ),
     ],
 )
 def test_setup_failures_and_their_fixes(exception, message, field, value):

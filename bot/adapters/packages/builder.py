@@ -5,7 +5,7 @@ try.
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Lock
@@ -26,7 +26,7 @@ from bot.models.environment import BuildStep, Environment, EnvironmentSpec, PinS
 from bot.ports import Builder
 from bot.rules import releases
 from bot.rules.packages import companions, complaints, pythons, versions
-from sandbox import indexes, interpreters
+from sandbox import indexes, interpreters, operators
 from sandbox.cache import Cache, DiskFull
 from sandbox.environment import Built, IndexDown, Installer, Unresolvable, Wishes
 from sandbox.interpreters import Snapshot
@@ -37,6 +37,10 @@ _TRIES = 12
 _FRESH_S = 86_400.0
 _PROBE_S = 3_600.0
 _TORCH_DEPENDENCIES = ("setuptools",)
+_UNCOMPILED = (
+    "without its compiled operators (nms, image decoding and others): the index's build of them "
+    "loads only with a CUDA build of torch"
+)
 
 
 @dataclass
@@ -54,6 +58,7 @@ class UvBuilder(Builder):
     _index: PackageIndex = field(init=False)
     _settings: indexes.Indexes = field(init=False)
     _probing: Lock = field(default_factory=Lock, init=False)
+    _visions: dict[Torch, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._settings = indexes.read(self.environ)
@@ -119,7 +124,7 @@ class UvBuilder(Builder):
             spec.model_dump_json(),
             repr(self._settings.without_secrets()),
             *wheels,
-            "5",
+            "6",
         )
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
@@ -151,6 +156,19 @@ class UvBuilder(Builder):
                     )
             return self.torch_index
 
+    def vision(self, installer: Installer, local: Torch, python: Snapshot) -> str:
+        """The pin of the torchvision that requires a local build of torch, "" when there is none;
+        asked once.
+        """
+        if local not in self._visions:
+            wishes = Wishes(requirements=(local.pin, companions.FITTED_VISION))
+            try:
+                pins = installer.resolve(wishes, python)
+            except Unresolvable:
+                pins = ()
+            self._visions[local] = next((p for p in pins if p.startswith("torchvision==")), "")
+        return self._visions[local]
+
 
 class _Job:
     """One build: the drafts that were tried, the steps they took, and the environment at the
@@ -164,6 +182,8 @@ class _Job:
         self.steps: list[BuildStep] = []
         self.checkout: Checkout | None = None
         self.torch = Torch(anything=True)
+        self.at_hand: dict[str, tuple[str, str]] = {}
+        """Packages of which only one release can be had: its pin, and why it is that."""
 
     def run(self) -> Environment:
         if not self.found:
@@ -174,6 +194,8 @@ class _Job:
             tuple(self.found),
             self._reachable,
         )
+        if self.torch.pin:
+            self.at_hand = self._local()
         draft = self._first()
         tried, causes = list[Draft](), dict[str, str]()
         older: tuple[Draft, tuple[str, ...]] | None = None
@@ -215,7 +237,12 @@ class _Job:
             notes=notes,
             undated=tuple(
                 dict.fromkeys(
-                    (*self.spec.undated, *_TORCH_DEPENDENCIES, *draft_edits.exact(requirements))
+                    (
+                        *self.spec.undated,
+                        *_TORCH_DEPENDENCIES,
+                        *self.at_hand,
+                        *draft_edits.exact(requirements),
+                    )
                 )
             ),
         )
@@ -264,13 +291,25 @@ class _Job:
         near = pythons.by_distance(asked, tuple(self.found))[0]
         return near, f"{near}, the nearest on this machine"
 
+    def _local(self) -> dict[str, tuple[str, str]]:
+        vision = self.owner.vision(self.installer, self.torch, self._snapshot(self.torch.minor))
+        fits = f"the release for {self.torch.pin.replace('==', ' ')} is"
+        return {
+            "torch": (self.torch.pin, "nearest available CPU build"),
+            **({"torchvision": (vision, fits)} if vision else {}),
+        }
+
     def _requirements(self) -> tuple[tuple[Requirement, ...], tuple[tuple[str, str], ...]]:
-        """What to install, with the version of torch that is available; packages that load only
-        with another torch are left out.
+        """What to install, with the versions of torch and torchvision that are available; packages
+        that load only with another torch are left out.
         """
         kept, notes = [], []
         for each in self.spec.requirements:
-            if self.torch.pin and each.name in companions.CUDA_ONLY:
+            if each.name in self.at_hand:
+                kept.append(draft_edits.at_hand(each, *self.at_hand[each.name]))
+                if kept[-1].rung is PinSource.NEIGHBOUR:
+                    notes.append((each.name, kept[-1].reason))
+            elif self.torch.pin and each.name in companions.CUDA_ONLY:
                 notes.append(
                     (
                         each.name,
@@ -278,11 +317,6 @@ class _Job:
                     )
                 )
                 self.steps.append(BuildStep(what=f"omit {each.name}", error=notes[-1][1]))
-            elif self.torch.pin and each.name == "torch":
-                kept.append(draft_edits.local_torch(each, self.torch.pin))
-                notes += (
-                    [("torch", kept[-1].reason)] if kept[-1].rung is PinSource.NEIGHBOUR else []
-                )
             else:
                 kept.append(each)
         return tuple(kept), tuple(notes)
@@ -305,13 +339,15 @@ class _Job:
         return (None, error) if error else (pins, "")
 
     def _wishes(self, draft: Draft) -> Wishes:
-        excludes = list(companions.CUDA_ONLY) if self.torch.pin else []
+        excludes = [
+            name for name in companions.CUDA_ONLY if self.torch.pin and name not in self.at_hand
+        ]
         if any(each.name == "tensorflow-cpu" for each in draft.requirements):
             excludes += [name for name in companions.TENSORFLOW if name != "tensorflow-cpu"]
         return Wishes(
             requirements=tuple(map(draft_edits.line, draft.requirements)),
             constraints=tuple(map(draft_edits.line, draft.constraints)),
-            overrides=(self.torch.pin,) if self.torch.pin else (),
+            overrides=tuple(pin for name, (pin, _) in self.at_hand.items() if name != draft.cloned),
             excludes=tuple(excludes),
             exclude_newer=draft.exclude_newer.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
             if draft.exclude_newer
@@ -334,6 +370,9 @@ class _Job:
         self.steps.append(
             BuildStep(what=f"install {len(pins)} packages", seconds=time.monotonic() - started)
         )
+        if operators.missing(built.site):
+            self.steps.append(BuildStep(what="use torchvision", error=_UNCOMPILED))
+            draft = replace(draft, notes=(*draft.notes, ("torchvision", _UNCOMPILED)))
         return self._noted(draft, built)
 
     def _noted(self, draft: Draft, built: Built) -> Environment:

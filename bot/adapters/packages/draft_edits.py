@@ -20,14 +20,16 @@ def exact(requirements: tuple[Requirement, ...]) -> tuple[str, ...]:
     return tuple(each.name for each in requirements if versions.pinned(each.specifier))
 
 
-def local_torch(wanted: Requirement, pin: str) -> Requirement:
-    """The requirement for torch at the local build, and what that has to do with the claim."""
-    version = pin.removeprefix("torch==")
+def at_hand(wanted: Requirement, pin: str, why: str) -> Requirement:
+    """The requirement at the only release that can be had, and what that has to do with the
+    claim.
+    """
+    version = pin.partition("==")[2]
     claimed = versions.pinned(wanted.specifier)
     if claimed == version.partition("+")[0]:
         return wanted.model_copy(update={"specifier": f"=={version}"})
     said = f"claimed {wanted.specifier.removeprefix('==')}, " if wanted.specifier else ""
-    reason = f"{said}nearest available CPU build {version}"
+    reason = f"{said}{why} {version}"
     return wanted.model_copy(
         update={"specifier": f"=={version}", "rung": PinSource.NEIGHBOUR, "reason": reason}
     )

@@ -117,7 +117,8 @@ def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgeme
     names = genuine.own_names(script.source)
     why = "the reported exception did not occur"
     for failure in flatten(seen.failures):
-        if not wording.same_exception(wanted.exception, failure.exception, failure.bases):
+        same = wording.same_exception(wanted.exception, failure.exception, failure.bases)
+        if not same or setup_failures.made_here(failure.message):
             continue
         fault = crashes.mismatch(failure, wanted, script, names)
         if not fault:

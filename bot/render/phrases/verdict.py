@@ -15,6 +15,7 @@ from bot.models.report import (
     SetupFailed,
 )
 from bot.render.phrases import bisection, control as controls, count, sentence
+from bot.rules import setup_failures
 from bot.rules.packages import complaints
 
 TITLES = {
@@ -147,6 +148,8 @@ def _unbuilt(report: Report) -> str:
     verdict, spec = report.verdict, report.spec
     tried = verdict.tried if isinstance(verdict, SetupFailed) else ()
     text = " ".join((verdict.reason, *tried))
+    if setup_failures.made_here(text):
+        return "Allow PyTorch's wheel index: torchvision has its compiled operators there."
     module = [name for name in tried[:1] if name.replace(".", "_").isidentifier()]
     unknown = complaints.unknown(text) or module
     cloned = _FROM_CLONE in text or (spec is not None and spec.repo is not None)

@@ -12,7 +12,12 @@ are seldom to be had.
 """
 
 CUDA_ONLY: Final = ("torchvision", "torchaudio", "torchtext", "torchcodec")
-"""The index's builds of these load only beside its CUDA build of torch."""
+"""The compiled parts of these in the index's builds load only beside its CUDA build of torch;
+torchvision alone can be imported without them.
+"""
+
+FITTED_VISION: Final = "torchvision>=0.4"
+"""The releases of torchvision that require one release of torch each."""
 
 TENSORFLOW: Final = (
     "tensorflow",

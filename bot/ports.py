@@ -5,6 +5,7 @@ in `tests.support`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from threading import Event as Flag
 from typing import Literal, Protocol
@@ -12,6 +13,7 @@ from typing import Literal, Protocol
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
 from bot.models.bisect import Commit, Provided, Release
+from bot.models.bug import Frame
 from bot.models.dialogue import Exchange, ModelAnswer, Question, Usage
 from bot.models.environment import Chunk, Environment, EnvironmentSpec, RepoSource
 from sandbox.port import RunResult, Sandbox
@@ -51,9 +53,21 @@ class Listener(Protocol):
 class Builder(Protocol):
     """Builds environments (the prepare phase)."""
 
+    def matched(self, spec: EnvironmentSpec) -> tuple[EnvironmentSpec, tuple[str, ...]]:
+        """The spec with guessed distributions confirmed, replaced or left out by what the index
+        tells of them, and a sentence for each that was left out. Never raises for the index.
+        """
+
     def build(self, spec: EnvironmentSpec, *, cancel: Flag | None = None) -> Environment:
         """Build or fetch from the cache. Raises BuildError with the ladder of tries,
         IndexUnreachable, or Stopped.
+        """
+
+    def fitting(
+        self, built: Environment, name: str, frames: tuple[Frame, ...], before: datetime | None
+    ) -> str:
+        """A release near the installed one, and not of after a day, that has more of the lines
+        which frames of a traceback quote; "" when none is known.
         """
 
     def releases(self, name: str) -> tuple[str, ...]:

@@ -74,14 +74,15 @@ class Match(StrEnum):
 
 class SetupFailure(Record):
     """A failure of the environment that stands before the reported one, and what would get past
-    it: a module or a requirement to install, a rewrite of the script (by its id), names to
-    import, or, when nothing here can, what is needed from outside.
+    it: a module or a requirement to install, an environment variable to set, a rewrite of the
+    script (by its id), names to import, or, when nothing here can, what is needed from outside.
     """
 
     id: str
     what: str
     module: str = ""
     requirement: str = ""
+    variable: str = ""
     rewrite: Literal["", "cpu", "shorter"] = ""
     names: tuple[str, ...] = ()
     needs: str = ""

@@ -25,13 +25,24 @@ class PinSource(StrEnum):
 
 
 class Requirement(Record):
-    """One thing to install: a PEP 508 name with extras and a specifier ("" for any version)."""
+    """One thing to install: a PEP 508 name with extras and a specifier ("" for any version).
+
+    `module` is the import for which the name is only a guess, and `evidence` what the index tells
+    in its favour, "" while nobody has asked.
+    """
 
     name: str
     specifier: str = ""
     extras: tuple[str, ...] = ()
     rung: PinSource
     reason: str
+    module: str = ""
+    evidence: str = ""
+
+    @property
+    def why(self) -> str:
+        """The reason with the evidence."""
+        return "; ".join(filter(None, (self.reason, self.evidence)))
 
 
 class RepoSource(Record):
@@ -64,7 +75,8 @@ class EnvironmentSpec(Record):
 
     `constraints` hold only where something installed draws the package, and are the first to go
     when no solution is found. `variables` are set for every run; `claims` are the versions the
-    report names, with `resolved` still empty.
+    report names, with `resolved` still empty. The `repository` of the issue and the distributions
+    that the report has `named` help to tell which distribution an import means.
     """
 
     python: str
@@ -76,6 +88,8 @@ class EnvironmentSpec(Record):
     constraints: tuple[Requirement, ...] = ()
     variables: dict[str, str] = {}
     claims: tuple[Claimed, ...] = ()
+    repository: str = ""
+    named: tuple[str, ...] = ()
 
 
 class Package(Record):

@@ -86,6 +86,8 @@ def _decide(session: Session, budget: ModelBudget) -> Decision:
     decision = Decision(Cancelled(reason=""))
     try:
         draft = plan(session.job, session.stage)
+        if draft.spec is not None:
+            draft = draft.model_copy(update={"spec": session.matched(draft.spec)})
         decision = replace(decision, bug=draft.bug, signature=draft.signature)
         decision = _by_rules(session, draft, decision)
         mute = session.ports.model is None or "model" in session.job.options.without

@@ -150,4 +150,4 @@ def _where(spec: EnvironmentSpec) -> list[Inline]:
 def _row(wanted: Requirement) -> tuple[Text, ...]:
     extras = f"[{','.join(wanted.extras)}]" if wanted.extras else ""
     version: Text = Code(wanted.specifier) if wanted.specifier else "any"
-    return Code(wanted.name + extras), version, why(wanted.rung, wanted.reason)
+    return Code(wanted.name + extras), version, why(wanted.rung, wanted.why)

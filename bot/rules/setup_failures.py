@@ -12,8 +12,27 @@ from typing import Any
 
 from bot.models.attempt import SetupFailure
 
-_NAME = r"[A-Za-z][A-Za-z0-9._-]*(?:\[[A-Za-z0-9,._-]+\])?"
+_PLAIN = r"[A-Za-z][A-Za-z0-9._-]*"
+_NAME = rf"{_PLAIN}(?:\[[A-Za-z0-9,._-]+\])?"
 _VERSION = r"(?:[<>=!~]=?[A-Za-z0-9.*+]+(?:,[<>=!~]=?[A-Za-z0-9.*+]+)*)?"
+# The command as messages write it; an option that takes a file or an address names no package.
+_PIP = r"pip3? install (?:(?!-[recfi] |--(?:req|edit|index|extra|find))--?[\w-]+[ =])*['\"`]?"
+_ABSENT = "ImportError ModuleNotFoundError MisconfigurationException"
+_DEPENDENCY = re.compile(
+    r"Import|Depend|Package|Plugin|Backend|Missing|NotInstalled|NotAvailable|Requirement|Distribution"
+)
+"""Names of exceptions of a library's own for what is not installed."""
+_WORDS = frozenset(
+    """
+    a all an and any dependencies dependency extra extras following it its latest library module needed newer of one
+    optional or package packages plugin required same some the their them these this to version with your
+    """.split()  # noqa: SIM905
+)
+"""What stands behind "install" in a sentence and is the name of nothing."""
+# An environment variable that holds a secret, and one whose name alone says so.
+_KEPT = r"(?-i:\b([A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){0,6}_(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS))\b)"
+_OWN = r"(?-i:((?:[A-Z0-9]+_)+(?:API|ACCESS|AUTH|SECRET)_(?:KEY|TOKEN)|(?:HF|HUGGING_?FACE)(?:_HUB)?_TOKEN))"
+_LACKING = r"environ|\bset\b|missing|required?|not found|did not find|provide|no api[ _]key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,16 +82,25 @@ RULES: tuple[SetupFailureRule, ...] = (
     _rule("pkg-resources", r"No module named '?pkg_resources", "requirement", "setuptools<81"),
     _rule("distutils", r"No module named '?distutils", "requirement", "setuptools<81"),
     _rule("protobuf", r"Descriptors cannot be created directly|cannot import name 'builder' from 'google\.protobuf", "requirement", "protobuf<3.21"),
-    _rule("pip-hint", rf"pip3? install (?:-U |--upgrade |-q )*['\"`]?({_NAME}{_VERSION})", "requirement",
-          only="ImportError ModuleNotFoundError RuntimeError ValueError OSError MisconfigurationException OptionalDependencyNotAvailable AttributeError"),
+    _rule("own-extra", r"pip3? install (?:-e |--editable )?['\"`]?\.(\[[A-Za-z0-9,._-]+\])", "requirement"),
+    _rule("pip-extra", rf"{_PIP}({_PLAIN}\[[A-Za-z0-9,._-]+\]{_VERSION})", "requirement", only=_ABSENT),
+    _rule("pip-hint", rf"{_PIP}({_NAME}{_VERSION})", "requirement", only=f"{_ABSENT} RuntimeError ValueError OSError AttributeError"),
+    _rule("conda-hint", rf"(?:conda|mamba) install (?:-c [\w-]+ |-y )*['\"`]?({_NAME})", "requirement", only=_ABSENT),
+    _rule("metadata-hint", rf"No package metadata was found for ['\"`]?({_NAME})", "requirement", only=_ABSENT),
+    _rule("distribution-hint", rf"The ['\"`]({_NAME}{_VERSION})['\"`] distribution was not found", "requirement"),
+    _rule("extra-hint", r"['\"`]([a-z0-9][a-z0-9_-]*)['\"`] (?:optional )?(?:extra|dependency group)s?\b", "requirement", only=_ABSENT),
     _rule("requirement-hint", rf"['\"`]({_NAME}{_VERSION})['\"`] (?:is |was )?(?:not available|required|not installed|missing)", "requirement",
           only="ImportError ModuleNotFoundError RuntimeError MisconfigurationException"),
-    _rule("library-not-found", rf"requires the ({_NAME}) library", "module", only="ImportError RuntimeError ValueError"),
-    _rule("tabular-hint", rf"(?:missing optional dependency|please install|requires?|need to install)(?: the)? ['\"`]?({_NAME})['\"`]?", "module",
+    _rule("library-not-found", rf"requires the ['\"`]?({_NAME})['\"`]? (?:library|package)", "module", only="ImportError RuntimeError ValueError"),
+    _rule("tabular-hint", rf"(?:missing optional dependency|please install|you must install|requires?|need to install|could not import)(?: the)? ['\"`]?({_NAME})['\"`]?", "module",
           only="ImportError ModuleNotFoundError"),
     _rule("plugin-not-found", rf"\b({_NAME}) (?:is |was )?(?:not found|not installed|could not be (?:found|imported)),? .{{0,120}}?\binstall", "requirement",
           only="ImportError ModuleNotFoundError"),
     _rule("missing-module", r"No module named ['\"]?([A-Za-z_]\w*)(?:\.[\w.]+)?['\"]?", "module"),
+    _rule("secret-read", rf"^['\"]?{_OWN}['\"]?$", "variable", only="KeyError"),
+    _rule("secret-asked-for", rf"(?=[\s\S]{{0,400}}?(?:{_LACKING}))[\s\S]{{0,400}}?{_KEPT}", "variable"),
+    _rule("hub-token", r"token is required\b.{0,60}\bno token found", "variable", "HF_TOKEN"),
+    _rule("wandb-key", r"api_key not configured", "variable", "WANDB_API_KEY"),
     _rule("no-gpu", _GPU, "rewrite", "cpu"),
     _rule("offline", _OFFLINE, "needs", "a program with synthetic data or a random configuration in place of what it downloads"),
     _rule("no-input", r"EOF when reading a line|reading from stdin while output is captured", "needs", "a program that asks for no input", only="EOFError OSError"),
@@ -90,7 +118,7 @@ def recognise(exception: str, message: str) -> SetupFailure | None:
     name = exception.rsplit(".", 1)[-1]
     for rule in RULES:
         found = rule.pattern.search(message)
-        if found and (not rule.only or not name or name in rule.only):
+        if found and _applies(rule, name) and not _is_word(rule, found):
             return _setup_failure(rule, found)
     return None
 
@@ -102,11 +130,25 @@ def made_here(message: str) -> bool:
     return bool(_UNCOMPILED.pattern.search(message))
 
 
+def _applies(rule: SetupFailureRule, name: str) -> bool:
+    """Whether an exception of that name may carry what a rule looks for."""
+    own = "ImportError" in rule.only and _DEPENDENCY.search(name) is not None
+    return not rule.only or not name or name in rule.only or own
+
+
+def _is_word(rule: SetupFailureRule, found: re.Match[str]) -> bool:
+    named = rule.way in {"module", "requirement"} and not rule.value
+    return named and found[1].lower().rstrip(".,;:") in _WORDS
+
+
 def _setup_failure(rule: SetupFailureRule, found: re.Match[str]) -> SetupFailure:
     value = rule.value or (found.group(1).rstrip(".,;:") if found.groups() else "")
+    value = f"[{value}]" if rule.id == "extra-hint" else value
     filled: dict[str, Any] = {rule.way: (value,) if rule.way == "names" else value}
     if rule.way == "rewrite":
         filled["hardware"] = "a GPU"
+    if rule.way == "variable":
+        filled["needs"] = f"a program that works without {value}"
     return SetupFailure(id=rule.id, what=" ".join(found[0].split())[:200], **filled)
 
 

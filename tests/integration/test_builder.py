@@ -25,6 +25,7 @@ import pytest
 from bot.adapters.git.clone import Git
 from bot.adapters.packages.builder import UvBuilder
 from bot.errors import BuildError, IndexUnreachable, Stopped, UserError
+from bot.models.bug import Frame
 from bot.models.environment import (
     Claimed,
     Environment,
@@ -292,6 +293,24 @@ def test_a_dependency_newer_than_the_report_is_let_in(builder: UvBuilder) -> Non
     assert any(each.name == "newer" for each in built.claims)
 
 
+@pytest.mark.parametrize(
+    ("code", "before", "fits"),
+    [
+        ("version = '1.0.0'", SPRING, "1.0.0"),
+        ("version = '1.0.1'", SPRING, ""),
+        ("version = '1.1.0'", SUMMER, ""),
+        ("version = '2.0.0'", SUMMER, ""),
+        ("version = '9.9'", None, ""),
+    ],
+)
+def test_the_release_whose_lines_a_traceback_quotes(
+    builder: UvBuilder, code: str, before: datetime | None, fits: str
+) -> None:
+    built = builder.build(spec(wanted("alpha"), at=before or SUMMER))
+    frame = Frame(path="x", package="alpha", module_path="alpha/__init__.py", line=1, code=code)
+    assert builder.fitting(built, "alpha", (frame,), before) == fits
+
+
 def test_what_comes_as_source_is_built_in_the_sandbox_without_secrets(
     places: tuple[Index, Path],
 ) -> None:
@@ -553,6 +572,15 @@ def test_a_clone_is_built_at_the_newest_commit_of_that_day(
         spec(wanted("delta"), at=SUMMER, repo=RepoSource(url="", path=str(repository), ref="v1.0"))
     )
     assert tagged.version("delta") == "1.0"
+
+
+def test_a_clone_stands_for_what_was_guessed_for_its_modules(
+    builder: UvBuilder, repository: Path
+) -> None:
+    guess = wanted("alpha").model_copy(update={"module": "delta"})
+    built = builder.build(spec(guess, repo=RepoSource(url="", path=str(repository))))
+    assert built.cloned == "delta"
+    assert built.version("alpha") == ""
 
 
 def test_a_clone_that_is_no_package_goes_on_the_path_with_its_requirements(

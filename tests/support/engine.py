@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from threading import Event
 
 from bot.errors import BuildError, Stopped, UserError
 from bot.models.attempt import Attempt, Script
 from bot.models.bisect import Commit, Provided, Release
+from bot.models.bug import Frame
 from bot.models.dialogue import Exchange
 from bot.models.environment import BuildStep, Environment, EnvironmentSpec, Package, RepoSource
 from bot.ports import Progress
@@ -25,7 +27,8 @@ class FakeBuilder:
 
     `failing` maps a distribution name to the first cause with which a build that asks for it fails;
     `on_build` replaces the whole answer. `released` and `changelogs` are what the index says of a
-    distribution. `built` lists what was asked for, in order.
+    distribution, `wrong` why a guessed one is not meant, and `lines` which release has the lines
+    that a traceback quotes. `built` lists what was asked for, in order.
     """
 
     known: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -34,6 +37,8 @@ class FakeBuilder:
     built: list[EnvironmentSpec] = field(default_factory=list)
     released: Mapping[str, tuple[Release, ...]] = field(default_factory=dict)
     changelogs: Mapping[str, str] = field(default_factory=dict)
+    wrong: Mapping[str, str] = field(default_factory=dict)
+    lines: Mapping[str, str] = field(default_factory=dict)
 
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:
         """Answer at once with a made-up environment, or with the failure that was asked for."""
@@ -64,6 +69,20 @@ class FakeBuilder:
             steps=(BuildStep(what="made up"),),
             warm=warm,
         )
+
+    def matched(self, spec: EnvironmentSpec) -> tuple[EnvironmentSpec, tuple[str, ...]]:
+        """The spec without the guesses that this fake was told to be wrong."""
+        told = [f"{name}: {why}" for name, why in self.wrong.items()]
+        kept = tuple(each for each in spec.requirements if each.name not in self.wrong)
+        gone = len(kept) < len(spec.requirements)
+        return spec.model_copy(update={"requirements": kept}), tuple(told if gone else ())
+
+    def fitting(
+        self, built: Environment, name: str, frames: tuple[Frame, ...], before: datetime | None
+    ) -> str:
+        """The release this fake was told to have the lines."""
+        version = self.lines.get(name, "")
+        return version if version != built.version(name) else ""
 
     def releases(self, name: str) -> tuple[str, ...]:
         """The versions this fake was told about."""

@@ -132,6 +132,84 @@ def test_a_missing_module_is_installed_before_the_verdict():
     assert found.environment.version("captum")
 
 
+def test_an_extra_that_an_error_names_is_that_of_the_package_under_test():
+    builder = FakeBuilder()
+
+    def program(spec):
+        wanted = {each.name: each.extras for each in builder.built[-1].requirements}
+        text = "The codec is missing. Install the `audio` extra."
+        return fails() if "audio" in wanted["acmelib"] else fails("ImportError", text)
+
+    subject = report("import acmelib\nacmelib.fit()\n")
+    subject = subject.model_copy(update={"repository": "acme/acmelib"})
+    found = decide(subject, program, builder)
+    assert found.verdict.kind == "reproduced"
+
+
+def test_a_secret_that_is_only_looked_for_gets_a_made_up_value():
+    def program(spec):
+        known = "ACME_API_KEY" in spec.files["repro.py"].decode()
+        return fails() if known else fails("KeyError", "'ACME_API_KEY'")
+
+    found = decide(report(), program)
+    assert found.verdict.kind == "reproduced"
+    assert "ACME_API_KEY" in found.script.fixes[0].what
+    stubborn = decide(report(), lambda spec: fails("KeyError", "'ACME_API_KEY'"))
+    assert stubborn.verdict.kind == "needs_info"
+    assert stubborn.verdict.items == ("a program that works without ACME_API_KEY",)
+
+
+QUOTED = """It fails:
+
+```python
+import acmelib
+acmelib.fit()
+```
+
+```
+Traceback (most recent call last):
+  File "repro.py", line 2, in <module>
+    acmelib.fit()
+  File "/e/lib/python3.11/site-packages/acmelib/core.py", line 9, in fit
+    return f()
+RuntimeError: mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "tried"), [("", ["1.0", "0.9"]), ("\nacmelib==0.8.0\n", ["0.8.0", "0.9"])]
+)
+def test_the_release_whose_lines_the_traceback_quotes_is_run(version, tried):
+    subject = issue(QUOTED + version).model_copy(update={"repository": "acme/acmelib"})
+    builder = FakeBuilder(lines={"acmelib": "0.9"})
+
+    def program(spec):
+        spec = builder.built[-1]
+        old = any(each.specifier == "==0.9" for each in spec.requirements)
+        return (
+            RunResult(
+                exit_code=1,
+                stderr=traceback()
+                .replace("lib.fit", "acmelib.fit")
+                .replace("/lib/core", "/acmelib/core"),
+                seconds=1.0,
+            )
+            if old
+            else OK
+        )
+
+    found = decide(subject, program, builder)
+    assert found.verdict.kind == "reproduced"
+    assert found.environment.version("acmelib") == "0.9"
+    assert any(
+        "the lines of the quoted traceback are those of acmelib 0.9" in note.text
+        for note in found.notes
+    )
+    built = [each.version("acmelib") for each in map(builder.build, builder.built[:2])]
+    assert built == tried
+
+
 def test_a_program_for_a_gpu_runs_on_the_processor_when_the_failure_allows_it():
     def program(spec):
         code = spec.files["repro.py"].decode()

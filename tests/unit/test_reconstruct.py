@@ -123,6 +123,28 @@ def test_a_program_that_a_model_writes_is_judged_by_its_runs():
     assert report.reconstruction.hypothesis == "bias is dropped"
 
 
+OWN = (
+    BODY + "\n\n```python\nfrom acme.nn import Layer\nLayer(4, bias=False)\n```\n\n"
+    "It ends in\n\n```\nRuntimeError: lin_key has a bias\n```\n"
+)
+
+
+def test_an_import_without_a_distribution_is_left_to_a_model():
+    missing = RunResult(
+        exit_code=1, stderr="ModuleNotFoundError: No module named 'helper_lib'\n", seconds=0.1
+    )
+    body = OWN.replace("Layer(4, bias=False)", "import helper_lib; Layer(4)")
+    wrong = FakeBuilder(wrong={"helper-lib": "it belongs to another project"})
+    report = decide(
+        ScriptedModel(answers(write())),
+        lambda spec: missing if b"helper_lib" in spec.files["repro.py"] else WRONG,
+        issue(body),
+        wrong,
+    )
+    assert report.verdict.kind == "reproduced"
+    assert any("belongs to another project" in note.text for note in report.notes)
+
+
 def test_a_model_s_program_that_passes_leaves_the_question_open():
     report = decide(
         ScriptedModel(

@@ -15,13 +15,14 @@ from typing_extensions import override
 
 from bot import settings
 from bot.adapters.git.clone import Checkout, Credentials, Git
-from bot.adapters.packages import draft_edits, ladder, source_builds, torch
+from bot.adapters.packages import draft_edits, fitting, ladder, matching, source_builds, torch
 from bot.adapters.packages.index import PackageIndex
 from bot.adapters.packages.ladder import Draft, World
 from bot.adapters.packages.record import outcome
 from bot.adapters.packages.torch import Torch
 from bot.errors import BuildError, IndexUnreachable, Stopped, TransientError
 from bot.models.bisect import Release
+from bot.models.bug import Frame
 from bot.models.environment import BuildStep, Environment, EnvironmentSpec, PinSource, Requirement
 from bot.ports import Builder
 from bot.rules import releases
@@ -91,6 +92,19 @@ class UvBuilder(Builder):
             return releases.changelog(self._index.links(name))
         except IndexUnreachable:
             return ""
+
+    @override
+    def matched(self, spec: EnvironmentSpec) -> tuple[EnvironmentSpec, tuple[str, ...]]:
+        return (spec, ()) if self._settings.offline else matching.matched(spec, self._index)
+
+    @override
+    def fitting(
+        self, built: Environment, name: str, frames: tuple[Frame, ...], before: datetime | None
+    ) -> str:
+        site = next(self.cache.glob(f"envs/{built.id}/lib/python3*/site-packages"), None)
+        if site is None or self._settings.offline:
+            return ""
+        return fitting.release(self._index, site, name, built.version(name), frames, before)
 
     @override
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:

@@ -3,7 +3,6 @@
 """
 
 import hashlib
-import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,7 +11,7 @@ from email.parser import Parser
 from html.parser import HTMLParser
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import IO, Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
@@ -24,15 +23,17 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from bot.adapters.packages import archives
+from bot.adapters.packages.fetch import MOST_PAGE, PAGE_S, fetch
 from bot.errors import IndexUnreachable
 from bot.models.bisect import Wheels
+from bot.rules.packages import evidence
+from bot.rules.packages.evidence import Known
 from sandbox.indexes import Indexes
 
-_ACCEPT = (
-    "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, "
-    "text/html;q=0.1"
-)
 _MOST_BYTES = 512 * 1024 * 1024
+_MOST_PART = 8 * 1024 * 1024
+_MOST_SOURCE = 8 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,17 +121,12 @@ class PackageIndex:
         base = self.indexes.index.rstrip("/")
         if self.indexes.offline or not base.startswith("http") or not base.endswith("/simple"):
             return {}
-        answer = self._get(f"{base.removesuffix('/simple')}/pypi/{name}/json")
+        answer = self._fetch(f"{base.removesuffix('/simple')}/pypi/{name}/json")
         try:
             info = answer.json()["info"] if answer.is_success else {}
-        except (ValueError, KeyError, TypeError):
+            return _texts({**(info.get("project_urls") or {}), "home": info.get("home_page")})
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
             return {}
-        return _texts(
-            {
-                **(info.get("project_urls") or {}),
-                **({"home": info["home_page"]} if info.get("home_page") else {}),
-            }
-        )
 
     def _wheel_links(self, name: str) -> dict[str, str]:
         wheels = [
@@ -141,22 +137,56 @@ class PackageIndex:
         ]
         if not wheels or not wheels[0].url.startswith("http"):
             return {}
-        answer = self._get(f"{wheels[0].url}.metadata")
+        answer = self._fetch(f"{wheels[0].url}.metadata")
         metadata = (
             Parser().parsestr(answer.text, headersonly=True) if answer.is_success else Message()
         )
         named = (str(each).partition(",") for each in metadata.get_all("Project-URL", []))
         return {label.strip(): url.strip() for label, _, url in named}
 
-    def download(self, file: File) -> bytes:
+    def about(self, name: str, at: datetime | None = None) -> Known | None:
+        """What the newest release before a day tells of a distribution, None when no index has it.
+        What cannot be read is left out. Raises IndexUnreachable.
+        """
+        found = [each for each in self.releases(name) if not each.yanked]
+        then = [each for each in found if not (at and each.uploaded and each.uploaded > at)]
+        if not found:
+            return None
+        files, told = self._contents((then or found)[-1])
+        headers = Parser().parsestr(told, headersonly=True)
+        links = [each.partition(",")[2] for each in map(str, headers.get_all("Project-URL", []))]
+        links += map(str, headers.get_all("Home-page", []))
+        needs = evidence.names(map(str, headers.get_all("Requires-Dist", [])))
+        projects = evidence.projects(links) or evidence.projects(self._index_links(name).values())
+        return Known(name, None if files is None else evidence.modules(files), projects, needs)
+
+    def _contents(self, release: IndexRelease) -> tuple[list[str] | None, str]:
+        """The files that a release installs and its metadata; None where they cannot be read."""
+        wheel = next((file for file in release.files if file.name.endswith(".whl")), None)
+        try:
+            if wheel is not None:
+                with archives.wheel(self.opened(wheel)) as archive:
+                    return archive.namelist(), archives.metadata(archive)
+            if release.source is not None:
+                data = self.download(release.source, _MOST_SOURCE, PAGE_S)
+                return archives.source_files(release.source.name, data), ""
+        except archives.UNREADABLE:
+            pass
+        return None, ""
+
+    def opened(self, file: File) -> IO[bytes]:
+        """A file of the index, fetched as it is read."""
+        if urlsplit(file.url).scheme == "file":
+            return Path(unquote(urlsplit(file.url).path)).open("rb")
+        return archives.ranged(lambda start, count: self._part(file, start, count))
+
+    def download(self, file: File, most: int = _MOST_BYTES, seconds: float = 20 * PAGE_S) -> bytes:
         """The bytes of a file, checked against its hash."""
         if urlsplit(file.url).scheme == "file":
             data = Path(unquote(urlsplit(file.url).path)).read_bytes()
         else:
-            data = self._get(file.url).content
-        if len(data) > _MOST_BYTES or (
-            file.sha256 and hashlib.sha256(data).hexdigest() != file.sha256
-        ):
+            data = self._fetch(file.url, most, seconds).content
+        if len(data) > most or (file.sha256 and hashlib.sha256(data).hexdigest() != file.sha256):
             raise IndexUnreachable(f"{file.name} does not match the index", "Try again later.")
         return data
 
@@ -166,36 +196,36 @@ class PackageIndex:
             return (
                 list(_from_html(path.read_text(encoding="utf-8"), page)) if path.is_file() else []
             )
-        answer = self._get(page)
+        answer = self._fetch(page)
         if answer.status_code == httpx.codes.NOT_FOUND:
             return []
         if "json" in answer.headers.get("content-type", ""):
-            return list(_from_json(answer.json(), str(answer.url)))
+            try:
+                return list(_from_json(answer.json(), str(answer.url)))
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+                raise IndexUnreachable(
+                    f"A page of the package index at {urlsplit(page).hostname} cannot be read.",
+                    "Try again later.",
+                ) from error
         return list(_from_html(answer.text, str(answer.url)))
 
-    def _get(self, url: str) -> httpx.Response:
-        certificate = self.indexes.certificate
-        verify = ssl.create_default_context(cafile=certificate) if certificate else True
-        try:
-            with httpx.Client(
-                verify=verify,
-                timeout=self.timeout_s,
-                follow_redirects=True,
-                headers={"Accept": _ACCEPT},
-            ) as client:
-                answer = client.get(url)
-        except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-            host = urlsplit(url).hostname
-            raise IndexUnreachable(
-                f"The package index at {host} does not answer.",
-                "Check the network, or set PIP_INDEX_URL to one that does.",
-            ) from error
-        if answer.is_server_error:
-            raise IndexUnreachable(
-                f"The package index at {urlsplit(url).hostname} failed.",
-                "Try again later.",
-            )
-        return answer
+    def _fetch(
+        self, url: str, most: int = MOST_PAGE, seconds: float = PAGE_S, span: str = ""
+    ) -> httpx.Response:
+        return fetch(url, self.indexes.certificate, self.timeout_s, most, seconds, span)
+
+    def _part(self, file: File, start: int, count: int) -> tuple[bytes, int]:
+        """Bytes of a file from an offset (negative: that many at its end), and the size of the
+        whole. A server that knows no ranges sends all of a small file.
+        """
+        span = f"bytes={start}-{start + count - 1}" if start >= 0 else f"bytes={start}"
+        answer = self._fetch(file.url, max(count, _MOST_PART), span=span)
+        data, size = answer.content, answer.headers["content-range"].rpartition("/")[2]
+        if answer.status_code == httpx.codes.PARTIAL_CONTENT and size.isdecimal():
+            return data[:count], int(size)
+        if answer.status_code != httpx.codes.OK:
+            raise IndexUnreachable(f"{file.name} cannot be read", "Try again later.")
+        return data[start : start + count] if start >= 0 else data[start:], len(data)
 
 
 def _from_json(page: Any, base: str) -> Iterator[File]:
@@ -213,7 +243,7 @@ def _texts(values: dict[str, Any]) -> dict[str, str]:
     return {
         name: value
         for name, value in values.items()
-        if isinstance(name, str) and isinstance(value, str)
+        if isinstance(name, str) and isinstance(value, str) and value
     }
 
 

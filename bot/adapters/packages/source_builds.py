@@ -12,10 +12,11 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from bot.adapters.git.clone import Checkout
+from bot.adapters.packages import archives
 from bot.adapters.packages.index import IndexRelease, PackageIndex
 from bot.adapters.packages.ladder import Draft
 from bot.models.environment import PinSource, Requirement
-from bot.rules.packages import pythons
+from bot.rules.packages import evidence, provided, pythons
 from sandbox.build import BuildSource, wheel
 from sandbox.cache import Cache
 from sandbox.indexes import Indexes
@@ -72,16 +73,19 @@ def repository(
 
 
 def added(draft: Draft, checkout: Checkout, made: Path | None) -> Draft:
-    """The draft with the clone in place of the index's release, or with its requirements where
-    it could not be built.
+    """The draft with the clone in place of the index's release and of what was guessed for its
+    modules, or with its requirements where it could not be built.
     """
     reason = f"the repository at {checkout.commit[:12]}"
     if made is not None:
+        inside = _modules(made)
         name, version, _, _ = parse_wheel_filename(made.name)
         own = Requirement(
             name=name, specifier=f"=={version}", rung=PinSource.REPOSITORY, reason=reason
         )
-        others = tuple(each for each in draft.requirements if each.name != name)
+        others = tuple(
+            each for each in draft.requirements if each.name != name and each.module not in inside
+        )
         bounds = tuple(each for each in draft.constraints if each.name != name)
         return replace(
             draft,
@@ -100,18 +104,24 @@ def added(draft: Draft, checkout: Checkout, made: Path | None) -> Draft:
     )
 
 
-def _listed(checkout: Checkout, reason: str) -> list[Requirement]:
-    """The plain lines of requirements.txt; options, addresses and markers are left alone."""
+def _modules(made: Path) -> frozenset[str]:
     try:
-        lines = (
-            (checkout.tree / "requirements.txt")
-            .read_text(encoding="utf-8", errors="replace")
-            .splitlines()[:500]
-        )
-    except OSError:
-        return []
+        with archives.wheel(made.open("rb")) as archive:
+            return evidence.modules(archive.namelist())
+    except archives.UNREADABLE:
+        return frozenset()
+
+
+def _listed(checkout: Checkout, reason: str) -> list[Requirement]:
+    """The plain lines of requirements.txt and of the dependencies in pyproject.toml; options,
+    addresses and markers that do not hold are left alone.
+    """
+    lines = [
+        *_text(checkout.tree / "requirements.txt").splitlines(),
+        *provided.dependencies(_text(checkout.tree / "pyproject.toml")),
+    ]
     found = []
-    for line in lines:
+    for line in lines[:500]:
         try:
             parsed = Parsed(line.partition("#")[0].strip())
         except InvalidRequirement:
@@ -123,10 +133,17 @@ def _listed(checkout: Checkout, reason: str) -> list[Requirement]:
                     specifier=str(parsed.specifier),
                     extras=tuple(sorted(parsed.extras)),
                     rung=PinSource.REPOSITORY,
-                    reason=f"requirements.txt of {reason}",
+                    reason=f"required by {reason}",
                 )
             )
     return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
 
 
 def _once(

@@ -8,6 +8,7 @@ for the next best.
 import sys
 from collections.abc import Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement as Parsed
 from packaging.utils import canonicalize_name
@@ -38,15 +39,16 @@ def specify(report: BugReport, issue: Issue, options: Options, source: str) -> E
     claims = said.gathered(report)
     wanted = _asked(options)
     target = _published(report, issue, source, claims)
-    for name, reason, rung in (*target, *_imported(source, issue.created_at)):
-        wanted.setdefault(name, _pinned(name, reason, rung, claims, issue.created_at))
+    for name, reason, rung, module in (*target, *_imported(source, issue.created_at)):
+        new = _pinned(name, reason, rung, claims, issue.created_at)
+        wanted.setdefault(name, new.model_copy(update={"module": module}))
     variables = backends.add(
         wanted,
         source,
         issue.created_at,
         lambda name, why: _pinned(name, why, PinSource.IMPORT, claims, None),
     )
-    repo = _repo(options, target[0][0] if target else "", claims)
+    repo = _repo(options, target[0].name if target else "", claims)
     return EnvironmentSpec(
         python=_python(options, claims, issue.created_at),
         requirements=tuple(wanted.values()),
@@ -57,6 +59,8 @@ def specify(report: BugReport, issue: Issue, options: Options, source: str) -> E
         constraints=said.bounds(claims, wanted),
         variables=variables,
         claims=said.beside(claims, options),
+        repository=issue.repository,
+        named=said.named(report),
     )
 
 
@@ -83,7 +87,8 @@ def requirement_for_import(name: str, report: BugReport | None = None) -> Requir
     pinned = _pinned(
         distribution, f"module {name} was missing in a run", PinSource.REPAIR, claims, None
     )
-    return pinned.model_copy(update={"name": companions.installed_as(distribution)})
+    update = {"name": companions.installed_as(distribution), "module": imports.guessed(name)}
+    return pinned.model_copy(update=update)
 
 
 def asked_by_model(name: str, version: str, reason: str) -> Requirement | None:
@@ -140,6 +145,12 @@ def _others(
 
 def _with(target: Requirement, specifier: str, rung: PinSource, reason: str) -> Requirement:
     return target.model_copy(update={"specifier": specifier, "rung": rung, "reason": reason})
+
+
+def of_release(target: Requirement, version: str) -> Requirement:
+    """The package under test at the release whose lines a traceback quotes."""
+    reason = f"the traceback in the report quotes the lines of {version}"
+    return _with(target, f"=={version}", PinSource.NEIGHBOUR, reason)
 
 
 def at_version(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:
@@ -210,17 +221,29 @@ def _asked(options: Options) -> dict[str, Requirement]:
     return wanted
 
 
-def _imported(source: str, at: datetime | None) -> list[tuple[str, str, PinSource]]:
+class _Wish(NamedTuple):
+    """What is to be installed and why; `module` as a Requirement has it."""
+
+    name: str
+    reason: str
+    rung: PinSource
+    module: str = ""
+
+
+def _imported(source: str, at: datetime | None) -> list[_Wish]:
     return [
-        (companions.installed_as(name, at), f"the program imports {module}", PinSource.IMPORT)
+        _Wish(
+            companions.installed_as(name, at),
+            f"the program imports {module}",
+            PinSource.IMPORT,
+            imports.guessed(module),
+        )
         for module in imports.imported(source)
         if (name := imports.distribution(module))
     ]
 
 
-def _published(
-    report: BugReport, issue: Issue, source: str, claims: Claims
-) -> list[tuple[str, str, PinSource]]:
+def _published(report: BugReport, issue: Issue, source: str, claims: Claims) -> list[_Wish]:
     """The repository's own distribution. One that is only guessed from the repository's name
     needs a second sign.
     """
@@ -244,7 +267,9 @@ def _published(
         if known
         else f"named like the repository {issue.repository}"
     )
-    return [(companions.installed_as(name, issue.created_at), reason, PinSource.REPOSITORY)]
+    module = "" if known else imports.guessed(name.replace("-", "_"))
+    name = companions.installed_as(name, issue.created_at)
+    return [_Wish(name, reason, PinSource.REPOSITORY, module)]
 
 
 def _published_as(name: str, source: str) -> str:

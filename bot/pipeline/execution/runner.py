@@ -82,6 +82,14 @@ class Session:
         """Add a note on what is going on: the proof being made, or the run itself."""
         self.notes.append(Note(kind=self.proof or "run", text=text))
 
+    def matched(self, spec: EnvironmentSpec) -> EnvironmentSpec:
+        """The spec with the distributions that its imports mean; what is left out is noted once."""
+        found, told = self.ports.builder.matched(spec)
+        for text in told:
+            if all(text != note.text for note in self.notes):
+                self.note(text)
+        return found
+
     def build(self, spec: EnvironmentSpec) -> Environment:
         """The environment of a spec, built once."""
         key = spec.model_dump_json()

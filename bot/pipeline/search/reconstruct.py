@@ -121,7 +121,8 @@ class _Basis:
 
 
 def _basis(session: Session, draft: RunPlan) -> _Basis:
-    spec = draft.spec or specify.specify(draft.bug, session.job.issue, session.job.options, "")
+    issue, options = session.job.issue, session.job.options
+    spec = draft.spec or session.matched(specify.specify(draft.bug, issue, options, ""))
     try:
         environment = session.build(spec)
     except BuildError as error:

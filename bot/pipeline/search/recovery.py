@@ -16,6 +16,8 @@ from bot.models.signature import HangSignature, members_of
 from bot.pipeline.environment import specify
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.rules.packages import repositories
+from bot.rules.packages.imports import distribution
 from bot.rules.script_fixes import downscale, imports
 
 _PARTS = (
@@ -75,13 +77,19 @@ def next_fix(
     if failure is None:
         return None
     if failure.module or failure.requirement:
-        return _install(runner, spec, script, failure.module, failure.requirement)
+        text = failure.requirement
+        if text.startswith("["):
+            text = _extended(runner, spec, judgement) + text
+        return _install(runner, spec, script, failure.module, text)
     fixed, change = script, ""
     if failure.rewrite == "cpu":
         fixed, change = (
             _edited(script, *downscale.to_cpu(script.source)),
             "on the CPU instead of a GPU",
         )
+    elif failure.variable:
+        fixed = _edited(script, *imports.set_variable(script.source, failure.variable))
+        change = f"with a made-up {failure.variable}"
     elif failure.names:
         fixed = _imported(runner, built, script, failure.names)
         change = f"importing {', '.join(failure.names)}"
@@ -115,8 +123,22 @@ def _install(
     wanted = specify.requirement_for_import(module, runner.bug) if module else _requirement(text)
     if wanted is None or any(_same(wanted, known) for known in spec.requirements):
         return None
-    change = f"with {wanted.name}{wanted.specifier} installed"
-    return Fix(specify.add(spec, wanted), script, change)
+    wider = runner.matched(specify.add(spec, wanted))
+    added = [each for each in wider.requirements if each not in spec.requirements]
+    change = f"with {', '.join(each.name + each.specifier for each in added)} installed"
+    return Fix(wider, script, change) if added else None
+
+
+def _extended(runner: Runner, spec: EnvironmentSpec, judgement: Judgement) -> str:
+    """The distribution that asks for an extra of its own: the one whose frame raised, else the one
+    under test.
+    """
+    frames = judgement.failure.frames if judgement.failure is not None else ()
+    raised = [distribution(frame.package) for frame in reversed(frames) if frame.package]
+    target = specify.under_test(spec, runner.bug, runner.job.issue)
+    names = [each.name for each in spec.requirements]
+    found = next((name for name in raised if name in names), "")
+    return found or (target.name if target is not None else "")
 
 
 def _same(new: Requirement, known: Requirement) -> bool:
@@ -138,7 +160,7 @@ def _requirement(text: str) -> Requirement | None:
     reason = "named by the error message of a run"
     extras = tuple(sorted(parsed.extras))
     return Requirement(
-        name=parsed.name.lower(),
+        name=repositories.alias(parsed.name),
         specifier=str(parsed.specifier),
         extras=extras,
         rung=PinSource.REPAIR,

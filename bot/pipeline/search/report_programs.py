@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from bot.errors import BuildError, Stopped
 from bot.models.attempt import Match, Script
-from bot.models.environment import EnvironmentSpec
+from bot.models.environment import EnvironmentSpec, PinSource
 from bot.models.report import Claim, NotReproduced
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.confirming import Decision, confirm
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.pipeline.search import candidates, recovery
+from bot.rules.packages import frame_fit, versions
 
 
 def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> Decision:
@@ -21,7 +22,7 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
         runner.note(
             "the clone was not run because the report names a release; --ref HEAD runs the clone"
         )
-    found = search(runner, spec, scripts)
+    found = search(runner, _as_quoted(runner, spec), scripts)
     verdict, match = confirm(runner, found)
     decision = Decision(verdict, runner.bug, runner.signature, found)
     if match is not Match.MATCHED:
@@ -29,6 +30,43 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
     note_place(runner)
     contrasts, claims = _contrasts(runner, found)
     return replace(decision, contrasts=contrasts, claims=claims)
+
+
+def _as_quoted(runner: Runner, spec: EnvironmentSpec) -> EnvironmentSpec:
+    """The spec at the release whose lines the report's traceback quotes, where the report names
+    none. One that it names is tried first.
+    """
+    fitted = _fitted(runner, spec, named=False)
+    if fitted is None:
+        return spec
+    try:
+        runner.build(fitted)
+    except BuildError as error:
+        runner.note(f"that release could not be built: {error}")
+        return spec
+    return fitted
+
+
+def _fitted(runner: Runner, spec: EnvironmentSpec, *, named: bool) -> EnvironmentSpec | None:
+    """The spec at the neighbouring release that has the lines which the report's traceback quotes;
+    None where the installed one has them, or no other is known to.
+    """
+    issue, built = runner.job.issue, runner.build(spec)
+    target = specify.under_test(spec, runner.bug, issue)
+    frames = frame_fit.quoted(runner.bug, target.name) if target is not None else ()
+    if target is None or not frames or spec.repo is not None:
+        return None
+    chosen = target.rung in {PinSource.OPTION, PinSource.NEIGHBOUR}
+    if chosen or named is not bool(versions.pinned(target.specifier)):
+        return None
+    version = runner.ports.builder.fitting(built, target.name, frames, issue.created_at)
+    if not version:
+        return None
+    runner.note(
+        f"the lines of the quoted traceback are those of {target.name} {version}, "
+        f"not of {built.version(target.name)}"
+    )
+    return specify.at_version(spec, specify.of_release(target, version))
 
 
 def note_place(runner: Runner) -> None:
@@ -90,7 +128,9 @@ def _contrasts(runner: Runner, found: SearchResult) -> tuple[tuple[Script, ...],
 def _elsewhere(runner: Runner, found: SearchResult, decision: Decision) -> Decision:
     """The other environments that the report may mean, when the first did not show the failure."""
     tried = [verdicts.versions(found.environment)]
-    for spec in specify.alternatives(found.spec, runner.bug, runner.job.issue, found.environment):
+    fitted = _fitted(runner, found.spec, named=True)
+    others = specify.alternatives(found.spec, runner.bug, runner.job.issue, found.environment)
+    for spec in (*([fitted] if fitted is not None else []), *others):
         try:
             runner.say("environment", "not observed yet: trying other versions")
             result = _pursue(runner, spec, found.script)

@@ -11,7 +11,7 @@ def decided(report: Report) -> list[tuple[str, str, str]]:
     if built is None:
         return []
     reasons = dict.fromkeys(built.undated, "not limited to the cut-off date")
-    reasons |= {wanted.name: wanted.reason for wanted in (spec.requirements if spec else ())}
+    reasons |= {wanted.name: wanted.why for wanted in (spec.requirements if spec else ())}
     clone = f"built from the repository, its clone at commit {built.commit[:12]}"
     return [
         (

@@ -5,7 +5,7 @@ report words them.
 from bot.models.bug import BugReport, VersionClaim
 from bot.models.environment import Claimed, PinSource, Requirement
 from bot.models.job import Options
-from bot.rules.packages import companions, repositories, versions
+from bot.rules.packages import companions, evidence, repositories, versions
 
 Claims = dict[str, list[VersionClaim]]
 
@@ -62,6 +62,14 @@ def beside(claims: Claims, options: Options) -> tuple[Claimed, ...]:
         found = [each for each in found if each.name != "python"]
         found.append(Claimed(name="python", claimed=options.python, resolved="", note="--python"))
     return tuple(found)
+
+
+def named(report: BugReport) -> tuple[str, ...]:
+    """The distributions that a report names: installed by its author, or with a version."""
+    installed = evidence.names(line for fence in report.fences for line in fence.installs)
+    return tuple(
+        dict.fromkeys((*installed, *evidence.names(each.name for each in report.versions)))
+    )
 
 
 def _contradiction(ranked: list[VersionClaim]) -> str:

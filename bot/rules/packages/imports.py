@@ -12,7 +12,9 @@ from functools import lru_cache
 
 from packaging.utils import canonicalize_name
 
+from bot.rules.intake import names
 from bot.rules.intake.python import name_of
+from bot.rules.packages import repositories
 
 _LINE = re.compile(
     r"^[ \t>.]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([A-Za-z_][\w., \t]*))",
@@ -22,42 +24,64 @@ _LOADERS = {"import_module", "__import__", "importorskip"}
 
 
 DISTRIBUTIONS: dict[str, str] = {
+    "absl": "absl-py",
+    "art": "adversarial-robustness-toolbox",
     "attr": "attrs",
+    "ax": "ax-platform",
+    "bayes_opt": "bayesian-optimization",
+    "Box2D": "box2d",
     "Bio": "biopython",
     "bs4": "beautifulsoup4",
     "clip": "openai-clip",
+    "Crypto": "pycryptodome",
     "cv2": "opencv-python-headless",
     "dateutil": "python-dateutil",
     "docx": "python-docx",
     "dotenv": "python-dotenv",
     "eqx": "equinox",
     "faiss": "faiss-cpu",
+    "ffmpeg": "ffmpeg-python",
     "fitz": "pymupdf",
     "git": "gitpython",
     "google.cloud.storage": "google-cloud-storage",
     "google.protobuf": "protobuf",
+    "grpc": "grpcio",
     "haiku": "dm-haiku",
     "hydra": "hydra-core",
     "ignite": "pytorch-ignite",
     "imblearn": "imbalanced-learn",
+    "jwt": "pyjwt",
     "kerastuner": "keras-tuner",
+    "Levenshtein": "levenshtein",
+    "llama_cpp": "llama-cpp-python",
+    "MeCab": "mecab-python3",
     "mpl_toolkits": "matplotlib",
     "OpenGL": "pyopengl",
     "open_clip": "open-clip-torch",
     "orbax": "orbax-checkpoint",
     "orbax.checkpoint": "orbax-checkpoint",
+    "ot": "pot",
     "PIL": "pillow",
     "pkg_resources": "setuptools",
     "pl_bolts": "lightning-bolts",
+    "pptx": "python-pptx",
     "pylab": "matplotlib",
     "pyro": "pyro-ppl",
     "serial": "pyserial",
     "skimage": "scikit-image",
     "sklearn": "scikit-learn",
     "skopt": "scikit-optimize",
+    "slugify": "python-slugify",
+    "sonnet": "dm-sonnet",
     "tfds": "tensorflow-datasets",
+    "torchcrf": "pytorch-crf",
     "torchnlp": "pytorch-nlp",
+    "tree": "dm-tree",
+    "tvm": "apache-tvm",
+    "umap": "umap-learn",
     "usb": "pyusb",
+    "websocket": "websocket-client",
+    "whisper": "openai-whisper",
     "wx": "wxpython",
     "yaml": "pyyaml",
     "zmq": "pyzmq",
@@ -154,3 +178,12 @@ def distribution(module: str) -> str:
         if prefix in NOT_ON_THE_INDEX:
             return ""
     return "" if parts[0] in LOCAL or parts[0].startswith("_") else canonicalize_name(parts[0])
+
+
+def guessed(module: str) -> str:
+    """The top-level module where nothing but the name says which distribution it means; "" for a
+    well-known one.
+    """
+    name, top = distribution(module), module.partition(".")[0]
+    tables = {*DISTRIBUTIONS.values(), *repositories.REPOSITORIES.values()}
+    return "" if not name or name in tables or names.known(name) else top

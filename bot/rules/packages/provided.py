@@ -43,6 +43,13 @@ def read(paths: Iterable[str], texts: Mapping[str, str]) -> Provided:
     return Provided(name=canonicalize_name(name), on_path=tuple(on_path), built=tuple(built))
 
 
+def dependencies(pyproject: str) -> list[str]:
+    """What a project declares in its pyproject.toml that it needs, as written."""
+    table = _toml(pyproject).get("project")
+    listed = table.get("dependencies") if isinstance(table, dict) else None
+    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+
+
 def used(provided: Provided, modules: Collection[str], names: Collection[str]) -> str:
     """What to call what is provided, where a program uses it: it imports or runs through one of
     these top-level modules, or has one of these distributions installed. "" where it does not.

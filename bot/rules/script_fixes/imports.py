@@ -66,15 +66,25 @@ def conventional(name: str, source: str) -> str:
     return f"from {module} import {name}" if module and not foreign else ""
 
 
-def add(source: str, statements: tuple[str, ...]) -> tuple[str, tuple[ScriptFix, ...]]:
-    """The program with import statements added below its docstring and `__future__` imports."""
+def set_variable(source: str, name: str) -> tuple[str, tuple[ScriptFix, ...]]:
+    """The program with a made-up value for an environment variable that holds a secret. Some
+    libraries count its characters.
+    """
+    line = f'import os; os.environ.setdefault("{name}", "{"0" * 40}")'
+    return add(source, (line,), "a made-up value where only its presence is checked")
+
+
+def add(
+    source: str, statements: tuple[str, ...], why: str = _WHY
+) -> tuple[str, tuple[ScriptFix, ...]]:
+    """The program with statements added below its docstring and `__future__` imports."""
     lines = source.splitlines()
     wanted = tuple(line for line in dict.fromkeys(statements) if line and line not in lines)
     if not wanted:
         return source, ()
     at = _first_line(source)
     fixed = "\n".join([*lines[:at], *wanted, *lines[at:]]) + "\n"
-    return fixed, tuple(ScriptFix(what=f"added `{line}`", why=_WHY) for line in wanted)
+    return fixed, tuple(ScriptFix(what=f"added `{line}`", why=why) for line in wanted)
 
 
 def statements(source: str) -> tuple[tuple[str, frozenset[str]], ...]:

@@ -1,0 +1,77 @@
+"""Guessed requirements of a spec → those for which the index tells something, or nothing against
+them (`bot.rules.packages.evidence`).
+"""
+
+import time
+from collections.abc import Iterator
+
+from bot.adapters.packages.index import PackageIndex
+from bot.errors import IndexUnreachable
+from bot.models.environment import EnvironmentSpec, Requirement
+from bot.rules.packages import evidence, repositories, versions
+from bot.rules.packages.evidence import Known
+
+_SECONDS = 60.0
+_MOST = 5
+UNCHECKED = "its name alone, as the index told nothing"
+
+
+def matched(spec: EnvironmentSpec, index: PackageIndex) -> tuple[EnvironmentSpec, tuple[str, ...]]:
+    """The spec with each guess confirmed, replaced or left out, and a sentence for each that was
+    left out. An index that does not answer costs the evidence only.
+    """
+    end = time.monotonic() + _SECONDS
+    kept, told = dict[str, Requirement](), list[str]()
+    for wanted in spec.requirements:
+        name, why = wanted.name, wanted.evidence
+        if wanted.module and not why:
+            name, why = _chosen(wanted, spec, index, end)
+        if name:
+            kept.setdefault(name, _named(wanted, name, why, spec))
+        else:
+            told.append(f"nothing is installed for `import {wanted.module}`: {why}")
+    return spec.model_copy(update={"requirements": tuple(kept.values())}), tuple(told)
+
+
+def _chosen(
+    wanted: Requirement, spec: EnvironmentSpec, index: PackageIndex, end: float
+) -> tuple[str, str]:
+    candidates = _candidates(wanted, spec, index, end)
+    try:
+        name, why = evidence.choose(wanted.module, spec.repository, candidates)
+    except IndexUnreachable:
+        name, why = "", ""
+    return (name, why) if why else (wanted.name, UNCHECKED)
+
+
+def _candidates(
+    wanted: Requirement, spec: EnvironmentSpec, index: PackageIndex, end: float
+) -> Iterator[Known]:
+    """What the index tells of the guess, then of names like it that the report or the package
+    under test mention.
+    """
+    target = repositories.distribution_of(spec.repository)[0]
+    asked = set[str]()
+    for names in ((wanted.name, target, *spec.named), _needs(target, spec, index)):
+        for name in names:
+            fits = name == wanted.name or evidence.alike(name, wanted.module)
+            if not fits or name in asked or len(asked) >= _MOST or time.monotonic() > end:
+                continue
+            asked.add(name)
+            if (known := index.about(name, spec.exclude_newer)) is not None:
+                yield known
+
+
+def _needs(target: str, spec: EnvironmentSpec, index: PackageIndex) -> Iterator[str]:
+    """What the package under test needs, with or without extras; looked up last."""
+    known = index.about(target, spec.exclude_newer) if target else None
+    yield from known.needs if known else ()
+
+
+def _named(wanted: Requirement, name: str, why: str, spec: EnvironmentSpec) -> Requirement:
+    if name == wanted.name:
+        return wanted.model_copy(update={"evidence": why})
+    claimed = next((each.claimed for each in spec.claims if each.name == name), "")
+    specifier = wanted.specifier or versions.specifier(claimed, "text") or ""
+    update = {"name": name, "specifier": specifier, "evidence": why}
+    return wanted.model_copy(update=update)

@@ -22,11 +22,13 @@ from bot.rules.packages import (
     claims as said,
     companions,
     imports,
+    python_wording,
     pythons,
     repositories,
     versions,
 )
 from bot.rules.packages.claims import Claims
+from bot.rules.packages.python_wording import Range
 from bot.rules.script_fixes import imports as lacking
 
 HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -50,7 +52,7 @@ def specify(report: BugReport, issue: Issue, options: Options, source: str) -> E
     )
     repo = _repo(options, target[0].name if target else "", claims)
     return EnvironmentSpec(
-        python=_python(options, claims, issue.created_at),
+        python=_python(options, claims, issue.created_at, python_wording.possible(report)),
         requirements=tuple(wanted.values()),
         exclude_newer=issue.created_at,
         undated=companions.TORCH_FAMILY,
@@ -115,11 +117,28 @@ def alternatives(
     built: Environment | None = None,
 ) -> tuple[EnvironmentSpec, ...]:
     """At most two other environments that the report may mean, for when the first did not show
-    the failure.
+    the failure, after one with the Python that words errors like the report.
 
     Another version that the report names; the newest release before the report where a version
     was named; the release before the one that was tried.
     """
+    return (*_other_python(spec, report, built), *_other_releases(spec, report, issue, built))
+
+
+def _other_python(
+    spec: EnvironmentSpec, report: BugReport, built: Environment | None
+) -> tuple[EnvironmentSpec, ...]:
+    used = versions.python_minor(built.python if built else spec.python)
+    worded = python_wording.possible(report).nearest(used or spec.python)
+    asked = any(each.name == "python" and each.note == "--python" for each in spec.claims)
+    if asked or worded in {used, spec.python}:
+        return ()
+    return (spec.model_copy(update={"python": worded}),)
+
+
+def _other_releases(
+    spec: EnvironmentSpec, report: BugReport, issue: Issue, built: Environment | None
+) -> tuple[EnvironmentSpec, ...]:
     target = under_test(spec, report, issue)
     if target is None:
         return ()
@@ -304,7 +323,7 @@ def _pinned(
     return Requirement(name=name, rung=rung, reason=reason + day)
 
 
-def _python(options: Options, claims: Claims, at: datetime | None) -> str:
+def _python(options: Options, claims: Claims, at: datetime | None, worded: Range) -> str:
     if options.python:
         minor = versions.python_minor(options.python)
         if not minor:
@@ -314,7 +333,7 @@ def _python(options: Options, claims: Claims, at: datetime | None) -> str:
             )
         return minor
     named = (versions.python_minor(claim.version) for claim in claims.get("python", []))
-    return next(filter(None, named), "") or pythons.usual(at, HOST)
+    return next(filter(None, named), "") or worded.nearest(pythons.usual(at, HOST))
 
 
 def _repo(options: Options, target: str, claims: Claims) -> RepoSource | None:

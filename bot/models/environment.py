@@ -27,8 +27,9 @@ class PinSource(StrEnum):
 class Requirement(Record):
     """One thing to install: a PEP 508 name with extras and a specifier ("" for any version).
 
-    `module` is the import for which the name is only a guess, and `evidence` what the index tells
-    in its favour, "" while nobody has asked.
+    Where the name is only a guess for an import, `modules` has its top-level module and those below
+    it that the report uses; `evidence` is what the index tells in favour of the name, "" while
+    nobody has asked.
     """
 
     name: str
@@ -36,7 +37,7 @@ class Requirement(Record):
     extras: tuple[str, ...] = ()
     rung: PinSource
     reason: str
-    module: str = ""
+    modules: tuple[str, ...] = ()
     evidence: str = ""
 
     @property

@@ -577,7 +577,7 @@ def test_a_clone_is_built_at_the_newest_commit_of_that_day(
 def test_a_clone_stands_for_what_was_guessed_for_its_modules(
     builder: UvBuilder, repository: Path
 ) -> None:
-    guess = wanted("alpha").model_copy(update={"module": "delta"})
+    guess = wanted("alpha").model_copy(update={"modules": ("delta",)})
     built = builder.build(spec(guess, repo=RepoSource(url="", path=str(repository))))
     assert built.cloned == "delta"
     assert built.version("alpha") == ""

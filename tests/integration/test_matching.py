@@ -139,7 +139,7 @@ def spec(
             name=module.replace("_", "-"),
             rung=PinSource.IMPORT,
             reason=f"the program imports {module}",
-            module=module,
+            modules=(module,),
         )
         for module in modules
     )

@@ -17,7 +17,9 @@ def test_the_modules_of_a_wheel_are_read_off_its_files() -> None:
         "tool-1.0.data/purelib/moved/__init__.py", "tool-1.0.data/scripts/run.py", "tool-1.0.dist-info/METADATA",
         "docs/readme.txt",
     )  # fmt: skip
-    assert evidence.modules(files) == {"tool", "single", "native", "moved"}
+    assert evidence.modules(files) == {
+        "tool", "tool.inner", "tool.inner.deep", "single", "native", "moved",
+    }  # fmt: skip
 
 
 def test_the_repositories_that_links_name() -> None:
@@ -36,8 +38,15 @@ def test_the_repositories_that_links_name() -> None:
     ("module", "repository", "candidates", "chosen", "why"),
     [
         ("tool", "org/tool", [known("tool", "tool", project="org/tool")], "tool", "its links name org/tool"),
-        ("tool", "Org/Tool", [known("tool", "tool", project="old/tool")], "tool", "its files contain tool"),
-        ("tool", "org/tool", [known("tool", "tool", project="org/elsewhere")], "tool", "its files contain tool"),
+        ("tool", "Org/Tool", [known("tool", "tool", project="old/tool")], "tool", "its files contain tool, though its links name old/tool"),
+        ("tool", "org/tool", [known("tool", "tool", project="org/elsewhere")], "tool", "its files contain tool, though its links name org/elsewhere"),
+        ("tool tool.net", "org/tool", [known("tool", "tool", "tool.net", project="old/tool")], "tool",
+         "its files contain tool, though its links name old/tool"),
+        ("tool tool.net tool.old", "org/lib", [known("tool", "tool", "tool.net")], "tool", "its files contain tool"),
+        ("tool tool.net", "org/tool", [known("tool", "tool", "tool.cli", project="old/tool")], "",
+         "tool on the index has no module tool.net"),
+        ("tool tool.net", "org/tool", [known("tool", "tool", "tool.cli", project="org/tool")], "tool",
+         "its links name org/tool"),
         ("tool", "org/tool", [known("tool", "tool", project="them/serpent")], "", "tool on the index belongs to them/serpent"),
         ("tool", "org/dm-tool", [known("tool", "tool", project="them/serpent"), known("dm-tool", "tool", project="org/dm-tool")],
          "dm-tool", "its links name org/dm-tool"),
@@ -52,12 +61,12 @@ def test_the_repositories_that_links_name() -> None:
 def test_what_speaks_for_a_distribution_decides(
     module: str, repository: str, candidates: list[Known], chosen: str, why: str
 ) -> None:
-    assert evidence.choose(module, repository, candidates) == (chosen, why)
+    assert evidence.choose(module.split(), repository, candidates) == (chosen, why)
 
 
 def test_a_distribution_without_modules_of_its_own_may_bring_any() -> None:
     bundle = Known("tool", frozenset(), (), ("tool-core",))
-    assert evidence.choose("tool", "org/lib", [bundle])[0] == "tool"
+    assert evidence.choose(["tool"], "org/lib", [bundle])[0] == "tool"
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from bot.models.issue import Issue
 
-from bot.models.bug import BugReport, ReportKind, Traceback
+from bot.models.bug import BugReport, Issue, ReportKind, Traceback
 from bot.models.environment import Environment, Package, PinSource
 from bot.models.job import Options
 from bot.pipeline.environment import specify

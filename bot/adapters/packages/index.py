@@ -15,6 +15,7 @@ from typing import IO, Any
 from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
+from packaging.specifiers import SpecifierSet
 from packaging.utils import (
     InvalidSdistFilename,
     InvalidWheelFilename,
@@ -144,15 +145,18 @@ class PackageIndex:
         named = (str(each).partition(",") for each in metadata.get_all("Project-URL", []))
         return {label.strip(): url.strip() for label, _, url in named}
 
-    def about(self, name: str, at: datetime | None = None) -> Known | None:
-        """What the newest release before a day tells of a distribution, None when no index has it.
-        What cannot be read is left out. Raises IndexUnreachable.
+    def about(self, name: str, at: datetime | None = None, specifier: str = "") -> Known | None:
+        """What a distribution's newest release tells, of those that fit a specifier, else of those
+        before a day; None when no index has it. What cannot be read is left out. Raises
+        IndexUnreachable.
         """
         found = [each for each in self.releases(name) if not each.yanked]
         then = [each for each in found if not (at and each.uploaded and each.uploaded > at)]
+        asked = SpecifierSet(specifier)
+        fitting = [each for each in found if specifier and each.version in asked]
         if not found:
             return None
-        files, told = self._contents((then or found)[-1])
+        files, told = self._contents((fitting or then or found)[-1])
         headers = Parser().parsestr(told, headersonly=True)
         links = [each.partition(",")[2] for each in map(str, headers.get_all("Project-URL", []))]
         links += map(str, headers.get_all("Home-page", []))

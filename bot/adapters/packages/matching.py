@@ -24,12 +24,12 @@ def matched(spec: EnvironmentSpec, index: PackageIndex) -> tuple[EnvironmentSpec
     kept, told = dict[str, Requirement](), list[str]()
     for wanted in spec.requirements:
         name, why = wanted.name, wanted.evidence
-        if wanted.module and not why:
+        if wanted.modules and not why:
             name, why = _chosen(wanted, spec, index, end)
         if name:
             kept.setdefault(name, _named(wanted, name, why, spec))
         else:
-            told.append(f"nothing is installed for `import {wanted.module}`: {why}")
+            told.append(f"nothing is installed for `import {wanted.modules[0]}`: {why}")
     return spec.model_copy(update={"requirements": tuple(kept.values())}), tuple(told)
 
 
@@ -38,7 +38,7 @@ def _chosen(
 ) -> tuple[str, str]:
     candidates = _candidates(wanted, spec, index, end)
     try:
-        name, why = evidence.choose(wanted.module, spec.repository, candidates)
+        name, why = evidence.choose(wanted.modules, spec.repository, candidates)
     except IndexUnreachable:
         name, why = "", ""
     return (name, why) if why else (wanted.name, UNCHECKED)
@@ -54,11 +54,12 @@ def _candidates(
     asked = set[str]()
     for names in ((wanted.name, target, *spec.named), _needs(target, spec, index)):
         for name in names:
-            fits = name == wanted.name or evidence.alike(name, wanted.module)
+            fits = name == wanted.name or evidence.alike(name, wanted.modules[0])
             if not fits or name in asked or len(asked) >= _MOST or time.monotonic() > end:
                 continue
             asked.add(name)
-            if (known := index.about(name, spec.exclude_newer)) is not None:
+            specifier = wanted.specifier if name == wanted.name else ""
+            if (known := index.about(name, spec.exclude_newer, specifier)) is not None:
                 yield known
 
 

@@ -84,7 +84,9 @@ def added(draft: Draft, checkout: Checkout, made: Path | None) -> Draft:
             name=name, specifier=f"=={version}", rung=PinSource.REPOSITORY, reason=reason
         )
         others = tuple(
-            each for each in draft.requirements if each.name != name and each.module not in inside
+            each
+            for each in draft.requirements
+            if each.name != name and inside.isdisjoint(each.modules[:1])
         )
         bounds = tuple(each for each in draft.constraints if each.name != name)
         return replace(

@@ -6,7 +6,7 @@ for the next best.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -41,9 +41,9 @@ def specify(report: BugReport, issue: Issue, options: Options, source: str) -> E
     claims = said.gathered(report)
     wanted = _asked(options)
     target = _published(report, issue, source, claims)
-    for name, reason, rung, module in (*target, *_imported(source, issue.created_at)):
+    for name, reason, rung, modules in (*target, *_imported(report, source, issue.created_at)):
         new = _pinned(name, reason, rung, claims, issue.created_at)
-        wanted.setdefault(name, new.model_copy(update={"module": module}))
+        wanted.setdefault(name, new.model_copy(update={"modules": modules}))
     variables = backends.add(
         wanted,
         source,
@@ -89,7 +89,10 @@ def requirement_for_import(name: str, report: BugReport | None = None) -> Requir
     pinned = _pinned(
         distribution, f"module {name} was missing in a run", PinSource.REPAIR, claims, None
     )
-    update = {"name": companions.installed_as(distribution), "module": imports.guessed(name)}
+    update = {
+        "name": companions.installed_as(distribution),
+        "modules": _used(name, (name,), report),
+    }
     return pinned.model_copy(update=update)
 
 
@@ -241,23 +244,37 @@ def _asked(options: Options) -> dict[str, Requirement]:
 
 
 class _Wish(NamedTuple):
-    """What is to be installed and why; `module` as a Requirement has it."""
+    """What is to be installed and why; `modules` as a Requirement has them."""
 
     name: str
     reason: str
     rung: PinSource
-    module: str = ""
+    modules: tuple[str, ...] = ()
 
 
-def _imported(source: str, at: datetime | None) -> list[_Wish]:
+def _used(module: str, imported: Iterable[str], report: BugReport | None) -> tuple[str, ...]:
+    """A top-level module whose distribution is only guessed, with what the report imports of it or
+    quotes the files of; () for a well-known one.
+    """
+    if not (top := imports.guessed(module)):
+        return ()
+    traces = report.tracebacks if report else ()
+    quoted = (frame.module_path for trace in traces for frame in trace.frames)
+    files = (path.removesuffix(".py").removesuffix("/__init__") for path in quoted)
+    names = (*imported, *(path.replace("/", ".") for path in files))
+    return tuple(dict.fromkeys((top, *(each for each in names if each.startswith(f"{top}.")))))
+
+
+def _imported(report: BugReport, source: str, at: datetime | None) -> list[_Wish]:
+    names = imports.imported(source)
     return [
         _Wish(
             companions.installed_as(name, at),
             f"the program imports {module}",
             PinSource.IMPORT,
-            imports.guessed(module),
+            _used(module, names, report),
         )
-        for module in imports.imported(source)
+        for module in names
         if (name := imports.distribution(module))
     ]
 
@@ -286,9 +303,9 @@ def _published(report: BugReport, issue: Issue, source: str, claims: Claims) -> 
         if known
         else f"named like the repository {issue.repository}"
     )
-    module = "" if known else imports.guessed(name.replace("-", "_"))
+    modules = () if known else _used(name.replace("-", "_"), imports.imported(source), report)
     name = companions.installed_as(name, issue.created_at)
-    return [_Wish(name, reason, PinSource.REPOSITORY, module)]
+    return [_Wish(name, reason, PinSource.REPOSITORY, modules)]
 
 
 def _published_as(name: str, source: str) -> str:

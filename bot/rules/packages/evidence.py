@@ -6,7 +6,7 @@ Source: a name on an index belongs to whoever registered it first, so `import fo
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -14,15 +14,15 @@ from packaging.utils import canonicalize_name
 
 _HOSTS = frozenset({"github.com", "gitlab.com", "bitbucket.org", "codeberg.org"})
 _AFFIXES = ("python", "pytorch", "torch", "keras", "jax", "py", "dm", "tf")
-_MODULE = re.compile(r"(?:[^/]+\.data/(?:pure|plat)lib/)?(\w+)(?:/.*)?")
+_MOVED = re.compile(r"^[^/]+\.data/(?:pure|plat)lib/")
 _NAMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _CODE = (".py", ".so", ".pyi", ".pyd")
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an index tells of a distribution: the modules at the top level of its files, None where
-    they cannot be read; the repositories ("owner/name") that its links name; what it needs.
+    """What an index tells of a distribution: the dotted modules among its files, None where they
+    cannot be read; the repositories ("owner/name") that its links name; what it needs.
     """
 
     name: str
@@ -30,23 +30,27 @@ class Known:
     projects: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
-    def holds(self, module: str) -> bool:
-        """Whether a module is among its files, or may come with what it needs: a distribution
-        without files of its own consists of others.
+    def lacks(self, wanted: Sequence[str]) -> str:
+        """The module (the first of `wanted`, with some below it) for which it cannot be meant, ""
+        when it can: one without modules of its own consists of what it needs.
         """
-        return self.modules is not None and (module in self.modules or not self.modules)
+        below = [each for each in wanted[1:] if "." in each]
+        if not self.modules or (wanted[0] in self.modules and not below):
+            return ""
+        found = wanted[0] in self.modules and any(each in self.modules for each in below)
+        return "" if found else (below[0] if wanted[0] in self.modules else wanted[0])
 
 
 def modules(files: Iterable[str]) -> frozenset[str]:
-    """The modules at the top level of the files of a wheel."""
-    found = (_MODULE.fullmatch(_stem(path)) for path in files if path.endswith(_CODE))
-    return frozenset(each[1] for each in found if each)
-
-
-def _stem(path: str) -> str:
-    """A path with the suffixes of a single module taken off ("m.cpython-311-x86_64.so")."""
-    folder, _, name = path.rpartition("/")
-    return f"{folder}/{name.split('.')[0]}" if folder else name.split(".")[0]
+    """The dotted modules that the files of a wheel are, and the packages that they are in."""
+    found = set[str]()
+    for path in files:
+        if path.endswith(_CODE):
+            folder, _, name = _MOVED.sub("", path).rpartition("/")
+            parts = [*filter(None, folder.split("/")), name.split(".")[0]]
+            if all(part.isidentifier() for part in parts):
+                found.update(".".join(parts[:length]) for length in range(1, len(parts) + 1))
+    return frozenset(name.removesuffix(".__init__") for name in found)
 
 
 def projects(links: Iterable[str]) -> tuple[str, ...]:
@@ -86,13 +90,14 @@ def _squeezed(name: str) -> str:
     return plain
 
 
-def choose(module: str, repository: str, candidates: Iterable[Known]) -> tuple[str, str]:
-    """The distribution that most speaks for, and what does; ("", why not) when all are ruled
-    out. The first of equals is taken, and one that the repository's own links confirm at once.
+def choose(wanted: Sequence[str], repository: str, candidates: Iterable[Known]) -> tuple[str, str]:
+    """The distribution that most speaks for as the one of a module (the first of `wanted`, with
+    some below it), and what does; ("", why not) when all are ruled out. The first of equals is
+    taken, and one that links to the repository at once.
     """
     best, chosen, told = -1, "", ""
     for known in candidates:
-        rank, why = _weighed(module, repository.lower(), known)
+        rank, why = _weighed(wanted, repository.lower(), known)
         if rank > best:
             best, chosen, told = rank, known.name, why
         elif not told:
@@ -105,19 +110,21 @@ def choose(module: str, repository: str, candidates: Iterable[Known]) -> tuple[s
 _CONFIRMED = 2
 
 
-def _weighed(module: str, repository: str, known: Known) -> tuple[int, str]:
+def _weighed(wanted: Sequence[str], repository: str, known: Known) -> tuple[int, str]:
     """How much speaks for a distribution, -1 when something speaks against it, and what."""
-    if known.modules is not None and not known.holds(module):
-        return -1, f"{known.name} on the index has no module {module}"
-    if repository and repository in known.projects:
+    if repository and repository in known.projects and not known.lacks(wanted[:1]):
         return _CONFIRMED, f"its links name {repository}"
+    if gap := known.lacks(wanted):
+        return -1, f"{known.name} on the index has no module {gap}"
     owner, _, name = repository.rpartition("/")
+    own = name and alike(wanted[0], name) and known.projects
     related = (
         alike(each.rpartition("/")[2], name) or each.partition("/")[0] == owner
         for each in known.projects
     )
-    if name and alike(module, name) and known.projects and not any(related):
+    if own and not any(related):
         return -1, f"{known.name} on the index belongs to {known.projects[0]}"
     if known.modules:
-        return 1, f"its files contain {module}"
+        though = f", though its links name {known.projects[0]}" if own else ""
+        return 1, f"its files contain {wanted[0]}{though}"
     return 0, "only its name speaks for it"

@@ -6,9 +6,9 @@ from bot.rules.packages import evidence
 from bot.rules.packages.evidence import Known
 
 
-def known(name: str, *modules: str, project: str = "", needs: tuple[str, ...] = ()) -> Known:
+def known(name: str, *modules: str, project: str = "", mentions: str = "") -> Known:
     projects = (project,) if project else ()
-    return Known(name, frozenset(modules) if modules else None, projects, needs)
+    return Known(name, frozenset(modules) if modules else None, projects, (mentions,))
 
 
 def test_the_modules_of_a_wheel_are_read_off_its_files() -> None:
@@ -38,10 +38,12 @@ def test_the_repositories_that_links_name() -> None:
     ("module", "repository", "candidates", "chosen", "why"),
     [
         ("tool", "org/tool", [known("tool", "tool", project="org/tool")], "tool", "its links name org/tool"),
-        ("tool", "Org/Tool", [known("tool", "tool", project="old/tool")], "tool", "its files contain tool, though its links name old/tool"),
-        ("tool", "org/tool", [known("tool", "tool", project="org/elsewhere")], "tool", "its files contain tool, though its links name org/elsewhere"),
+        ("tool", "Org/Tool", [known("tool", "tool", project="old/tool")], "", "tool on the index belongs to old/tool"),
+        ("tool", "org/tool", [known("tool", "tool", project="old/tool", mentions="org/tool")], "tool", "its files contain tool"),
+        ("tool", "acme/tool", [known("tool", "tool", project="the-acme/toolbox")], "tool", "its files contain tool"),
+        ("tool", "org/tool", [known("tool", "tool", project="org/elsewhere")], "tool", "its files contain tool"),
         ("tool tool.net", "org/tool", [known("tool", "tool", "tool.net", project="old/tool")], "tool",
-         "its files contain tool, though its links name old/tool"),
+         "its files contain tool"),
         ("tool tool.net tool.old", "org/lib", [known("tool", "tool", "tool.net")], "tool", "its files contain tool"),
         ("tool tool.net", "org/tool", [known("tool", "tool", "tool.cli", project="old/tool")], "",
          "tool on the index has no module tool.net"),
@@ -65,7 +67,7 @@ def test_what_speaks_for_a_distribution_decides(
 
 
 def test_a_distribution_without_modules_of_its_own_may_bring_any() -> None:
-    bundle = Known("tool", frozenset(), (), ("tool-core",))
+    bundle = Known("tool", frozenset(), needs=("tool-core",))
     assert evidence.choose(["tool"], "org/lib", [bundle])[0] == "tool"
 
 

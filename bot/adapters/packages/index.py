@@ -162,7 +162,9 @@ class PackageIndex:
         links += map(str, headers.get_all("Home-page", []))
         needs = evidence.names(map(str, headers.get_all("Requires-Dist", [])))
         projects = evidence.projects(links) or evidence.projects(self._index_links(name).values())
-        return Known(name, None if files is None else evidence.modules(files), projects, needs)
+        mentions = evidence.projects(evidence.links(told))
+        modules = None if files is None else evidence.modules(files)
+        return Known(name, modules, projects, mentions, needs)
 
     def _contents(self, release: IndexRelease) -> tuple[list[str] | None, str]:
         """The files that a release installs and its metadata; None where they cannot be read."""

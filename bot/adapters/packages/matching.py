@@ -3,7 +3,8 @@ them (`bot.rules.packages.evidence`).
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from bot.adapters.packages.index import PackageIndex
 from bot.errors import IndexUnreachable
@@ -36,35 +37,39 @@ def matched(spec: EnvironmentSpec, index: PackageIndex) -> tuple[EnvironmentSpec
 def _chosen(
     wanted: Requirement, spec: EnvironmentSpec, index: PackageIndex, end: float
 ) -> tuple[str, str]:
-    candidates = _candidates(wanted, spec, index, end)
-    try:
-        name, why = evidence.choose(wanted.modules, spec.repository, candidates)
-    except IndexUnreachable:
-        name, why = "", ""
-    return (name, why) if why else (wanted.name, UNCHECKED)
-
-
-def _candidates(
-    wanted: Requirement, spec: EnvironmentSpec, index: PackageIndex, end: float
-) -> Iterator[Known]:
-    """What the index tells of the guess, then of names like it that the report or the package
-    under test mention.
-    """
     target = repositories.distribution_of(spec.repository)[0]
-    asked = set[str]()
-    for names in ((wanted.name, target, *spec.named), _needs(target, spec, index)):
-        for name in names:
-            fits = name == wanted.name or evidence.alike(name, wanted.modules[0])
-            if not fits or name in asked or len(asked) >= _MOST or time.monotonic() > end:
-                continue
-            asked.add(name)
-            specifier = wanted.specifier if name == wanted.name else ""
-            if (known := index.about(name, spec.exclude_newer, specifier)) is not None:
-                yield known
+    told = ""
+    try:
+        for names in ((wanted.name, target, *spec.named), _needs(target, spec, index)):
+            candidates = _known(names, wanted, spec, index, end)
+            name, why = evidence.choose(wanted.modules, spec.repository, candidates)
+            told = told or why
+            if name:
+                return name, why
+    except IndexUnreachable:
+        told = ""
+    return ("", told) if told else (wanted.name, UNCHECKED)
+
+
+def _known(
+    names: Iterable[str],
+    wanted: Requirement,
+    spec: EnvironmentSpec,
+    index: PackageIndex,
+    end: float,
+) -> Iterator[Known]:
+    """What the index tells of the guess, and of names like it."""
+    fitting = (n for n in names if n == wanted.name or evidence.alike(n, wanted.modules[0]))
+    for name in islice(dict.fromkeys(fitting), _MOST):
+        specifier = wanted.specifier if name == wanted.name else ""
+        late = time.monotonic() > end
+        known = None if late else index.about(name, spec.exclude_newer, specifier)
+        if known is not None:
+            yield known
 
 
 def _needs(target: str, spec: EnvironmentSpec, index: PackageIndex) -> Iterator[str]:
-    """What the package under test needs, with or without extras; looked up last."""
+    """What the package under test needs, with or without extras."""
     known = index.about(target, spec.exclude_newer) if target else None
     yield from known.needs if known else ()
 

@@ -22,12 +22,14 @@ _CODE = (".py", ".so", ".pyi", ".pyd")
 @dataclass(frozen=True, slots=True)
 class Known:
     """What an index tells of a distribution: the dotted modules among its files, None where they
-    cannot be read; the repositories ("owner/name") that its links name; what it needs.
+    cannot be read; the repositories ("owner/name") that its links name, and those that all of its
+    metadata mention; what it needs.
     """
 
     name: str
     modules: frozenset[str] | None = None
     projects: tuple[str, ...] = ()
+    mentions: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
     def lacks(self, wanted: Sequence[str]) -> str:
@@ -73,6 +75,11 @@ def names(requirements: Iterable[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(canonicalize_name(each[0]) for each in found if each))
 
 
+def links(text: str) -> list[str]:
+    """The addresses in a text."""
+    return re.findall(r"https?://[^\s<>()\[\]'\"`]{1,300}", text)
+
+
 def alike(one: str, other: str) -> bool:
     """Whether two names mean one project, apart from separators and what such names begin or end
     with.
@@ -116,15 +123,22 @@ def _weighed(wanted: Sequence[str], repository: str, known: Known) -> tuple[int,
         return _CONFIRMED, f"its links name {repository}"
     if gap := known.lacks(wanted):
         return -1, f"{known.name} on the index has no module {gap}"
-    owner, _, name = repository.rpartition("/")
-    own = name and alike(wanted[0], name) and known.projects
-    related = (
-        alike(each.rpartition("/")[2], name) or each.partition("/")[0] == owner
-        for each in known.projects
-    )
-    if own and not any(related):
+    if _strangers(wanted, repository, known):
         return -1, f"{known.name} on the index belongs to {known.projects[0]}"
     if known.modules:
-        though = f", though its links name {known.projects[0]}" if own else ""
-        return 1, f"its files contain {wanted[0]}{though}"
+        return 1, f"its files contain {wanted[0]}"
     return 0, "only its name speaks for it"
+
+
+def _strangers(wanted: Sequence[str], repository: str, known: Known) -> bool:
+    """Whether an import is named like the repository, and the distribution of that name is from
+    elsewhere: its links name neither the owner nor, where the owner may have changed, a repository
+    of that name; and none of the modules that the report uses bears it out.
+    """
+    owner, _, name = repository.rpartition("/")
+    if not (name and alike(wanted[0], name) and known.projects):
+        return False
+    borne_out = known.modules is not None and len(wanted) > 1
+    kin = any(alike(each.partition("/")[0], owner) for each in known.projects)
+    same = any(alike(each.rpartition("/")[2], name) for each in known.projects)
+    return not (kin or (same and (borne_out or repository in known.mentions)))

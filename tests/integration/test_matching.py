@@ -217,9 +217,10 @@ def test_a_server_without_ranges_is_read_whole(index: Index, tmp_path: Path) -> 
 
 
 def test_an_index_that_does_not_answer_costs_the_evidence_only(tmp_path: Path) -> None:
-    found, told = builder(None, tmp_path).matched(spec("tool"))
+    found, told = builder(None, tmp_path).matched(spec("tool", "hollow"))
     assert [(each.name, each.evidence) for each in found.requirements] == [
-        ("tool", matching.UNCHECKED)
+        ("tool", matching.UNCHECKED),
+        ("hollow", matching.UNCHECKED),
     ]
     assert not told
 

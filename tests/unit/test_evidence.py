@@ -55,6 +55,8 @@ def test_the_repositories_that_links_name() -> None:
         ("tool", "org/tool", [known("tool", "other"), known("tool-ml", "tool")], "tool-ml", "its files contain tool"),
         ("tool", "org/lib", [known("tool", "other", project="them/serpent")], "", "tool on the index has no module tool"),
         ("tool", "org/lib", [known("tool", "tool", project="them/serpent")], "tool", "its files contain tool"),
+        ("tool_extras", "org/tool", [known("tool-extras", "tool_extras", project="them/extras")], "tool-extras",
+         "its files contain tool_extras"),
         ("tool", "", [known("tool", "tool", project="them/serpent")], "tool", "its files contain tool"),
         ("tool", "org/lib", [known("tool")], "tool", "only its name speaks for it"),
         ("tool", "org/lib", [], "", ""),

@@ -26,7 +26,10 @@ def matched(spec: EnvironmentSpec, index: PackageIndex) -> tuple[EnvironmentSpec
     for wanted in spec.requirements:
         name, why = wanted.name, wanted.evidence
         if wanted.modules and not why:
-            name, why = _chosen(wanted, spec, index, end)
+            try:
+                name, why = _chosen(wanted, spec, index, end)
+            except IndexUnreachable:
+                why, end = UNCHECKED, 0.0  # nothing more is asked
         if name:
             kept.setdefault(name, _named(wanted, name, why, spec))
         else:
@@ -37,17 +40,13 @@ def matched(spec: EnvironmentSpec, index: PackageIndex) -> tuple[EnvironmentSpec
 def _chosen(
     wanted: Requirement, spec: EnvironmentSpec, index: PackageIndex, end: float
 ) -> tuple[str, str]:
-    target = repositories.distribution_of(spec.repository)[0]
-    told = ""
-    try:
-        for names in ((wanted.name, target, *spec.named), _needs(target, spec, index)):
-            candidates = _known(names, wanted, spec, index, end)
-            name, why = evidence.choose(wanted.modules, spec.repository, candidates)
-            told = told or why
-            if name:
-                return name, why
-    except IndexUnreachable:
-        told = ""
+    target, told = repositories.distribution_of(spec.repository)[0], ""
+    for names in ((wanted.name, target, *spec.named), _needs(target, spec, index, end)):
+        candidates = _known(names, wanted, spec, index, end)
+        name, why = evidence.choose(wanted.modules, spec.repository, candidates)
+        told = told or why
+        if name:
+            return name, why
     return ("", told) if told else (wanted.name, UNCHECKED)
 
 
@@ -68,9 +67,10 @@ def _known(
             yield known
 
 
-def _needs(target: str, spec: EnvironmentSpec, index: PackageIndex) -> Iterator[str]:
+def _needs(target: str, spec: EnvironmentSpec, index: PackageIndex, end: float) -> Iterator[str]:
     """What the package under test needs, with or without extras."""
-    known = index.about(target, spec.exclude_newer) if target else None
+    asked = bool(target) and time.monotonic() < end
+    known = index.about(target, spec.exclude_newer) if asked else None
     yield from known.needs if known else ()
 
 

@@ -172,7 +172,7 @@ def _with(target: Requirement, specifier: str, rung: PinSource, reason: str) -> 
 def of_release(target: Requirement, version: str) -> Requirement:
     """The package under test at the release whose lines a traceback quotes."""
     reason = f"the traceback in the report quotes the lines of {version}"
-    return _with(target, f"=={version}", PinSource.NEIGHBOUR, reason)
+    return _with(target, f"=={version}", PinSource.ISSUE, reason)
 
 
 def at_version(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:

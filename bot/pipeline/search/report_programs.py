@@ -56,8 +56,8 @@ def _fitted(runner: Runner, spec: EnvironmentSpec, *, named: bool) -> Environmen
     frames = frame_fit.quoted(runner.bug, target.name) if target is not None else ()
     if target is None or not frames or spec.repo is not None:
         return None
-    chosen = target.rung in {PinSource.OPTION, PinSource.NEIGHBOUR}
-    if chosen or named is not bool(versions.pinned(target.specifier)):
+    asked = target.rung is PinSource.OPTION
+    if asked or named is not bool(versions.pinned(target.specifier)):
         return None
     version = runner.ports.builder.fitting(built, target.name, frames, issue.created_at)
     if not version:

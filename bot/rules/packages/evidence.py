@@ -136,7 +136,7 @@ def _strangers(wanted: Sequence[str], repository: str, known: Known) -> bool:
     of that name; and none of the modules that the report uses bears it out.
     """
     owner, _, name = repository.rpartition("/")
-    if not (name and alike(wanted[0], name) and known.projects):
+    if not (name and _squeezed(wanted[0]) == _squeezed(name) and known.projects):
         return False
     borne_out = known.modules is not None and len(wanted) > 1
     kin = any(alike(each.partition("/")[0], owner) for each in known.projects)

@@ -63,6 +63,17 @@ FILES: dict[str, bytes] = {
 }
 
 
+PAGES = {
+    "garbled": b'{"files": [1, {"filename": null}]}',
+    "untyped": b'{"files": [{"filename": 5, "url": "x", "hashes": {"sha256": 7}}]}',
+    "undated": b'{"files": [{"filename": "undated-1.0-py3-none-any.whl", "url": "x", "upload-time": "2030-01-01"}]}',
+    "nested": b"[" * 100_000,
+    "misdirected": b'{"files": [{"filename": "a-1.0.tar.gz", "url": "http://[broken"}]}',
+    "endless": b'{"files": [{"filename": "endless-%s-py3-none-any.whl", "url": "x"}]}'
+    % (b"9" * 5000),
+}
+
+
 class _Index(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """A page, the part of a file that is asked for, or nothing."""
@@ -76,8 +87,8 @@ class _Index(BaseHTTPRequestHandler):
             self._send(404, b"")
 
     def _page(self, name: str, server: Index) -> None:
-        if name == "garbled":
-            return self._send(200, b'{"files": [1, {"filename": null}]}')
+        if name in PAGES:
+            return self._send(200, PAGES[name])
         names = [file for file in FILES if file.rsplit("-1.0", 1)[0].replace("_", "-") == name]
         rows = [
             {"filename": each, "url": f"/files/{each}", "upload-time": "2024-01-01T00:00:00Z"}
@@ -201,7 +212,7 @@ def test_a_source_archive_is_looked_into(
     assert len(found.requirements) == kept
 
 
-@pytest.mark.parametrize("module", ["unknown", "broken", "bomb", "garbled"])
+@pytest.mark.parametrize("module", ["unknown", "broken", "bomb", *PAGES])
 def test_what_the_index_cannot_tell_leaves_the_guess(
     index: Index, tmp_path: Path, module: str
 ) -> None:

@@ -6,9 +6,12 @@ bounded.
 
 import gzip
 import io
+import lzma
 import re
+import struct
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import IO, Any
@@ -20,8 +23,8 @@ _MOST_UNPACKED = 128 * 1024 * 1024
 _MOST_FILES = 50_000
 _MOST_MEMBER = 2 * 1024 * 1024
 UNREADABLE = (
-    *(OSError, EOFError, ValueError, NotImplementedError, RuntimeError, KeyError),
-    *(zipfile.BadZipFile, tarfile.TarError),
+    *(OSError, EOFError, ValueError, OverflowError, NotImplementedError, RuntimeError, KeyError),
+    *(zipfile.BadZipFile, tarfile.TarError, struct.error, zlib.error, lzma.LZMAError),
 )
 """What a broken or hostile archive may end in."""
 

@@ -5,7 +5,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from email.message import Message
 from email.parser import Parser
 from html.parser import HTMLParser
@@ -16,13 +16,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 from packaging.specifiers import SpecifierSet
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-from packaging.version import InvalidVersion, Version
+from packaging.utils import parse_sdist_filename, parse_wheel_filename
+from packaging.version import Version
 
 from bot.adapters.packages import archives
 from bot.adapters.packages.fetch import MOST_PAGE, PAGE_S, fetch
@@ -205,15 +200,15 @@ class PackageIndex:
         answer = self._fetch(page)
         if answer.status_code == httpx.codes.NOT_FOUND:
             return []
-        if "json" in answer.headers.get("content-type", ""):
-            try:
+        try:
+            if "json" in answer.headers.get("content-type", ""):
                 return list(_from_json(answer.json(), str(answer.url)))
-            except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-                raise IndexUnreachable(
-                    f"A page of the package index at {urlsplit(page).hostname} cannot be read.",
-                    "Try again later.",
-                ) from error
-        return list(_from_html(answer.text, str(answer.url)))
+            return list(_from_html(answer.text, str(answer.url)))
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise IndexUnreachable(
+                f"A page of the package index at {urlsplit(page).hostname} cannot be read.",
+                "Try again later.",
+            ) from error
 
     def _fetch(
         self, url: str, most: int = MOST_PAGE, seconds: float = PAGE_S, span: str = ""
@@ -237,9 +232,9 @@ class PackageIndex:
 def _from_json(page: Any, base: str) -> Iterator[File]:
     for entry in page.get("files", ()):
         yield File(
-            name=entry["filename"],
+            name=str(entry["filename"]),
             url=urljoin(base, entry["url"]),
-            sha256=(entry.get("hashes") or {}).get("sha256", ""),
+            sha256=str((entry.get("hashes") or {}).get("sha256", "")),
             uploaded=_time(entry.get("upload-time")),
             yanked=bool(entry.get("yanked")),
         )
@@ -277,9 +272,10 @@ def _from_html(page: str, base: str) -> Iterator[File]:
 
 def _time(text: str | None) -> datetime | None:
     try:
-        return datetime.fromisoformat(text) if text else None
+        found = datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
+    return found.replace(tzinfo=found.tzinfo or UTC) if found else None
 
 
 def _grouped(files: list[File]) -> tuple[IndexRelease, ...]:
@@ -298,5 +294,5 @@ def _version(name: str) -> Version | None:
             if name.endswith(".whl")
             else parse_sdist_filename(name)[1]
         )
-    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+    except ValueError:  # not a name of a wheel or a source archive, or not a version
         return None

@@ -61,13 +61,14 @@ class PostgresServer:
         self.call("pg_ctl", "--wait", "--mode=fast", "stop")
 
     def fresh(self) -> str:
-        """The address of a new database."""
+        """The address of a new schema: a database of its own is three hundred files."""
         name = f"t{uuid4().hex[:12]}"
         with psycopg.connect(
             f"host={self.folder} user=postgres dbname=postgres", autocommit=True
         ) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        return f"postgresql+psycopg://postgres@/{name}?host={self.folder}"
+            connection.execute(f"CREATE SCHEMA {name}")
+        path = f"options=-csearch_path%3D{name}"
+        return f"postgresql+psycopg://postgres@/postgres?host={self.folder}&{path}"
 
 
 @contextmanager

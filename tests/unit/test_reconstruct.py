@@ -129,6 +129,15 @@ OWN = (
 )
 
 
+def test_what_a_model_names_is_matched_like_an_import():
+    builder = FakeBuilder(wrong={"acmetools": "it belongs to another project"})
+    first = refined(packages=["acme", "acmetools"], api=["acme.nn.Layer", "acmetools.run"])
+    report = decide(ScriptedModel(answers(write(), first=first)), builder=builder)
+    assert report.verdict.kind == "reproduced"
+    assert all(each.name != "acmetools" for spec in builder.built for each in spec.requirements)
+    assert any("belongs to another project" in note.text for note in report.notes)
+
+
 def test_an_import_without_a_distribution_is_left_to_a_model():
     missing = RunResult(
         exit_code=1, stderr="ModuleNotFoundError: No module named 'helper_lib'\n", seconds=0.1

@@ -26,7 +26,7 @@ from bot.pipeline.search import candidates, contexts as contexting, interpretati
 from bot.pipeline.search.model_budget import BudgetExceeded, ModelBudget
 from bot.pipeline.search.writing import Material, Reconstructed, write_program
 from bot.ports import SourceIndex
-from bot.rules.packages import imports
+from bot.rules.packages import evidence, imports
 from bot.rules.signatures import readings
 
 
@@ -160,7 +160,7 @@ def _material(session: Session, draft: RunPlan, refined: Interpretation, basis: 
     the model names.
     """
     wanted = _wanted(refined, basis.spec)
-    spec = reduce(specify.add, wanted, basis.spec)
+    spec = session.matched(reduce(specify.add, wanted, basis.spec)) if wanted else basis.spec
     tops = dict.fromkeys(name.split(".")[0] for name in refined.api)
     names = [imports.distribution(top) or top for top in tops]
     report = report_excerpt.report(session.job.issue, draft.bug)
@@ -234,6 +234,7 @@ def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]
     """
     known = {requirement.name for requirement in spec.requirements}
     quoted = {pin.name: pin.version for pin in refined.pins if pin.quoted}
+    tops = [top for each in refined.api if (top := imports.guessed(each))]
     wanted = []
     for name in refined.packages:
         plain = canonicalize_name(name)
@@ -246,6 +247,7 @@ def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]
                 specifier=f"=={version}" if version else "",
                 rung=PinSource.ISSUE if version else PinSource.IMPORT,
                 reason=f"the report says {version} (read by a model)" if version else reason,
+                modules=tuple(top for top in tops if evidence.alike(top, plain))[:1],
             )
         )
     return wanted

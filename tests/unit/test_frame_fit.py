@@ -3,6 +3,7 @@
 import pytest
 
 from bot.models.bug import BugReport, Frame, ReportKind, Traceback
+from bot.models.environment import PinSource, Requirement
 from bot.rules.packages import frame_fit
 
 
@@ -45,7 +46,10 @@ def test_only_frames_of_the_distribution_with_a_line_and_code_are_compared() -> 
     cause = Traceback(exception="KeyError", message="", frames=(frame(line=7),))
     trace = Traceback(exception="ValueError", message="", frames=frames, chained=(cause,))
     report = BugReport(kind=ReportKind.BUG, tracebacks=(trace,))
-    assert frame_fit.quoted(report, "acme") == (frame(), frame(line=7))
+    acme = Requirement(name="acme", rung=PinSource.IMPORT, reason="imported")
+    other = acme.model_copy(update={"name": "dm-acme", "modules": ("acme",)})
+    for target in (acme, other):
+        assert frame_fit.quoted(report, target) == (frame(), frame(line=7))
 
 
 def test_the_nearest_older_releases_come_first() -> None:

@@ -202,13 +202,16 @@ def under_test(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requir
     """The requirement for the package under test: the repository's, else the one whose frame
     raised, else the first named.
     """
-    names = [companions.installed_as(repositories.distribution_of(issue.repository)[0])]
+    own = repositories.distribution_of(issue.repository)[0]
+    names = [companions.installed_as(own), own.replace("-", "_")]
     frames = (frame for trace in report.tracebacks for frame in trace.frames[::-1] if frame.package)
-    names += [companions.installed_as(imports.distribution(frame.package)) for frame in frames]
-    by_name = {each.name: each for each in spec.requirements}
+    for frame in frames:
+        names += [companions.installed_as(imports.distribution(frame.package)), frame.package]
+    known = {module: each for each in spec.requirements for module in each.modules[:1]}
+    known |= {each.name: each for each in spec.requirements}
     for name in names:
-        if name in by_name:
-            return by_name[name]
+        if name in known:
+            return known[name]
     return next(
         (
             each

@@ -53,7 +53,7 @@ def _fitted(runner: Runner, spec: EnvironmentSpec, *, named: bool) -> Environmen
     """
     issue, built = runner.job.issue, runner.build(spec)
     target = specify.under_test(spec, runner.bug, issue)
-    frames = frame_fit.quoted(runner.bug, target.name) if target is not None else ()
+    frames = frame_fit.quoted(runner.bug, target) if target is not None else ()
     if target is None or not frames or spec.repo is not None:
         return None
     asked = target.rung is PinSource.OPTION

@@ -6,23 +6,26 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from bot.models.bug import BugReport, Frame
+from bot.models.environment import Requirement
 from bot.rules.packages import companions
 from bot.rules.packages.imports import distribution
 
 _MOST = 40
 
 
-def quoted(report: BugReport, name: str) -> tuple[Frame, ...]:
+def quoted(report: BugReport, target: Requirement) -> tuple[Frame, ...]:
     """The frames of the report's tracebacks that quote a line of a distribution's own files."""
     traces = [each for trace in report.tracebacks for each in (trace, *trace.chained)]
     frames = (frame for trace in traces for frame in trace.frames)
-    found = (frame for frame in frames if _comparable(frame, name))
+    found = (frame for frame in frames if _comparable(frame, target))
     return tuple(dict.fromkeys(found))[:_MOST]
 
 
-def _comparable(frame: Frame, name: str) -> bool:
+def _comparable(frame: Frame, target: Requirement) -> bool:
     path = PurePosixPath(frame.module_path)
-    inside = frame.package and companions.installed_as(distribution(frame.package)) == name
+    package = frame.package
+    named = companions.installed_as(distribution(package)) == target.name
+    inside = package and (named or package in target.modules[:1])
     plain = not path.is_absolute() and ".." not in path.parts and path.suffix == ".py"
     return bool(inside and plain and frame.line and frame.line > 0 and frame.code.strip())
 

@@ -57,6 +57,7 @@ class Symptom(StrEnum):
     PERFORMANCE = "performance"
     HANG = "hang"
     WARNING = "warning"
+    MISSING_ERROR = "missing_error"
     UNKNOWN = "unknown"
 
 

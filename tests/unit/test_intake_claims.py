@@ -6,6 +6,7 @@ import pytest
 
 from bot.models.bug import BugReport, Issue, ReportKind, Symptom
 from bot.pipeline.reading.intake import read
+from bot.pipeline.reading.signature import freeze
 
 
 def report(
@@ -228,6 +229,25 @@ def test_kind(title: str, body: str, labels: tuple[str, ...], kind: ReportKind) 
             Symptom.WRONG_VALUE,
         ),
         ("Sometimes NaN loss", "```\nAssertionError: loss is NaN\n```", Symptom.NONFINITE),
+        (
+            "Shapes in a class",
+            (
+                "I expected the check to raise an error for B=2, but it runs fine without one.\n"
+                "With plain arrays:\n```\nTypeError: B=10\n```"
+            ),
+            Symptom.MISSING_ERROR,
+        ),
+        ("Layer(-1) does not raise", "```\nValueError: units\n```", Symptom.MISSING_ERROR),
+        (
+            "fit",
+            "It should not raise an error, but it fails.\n```\nValueError: units\n```",
+            Symptom.CRASH,
+        ),
+        (
+            "fit",
+            "I expected no error. With 1.0 it runs without errors.\n```\nValueError: units\n```",
+            Symptom.CRASH,
+        ),
         ("nothing", "nothing at all", Symptom.UNKNOWN),
     ],
 )
@@ -303,3 +323,9 @@ def test_a_guarded_device_is_no_demand() -> None:
 )
 def test_a_plain_version_is_the_packages_own(text: str, claims: set[tuple[str, str]]) -> None:
     assert used(report(f"It fails.\n\n{text}")) == claims
+
+
+def test_an_error_that_the_reporter_wants_is_not_what_counts() -> None:
+    body = "```python\nimport acme\nacme.f(x)\n```\nIt should raise, but it silently passes. A list gives:\n```\nTypeError: x is a list\n```"
+    assert freeze(report(body)) is None
+    assert freeze(report(body.replace("should raise, but it silently passes", "fails"))) is not None

@@ -45,7 +45,8 @@ def freeze(bug: BugReport) -> AnySignature | None:
     Its tracebacks, contrasted outputs and warnings; else the checks of its own program; else a hang
     or non-finite values.
     """
-    crashes, outputs = _crashes(bug), _outputs(bug)
+    wanted = bug.symptom is Symptom.MISSING_ERROR
+    crashes, outputs = () if wanted else _crashes(bug), _outputs(bug)
     members: list[Member] = [*crashes, *outputs, *_warnings(bug)]
     if bug.symptom in _VALUES and any(output.expected for output in outputs):
         # Wrong and right values side by side outweigh an exception logged on the way.

@@ -116,6 +116,36 @@ _WORDS: tuple[tuple[Symptom, re.Pattern[str]], ...] = (
 )
 
 
+_ERROR = (
+    r"(?:rais(?:es?|ed|ing)|throw[sn]?|fails?|complains?|errors?|exceptions?|refused?|rejects?)"
+)
+_NO_ERROR = (
+    r"(?:without (?:an? |any |raising )?(?:\w+ )?(?:errors?|exceptions?|warnings?|complaints?)"
+    r"|no (?:\w+ )?(?:error|exception)s?\b|silently|runs? (?:just )?fine|(?:is|are|gets?) accepted"
+    r"|(?:does|did)(?: not|n't|n\u2019t) (?:rais|throw|fail|complain|error|refuse|reject)\w*)"
+)
+_MISSING_ERROR = re.compile(
+    rf"\b(?:expect\w*|should|supposed to|ought to|would have)\b(?!(?: \w+){{0,2}} not?\b)"
+    rf"(?:(?!\bnot\b|n't|\bno\b|without).){{0,120}}?\b{_ERROR}\b"
+    rf".{{0,160}}\b(?:but|instead|however|yet|actually)\b.{{0,80}}\b{_NO_ERROR}",
+    re.I,
+)
+_MISSING_IN_TITLE = re.compile(
+    r"\b(?:does|do|is|are)(?: not|n't|n\u2019t) (?:rais|throw|being raised|raised)\w*"
+    r"|\b(?:no|missing) (?:error|exception) (?:is |when |if |on |for |raised|thrown)",
+    re.I,
+)
+
+
+def _missing_error(issue: Issue, words: Sequence[Sentence]) -> Quote | None:
+    """The sentence that complains that no error is raised: an exception beside it is the one that
+    the reporter wants.
+    """
+    if _MISSING_IN_TITLE.search(issue.title):
+        return Quote(text=issue.title, source="title")
+    return next((s.quote for s in words[:60] if _MISSING_ERROR.search(s.text[:2000])), None)
+
+
 def symptom(
     issue: Issue,
     words: Sequence[Sentence],
@@ -125,6 +155,8 @@ def symptom(
     lines: Sequence[str] = (),
 ) -> tuple[Symptom, Quote | None]:
     """The symptom and its quote. Pasted evidence decides, then the title, then the sentences."""
+    if missing := _missing_error(issue, words):
+        return Symptom.MISSING_ERROR, missing
     by_title = _described(issue.title)
     # Two outputs set side by side are better evidence than a traceback beside them.
     sides = {output.role for output in outputs if output.fence is not None}

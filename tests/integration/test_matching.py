@@ -179,9 +179,21 @@ def test_the_links_of_another_distribution_name_the_repository(
 def test_what_belongs_to_another_project_is_left_out_and_said(index: Index, tmp_path: Path) -> None:
     found, told = builder(index, tmp_path).matched(spec("tool", repository="org/tool"))
     assert found.requirements == ()
-    assert told == (
-        "nothing is installed for `import tool`: tool on the index belongs to them/serpent",
+    assert told == ("tool is not installed: the tool on the index belongs to them/serpent",)
+
+
+@pytest.mark.parametrize(
+    ("repository", "kept"), [("org/dm-tool", ["dm-tool"]), ("else/dm-tool", [])]
+)
+def test_what_is_named_like_the_repository_is_weighed_too(
+    index: Index, tmp_path: Path, repository: str, kept: list[str]
+) -> None:
+    guess = Requirement(
+        name="dm-tool", rung=PinSource.REPOSITORY, reason="named like it", modules=("dm_tool",)
     )
+    asked = spec(repository=repository).model_copy(update={"requirements": (guess,)})
+    found, _ = builder(index, tmp_path).matched(asked)
+    assert [each.name for each in found.requirements] == kept
 
 
 def test_a_name_from_the_report_replaces_one_without_the_module(

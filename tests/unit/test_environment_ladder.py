@@ -313,3 +313,12 @@ def test_the_package_under_test_is_found_by_its_module_too() -> None:
     asked = EnvironmentSpec(python="3.11", requirements=(other, row))
     assert specify.under_test(asked, report(frames=("acme",)), issue()) == row
     assert specify.under_test(asked, report(), issue("org/acme")) == row
+
+
+def test_a_guess_from_the_repositorys_name_is_to_be_weighed() -> None:
+    for repository in ("example-org/example-dl", "example-org/lib"):
+        name = repository.rpartition("/")[2]
+        found = spec("import torch", claim(name, "1.0"), repository=repository)
+        assert named(found, name).modules == (name.replace("-", "_"),)
+    known = spec("import torch", repository="google-deepmind/dm-haiku")
+    assert named(known, "dm-haiku").modules == ()

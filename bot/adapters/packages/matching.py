@@ -8,7 +8,7 @@ from itertools import islice
 
 from bot.adapters.packages.index import PackageIndex
 from bot.errors import IndexUnreachable
-from bot.models.environment import EnvironmentSpec, Requirement
+from bot.models.environment import EnvironmentSpec, PinSource, Requirement
 from bot.rules.packages import evidence, repositories, versions
 from bot.rules.packages.evidence import Known
 
@@ -33,7 +33,7 @@ def matched(spec: EnvironmentSpec, index: PackageIndex) -> tuple[EnvironmentSpec
         if name:
             kept.setdefault(name, _named(wanted, name, why, spec))
         else:
-            told.append(f"nothing is installed for `import {wanted.modules[0]}`: {why}")
+            told.append(f"{wanted.name} is not installed: {why}")
     return spec.model_copy(update={"requirements": tuple(kept.values())}), tuple(told)
 
 
@@ -43,7 +43,10 @@ def _chosen(
     target, told = repositories.distribution_of(spec.repository)[0], ""
     for names in ((wanted.name, target, *spec.named), _needs(target, spec, index, end)):
         candidates = _known(names, wanted, spec, index, end)
-        name, why = evidence.choose(wanted.modules, spec.repository, candidates)
+        published = wanted.rung is PinSource.REPOSITORY
+        name, why = evidence.choose(
+            wanted.modules, spec.repository, candidates, published=published
+        )
         told = told or why
         if name:
             return name, why

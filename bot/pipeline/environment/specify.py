@@ -91,7 +91,7 @@ def requirement_for_import(name: str, report: BugReport | None = None) -> Requir
     )
     update = {
         "name": companions.installed_as(distribution),
-        "modules": _used(name, (name,), report),
+        "modules": _used(imports.guessed(name), (name,), report),
     }
     return pinned.model_copy(update=update)
 
@@ -255,11 +255,11 @@ class _Wish(NamedTuple):
     modules: tuple[str, ...] = ()
 
 
-def _used(module: str, imported: Iterable[str], report: BugReport | None) -> tuple[str, ...]:
+def _used(top: str, imported: Iterable[str], report: BugReport | None) -> tuple[str, ...]:
     """A top-level module whose distribution is only guessed, with what the report imports of it or
-    quotes the files of; () for a well-known one.
+    quotes the files of; () for none.
     """
-    if not (top := imports.guessed(module)):
+    if not top:
         return ()
     traces = report.tracebacks if report else ()
     quoted = (frame.module_path for trace in traces for frame in trace.frames)
@@ -275,7 +275,7 @@ def _imported(report: BugReport, source: str, at: datetime | None) -> list[_Wish
             companions.installed_as(name, at),
             f"the program imports {module}",
             PinSource.IMPORT,
-            _used(module, names, report),
+            _used(imports.guessed(module), names, report),
         )
         for module in names
         if (name := imports.distribution(module))
@@ -306,7 +306,8 @@ def _published(report: BugReport, issue: Issue, source: str, claims: Claims) -> 
         if known
         else f"named like the repository {issue.repository}"
     )
-    modules = () if known else _used(name.replace("-", "_"), imports.imported(source), report)
+    top = "" if known or imports.well_known(name) else name.replace("-", "_")
+    modules = _used(top, imports.imported(source), report)
     name = companions.installed_as(name, issue.created_at)
     return [_Wish(name, reason, PinSource.REPOSITORY, modules)]
 

@@ -97,14 +97,17 @@ def _squeezed(name: str) -> str:
     return plain
 
 
-def choose(wanted: Sequence[str], repository: str, candidates: Iterable[Known]) -> tuple[str, str]:
+def choose(
+    wanted: Sequence[str], repository: str, candidates: Iterable[Known], *, published: bool = False
+) -> tuple[str, str]:
     """The distribution that most speaks for as the one of a module (the first of `wanted`, with
     some below it), and what does; ("", why not) when all are ruled out. The first of equals is
-    taken, and one that links to the repository at once.
+    taken, and one that links to the repository at once. For what is `published` by the repository
+    the module is a guess too.
     """
     best, chosen, told = -1, "", ""
     for known in candidates:
-        rank, why = _weighed(wanted, repository.lower(), known)
+        rank, why = _weighed(wanted, repository.lower(), known, published=published)
         if rank > best:
             best, chosen, told = rank, known.name, why
         elif not told:
@@ -117,14 +120,21 @@ def choose(wanted: Sequence[str], repository: str, candidates: Iterable[Known]) 
 _CONFIRMED = 2
 
 
-def _weighed(wanted: Sequence[str], repository: str, known: Known) -> tuple[int, str]:
+def _weighed(
+    wanted: Sequence[str], repository: str, known: Known, *, published: bool
+) -> tuple[int, str]:
     """How much speaks for a distribution, -1 when something speaks against it, and what."""
-    if repository and repository in known.projects and not known.lacks(wanted[:1]):
+    if published:
+        tops = (each for each in sorted(known.modules or ()) if "." not in each)
+        named = next((each for each in tops if alike(each, wanted[0])), wanted[0])
+        wanted = (named, *wanted[1:])
+    confirmed = bool(repository) and repository in known.projects
+    if confirmed and (published or not known.lacks(wanted[:1])):
         return _CONFIRMED, f"its links name {repository}"
     if gap := known.lacks(wanted):
-        return -1, f"{known.name} on the index has no module {gap}"
+        return -1, f"the {known.name} on the index has no module {gap}"
     if _strangers(wanted, repository, known):
-        return -1, f"{known.name} on the index belongs to {known.projects[0]}"
+        return -1, f"the {known.name} on the index belongs to {known.projects[0]}"
     if known.modules:
         return 1, f"its files contain {wanted[0]}"
     return 0, "only its name speaks for it"

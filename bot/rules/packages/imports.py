@@ -184,6 +184,11 @@ def guessed(module: str) -> str:
     """The top-level module where nothing but the name says which distribution it means; "" for a
     well-known one.
     """
-    name, top = distribution(module), module.partition(".")[0]
+    name = distribution(module)
+    return "" if not name or well_known(name) else module.partition(".")[0]
+
+
+def well_known(name: str) -> bool:
+    """Whether a table has a distribution."""
     tables = {*DISTRIBUTIONS.values(), *repositories.REPOSITORIES.values()}
-    return "" if not name or name in tables or names.known(name) else top
+    return name in tables or names.known(name)

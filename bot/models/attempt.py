@@ -89,8 +89,21 @@ class SetupFailure(Record):
     hardware: str = ""
 
 
+class Evidence(Record):
+    """What one piece of an exception says of whether it is the reported one: its class, its words
+    (`score` is how alike they are, 0 to 1), the shapes in them, the place where it arose, the check
+    that failed, or who made it.
+    """
+
+    what: Literal["class", "words", "shapes", "place", "check", "origin"]
+    agrees: bool = True
+    score: float | None = None
+    says: str = ""
+
+
 class Judgement(Record):
-    """What one run shows, with the words that show it. `member` tells which of several
+    """What one run shows, with the words that show it. `weighed` is what each piece of the
+    exception said, up to the one that decided. `member` tells which of several
     signatures was matched, from 0; `value` is the number that an observation printed; `contrary`
     is whether the output that the report expects was printed instead.
     """
@@ -98,6 +111,7 @@ class Judgement(Record):
     match: Match
     reason: str
     evidence: str = ""
+    weighed: tuple[Evidence, ...] = ()
     failure: Failure | None = None
     setup_failure: SetupFailure | None = None
     member: int = 0

@@ -10,14 +10,23 @@ from pydantic import Field
 from bot.models.base import Record
 
 
+class Place(Record):
+    """A line of a quoted traceback: `file` is a path below site-packages, or "" for the program's
+    own.
+    """
+
+    file: str = ""
+    function: str = ""
+    code: str = ""
+
+
 class CrashSignature(Record):
-    """An exception: its class, its core phrase, the operand shapes in it, and the frame of the
-    package at fault.
+    """An exception: its class, its whole message, the operand shapes in it, and where it arose.
 
     `message` is as reported; how it is compared is in `bot.rules.signatures.wording`. `frame` is a
     path below site-packages, e.g. "torch/nn/modules/linear.py", or "" when the report does not show
-    it. `checks` are source lines of the program whose failure counts (for bare assertions, which
-    have no message).
+    it; `places` are all lines of the quoted traceback, outermost first. `checks` are source lines
+    of the program whose failure counts (for bare assertions, which have no message).
     """
 
     kind: Literal["crash"] = "crash"
@@ -26,6 +35,7 @@ class CrashSignature(Record):
     shapes: tuple[str, ...] = ()
     frame: str = ""
     function: str = ""
+    places: tuple[Place, ...] = ()
     checks: tuple[str, ...] = ()
 
 

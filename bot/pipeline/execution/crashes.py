@@ -2,37 +2,86 @@
 program itself raised it on purpose.
 """
 
-from bot.models.attempt import Failure, Script
+from collections.abc import Iterator
+
+from bot.models.attempt import Evidence, Failure, Script
 from bot.models.signature import CrashSignature
-from bot.rules.signatures import genuine, wording
+from bot.rules.signatures import genuine, places, wording
 
 _STRICT = 0.95
 
 
-def mismatch(
+def weigh(
     failure: Failure, wanted: CrashSignature, script: Script, names: frozenset[str]
-) -> str:
-    """Why an exception of the right class is not the reported one, or ""."""
+) -> tuple[Evidence, ...]:
+    """What each piece of an exception of the reported class says, up to the first that speaks
+    against it.
+    """
+    weighed: list[Evidence] = []
+    for piece in _pieces(failure, wanted, script, names):
+        weighed.append(piece)
+        if not piece.agrees:
+            break
+    return tuple(weighed)
+
+
+def _pieces(
+    failure: Failure, wanted: CrashSignature, script: Script, names: frozenset[str]
+) -> Iterator[Evidence]:
+    yield Evidence(what="class", says=_class(failure, wanted))
     if wanted.checks:
-        return "" if _is_check(failure, wanted.checks) else "a different assertion failed"
-    alike = wording.resemblance(wanted.message, failure.message, names)
-    if alike < wording.ENOUGH:
-        return f"the message differs (similarity {alike:.2f})"
-    if (
-        failure.message.strip()
-        and not wanted.message
-        and not wanted.frame
-        and not wanted.exception.startswith("SIG")
-    ):
-        return "the reported exception has no message"
-    if not wording.same_shapes(wanted.shapes, failure.message):
-        got = ", ".join(wording.shapes(failure.message)) or "none"
-        return f"the operand shapes differ: {', '.join(wanted.shapes)} reported, {got} observed"
-    if wanted.frame and failure.frames and not _same_place(failure, wanted, alike):
-        return f"it was not raised in {wanted.frame}"
+        agrees = _is_check(failure, wanted.checks)
+        says = wanted.checks[0] if agrees else "a different assertion failed"
+        yield Evidence(what="check", agrees=agrees, says=says)
+        return
+    alike = wording.likeness(wanted.message, failure.message, names)
+    yield from _words(failure, wanted, alike)
+    yield from _where(failure, wanted, worded=_is_worded(wanted.message, alike))
     if _by_itself(failure, wanted, script):
-        return "the program itself raises or prints this error"
-    return ""
+        says = "the program itself raises or prints this error"
+        yield Evidence(what="origin", agrees=False, says=says)
+
+
+def _class(failure: Failure, wanted: CrashSignature) -> str:
+    one, other = (name.rsplit(".", 1)[-1] for name in (wanted.exception, failure.exception))
+    return one if one == other else f"{other}, reported as {one}"
+
+
+def _words(failure: Failure, wanted: CrashSignature, alike: float) -> Iterator[Evidence]:
+    shown = wanted.message or wanted.frame or wanted.exception.startswith("SIG")
+    if failure.message.strip() and not shown:
+        yield Evidence(what="words", agrees=False, says="the reported exception has no message")
+    elif wanted.message:
+        agrees = alike >= wording.ENOUGH
+        says = "" if agrees else f"the message differs (similarity {alike:.2f})"
+        yield Evidence(what="words", agrees=agrees, score=alike, says=says)
+    reported, seen = wording.axes(wanted.message), wording.axes(failure.message)
+    same = wording.same_shapes(wanted.shapes, failure.message)
+    axes = not reported or not seen or bool(reported & seen)
+    if wanted.shapes or not axes:
+        got = ", ".join(wording.shapes(failure.message)) or "none"
+        shapes = ", ".join(wanted.shapes)
+        says = f"the operand shapes differ: {shapes} reported, {got} observed"
+        says = shapes if same else says
+        says = says if axes else "it is about another axis"
+        yield Evidence(what="shapes", agrees=same and axes, says=says)
+
+
+def _where(failure: Failure, wanted: CrashSignature, *, worded: bool) -> Iterator[Evidence]:
+    if not wanted.frame or not failure.frames:
+        return
+    if wanted.places:
+        agrees = places.same(wanted.places, failure, worded=worded)
+    else:  # only a file is known
+        agrees = any(frame.module_path == wanted.frame for frame in failure.frames)
+    place = f"{wanted.frame} {wanted.function}".strip()
+    says = place if agrees else f"it was not raised in {wanted.frame}"
+    yield Evidence(what="place", agrees=agrees, says=says)
+
+
+def _is_worded(message: str, alike: float) -> bool:
+    """Whether the words alone identify a failure."""
+    return alike >= _STRICT and len(wording.tokens(wording.core(message))) >= 4
 
 
 def _is_check(failure: Failure, checks: tuple[str, ...]) -> bool:
@@ -41,26 +90,6 @@ def _is_check(failure: Failure, checks: tuple[str, ...]) -> bool:
         " ".join(frame.code.split()) for frame in failure.frames if not frame.package and frame.code
     ]
     return any(code in text or text in code for text in texts for code in codes[-2:])
-
-
-def _same_place(failure: Failure, wanted: CrashSignature, alike: float) -> bool:
-    """Same file below site-packages, or the same function of the same package; a file that a
-    release has moved passes when the words are the same.
-    """
-    package = wanted.frame.split("/", 1)[0].removesuffix(".py")
-    here = [frame for frame in failure.frames if frame.package == package]
-    if any(frame.module_path == wanted.frame for frame in here):
-        return True
-    if any(_bare(frame.function) == _bare(wanted.function) for frame in here):
-        return True
-    return (
-        bool(here) and alike >= _STRICT and len(wording.tokens(wording.core(wanted.message))) >= 4
-    )
-
-
-def _bare(function: str) -> str:
-    """A function's own name: older Pythons print no class before it."""
-    return function.rsplit(".", 1)[-1]
 
 
 def _by_itself(failure: Failure, wanted: CrashSignature, script: Script) -> bool:

@@ -6,7 +6,7 @@ import math
 import re
 from itertools import chain, starmap
 
-from bot.models.attempt import Failure, Judgement, Match, Script, SetupFailure
+from bot.models.attempt import Evidence, Failure, Judgement, Match, Script, SetupFailure
 from bot.models.signature import (
     AnySignature,
     CrashSignature,
@@ -115,16 +115,18 @@ def _undecided(reason: str, evidence: str = "") -> Judgement:
 
 def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgement:
     names = genuine.own_names(script.source)
-    why = "the reported exception did not occur"
+    closest: tuple[Evidence, ...] = ()
     for failure in flatten(seen.failures):
         same = wording.same_exception(wanted.exception, failure.exception, failure.bases)
         if not same or setup_failures.made_here(failure.message):
             continue
-        fault = crashes.mismatch(failure, wanted, script, names)
-        if not fault:
-            return _met(f"{failure.exception} was raised", _last_line(failure), failure)
-        why = fault
-    return _passed(why)
+        weighed = crashes.weigh(failure, wanted, script, names)
+        if weighed[-1].agrees:
+            met = _met(f"{failure.exception} was raised", _last_line(failure), failure)
+            return met.model_copy(update={"weighed": weighed})
+        closest = max(closest, weighed, key=len)
+    why = closest[-1].says if closest else "the reported exception did not occur"
+    return _passed(why).model_copy(update={"weighed": closest})
 
 
 def _last_line(failure: Failure) -> str:
@@ -370,7 +372,8 @@ def _unmet(seen: Observation, verdicts: list[Judgement]) -> Judgement:
         return _undecided("the program exceeded the memory limit")
     if (failure := seen.escaped) is not None:
         said = _last_line(failure)[:_EVIDENCE]
-        return Judgement(match=Match.OTHER, reason=best.reason, evidence=said, failure=failure)
+        told = {"reason": best.reason, "evidence": said, "weighed": best.weighed}
+        return Judgement(match=Match.OTHER, failure=failure, **told)
     if seen.exit_code:
         ended = f"the program exited with status {seen.exit_code}"
         return Judgement(match=Match.OTHER, reason=ended, evidence=seen.errors[-_EVIDENCE:])

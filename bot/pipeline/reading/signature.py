@@ -12,16 +12,18 @@ from bot.models.signature import (
     Member,
     NonFiniteSignature,
     OutputSignature,
+    Place,
     WarningSignature,
 )
 from bot.rules.intake.exceptions import suffixed
 from bot.rules.intake.python import module_of, name_of
 from bot.rules.intake.text import distinct
-from bot.rules.signatures import genuine, values, wording
+from bot.rules.signatures import genuine, values, warned, wording
 
 IDLE_BOUND_S = 20.0
 BUSY_BOUND_S = 60.0
 _MOST_MEMBERS = 6
+_MOST_PLACES = 60
 _BUSY = re.compile(
     r"infinite loop|100 ?% (?:of )?(?:one )?cpu|cpu (?:usage )?(?:at|is) 100|spins?\b|busy",
     re.IGNORECASE,
@@ -94,8 +96,17 @@ def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
         shapes=wording.shapes(wording.core(row.message)),
         frame=fault.module_path,
         function=fault.function,
+        places=tuple(map(_place, row.frames[-_MOST_PLACES:])),
         checks=(tuple(own[-1:]) or _asserts(bug)) if unnamed else (),
     )
+
+
+def _place(frame: Frame) -> Place:
+    """What another run can share with a frame: for the program's own code, that alone."""
+    if not frame.package:
+        return Place()
+    file = frame.module_path or frame.package
+    return Place(file=file, function=frame.function, code=frame.code)
 
 
 def _outputs(bug: BugReport) -> list[OutputSignature]:
@@ -142,7 +153,8 @@ def _contrast(bug: BugReport, observed: list[str], expected: list[str]) -> Outpu
 
 def _comparable(texts: list[str]) -> dict[values.Chunk, values.Chunk]:
     """The distinct chunks of pasted outputs, by the form in which they are compared."""
-    chunks = (chunk for text in texts for chunk in values.chunks(text))
+    every = (chunk for text in texts for chunk in values.chunks(text))
+    chunks = (chunk for chunk in every if not warned.is_placed(chunk[0]))
     found = distinct(chunks, lambda chunk: tuple(map(values.clean, chunk)))
     return dict(zip(values.cleaned(found), found, strict=True))
 

@@ -1,6 +1,6 @@
 """What was measured, where, at what cost, and which run shows the verdict best."""
 
-from bot.models.attempt import Attempt, Match
+from bot.models.attempt import Attempt, Evidence, Judgement, Match
 from bot.models.report import Report
 from bot.render.phrases import count
 from bot.render.phrases.program import model_mark
@@ -56,6 +56,20 @@ def cost(report: Report) -> str:
     price = f"{used.usd:.{digits}f} USD" if used.usd else "price unknown"
     tokens = used.input_tokens + used.output_tokens
     return f"model: {count(used.calls, 'call')}, {about}{tokens:,} tokens, {price}"
+
+
+def weighed(judgement: Judgement) -> str:
+    """What each piece of an exception said, in the order in which they were compared; "" when none
+    was.
+    """
+    return "; ".join(map(_said, judgement.weighed))
+
+
+def _said(piece: Evidence) -> str:
+    if not piece.agrees:
+        return piece.says
+    alike = f"{piece.score * 100:.0f} % alike" if piece.score is not None else ""
+    return " ".join(filter(None, (piece.what, piece.says, alike or "as reported")))
 
 
 def telling(report: Report) -> Attempt | None:

@@ -31,9 +31,11 @@ def _output(report: Report) -> list[Block]:
         pairs = [(label, judgement.evidence)]
     else:
         return []
-    return [
+    blocks = [
         block for label, text in pairs if text for block in (Paragraph(label), Preformatted(text))
     ]
+    compared = runs.weighed(attempt.judgement) if attempt is not None else ""
+    return [*blocks, *([Paragraph(f"Compared: {compared}.")] if compared else [])]
 
 
 def _lists(report: Report) -> list[Block]:

@@ -42,6 +42,7 @@ LINK = re.compile(
     r"original exception"
     r"|direct cause of the following"
 )
+_WRAPS = re.compile(r"\b(?:encountered|occurred|raised) (?:when|while|during) ")
 _STOP = re.compile(
     r"^\s*(?:-{10,}|={10,}|\*{10,}|_{10,})\s*$|^For simplicity, JAX has removed|^The stack trace "
     r"below excludes"
@@ -137,7 +138,7 @@ def message(
         line = without(prefix, lines[at])
         if LINK.search(line) or _STOP.match(line) or TITLE in line:
             break
-        unsaid = kept[-1].rstrip().endswith(":")
+        unsaid = kept[-1].rstrip().endswith(":") or bool(_WRAPS.search(kept[-1]))
         if not line.strip():
             following = (without(prefix, text) for text in lines[at + 1 : at + 4] if text.strip())
             if tight or not _continues(next(following, ""), unsaid and at - start < 4):
@@ -151,7 +152,7 @@ def message(
 
 
 def _continues(line: str, unsaid: bool) -> bool:
-    """Whether a line belongs to the message above a gap; `unsaid` when that ends with a colon."""
+    """Whether a line belongs to the message above a gap; `unsaid` when that announces one."""
     indented = line[:1].isspace() and not line.lstrip().startswith(("File ", "at "))
     return bool(unsaid and line) or indented
 

@@ -67,7 +67,8 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
             r"expect\b|\bdesired\b"
             r"|\bshould (?:have "
             r")?(?:print|output|return|give|be|produce|show|see|yield|look)\w*|\bcorrect (?:output"
-            r"|result|behaviou?r|value)|\bground truth\b",
+            r"|result|behaviou?r|value)|\bground truth\b"
+            r"|\berwartet|\battendue?s?\b|\besperad[oa]|期望|预期|期待|ожида|예상|기대",
             re.I,
         ),
     ),
@@ -84,7 +85,8 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
             r"|\bprints?\b|\breturns?\b|\bresults?(?: in)?\b|\braises?\b|\bthrows?\b|\bfails?(?: "
             r"with)?\b|\bcrash(?:es"
             r"|ed)?\b|\bproduces?\b|\byields?\b|\bmessage\b|\bwarnings?\b|\bconsole\b|\bwrong "
-            r"(?:output|result)",
+            r"(?:output|result)"
+            r"|\btatsächlich|\bobtenue?\b|\bobtenid[oa]|实际|実際|фактич|실제|报错|错误",
             re.I,
         ),
     ),
@@ -98,7 +100,8 @@ _PATTERNS: tuple[tuple[Role, re.Pattern[str]], ...] = (
             r"case\b|\bprogram\b|\bhow to trigger\b"
             r"|\brun(?:ning)? (?:this|the following)\b"
             r"|\bthe following\b|\bto see\b|\bwhen i (?:run|do|try|call)\b|\bI "
-            r"(?:run|ran|tried|try|use|used|have|do|did|am)\b",
+            r"(?:run|ran|tried|try|use|used|have|do|did|am)\b"
+            r"|\breprodu[kz]|复现|重现|再現|воспроизв|재현",
             re.I,
         ),
     ),

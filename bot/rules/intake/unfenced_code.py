@@ -1,5 +1,6 @@
 """Programs pasted into the text without a fence."""
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ _START = re.compile(
     r"^\s*(?:import [a-zA-Z_][\w.]*(?: as \w+)?(?:, ?[\w. ]+)?\s*$|from [a-zA-Z_][\w.]* import "
     r"[\w(*, ]+)"
 )
-_LONGEST, _MOST_TRIES = 400, 12
+_LONGEST, _MOST_TRIES, _LEAST = 400, 12, 3
 
 
 def lift(document: ReportDocument) -> ReportDocument:
@@ -50,7 +51,8 @@ def _program(prose: tuple[ProseLine, ...], at: int) -> list[ProseLine]:
         _drop_last(run, blank=True)
         tree = tree_of("\n".join(line.text for line in run))
         if tree is not None:
-            return run if evidence(tree) == "strong" and len(tree.body) >= 3 else []
+            whole = sum(isinstance(node, ast.stmt) for node in ast.walk(tree)) >= _LEAST
+            return run if evidence(tree) == "strong" and whole else []
         _drop_last(run, blank=False)
     return []
 

@@ -65,11 +65,11 @@ _PIN = re.compile(r"^\s*(?:[A-Za-z][\w.\[\],-]*\s*(?:[=<>!~]=?=?.*)?|-\w .*|--.*
 
 
 def claims(
-    lines: Iterable[tuple[int, str]], *, inside: bool
+    lines: Iterable[tuple[int, str]], *, inside: bool, used: frozenset[str] = frozenset()
 ) -> Iterator[tuple[str, str, int, str]]:
     """Distribution, version, line number and line of each version in a list.
 
-    `inside` a dump any name counts, elsewhere only known ones.
+    `inside` a dump any name counts, elsewhere only known ones and those that a program has `used`.
     """
     listing, named = False, ""
     for number, line in lines:
@@ -84,11 +84,13 @@ def claims(
         elif named and (shown := _PIP_VERSION.match(line)):
             yield distribution(named), shown["version"], number, line.strip()
         else:
-            for name, version in _claims(line, inside=inside, listing=listing):
+            for name, version in _claims(line, inside=inside, listing=listing, used=used):
                 yield name, version, number, line.strip()
 
 
-def _claims(line: str, *, inside: bool, listing: bool) -> list[tuple[str, str]]:
+def _claims(
+    line: str, *, inside: bool, listing: bool, used: frozenset[str]
+) -> list[tuple[str, str]]:
     if pair := _PYTHON_AND.match(line):
         return [("python", pair["python"]), (distribution(pair["name"]), pair["version"])]
     match = _PINNED.match(line) or _CONDA.match(line)
@@ -99,7 +101,8 @@ def _claims(line: str, *, inside: bool, listing: bool) -> list[tuple[str, str]]:
     keyed = _KEYED.match(line)
     if keyed and (match := _AT.match(_DESCRIBED.sub("", keyed["rest"]))):
         name = re.sub(r"\bversion$", "", keyed["key"].strip(), flags=re.I).strip()
-        counts = known(name) or (listing and " " not in name and _is_package(name))
+        counts = known(name) or normal(name) in used
+        counts = counts or (listing and " " not in name and _is_package(name))
         return [(distribution(name), match["version"])] if counts else []
     match = _COLUMNS.match(line) if inside or listing else None
     name = match["name"] if match else ""

@@ -1,6 +1,8 @@
 """Every version that a report names, with its quote; working versions are kept apart."""
 
+import ast
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, islice, pairwise
@@ -10,6 +12,7 @@ from typing import Literal
 from bot.models.bug import Fence, FenceKind, Issue, Quote, Traceback, VersionClaim
 from bot.rules.intake import names, version_dumps
 from bot.rules.intake.document import ReportDocument
+from bot.rules.intake.python import module_of
 from bot.rules.intake.sentences import Sentence
 from bot.rules.intake.text import distinct
 from bot.rules.intake.works_or_fails import polarity
@@ -96,7 +99,7 @@ def find(
     What machines printed comes first, then what people typed, then labels.
     """
     package = names.of_repository(issue.repository)
-    used: list[VersionClaim] = [*_from_fences(fences), *_from_prose_dumps(document)]
+    used: list[VersionClaim] = [*_from_fences(fences), *_from_prose_dumps(document, _used(fences))]
     used.sort(key=lambda claim: claim.source == "text")
     used.extend(_from_forms(document, package))
     good: list[VersionClaim] = []
@@ -141,9 +144,24 @@ def _from_dump(fence: Fence) -> Iterator[VersionClaim]:
             yield _claim(name, version, source, Quote(text=text[:300], line=number))
 
 
-def _from_prose_dumps(document: ReportDocument) -> Iterator[VersionClaim]:
+def _used(fences: Sequence[Fence]) -> frozenset[str]:
+    """The names of what the report's programs import, as distributions are named."""
+    trees = (module_of(fence.text) for fence in fences if fence.kind is FenceKind.PROGRAM)
+    nodes = (node for tree in trees for node in ast.walk(tree))
+    modules = (
+        [alias.name for alias in node.names]
+        if isinstance(node, ast.Import)
+        else [node.module or ""]
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    )
+    tops = {module.partition(".")[0] for module in chain.from_iterable(modules)}
+    return frozenset(map(names.normal, tops - sys.stdlib_module_names))
+
+
+def _from_prose_dumps(document: ReportDocument, used: frozenset[str]) -> Iterator[VersionClaim]:
     lines = ((line.number, line.text) for line in document.prose if not line.heading)
-    for name, version, number, text in version_dumps.claims(lines, inside=False):
+    for name, version, number, text in version_dumps.claims(lines, inside=False, used=used):
         # No machine prints a wildcard.
         source: Source = "text" if version.lower().endswith(("x", "*")) else "dump"
         yield _claim(name, version, source, Quote(text=text[:300], line=number))

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from functools import lru_cache
 
+from bot.rules.intake import exceptions
 from bot.rules.intake.python import module_of, name_of
 from bot.rules.signatures import wording
 
@@ -142,13 +143,25 @@ def self_raised(source: str, message: str, *, prints: bool = True) -> str:
     for statement, guard in _guarded(tree):
         if not prints and _printing(statement) is not None:
             continue
-        words = _words(statement, guard=guard, imitates=imitates)
-        parts = () if words is None else ast.walk(words)
-        names = [part.id for part in parts if isinstance(part, ast.Name)]
-        values = (value for name in names for value in assigned.get(name, ()))
-        if words and any(utters(literal(part), message) for part in (words, *values)):
-            return ast.get_source_segment(source, statement) or ast.unparse(statement)
+        own = _words(statement, guard=guard, imitates=imitates)
+        for words in filter(None, (own, *_made(statement, guard))):
+            values = (value for name in names_in(words) for value in assigned.get(name, ()))
+            if any(utters(literal(part), message) for part in (words, *values)):
+                return ast.get_source_segment(source, statement) or ast.unparse(statement)
     return ""
+
+
+def _made(statement: ast.stmt, guard: Guard) -> Iterator[ast.expr]:
+    """The exceptions that a statement makes without raising them: for a mock, a future, a later
+    raise.
+    """
+    if isinstance(statement, ast.Raise):
+        return
+    parts = (part for part in ast.iter_child_nodes(statement) if not isinstance(part, _HOLDERS))
+    for node in (node for part in parts for node in ast.walk(part)):
+        made = isinstance(node, ast.Call) and exceptions.suffixed(name_of(node.func))
+        if isinstance(node, ast.Call) and made and not is_check(name_of(node.func), guard):
+            yield from node.args
 
 
 def _assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:

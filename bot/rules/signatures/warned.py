@@ -30,6 +30,11 @@ def lines(printed: Sequence[str], wanted: WarningSignature) -> list[str]:
     ]
 
 
+def is_placed(line: str) -> bool:
+    """Whether a line is a warning as Python prints it, with the place that it came from."""
+    return bool(_PLACE.match(line) and _CATEGORY.search(line))
+
+
 def nearest(printed: Sequence[str], most: int = 3) -> list[str]:
     """Some lines that look like warnings, to explain why none was the reported one."""
     found = (line.strip() for line in printed if _PLACE.match(line) or _CATEGORY.search(line))

@@ -9,6 +9,7 @@ rerun over real issues, and the crash buckets of Issue2Test (arXiv 2503.16320).
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from bot.rules.signatures.rewordings import canonical
@@ -19,6 +20,7 @@ _PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][\w.+@~-]+){2,}[/\\]?")
 _SHAPE = re.compile(r"\b\d+(?:x\d+)+\b|(?:(?<![\w\]'\"])\[|\()\s*\d+(?:\s*,\s*\d+)*\s*,?\s*[\])]")
 _NUMBER = re.compile(r"(?<![\w<])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w>])", re.IGNORECASE)
 _QUOTED = re.compile(r"['\"`]([A-Za-z_][\w.]*)['\"`]")
+_AXIS = re.compile(r"\b(?:axis|dim|dimension|column) (-?\d+)")
 _TOKEN = re.compile(r"<\w+>|\w+(?:\.\w+)*|[^\w\s]")
 _CURLY = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 
@@ -41,6 +43,28 @@ _RENAMED = {
 }
 
 ENOUGH = 0.85
+_FEW, _PHRASE, _FORM, _MOST_FURTHER = 3, 4, 0.7, 40
+_WORD = re.compile(r"[a-z]")
+_WORDS = re.compile(r"[A-Za-z]{2,}")
+_FILLERS = {
+    *(
+        "a",
+        "an",
+        "the",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "can",
+        "could",
+        "cannot",
+        "must",
+        "should",
+    ),
+    *("of", "in", "on", "at", "to", "for", "with", "by", "from", "as", "this", "that", "its", "it"),
+}
+_Opcode = tuple[str, int, int, int, int]
 _MOST_TOKENS = 1500
 
 
@@ -60,6 +84,11 @@ def normalise(message: str, own_names: frozenset[str] = frozenset()) -> str:
         own = "|".join(map(re.escape, sorted(own_names)))
         text = re.sub(rf"\b(?:{own})\b", "<name>", text)
     return " ".join(text.split())
+
+
+def axes(message: str) -> set[str]:
+    """The numbers of the axes that a message names."""
+    return set(_AXIS.findall(message))
 
 
 def shapes(message: str) -> tuple[str, ...]:
@@ -106,8 +135,57 @@ def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset(
     }
     if any(name not in whole.lower() for name in names):
         return 0.0
-    blocks = SequenceMatcher(None, wanted, given, autojunk=False).get_matching_blocks()
-    return sum(block.size for block in blocks) / len(wanted)
+    matcher = SequenceMatcher(None, wanted, given, autojunk=False)
+    if _exchanged(wanted, given, matcher.get_opcodes()):
+        return 0.0
+    return sum(block.size for block in matcher.get_matching_blocks()) / len(wanted)
+
+
+def _exchanged(wanted: list[str], given: list[str], opcodes: Sequence[_Opcode]) -> bool:
+    """Whether a single word stands in the place of another: one template, filled in otherwise.
+    The value of a `name=value` does not count.
+    """
+    pairs = [
+        (wanted[start - 1 : start], wanted[start], given[first])
+        for kind, start, end, first, last in opcodes
+        if kind == "replace" and end - start == last - first == 1
+    ]
+    return any(
+        before != ["="] and _WORD.match(one) and _WORD.match(other) and not {one, other} & _FILLERS
+        for before, one, other in pairs
+    )
+
+
+def likeness(reported: str, seen: str, own_names: frozenset[str] = frozenset()) -> float:
+    """How far two whole messages say the same: 0 to 1.
+
+    What a library puts around another message ("Exception encountered when calling ...") may be
+    missing from what was seen; and no further line may be the same with other words in it.
+    """
+    found = resemblance(reported, seen, own_names)
+    if found < ENOUGH and len(tokens(core(seen))) >= _PHRASE and "\n" in reported:
+        found = resemblance(seen, reported, own_names)
+    apart = found >= ENOUGH and _apart(_further(reported), _further(seen), own_names)
+    return 0.0 if apart else found
+
+
+def _further(message: str) -> list[str]:
+    """The lines of a message with words in them, but for the first."""
+    lines = [line for line in message.splitlines() if len(_WORDS.findall(line)) >= _FEW]
+    return lines[1:_MOST_FURTHER]
+
+
+def _apart(reported: list[str], seen: list[str], own_names: frozenset[str]) -> bool:
+    """Whether a reported line was seen with other words in the same form, and not as it is."""
+    for line in reported:
+        if seen and not any(resemblance(line, other, own_names) >= ENOUGH for other in seen):
+            wanted = tokens(normalise(line, own_names))
+            near = (
+                SequenceMatcher(None, wanted, tokens(normalise(other, own_names))) for other in seen
+            )
+            if any(matcher.ratio() >= _FORM for matcher in near):
+                return True
+    return False
 
 
 def same_shapes(reported: tuple[str, ...], seen: str) -> bool:

@@ -9,6 +9,7 @@ from bot.models.signature import (
     HangSignature,
     NonFiniteSignature,
     OutputSignature,
+    Place,
     WarningSignature,
 )
 from bot.pipeline.execution.judge import judge
@@ -474,3 +475,28 @@ def test_any_of_several_signatures_counts():
     signature = AlternativesSignature(members=(WANTED, OUTPUT))
     found = judge(seen(output="jax: nan"), signature, SCRIPT)
     assert (found.match, found.member) == (Match.MATCHED, 1)
+
+
+LOGGED = CrashSignature(exception="ValueError", message="no table for the key 'rows'")
+
+
+def test_an_exception_that_the_library_logs_in_one_line_counts_and_is_called_logged():
+    line = "ERROR:lib.tables:could not open: ValueError: no table for the key 'rows'"
+    judgement = judge(seen(errors=line), LOGGED, SCRIPT)
+    assert judgement.match is Match.MATCHED
+    assert "logged" in judgement.reason
+
+
+def test_a_line_without_a_level_is_no_log_and_a_quoted_place_asks_for_more_than_a_line():
+    line = "lib.tables:could not open: ValueError: no table for the key 'rows'"
+    assert judge(seen(errors=line), LOGGED, SCRIPT).match is Match.PASSED
+    placed = LOGGED.model_copy(update={"places": (Place(file="lib/tables.py", function="open"),)})
+    assert judge(seen(errors=f"ERROR:{line}"), placed, SCRIPT).match is Match.PASSED
+
+
+def test_a_judgement_says_what_each_piece_of_the_exception_said():
+    judgement = judge(seen(crash()), WANTED, SCRIPT)
+    said = [(piece.what, piece.agrees) for piece in judgement.weighed]
+    assert said == [("class", True), ("words", True), ("shapes", True), ("place", True)]
+    other = judge(seen(crash(message="mat1 and mat2 differ")), WANTED, SCRIPT)
+    assert [piece.agrees for piece in other.weighed] == [True, False]

@@ -4,8 +4,7 @@ import ast
 import sys
 from typing import Any
 
-from bot.models.bug import FenceKind, Role
-from bot.models.issue import Issue
+from bot.models.bug import FenceKind, Issue, Role
 from bot.models.signature import CrashSignature, Member, OutputSignature, members_of
 from bot.pipeline.reading.intake import read
 from bot.pipeline.reading.signature import freeze

@@ -21,6 +21,7 @@ from bot.models.signature import (
 from bot.pipeline.execution import crashes
 from bot.pipeline.execution.observe import Observation, flatten
 from bot.rules import setup_failures
+from bot.rules.intake import exceptions
 from bot.rules.signatures import genuine, observed, readings, staged, values, warned, wording
 
 _ARRAY = 4
@@ -35,6 +36,7 @@ _CHILD_DIED = {
 _WORKER = re.compile(
     r"\b(?:worker|process)\b.{0,80}\b(?:exited|died|terminated|failed)", re.I | re.S
 )
+_LEVEL = re.compile(r"\b(?:ERROR|CRITICAL|WARNING|Error|Warning|E\d{4})\b")
 _UNREADABLE = {"SyntaxError", "IndentationError", "TabError"}
 _Arrays = list[tuple[str, list[tuple[str, str]]]]
 _READABLE = "the program as a Python file (the pasted text is not valid Python)"
@@ -116,17 +118,31 @@ def _undecided(reason: str, evidence: str = "") -> Judgement:
 def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgement:
     names = genuine.own_names(script.source)
     closest: tuple[Evidence, ...] = ()
-    for failure in flatten(seen.failures):
+    for failure in (*flatten(seen.failures), *_logged(seen, wanted)):
         same = wording.same_exception(wanted.exception, failure.exception, failure.bases)
         if not same or setup_failures.made_here(failure.message):
             continue
         weighed = crashes.weigh(failure, wanted, script, names)
         if weighed[-1].agrees:
-            met = _met(f"{failure.exception} was raised", _last_line(failure), failure)
+            # Only the probe tells of base classes: this one was read off what was printed.
+            caught = failure.swallowed and not failure.bases
+            how = "was caught, and printed or logged" if caught else "was raised"
+            met = _met(f"{failure.exception} {how}", _last_line(failure), failure)
             return met.model_copy(update={"weighed": weighed})
         closest = max(closest, weighed, key=len)
     why = closest[-1].says if closest else "the reported exception did not occur"
     return _passed(why).model_copy(update={"weighed": closest})
+
+
+def _logged(seen: Observation, wanted: CrashSignature) -> list[Failure]:
+    """The exceptions that lines of a log name, for a report that shows no more of one either."""
+    lines = (line for line in seen.errors.splitlines() if _LEVEL.search(line))
+    named = (exceptions.INLINE.search(line) for line in lines if not wanted.places)
+    return [
+        Failure(exception=found["exc"], message=found["msg"], swallowed=True)
+        for found in named
+        if found is not None
+    ]
 
 
 def _last_line(failure: Failure) -> str:

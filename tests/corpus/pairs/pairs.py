@@ -18,7 +18,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 from sandbox.port import RunResult
 
 HERE = Path(__file__).parent

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.models.issue import Issue
+from bot.models.bug import Issue
 
 SITE = "/usr/lib/python3.10/site-packages/"
 

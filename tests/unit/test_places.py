@@ -1,0 +1,60 @@
+"""Whether an exception arose in the place that a quoted traceback names."""
+
+import pytest
+
+from bot.models.attempt import Failure
+from bot.models.bug import Frame
+from bot.models.signature import Place
+from bot.rules.signatures import places
+
+OWN = Place()
+CALL, FORWARD, LINEAR = (
+    Place(file="lib/nn/module.py", function="_call_impl", code="return forward(x)"),
+    Place(file="lib/nn/linear.py", function="forward", code="return linear(x)"),
+    Place(file="lib/functional.py", function="linear", code="raise ShapeError"),
+)
+
+
+def arose(*rows: Place) -> Failure:
+    frames = [
+        Frame(path=row.file, module_path=row.file, package=row.file.partition("/")[0], **named(row))
+        for row in rows
+    ]
+    return Failure(exception="ShapeError", message="no", frames=tuple(frames))
+
+
+def named(row: Place) -> dict[str, str]:
+    return {"function": row.function, "code": row.code}
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        (OWN, CALL, FORWARD, LINEAR),
+        (OWN, Place(file="lib/nn/container.py", function="forward"), CALL, FORWARD, LINEAR),
+        (OWN, CALL, FORWARD, LINEAR, Place(file="lib/shapes.py", function="check")),
+        (OWN, FORWARD, Place(file="lib/_functional.py", function="linear")),
+        (OWN, FORWARD, Place(file="lib/functional.py", function="linear_2")),
+    ],
+    ids=["as reported", "called by another", "with a helper", "file renamed", "function renamed"],
+)
+def test_the_same_place(seen):
+    assert places.same((OWN, CALL, FORWARD, LINEAR), arose(*seen), worded=True)
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        (OWN, CALL, Place(file="lib/nn/conv.py", function="forward"), LINEAR),
+        (OWN, CALL, FORWARD, Place(file="lib/shapes.py", function="check")),
+        (OWN, CALL, FORWARD, LINEAR, OWN),
+        (OWN,),
+    ],
+    ids=["entered elsewhere", "raised elsewhere", "in code that it called", "in the program"],
+)
+def test_another_place(seen):
+    assert not places.same((OWN, CALL, FORWARD, LINEAR), arose(*seen), worded=True)
+
+
+def test_a_traceback_that_ends_in_the_program_names_no_place_in_a_library():
+    assert places.same((OWN, CALL, OWN), arose(OWN, FORWARD, LINEAR), worded=False)

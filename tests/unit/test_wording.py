@@ -21,6 +21,26 @@ from bot.rules.signatures import wording
         ),
         ("list index out of range", "list index out of range"),
         (
+            "expected mat1 and mat2 to have the same dtype, but got: torch.float32 != float64",
+            "expected mat1 and mat2 to have the same dtype, but got: float32 != torch.float64",
+        ),
+        (
+            "Input type (torch.cuda.FloatTensor) and weight type (torch.HalfTensor) should be the same",
+            "Input type (torch.FloatTensor) and weight type (torch.HalfTensor) should be the same",
+        ),
+        (
+            "Expected all tensors to be on the same device, but found cuda:1 and cpu",
+            "Expected all tensors to be on the same device, but found cuda:0 and cpu",
+        ),
+        (
+            "cannot read the file results_v2.csv: no columns",
+            "cannot read the file train.csv: no columns",
+        ),
+        (
+            "Layer of type <class 'keras.src.layers.core.dense.Dense'> cannot be copied",
+            "Layer of type <class 'keras.layers.Dense'> cannot be copied",
+        ),
+        (
             'Error while processing pattern "h i -> i h"...',
             'Error while processing pattern "h i -> i h".\n Input tensor shape: (2, 3)',
         ),
@@ -37,6 +57,12 @@ def test_wording_that_varies_is_the_same_failure(reported, seen):
         ("cannot import name 'ops' from 'keras'", "cannot import name 'layers' from 'keras'"),
         ("mat1 and mat2 shapes cannot be multiplied", "expected scalar type Float but found Half"),
         ("0", "1"),
+        ("Input X contains NaN in row 3", "Input y contains NaN in row 3"),
+        ("This Ridge instance is not fitted yet", "This Lasso instance is not fitted yet"),
+        (
+            "add got incompatible shapes for broadcasting",
+            "mul got incompatible shapes for broadcasting",
+        ),
         ("list index out of range", "string index out of range by much"),
     ],
 )
@@ -72,3 +98,21 @@ def test_operand_shapes_are_strict_and_bracket_style_is_not():
 )
 def test_exception_classes(reported, seen, bases, same):
     assert wording.same_exception(reported, seen, bases) is same
+
+
+def test_a_further_line_with_other_words_in_it_is_another_message():
+    head = "Error(s) in loading state_dict for Net:"
+    missing = f'{head}\n    Missing key(s) in state_dict: "bias".'
+    unexpected = f'{head}\n    Unexpected key(s) in state_dict: "scale".'
+    assert wording.likeness(missing, missing) == 1.0
+    assert wording.likeness(missing, unexpected) < wording.ENOUGH
+    assert wording.likeness(missing, f"{missing}\nSee the documentation for what to do.") == 1.0
+
+
+def test_what_a_library_puts_around_a_message_may_be_missing():
+    inner = "The total size of the tensor must be unchanged. Received: input_shape=(4,)"
+    outer = (
+        f"Exception encountered when calling Reshape.call().\n\n{inner}\n\nArguments received: x"
+    )
+    assert wording.likeness(outer, inner) >= wording.ENOUGH
+    assert wording.likeness(outer, "The rank of the tensor is not known") < wording.ENOUGH

@@ -72,7 +72,7 @@ class ReportDocument:
 
 def parse(body: str) -> ReportDocument:
     """Parse a body."""
-    text = hidden_html.visible(body)
+    text = _unquoted(hidden_html.visible(body))
     lines = straighten(text)
     reader = _Reader(lines)
     tokens = block_tokens("\n".join(line.text for line in lines) + "\n")
@@ -82,6 +82,12 @@ def parse(body: str) -> ReportDocument:
             reader.take(start, end, token)
     reader.text_until(len(lines))
     return ReportDocument(tuple(text.split("\n")), tuple(reader.prose), tuple(reader.codes))
+
+
+def _unquoted(text: str) -> str:
+    """The text of a report that stands in a quotation as a whole."""
+    whole = all(line.startswith(">") for line in text.splitlines() if line.strip())
+    return re.sub(r"(?m)^> ?", "", text) if whole else text
 
 
 def _spans(tokens: list[Token]) -> Iterator[tuple[int, int, Token]]:

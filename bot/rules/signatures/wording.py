@@ -24,9 +24,23 @@ _AXIS = re.compile(r"\b(?:axis|dim|dimension|column) (-?\d+)")
 _TOKEN = re.compile(r"<\w+>|\w+(?:\.\w+)*|[^\w\s]")
 _CURLY = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 
+_SUFFIXES = (
+    "csv|json|ya?ml|txt|log|npy|npz|pt|pth|ckpt|bin|h5|hdf5|keras|onnx|safetensors|pkl|pickle|parquet"
+    "|png|jpe?g|wav|zip|tar|gz|py|ipynb"
+)
 _VARYING = (
     (re.compile(r"https?://\S+"), "<url>"),
+    (re.compile(r"<class '(?:\w+\.)*(\w+)'>"), r"'\1'"),
     (_PATH, "<path>"),
+    (re.compile(rf"(?<![\w./-])[\w+-][\w.+-]*\.(?:{_SUFFIXES})\b"), "<path>"),
+    (re.compile(r"\btorch\.cuda\.(?=\w+Tensor\b)"), "torch."),
+    (
+        re.compile(
+            r"\b(?:torch|numpy|np|jnp|jax\.numpy|tf)\.(?=(?:u?int|b?float|complex|bool)\d*\b)"
+        ),
+        "",
+    ),
+    (re.compile(r"\b(cuda|xla|mps|npu|gpu|cpu):\d+\b", re.IGNORECASE), r"\1"),
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "<addr>"),
     (re.compile(r"\bline \d+\b"), "line <n>"),
     (re.compile(r"\b(?:[A-Za-z_]\w*\.|<locals>\.)+([A-Za-z_]\w*\(\))"), r"\1"),
@@ -43,7 +57,7 @@ _RENAMED = {
 }
 
 ENOUGH = 0.85
-_FEW, _PHRASE, _FORM, _MOST_FURTHER = 3, 4, 0.7, 40
+_FEW, _PHRASE, _FORM, _MOST_FURTHER = 3, 4, 0.7, 20
 _WORD = re.compile(r"[a-z]")
 _WORDS = re.compile(r"[A-Za-z]{2,}")
 _FILLERS = {
@@ -151,7 +165,11 @@ def _exchanged(wanted: list[str], given: list[str], opcodes: Sequence[_Opcode]) 
         if kind == "replace" and end - start == last - first == 1
     ]
     return any(
-        before != ["="] and _WORD.match(one) and _WORD.match(other) and not {one, other} & _FILLERS
+        before != ["="]
+        and _WORD.match(one)
+        and _WORD.match(other)
+        and one.rsplit(".", 1)[-1] != other.rsplit(".", 1)[-1]
+        and not {one, other} & _FILLERS
         for before, one, other in pairs
     )
 
@@ -163,8 +181,9 @@ def likeness(reported: str, seen: str, own_names: frozenset[str] = frozenset()) 
     missing from what was seen; and no further line may be the same with other words in it.
     """
     found = resemblance(reported, seen, own_names)
-    if found < ENOUGH and len(tokens(core(seen))) >= _PHRASE and "\n" in reported:
-        found = resemblance(seen, reported, own_names)
+    if found < ENOUGH and len(tokens(core(seen))) >= _PHRASE:
+        inner = (resemblance(seen, line, own_names) for line in reported.splitlines()[1:])
+        found = max([found, *inner])
     apart = found >= ENOUGH and _apart(_further(reported), _further(seen), own_names)
     return 0.0 if apart else found
 

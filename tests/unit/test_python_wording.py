@@ -28,7 +28,9 @@ def report(message: str, exception: str = "TypeError") -> BugReport:
     [
         ("__init__() got an unexpected keyword argument 'x'", 6, 9),
         ("Net.__init__() got an unexpected keyword argument 'x'", 10, 99),
-        ("forward() missing 1 required positional argument: 'x'", 6, 9),
+        ("__init__() takes from 1 to 2 positional arguments but 3 were given", 6, 9),
+        ("__init__() takes exactly 1 argument (2 given)", 6, 99),
+        ("forward() missing 1 required positional argument: 'x'", 6, 99),
         ("fit() got an unexpected keyword argument 'x'", 6, 99),
         ("local variable 'x' referenced before assignment", 6, 10),
         ("cannot access local variable 'x' where it is not associated with a value", 11, 99),

@@ -9,7 +9,11 @@ from dataclasses import dataclass
 from bot.models.bug import BugReport, FenceKind
 
 _FIRST, _LAST = 6, 99
-_METHOD = r"(?:__init__|__call__|__new__|forward)\(\) (?:got (?:an unex|mul)|missing \d|takes )"
+# Methods that are nearly always written in Python: what is generated has no class in its name.
+_METHOD = (
+    r"(?:__init__|__call__)\(\) "
+    r"(?:got an unexpected|got multiple|missing \d|takes (?:from )?\d[\d to]* positional argument)"
+)
 _SINCE = (
     (r"[.?!)'\"] Did you mean: '[^']+'\?", 10),
     (rf"(?:^|\s)(?:\w+\.)+{_METHOD}", 10),

@@ -11,7 +11,7 @@ from bot.service.ports.store import AppStore
 from bot.service.ports.tasks import Queue
 from bot.settings import Settings
 from handlers import api, pages
-from handlers.policy import AppIdentity
+from handlers.events import AppIdentity
 from handlers.state import RecentCounts, WebState
 from handlers.webhook import Webhook
 

@@ -21,8 +21,7 @@ from bot.render.html import page
 from bot.render.html.view import view
 from bot.render.phrases.program import smaller
 from bot.render.report_json import report_text
-from bot.render.scrub import scrubbed
-from bot.text.sanitize import redact
+from bot.text.sanitize import redact, scrubbed
 from handlers.manifest import app_page
 from handlers.state import RequestedRun, Web
 

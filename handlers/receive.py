@@ -20,8 +20,7 @@ from bot.service.ports.github import GitHub, Permission
 from bot.service.ports.tasks import Task
 from bot.service.rehearsal import DryRunGitHub, RehearsalQueue
 from bot.settings import Settings
-from handlers.events import IgnoredDelivery, InvalidPayload, read
-from handlers.policy import AppIdentity
+from handlers.events import AppIdentity, IgnoredDelivery, InvalidPayload, read
 
 _MAX_BYTES = 25_000_000
 

@@ -23,7 +23,7 @@ from benchmarks.webhook.load import Sample, load, quantile
 from benchmarks.webhook.server import SECRET, Server, serving
 from bot.adapters.store import SqlStore
 from bot.models.base import Record
-from handlers.webhook_signature import sign
+from handlers.webhook import sign
 from tests.support.stand_in import GitHubServer
 
 MAX_P99_MS = 50.0

@@ -11,6 +11,17 @@ from typing import Literal
 from bot.models.base import Record
 from bot.models.bug import Frame, ScriptFix
 
+Mode = Literal["fork", "fresh", "single"]
+"""How candidates were run: forked from one process that had imported the framework, each in a
+process of its own within one run of the sandbox, or each in a run of its own.
+"""
+
+
+Ended = Literal["complete", "tests", "time", "stopped", "unseen"]
+"""Nothing more to take away; the limit of tests or of time; a request; or the failure was not
+seen again.
+"""
+
 
 class Script(Record):
     """A program of one or more files, the one to start named by `entry`. `origin` says which
@@ -143,17 +154,6 @@ class Attempt(Record):
     execution: Execution
     judgement: Judgement
     change: str = ""
-
-
-Mode = Literal["fork", "fresh", "single"]
-"""How candidates were run: forked from one process that had imported the framework, each in a
-process of its own within one run of the sandbox, or each in a run of its own.
-"""
-
-Ended = Literal["complete", "tests", "time", "stopped", "unseen"]
-"""Nothing more to take away; the limit of tests or of time; a request; or the failure was not
-seen again.
-"""
 
 
 class Step(Record):

@@ -10,6 +10,7 @@ Verb = Literal[
     "reproduce", "minimize", "bisect", "control", "diagnose", "repair", "pr", "paper",
     "status", "cancel", "approve", "help", "config",
 ]  # fmt: skip
+Trigger = Literal["opened", "labeled", "comment", "gone", "uninstalled"]
 
 
 class Choices(Record):
@@ -35,9 +36,6 @@ class Command(Record):
     choices: Choices = Choices()
     argument: str = ""
     problems: tuple[str, ...] = ()
-
-
-Trigger = Literal["opened", "labeled", "comment", "gone", "uninstalled"]
 
 
 class Repository(Record):

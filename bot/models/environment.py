@@ -10,6 +10,9 @@ from typing import Literal
 
 from bot.models.base import Record
 
+Origin = Literal["installed", "clone", "issue", "lineage"]
+ChunkKind = Literal["module", "class", "function", "method", "loop", "lines"]
+
 
 class PinSource(StrEnum):
     """The rung of the ladder that decided a pin, strongest first."""
@@ -149,10 +152,6 @@ class Environment(Record):
     def version(self, name: str) -> str:
         """The installed version of a distribution, or ""."""
         return next((package.version for package in self.packages if package.name == name), "")
-
-
-Origin = Literal["installed", "clone", "issue", "lineage"]
-ChunkKind = Literal["module", "class", "function", "method", "loop", "lines"]
 
 
 class Chunk(Record):

@@ -21,6 +21,9 @@ Part = Literal[
 
 PARTS: tuple[Part, ...] = get_args(Part)
 
+NoteKind = Literal["run", "control", "bisect", "minimize"]
+"""The run itself, or one of its proofs."""
+
 
 class Options(Record):
     """The choices a user may make. Everything that is None is left to the report and the ladder.
@@ -56,10 +59,6 @@ class Job(Record):
 
     issue: Issue
     options: Options = Options()
-
-
-NoteKind = Literal["run", "control", "bisect", "minimize"]
-"""The run itself, or one of its proofs."""
 
 
 class Note(Record):

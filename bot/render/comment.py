@@ -19,10 +19,9 @@ from bot.render.document import (
     Section,
     Text,
 )
-from bot.render.scrub import scrubbed
 from bot.render.sections import document
 from bot.render.sections.program import files
-from bot.text.sanitize import fence
+from bot.text.sanitize import fence, scrubbed
 
 UNFOLDED, LIMIT = 25, 60_000
 B = TypeVar("B")

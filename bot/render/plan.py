@@ -26,8 +26,8 @@ from bot.render.phrases import program
 from bot.render.phrases.environment import why
 from bot.render.phrases.requests import chosen, name
 from bot.render.phrases.signature import signature_rows
-from bot.render.scrub import scrubbed
 from bot.render.sections.program import changes, files
+from bot.text.sanitize import scrubbed
 
 HASH = 12
 _ROWS, _SIGNS, _MARKER_ROOM = 40, 6, 300

@@ -30,9 +30,9 @@ from bot.render.phrases import (
     runs,
     verdict as verdicts,
 )
-from bot.render.scrub import scrubbed
 from bot.render.sections.proofs import strip
 from bot.render.terminal import print_document
+from bot.text.sanitize import scrubbed
 
 _SKIPPED, _COMMITS, _LINES = 4, 5, 60
 _NAMES: dict[Proof, str] = {

@@ -32,9 +32,8 @@ from bot.render.document import (
 )
 from bot.render.phrases.bisection import OUTCOMES
 from bot.render.phrases.verdict import next_step
-from bot.render.scrub import scrubbed
 from bot.render.sections import document
-from bot.text.sanitize import clip, one_line
+from bot.text.sanitize import clip, one_line, scrubbed
 
 _TONES = {"reproduced": "bold red", "not_reproduced": "bold green"}
 _COLOURS: dict[Outcome, str] = {"fails": "red", "passes": "green"}

@@ -1,15 +1,14 @@
 """The App as a worker calls it: it handles one task at a time, and what is overdue."""
 
 import logging
+from datetime import UTC, datetime, timedelta
 from threading import Event
 
 from bot.errors import TransientError, UserError
-from bot.service import reaping
-from bot.service.app_context import AppContext, new_owner
+from bot.service.app_context import AppContext, heartbeat, new_owner
 from bot.service.execute_run import execute
 from bot.service.handle_delivery import handle
-from bot.service.heartbeat import heartbeat
-from bot.service.ports.github import Gone, Throttled
+from bot.service.ports.github import Gone, Hook, Throttled
 from bot.service.ports.tasks import PeriodicTask, Task
 from bot.text.sanitize import redact
 
@@ -18,6 +17,10 @@ _REAP_S = 5.0
 _PRUNE_S = 6 * 3600.0
 _AGAIN_S = 15.0
 _MOST_TURNS = 40
+_LOOK_BACK = timedelta(days=2)  # GitHub keeps deliveries for three
+_IN_FLIGHT = timedelta(seconds=30)  # GitHub waits ten for an answer
+_MOST = 50
+_TRIES = 5  # a delivery that we refuse that often (a wrong secret, say) is not sent again
 
 
 class Service:
@@ -46,9 +49,9 @@ class Service:
     def ticks(self) -> tuple[PeriodicTask, ...]:
         """The periodic work of a worker."""
         return (
-            PeriodicTask("reap", _REAP_S, lambda: reaping.reap(self.context)),
-            PeriodicTask("reconcile", self._reconcile_s, lambda: reaping.reconcile(self.context)),
-            PeriodicTask("prune", _PRUNE_S, lambda: reaping.prune(self.context)),
+            PeriodicTask("reap", _REAP_S, lambda: reap(self.context)),
+            PeriodicTask("reconcile", self._reconcile_s, lambda: reconcile(self.context)),
+            PeriodicTask("prune", _PRUNE_S, lambda: prune(self.context)),
         )
 
     def _describe(self, error: Exception) -> str:
@@ -82,3 +85,41 @@ class Service:
     def _defer(self, task: Task, owner: str, after_s: float) -> None:
         turn = self.context.store.defer_delivery(task.id, owner, after_s)
         self.context.queue.offer(task.model_copy(update={"turn": turn}), after_s)
+
+
+def reap(context: AppContext) -> int:
+    """Offer overdue tasks again; returns how many."""
+    overdue = context.store.overdue(context.policy.unheard_s)
+    for task in overdue:
+        _log.info("offered again: %s %s, turn %d", task.kind, task.id, task.turn)
+        context.queue.offer(task)
+    return len(overdue)
+
+
+def reconcile(context: AppContext, grace: timedelta = _IN_FLIGHT) -> int:
+    """Ask GitHub to resend deliveries that we never stored; returns how many. Attempts younger
+    than `grace` may still be in flight.
+    """
+    now = datetime.fromtimestamp(context.now(), UTC)
+    tries: dict[str, list[Hook]] = {}
+    for hook in sorted(context.github.hooks(now - _LOOK_BACK), key=lambda hook: hook.at):
+        tries.setdefault(hook.guid, []).append(hook)
+    failed = [
+        hooks
+        for hooks in tries.values()
+        if not any(hook.ok for hook in hooks) and len(hooks) < _TRIES
+    ]
+    missed = [hooks[-1] for hooks in failed if hooks[-1].at <= now - grace]
+    seen = context.store.seen([hook.guid for hook in missed])
+    asked = [hook for hook in missed if hook.guid not in seen][:_MOST]
+    for hook in asked:
+        _log.info("asked GitHub for delivery %s (%s) again", hook.guid, hook.event)
+        context.github.redeliver(hook.id)
+    return len(asked)
+
+
+def prune(context: AppContext) -> int:
+    """Delete what is older than the host keeps."""
+    return context.store.prune(
+        datetime.fromtimestamp(context.now(), UTC) - timedelta(days=context.policy.keep_days)
+    )

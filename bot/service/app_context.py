@@ -1,13 +1,18 @@
-"""What the App's use-cases share: the ports, the host's policy, and how the engine is called."""
+"""What the App's use-cases share: the ports, the host's policy, how the engine is called, and how
+a lease is kept.
+"""
 
+import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from typing import Protocol
 
+from bot.errors import TransientError
 from bot.models.bug import Issue
 from bot.models.config import Config, Loaded
 from bot.models.delivery import Delivery, Repository
@@ -22,6 +27,7 @@ from bot.service.ports.tasks import Queue, Task
 
 _FRESH_S = 60.0
 _MOST_KNOWN = 1_000
+_log = logging.getLogger(__name__)
 
 
 class Engine(Protocol):
@@ -140,3 +146,26 @@ def run_task(run: Run, turn: int | None = None) -> Task:
 def new_owner() -> str:
     """A unique name for the holder of a lease."""
     return secrets.token_hex(8)
+
+
+@contextmanager
+def heartbeat(renew: Callable[[], object], every_s: float) -> Iterator[None]:
+    """Call `renew` every `every_s` seconds until the block ends. An unreachable store costs the
+    lease, not the work.
+    """
+    done = Event()
+
+    def renewing() -> None:
+        while not done.wait(every_s):
+            try:
+                renew()
+            except TransientError as error:
+                _log.warning("a lease was not renewed: %s", error)
+
+    thread = Thread(target=renewing, name="lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

@@ -8,7 +8,7 @@ from bot.render.config import configuration
 from bot.rules import verbs
 from bot.service import access, publish
 from bot.service.app_context import AppContext, IssueEvent, run_task
-from bot.service.reply import Reply
+from bot.service.publish import Reply
 from bot.service.run_requests import RunRequests, approval_hash, request
 
 _ALWAYS = frozenset({"cancel", "status", "help", "config"})  # what a kill switch leaves to do

@@ -15,11 +15,10 @@ from bot.models.report import AnyVerdict, BudgetReached, Cancelled, Report, Setu
 from bot.models.run import Run, RunState
 from bot.render import sticky
 from bot.service import publish, reuse
-from bot.service.announce import announce
-from bot.service.app_context import AppContext, new_owner, run_task
-from bot.service.heartbeat import heartbeat
+from bot.service.app_context import AppContext, heartbeat, new_owner, run_task
 from bot.service.ports.github import Gone, Throttled
 from bot.service.progress_reporter import ProgressReporter
+from bot.service.publish import announce
 from bot.service.recording import StoreRecorder
 from bot.text.sanitize import redact
 from sandbox.port import SandboxError

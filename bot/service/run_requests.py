@@ -13,8 +13,7 @@ from bot.models.run_plan import RunPlan
 from bot.pipeline import plan
 from bot.render import plan as plans, sticky
 from bot.service import publish
-from bot.service.app_context import IssueEvent, new_owner
-from bot.service.heartbeat import heartbeat
+from bot.service.app_context import IssueEvent, heartbeat, new_owner
 
 _SINGLE_PROOF_MINUTES = 30
 

@@ -9,8 +9,10 @@ nobody should see.
 import html
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeVar
 
+from bot.models.base import Record
 from bot.text.redaction import REDACTED as REDACTED, redact as redact
 
 # A zero-width space as an entity, so that the source of a comment holds nothing invisible.
@@ -54,6 +56,7 @@ _HASH = re.compile(
 )
 _MONOSPACED = re.compile(f"{_INLINE_CODE.pattern}|{_HASH.pattern}", re.IGNORECASE)
 _EMOJI = re.compile(r":(?=([\w+\\-]{1,50}):)")
+R = TypeVar("R", bound=Record)
 
 
 def clean(text: str) -> str:
@@ -179,3 +182,19 @@ def fence(text: str, tag: str = "") -> str:
 
 def _longest_run(text: str, char: str) -> int:
     return max((len(run) for run in re.findall(re.escape(char) + "+", text)), default=0)
+
+
+def scrubbed(record: R, secrets: tuple[str, ...] = ()) -> R:
+    """The record with every text in it cleaned; `secrets` are values that must not appear."""
+
+    def scrub(value: Any) -> Any:
+        match value:
+            case str():
+                return redact(clean(value), secrets)
+            case Mapping():
+                return {scrub(key): scrub(item) for key, item in value.items()}
+            case list() | tuple():
+                return tuple(map(scrub, value))
+        return value
+
+    return type(record).model_validate(scrub(record.model_dump()))

@@ -23,8 +23,7 @@ from bot.rules.reduce import (
     tidy,
 )
 from bot.rules.reduce.dead import unreached
-from bot.rules.reduce.edits import Reduction, Replacement, applied, size, valid
-from bot.rules.reduce.parsed_file import ParsedFile
+from bot.rules.reduce.edits import ParsedFile, Reduction, Replacement, applied, size, valid
 from bot.rules.reduce.search import ReductionPass
 from bot.rules.reduce.tried_cache import RejectedReductions
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from bot.models.delivery import Delivery
-from handlers.events import IgnoredDelivery, InvalidPayload, read
-from handlers.policy import CONCERNS, AppIdentity
+from handlers.events import CONCERNS, AppIdentity, IgnoredDelivery, InvalidPayload, read
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 US = AppIdentity(app_id=7, slug="Reprise")

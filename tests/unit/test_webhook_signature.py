@@ -6,7 +6,7 @@ import hmac
 import pytest
 from hypothesis import given, strategies as st
 
-from handlers.webhook_signature import sign, verify
+from handlers.webhook import sign, verify
 
 SECRET = "It's a Secret to Everybody"
 BODY = b"Hello, World!"

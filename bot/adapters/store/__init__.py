@@ -7,11 +7,10 @@ from bot.adapters.store.database import Database
 from bot.adapters.store.deliveries import SqlDeliveries
 from bot.adapters.store.github_writes import SqlComments, SqlWriteRate
 from bot.adapters.store.leases import SqlLeases
-from bot.adapters.store.maintenance import SqlMaintenance
+from bot.adapters.store.maintenance import SqlMaintenance, SqlUsage
 from bot.adapters.store.migrate import bring_up, migrate
 from bot.adapters.store.results import SqlResults
 from bot.adapters.store.runs import SqlRuns
-from bot.adapters.store.usage import SqlUsage
 
 __all__ = ["MEMORY", "SqlStore", "migrate"]
 

@@ -12,9 +12,9 @@ from bot.render.document import Block, Document, Headline, Paragraph, Section, S
 from bot.render.phrases import program
 from bot.render.phrases.requests import asked, elapsed, steps
 from bot.render.phrases.runs import telling
-from bot.render.scrub import scrubbed
 from bot.render.sections import attempts as attempts_section, document
 from bot.render.sticky import queued
+from bot.text.sanitize import scrubbed
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 

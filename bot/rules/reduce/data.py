@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from bot.models.base import Record
-from bot.rules.reduce.edits import Files, Reduction, Replacement
+from bot.rules.reduce.edits import Files, ParsedFile, Reduction, Replacement, parsed_files
 from bot.rules.reduce.expressions import name_of
-from bot.rules.reduce.parsed_file import ParsedFile, parsed_files
 from bot.rules.reduce.statements import unwrapped
 
 _FEW = 2

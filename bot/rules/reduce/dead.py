@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from bot.rules.code.syntax import Function
-from bot.rules.reduce.edits import Files, ReductionNode
-from bot.rules.reduce.parsed_file import ParsedFile, blocks, parsed_files
+from bot.rules.reduce.edits import Files, ParsedFile, ReductionNode, blocks, parsed_files
 from bot.rules.reduce.statements import outermost
 
 Stack = frozenset[tuple[str, int]]

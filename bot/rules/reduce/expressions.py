@@ -4,8 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from bot.rules.code.syntax import nodes
-from bot.rules.reduce.edits import Files, Reduction
-from bot.rules.reduce.parsed_file import ParsedFile, parsed_files
+from bot.rules.reduce.edits import Files, ParsedFile, Reduction, parsed_files
 from bot.rules.reduce.tidy import importing
 
 MAX_WIDTH = 110

@@ -10,8 +10,7 @@ from bot.models.attempt import Failure, Judgement, Script
 from bot.models.base import Record
 from bot.models.bug import Frame
 from bot.rules.code.syntax import nodes
-from bot.rules.reduce.edits import parsed
-from bot.rules.reduce.parsed_file import parsed_files
+from bot.rules.reduce.edits import parsed, parsed_files
 from bot.rules.signatures import genuine, values, wording
 
 _TOKEN = re.compile(r"[A-Za-z_]\w*|[^\w\s]")

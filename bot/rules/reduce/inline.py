@@ -12,9 +12,8 @@ from bot.rules.reduce import (
     inline_settings,
     inline_variables,
 )
-from bot.rules.reduce.edits import Files, Reduction, Replacement
+from bot.rules.reduce.edits import Files, ParsedFile, Reduction, Replacement, parsed_files
 from bot.rules.reduce.expressions import name_of, with_comma
-from bot.rules.reduce.parsed_file import ParsedFile, parsed_files
 from bot.rules.reduce.splice import Function, spliced
 from bot.rules.script_fixes.edits import Positioned
 

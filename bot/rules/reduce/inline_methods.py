@@ -7,9 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from bot.rules.code.syntax import nodes
-from bot.rules.reduce.edits import Reduction, Replacement
+from bot.rules.reduce.edits import ParsedFile, Reduction, Replacement, parenthesised
 from bot.rules.reduce.expressions import name_of
-from bot.rules.reduce.parsed_file import ParsedFile, parenthesised
 from bot.rules.reduce.splice import Function, arguments_of, spliced, super_arguments
 from bot.rules.script_fixes.edits import apply
 

@@ -6,9 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from bot.rules.code.syntax import nodes
-from bot.rules.reduce.edits import Reduction, Replacement
+from bot.rules.reduce.edits import ParsedFile, Reduction, Replacement
 from bot.rules.reduce.expressions import name_of
-from bot.rules.reduce.parsed_file import ParsedFile
 
 _Fields = dict[str, str]
 """The fields of a class with their defaults, "" where there is none."""

@@ -4,8 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from bot.rules.reduce.edits import Reduction
-from bot.rules.reduce.parsed_file import ParsedFile
+from bot.rules.reduce.edits import ParsedFile, Reduction
 
 _UNKNOWN = ast.Name("?")
 _OF_MODULE = re.compile(r"(?:torch|np|numpy|tf|jnp)(?:\.\w+)+")

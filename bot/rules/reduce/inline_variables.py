@@ -5,9 +5,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from bot.rules.code.syntax import nodes
-from bot.rules.reduce.edits import Reduction, Replacement
+from bot.rules.reduce.edits import ParsedFile, Reduction, Replacement, own_blocks
 from bot.rules.reduce.expressions import MAX_WIDTH, assigned, name_of
-from bot.rules.reduce.parsed_file import ParsedFile, own_blocks
 from bot.rules.reduce.splice import Function
 
 _WRITES = frozenset({"save", "dump", "dumps", "write"})

@@ -4,8 +4,7 @@ import ast
 import re
 
 from bot.rules.code.syntax import nodes
-from bot.rules.reduce.edits import Replacement, parsed
-from bot.rules.reduce.parsed_file import ParsedFile, parenthesised
+from bot.rules.reduce.edits import ParsedFile, Replacement, parenthesised, parsed
 from bot.rules.reduce.statements import dedented
 from bot.rules.script_fixes.edits import apply, lines
 

@@ -3,8 +3,16 @@
 import ast
 from collections.abc import Callable, Iterator
 
-from bot.rules.reduce.edits import Files, Reduction, ReductionNode, Replacement
-from bot.rules.reduce.parsed_file import ParsedFile, blocks, first_line, parsed_files
+from bot.rules.reduce.edits import (
+    Files,
+    ParsedFile,
+    Reduction,
+    ReductionNode,
+    Replacement,
+    blocks,
+    first_line,
+    parsed_files,
+)
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _UNWRAPPED = (ast.If, ast.With, ast.AsyncWith, ast.Try, ast.While)

@@ -10,8 +10,15 @@ from contextlib import suppress
 
 from pyflakes import checker, messages
 
-from bot.rules.reduce.edits import Files, Reduction, Replacement, parsed
-from bot.rules.reduce.parsed_file import ParsedFile, first_line, parsed_files
+from bot.rules.reduce.edits import (
+    Files,
+    ParsedFile,
+    Reduction,
+    Replacement,
+    first_line,
+    parsed,
+    parsed_files,
+)
 from bot.rules.reduce.statements import DEFINITIONS, inside_strings
 
 _IMPORTS = (ast.Import, ast.ImportFrom)

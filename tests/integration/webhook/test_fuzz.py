@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from handlers.policy import CONCERNS
+from handlers.events import CONCERNS
 from tests.integration.webhook.conftest import SECRET, World, call, examples, signed
 
 REQUESTS = 10_000

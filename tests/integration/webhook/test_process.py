@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from handlers.webhook_signature import sign
+from handlers.webhook import sign
 from tests.integration.webhook.test_app import GUID, opened
 
 SERVER = """

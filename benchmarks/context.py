@@ -13,7 +13,8 @@ from statistics import median
 from benchmarks.runner import Case
 from benchmarks.scoring import touched
 from bot.adapters.packages.builder import UvBuilder
-from bot.adapters.sources import SqliteIndexer, database, trees
+from bot.adapters.sources import database, trees
+from bot.adapters.sources.indexer import SqliteIndexer
 from bot.errors import RepriseError, UserError
 from bot.models.base import Record
 from bot.models.bug import BugReport, Issue

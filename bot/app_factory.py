@@ -44,7 +44,7 @@ def queue(settings: Settings) -> Queue:
 
 def hub(settings: Settings) -> GitHub:
     """GitHub itself. Raises UserError when the App's credentials are missing."""
-    from bot.adapters.github import GitHubApp
+    from bot.adapters.github.client import GitHubApp
 
     if settings.app_id is None or not settings.key:
         raise UserError(

@@ -146,7 +146,7 @@ def without_secrets(report: Report, secrets: tuple[str, ...]) -> Report:
 
 
 def _indexer(settings: Settings) -> SourceIndexer:
-    from bot.adapters.sources import SqliteIndexer
+    from bot.adapters.sources.indexer import SqliteIndexer
 
     return SqliteIndexer(settings.cache_dir)
 

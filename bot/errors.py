@@ -18,23 +18,19 @@ from bot.models.environment import BuildStep
 
 
 class RepriseError(Exception):
-    """Root of all errors raised on purpose."""
-
-
-class UserError(RepriseError):
-    """A mistake in what was asked. `fix` is the next step, as a sentence."""
+    """Root of all errors raised on purpose. `fix` is the next step, as a sentence."""
 
     def __init__(self, message: str, fix: str = "") -> None:
         super().__init__(message)
         self.fix = fix
+
+
+class UserError(RepriseError):
+    """A mistake in what was asked."""
 
 
 class TransientError(RepriseError):
     """The world did not cooperate; the same request may work later."""
-
-    def __init__(self, message: str, fix: str = "") -> None:
-        super().__init__(message)
-        self.fix = fix
 
 
 class IndexUnreachable(TransientError):

@@ -4,6 +4,7 @@ in `tests.support`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -43,11 +44,8 @@ class Progress(Record):
     total: int = 0
 
 
-class Listener(Protocol):
-    """Hears what is going on. Never raises and never waits."""
-
-    def __call__(self, progress: Progress) -> None:
-        """Hear one line."""
+Listener = Callable[[Progress], None]
+"""Hears what is going on. Never raises and never waits."""
 
 
 class Builder(Protocol):
@@ -202,11 +200,8 @@ class SourceIndexer(Protocol):
         """
 
 
-class Clock(Protocol):
-    """Monotonic seconds."""
-
-    def __call__(self) -> float:
-        """The time now."""
+Clock = Callable[[], float]
+"""Monotonic seconds."""
 
 
 @dataclass(frozen=True, slots=True)

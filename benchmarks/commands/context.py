@@ -52,7 +52,7 @@ def context(
         from benchmarks.runner import find_cases
         from bot.adapters.issues import source
         from bot.adapters.packages.builder import UvBuilder
-        from bot.adapters.sources import SqliteIndexer
+        from bot.adapters.sources.indexer import SqliteIndexer
         from sandbox.select import choose
 
         if folder is None and tree is None:

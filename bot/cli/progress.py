@@ -53,7 +53,6 @@ class LiveLine(PlainLines):
         self.status.update(Text(line))
 
     def __exit__(self, *_: object) -> None:
-        """Leave the terminal as it was."""
         with suppress(OSError, ValueError):
             self.show("")
             self.status.stop()

@@ -126,8 +126,3 @@ class Loaded(Record):
     source: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     origins: dict[str, Origin] = {}
-
-    @property
-    def switched_off(self) -> bool:
-        """Whether the repository wants to be left alone."""
-        return not self.config.enabled

@@ -47,16 +47,6 @@ class Repository(Record):
     default_branch: str = "main"
     clone_url: str = ""
 
-    @property
-    def owner(self) -> str:
-        """The part of the name before the slash."""
-        return self.full_name.partition("/")[0]
-
-    @property
-    def name(self) -> str:
-        """The part of the name after the slash."""
-        return self.full_name.partition("/")[2]
-
 
 class Delivery(Record):
     """One webhook delivery that concerns us. Title, body and commands are those of the payload:

@@ -38,8 +38,3 @@ LABELS: dict[str, Label] = {
 
 OURS: tuple[str, ...] = tuple(label.name for label in LABELS.values())
 """All of them. A verdict with a label replaces the others; one without leaves them."""
-
-
-def label_of(kind: str) -> Label | None:
-    """The label of a verdict kind, None for those that have none."""
-    return LABELS.get(kind)

@@ -51,12 +51,10 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         self._now = progress
 
     def __enter__(self) -> Self:
-        """Start keeping the lease."""
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """The engine has finished: report nothing more."""
         self._ended.set()
         self._thread.join()
         self._beat()

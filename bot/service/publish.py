@@ -75,7 +75,7 @@ def show(context: AppContext, run: Run, body: str, *, revive: bool = True) -> No
 
 def label(context: AppContext, run: Run, kind: str) -> None:
     """Put the verdict's label on the issue and remove our others."""
-    chosen = labels.label_of(kind)
+    chosen = labels.LABELS.get(kind)
     if chosen is None or run.request.job.issue.number is None:
         return
     others = tuple(name for name in labels.OURS if name != chosen.name)

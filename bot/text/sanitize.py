@@ -9,7 +9,7 @@ nobody should see.
 import html
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from bot.models.base import Record
@@ -146,13 +146,6 @@ def prose(text: str, *, limit: int = 600, cell: bool = False) -> str:
         end = match.end()
     joined = "".join([*parts, _plain(line[end:])])
     return joined if cell else _LINE_START.sub(_escaped_start, joined)
-
-
-def bullets(texts: Iterable[str], *, limit: int = 300) -> list[str]:
-    """A list with one inert line for each text that has any words; an empty item would turn the
-    line above into a heading.
-    """
-    return [f"- {line}" for line in (prose(text, limit=limit) for text in texts) if line]
 
 
 def _escaped_start(match: re.Match[str]) -> str:

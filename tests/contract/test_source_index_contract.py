@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.sources import SqliteIndexer
+from bot.adapters.sources.indexer import SqliteIndexer
 from bot.models.environment import Environment
 from bot.ports import SourceIndex
 from tests.support.fakes import FakeSourceIndex

@@ -15,8 +15,8 @@ from threading import Event
 
 import pytest
 
-from bot.adapters.sources import SqliteIndexer
 from bot.adapters.sources.database import FOLDER, build
+from bot.adapters.sources.indexer import SqliteIndexer
 from bot.adapters.sources.trees import SourceTree
 from bot.errors import Stopped, TransientError
 from bot.models.environment import Environment
@@ -25,7 +25,7 @@ from sandbox.cache import Cache
 INDEX = """
 import json, sys
 from pathlib import Path
-from bot.adapters.sources import SqliteIndexer
+from bot.adapters.sources.indexer import SqliteIndexer
 from bot.models.environment import Environment
 print("ready", flush=True)
 tree, cache = sys.argv[1:]

@@ -108,9 +108,9 @@ def test_an_invalid_file_gives_way_to_what_lies_below() -> None:
 
 def test_an_invalid_file_that_says_off_is_obeyed() -> None:
     found = loaded(pool="enabled: false\nnonsense: 1\n", github="enabled: true")
-    assert found.switched_off
+    assert not found.config.enabled
     assert found.problems
-    assert not loaded(pool={}).switched_off
+    assert loaded(pool={}).config.enabled
 
 
 def test_an_invalid_base_is_left_out() -> None:

@@ -132,10 +132,8 @@ class Prefetch:
             return None  # whoever needs it builds it again, and hears why it fails
 
     def __enter__(self) -> Self:
-        """Ready at once; nothing is built yet."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop everything that is still being built."""
         self._flag.set()
         self._pool.shutdown(wait=True, cancel_futures=True)

@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from bot.adapters.github import GitHubApp
+from bot.adapters.github.client import GitHubApp
 from bot.errors import TransientError
 from bot.service.ports.github import Hook, Permission, Target, Throttled
 from tests.support.fakes import FakeGitHub

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.github import GitHubApp
+from bot.adapters.github.client import GitHubApp
 from bot.errors import TransientError, UserError
 from bot.service.ports.github import Gone, Target, Throttled
 from tests.support.fakes import FrozenClock
@@ -310,7 +310,7 @@ def test_errors_and_logs_hold_no_secret_and_no_request(script, hub, key, caplog,
 
 def test_nothing_of_githubkit_is_imported_before_the_first_request():
     code = (
-        "import sys; from bot.adapters.github import GitHubApp; "
+        "import sys; from bot.adapters.github.client import GitHubApp; "
         "GitHubApp('https://api.github.com', 1, 'k', 's'); import bot.service.github_proxy;"
         "print(sorted({'githubkit', 'hishel', 'jwt', 'httpx'} & set(sys.modules)))"
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.github import GitHubApp
+from bot.adapters.github.client import GitHubApp
 from bot.errors import TransientError, UserError
 from bot.service.ports.github import Gone, Throttled
 

@@ -88,8 +88,8 @@ def drawn(report: Report, wide: int = 104) -> str:
 def told(github: GitHubServer, run: Run, report: Report) -> str:
     """The verdict on an issue page; its address."""
     state, issue = github.state, report.issue
-    state.installation(run.request.repository.owner, [issue.repository])
-    label = labels.label_of(report.verdict.kind)
+    state.installation(run.request.repository.full_name.partition("/")[0], [issue.repository])
+    label = labels.LABELS.get(report.verdict.kind)
     assert label is not None
     state.label(issue.repository, label.name, label.colour)
     state.issue(

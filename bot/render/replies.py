@@ -1,27 +1,33 @@
 """Short answers to commands, without their markers; no line of them is a command itself."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from pydantic import BaseModel
+
+from bot.models.config import Loaded, Origin, Problem
 from bot.models.delivery import Command
 from bot.models.run import Run, RunState
 from bot.render.document import (
     Block,
+    BulletList,
     Code,
     DataTable,
     Headline,
     Hyperlink,
     Inline,
     Paragraph,
+    Preformatted,
     Strong,
     Text,
 )
 from bot.render.markdown import inline, print_block, print_blocks
-from bot.render.phrases import sentence
+from bot.render.phrases import sentence, shown
 from bot.render.phrases.requests import name
 from bot.render.phrases.verdict import TITLES
 from bot.render.plan import HASH
 from bot.rules import verbs
-from bot.text.sanitize import clip, redact
+from bot.text.sanitize import clip, one_line, redact
 
 STATES = {
     RunState.WAITING: "waiting for approval",
@@ -32,6 +38,8 @@ STATES = {
     RunState.FAILED: "failed because of a bug in Reprise",
 }
 _HELP = "`/reproduce help` lists the commands."
+_SHOWN = 10
+_WIDE = 400
 
 
 def help_text(rows: Sequence[tuple[str, str]]) -> str:
@@ -59,7 +67,7 @@ def _sets_version(option: verbs.Option) -> bool:
     return bool(option.package) or option.key == "python"
 
 
-def problems(command: Command) -> str:
+def misunderstood(command: Command) -> str:
     """What was not understood, on one line, with the closest valid command."""
     text = clip(redact(command.text), 120)
     reasons = redact(" ".join(command.problems)) or "There is no such command."
@@ -125,3 +133,52 @@ def standing(run: Run) -> Text:
     if run.state is RunState.WAITING and run.request.plan:
         return f"{state}: `/reproduce approve {run.request.plan[:HASH]}`"
     return state
+
+
+def configuration(loaded: Loaded) -> str:
+    """The answer to `/reproduce config`."""
+    head = "No configuration file applies here; these are the defaults:"
+    if loaded.source:
+        head = f"The configuration in force here, from {_files(loaded.source)}:"
+    values = Preformatted("\n".join(_lines(loaded.config, loaded.origins)), "yaml")
+    wrong = [problems(loaded.problems)] if loaded.problems else []
+    return "\n\n".join([print_blocks([Paragraph(head), values]), *wrong])
+
+
+def problems(found: Iterable[Problem]) -> str:
+    """What is wrong, and what follows from it."""
+    rows = list(found)
+    files = _files(dict.fromkeys(problem.file for problem in rows))
+    title = f"Reprise ignores {files}: one mistake invalidates the whole file."
+    items = shown(tuple(map(_sentence, rows)), _SHOWN)
+    return print_blocks([Paragraph(title), BulletList("", items)])
+
+
+def _files(names: Iterable[str]) -> str:
+    return ", ".join(f"`{_inert(name)}`" for name in names)
+
+
+def _inert(text: str) -> str:
+    return clip(redact(one_line(text)).replace("`", ""), 120)
+
+
+def _sentence(problem: Problem) -> str:
+    line = f", line {problem.line}" if problem.line else ""
+    what = f"`{_inert(problem.key)}` " if problem.key else "the file "
+    return f"`{_inert(problem.file)}`{line}: {what}{problem.reason}"
+
+
+def _lines(
+    values: BaseModel, origins: dict[str, Origin], before: str = "", indent: str = ""
+) -> Iterator[str]:
+    for key, value in values:
+        if isinstance(value, BaseModel):
+            yield f"{indent}{key}:"
+            yield from _lines(value, origins, f"{before}{key}.", indent + "  ")
+        else:
+            text = clip(redact(one_line(json.dumps(value, ensure_ascii=False))), _WIDE)
+            yield f"{indent}{key}: {text}  # {_origin(origins.get(f'{before}{key}'))}"
+
+
+def _origin(origin: Origin | None) -> str:
+    return "default" if origin is None else f"{origin.kind}: {clip(one_line(origin.file), 120)}"

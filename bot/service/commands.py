@@ -4,7 +4,7 @@ from bot.models.delivery import Choices, Command
 from bot.models.run import LIVE, Run, RunState
 from bot.pipeline import plan
 from bot.render import plan as plans, replies
-from bot.render.config import configuration
+from bot.render.replies import configuration
 from bot.rules import verbs
 from bot.service import access, publish
 from bot.service.app_context import AppContext, IssueEvent, run_task
@@ -37,7 +37,7 @@ class Commands:
 
     def _handle(self, ordinal: int, command: Command) -> bool:
         if command.problems or not command.verb:
-            self._reply.say(replies.problems(command), "confused")
+            self._reply.say(replies.misunderstood(command), "confused")
             return False
         match command.verb:
             case "help":

@@ -6,7 +6,7 @@ import logging
 
 from bot.models.config import Config
 from bot.models.delivery import Delivery
-from bot.render.config import problems
+from bot.render.replies import problems
 from bot.service import access, publish
 from bot.service.app_context import AppContext, IssueEvent
 from bot.service.commands import Commands, stop

@@ -115,7 +115,10 @@ def stages() -> Iterator[tuple[str, str]]:
     yield "plan-bisect", plan.waiting(draft(), run(options=alone, proof="bisect"), page=PAGE)
     yield "help", replies.help_text(verbs.help_rows())
     told = "There is no command `bisekt`; the closest is `bisect`."
-    yield "problems", replies.problems(Command(text="/reproduce bisekt", verb="", problems=(told,)))
+    yield (
+        "problems",
+        replies.misunderstood(Command(text="/reproduce bisekt", verb="", problems=(told,))),
+    )
     yield "refused", replies.refused("You need write permission on this repository to run this.")
     yield (
         "quota",

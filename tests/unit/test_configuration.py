@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from bot.cli import app
 from bot.models.config import Config, Defaults, Loaded, Origin, Problem, Triggers
-from bot.render import config as render
+from bot.render import replies as render
 from bot.rules.configuration.layers import laid
 from bot.rules.configuration.parse import parse
 from bot.schema import configuration as published

@@ -121,7 +121,7 @@ def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
     )
     inert(sticky.failed(stopping, PAGE))
     inert(plan.waiting(poisoned(text), asked, page=PAGE))
-    inert(replies.problems(Command(text=text, verb="", problems=(text, text))))
+    inert(replies.misunderstood(Command(text=text, verb="", problems=(text, text))))
     inert(replies.status([asked, stopping], lambda each: PAGE))
     for said in (
         replies.refused(text),

@@ -9,9 +9,9 @@ from typing import Any, Self, TypeVar
 
 from typing_extensions import override
 
-from bot.adapters.github import paths, reading
-from bot.adapters.github.http import ApiResponse, AppKey, RestClient
-from bot.adapters.github.problems import problem
+from bot.adapters.github import answers, paths
+from bot.adapters.github.answers import problem
+from bot.adapters.github.http import ApiResponse, RestClient
 from bot.adapters.github.tokens import Grant, TokenCache
 from bot.service.ports.github import (
     BeforeWrite,
@@ -50,7 +50,7 @@ class GitHubApp(GitHub):
     ) -> None:
         self._app_id = app_id
         self._slug = slug
-        self._client = RestClient(api_url, timeout_s, app=AppKey(app_id, private_key))
+        self._client = RestClient(api_url, timeout_s, app=(app_id, private_key))
         self._tokens = TokenCache(self._client, now)
         self._before_write: BeforeWrite | None = None
 
@@ -70,7 +70,7 @@ class GitHubApp(GitHub):
         return (
             "none"
             if answer.status == 404
-            else _read(answer, path, lambda: reading.permission(answer.data))
+            else _read(answer, path, lambda: answers.permission(answer.data))
         )
 
     @override
@@ -85,12 +85,12 @@ class GitHubApp(GitHub):
             )
         except Gone:
             return None
-        if answer.status == 403 and not reading.too_large(answer.data):
+        if answer.status == 403 and not answers.too_large(answer.data):
             raise problem(answer, f"GET {where}")
         return (
             None
             if not answer.ok
-            else _read(answer, where, lambda: reading.text(answer.data, most_bytes))
+            else _read(answer, where, lambda: answers.text(answer.data, most_bytes))
         )
 
     @override
@@ -106,10 +106,10 @@ class GitHubApp(GitHub):
             )
 
         first = page(1)
-        for which in (1, *reading.later_pages(first, _MOST_PAGES)):
+        for which in (1, *answers.later_pages(first, _MOST_PAGES)):
             answer = first if which == 1 else page(which)
             found = _read(
-                answer, path, partial(reading.own_comment, answer, self._app_id, self._slug, marker)
+                answer, path, partial(answers.own_comment, answer, self._app_id, self._slug, marker)
             )
             if found is not None:
                 return found
@@ -183,9 +183,9 @@ class GitHubApp(GitHub):
         path, params, kept = "/app/hook/deliveries", {"per_page": str(_PAGE)}, list[Hook]()
         for _ in range(_MOST_HOOK_PAGES):
             answer = self._as_app("GET", path, params)
-            tried = _read(answer, path, partial(reading.hooks, answer))
+            tried = _read(answer, path, partial(answers.hooks, answer))
             kept += [each for each in tried if each.at >= since]
-            cursor = reading.cursor(answer)
+            cursor = answers.cursor(answer)
             if not cursor or not tried or tried[-1].at < since:
                 break
             params = {"per_page": str(_PAGE), "cursor": cursor}

@@ -46,17 +46,10 @@ class ApiResponse:
         return message if isinstance(message, str) else ""
 
 
-@dataclass(frozen=True)
-class AppKey:
-    """What the App signs its own requests with: its id and its private key (PEM)."""
-
-    app_id: int
-    private_key: str = field(repr=False)
-
-
 class RestClient:
     """Sends requests through githubkit, which is imported with the first one: that takes 2 s and
-    59 MB. Nothing is retried: a write whose response was lost may have succeeded.
+    59 MB. Nothing is retried: a write whose response was lost may have succeeded. `app` is what the
+    App signs its own requests with: its id and its private key (PEM).
 
     githubkit's errors hold requests with their headers, so none of them is chained or shown.
     """
@@ -66,7 +59,7 @@ class RestClient:
         api_url: str,
         timeout_s: float,
         *,
-        app: AppKey | None = None,
+        app: tuple[int, str] | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._api_url, self._timeout_s = api_url, timeout_s
@@ -144,8 +137,8 @@ class RestClient:
         from githubkit import AppAuthStrategy, GitHubCore
 
         assert self._app is not None
-        key = AppAuthStrategy(str(self._app.app_id), self._app.private_key)
-        return GitHubCore(key, config=self._config)
+        app_id, private_key = self._app
+        return GitHubCore(AppAuthStrategy(str(app_id), private_key), config=self._config)
 
     def _with(self, token: str) -> GitHubCore[Any]:
         from githubkit import GitHubCore, TokenAuthStrategy

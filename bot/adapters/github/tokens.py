@@ -8,9 +8,9 @@ from datetime import datetime
 from threading import Lock
 from typing import Literal
 
+from bot.adapters.github.answers import problem
 from bot.adapters.github.http import ApiResponse, RestClient
 from bot.adapters.github.paths import names
-from bot.adapters.github.problems import problem
 from bot.errors import UserError
 from bot.service.ports.github import Gone, Target
 

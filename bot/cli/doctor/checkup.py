@@ -4,8 +4,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from textwrap import fill
 
-from bot.cli.doctor import machine, packages
-from bot.cli.doctor.finding import Area, Finding, Findings
+from bot.cli.doctor import checks
+from bot.cli.doctor.checks import Area, Finding, Findings
 from bot.settings import Settings
 from bot.text.sanitize import redact
 
@@ -25,17 +25,17 @@ def examine(settings: Settings) -> Findings:
     """Run all checks in parallel. A failed check is a finding, never an exception. This machine is
     ready when an isolating sandbox and every needed part work.
     """
-    checks: list[Callable[[], tuple[Finding, ...]]] = [
-        machine.sandboxes,
-        machine.pythons,
-        packages.check,
-        machine.devices,
-        lambda: machine.disk(settings.cache_dir),
-        machine.tools,
-        lambda: packages.github(settings),
+    every: list[Callable[[], tuple[Finding, ...]]] = [
+        checks.sandboxes,
+        checks.pythons,
+        checks.packages,
+        checks.devices,
+        lambda: checks.disk(settings.cache_dir),
+        checks.tools,
+        lambda: checks.github(settings),
     ]
-    with ThreadPoolExecutor(max_workers=len(checks)) as pool:
-        found = [finding for part in pool.map(lambda check: check(), checks) for finding in part]
+    with ThreadPoolExecutor(max_workers=len(every)) as pool:
+        found = [finding for part in pool.map(lambda check: check(), every) for finding in part]
     sandboxes = (each for each in found if each.area == "sandbox" and each.name != "process")
     ready = any(each.ok for each in sandboxes) and all(each.ok for each in found if each.needed)
     return Findings(ready=ready, findings=tuple(found))

@@ -1,0 +1,162 @@
+"""GitHub's answers: pure functions over their JSON, which raise KeyError and the like when it has
+another shape; and the error of the port that an unsuccessful one means: wait, gone, try later, or
+fix the App.
+"""
+
+import base64
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any, get_args
+from urllib.parse import parse_qs, urlsplit
+
+from bot.adapters.github.http import ApiResponse
+from bot.errors import TransientError, UserError
+from bot.service.ports.github import Gone, Hook, Permission, Throttled
+from bot.text.sanitize import clip, one_line, redact
+
+_ROLES: dict[str, Permission] = {role: role for role in get_args(Permission)}
+SECONDARY_S = 60.0
+LEAST_S, MOST_S = 1.0, 3_600.0
+_CREDENTIALS = "Check REPRISE_APP_ID and REPRISE_PRIVATE_KEY, and this machine's clock."
+_LIMITS = ("secondary rate", "rate limit exceeded", "abuse detection")
+
+
+def permission(data: Any) -> Permission:
+    """The role; for an organisation's custom role the basic permission behind it; "none" on any
+    doubt.
+    """
+    role, basic = str(data.get("role_name")), str(data["permission"])
+    return _ROLES.get(role) or _ROLES.get(basic, "none")
+
+
+def text(data: Any, most_bytes: int) -> str | None:
+    """A file's text; None for a folder, a link, a submodule, a large file or one that is not
+    text.
+    """
+    if data["type"] != "file" or data["size"] > most_bytes or data.get("encoding") != "base64":
+        return None
+    raw = base64.b64decode(data["content"])
+    try:
+        return raw.decode() if len(raw) <= most_bytes and b"\0" not in raw else None
+    except UnicodeDecodeError:
+        return None
+
+
+def too_large(data: Any) -> bool:
+    """Whether GitHub refuses a file for its size."""
+    errors = data.get("errors") if isinstance(data, dict) else None
+    known = errors if isinstance(errors, list) else []
+    return any(isinstance(each, dict) and each.get("code") == "too_large" for each in known)
+
+
+def own_comment(answer: ApiResponse, app_id: int, slug: str, marker: str) -> int | None:
+    """The first comment that this App wrote itself and that starts with the marker. No person's
+    login can end in [bot].
+    """
+    for comment in answer.data:
+        author, through = comment.get("user") or {}, comment.get("performed_via_github_app") or {}
+        by_login = bool(slug) and str(author.get("login")).lower() == f"{slug}[bot]".lower()
+        ours = by_login or (author.get("type") == "Bot" and through.get("id") == app_id)
+        if ours and (comment.get("body") or "").startswith(marker):
+            return int(comment["id"])
+    return None
+
+
+def later_pages(first: ApiResponse, most: int) -> Iterator[int]:
+    """The pages after the first that are worth reading: the first few, then, of a long
+    conversation, the last few.
+    """
+    last = _parameter(first, "last", "page")
+    end = int(last) if last.isdigit() else 1
+    yield from range(2, min(end, most) + 1)
+    yield from range(max(most, end - most) + 1, end + 1)
+
+
+def cursor(answer: ApiResponse) -> str:
+    """Where the next page starts, "" when there is none. The address itself is never followed."""
+    return _parameter(answer, "next", "cursor")
+
+
+def _parameter(answer: ApiResponse, link: str, name: str) -> str:
+    return parse_qs(urlsplit(answer.links.get(link, "")).query).get(name, [""])[0]
+
+
+def hooks(answer: ApiResponse) -> list[Hook]:
+    """Tried deliveries, the newest first."""
+    return [
+        Hook(
+            id=each["id"],
+            guid=each["guid"],
+            event=each["event"],
+            ok=200 <= each["status_code"] < 300,
+            redelivery=each["redelivery"],
+            at=datetime.fromisoformat(each["delivered_at"]),
+        )
+        for each in answer.data
+    ]
+
+
+def problem(
+    answer: ApiResponse, what: str, *, now: float | None = None
+) -> TransientError | UserError:
+    """The error for an answer to `what`, such as "GET /app". `now` in seconds since 1970."""
+    wait = _wait(answer, time.time() if now is None else now)
+    if wait is not None:
+        return Throttled("GitHub asked Reprise to wait.", wait)
+    said = clip(one_line(redact(answer.message)), 200).rstrip(".")
+    if (
+        answer.status == 404 and "integration not found" in said.lower()
+    ):  # of the App, not of what was asked for
+        return UserError("GitHub does not know this App.", _CREDENTIALS)
+    if answer.status in {404, 410, 451} or (answer.status == 403 and "suspended" in said.lower()):
+        return Gone(f"{what} is not available on GitHub" + (f": {said}." if said else "."))
+    if 300 <= answer.status < 400:
+        return Gone(f"GitHub has moved the target of {what}.")
+    if answer.status >= 500 or answer.status in {408, 409, 423}:
+        return TransientError(f"GitHub answered {what} with status {answer.status}.")
+    if 200 <= answer.status < 300:
+        return TransientError(
+            f"GitHub's answer to {what} cannot be parsed.", "Check REPRISE_GITHUB_API_URL."
+        )
+    return UserError(
+        f"GitHub refuses {what} ({answer.status})" + (f": {said}." if said else "."), _fix(answer)
+    )
+
+
+def _fix(answer: ApiResponse) -> str:
+    if answer.status == 401:
+        return _CREDENTIALS
+    needed = clip(one_line(answer.headers.get("x-accepted-github-permissions", "")), 200)
+    if answer.status == 403 and needed:
+        return f"Give the App the permission {needed} and accept it for the installation."
+    return (
+        "Check the permissions of the App and of its installation." if answer.status == 403 else ""
+    )
+
+
+def _wait(answer: ApiResponse, now: float) -> float | None:
+    """Seconds to wait, None when the answer is about something else.
+
+    GitHub's rules: retry-after when present; else until the reset when the allowance is used up;
+    else a minute.
+    """
+    if answer.status not in {403, 429}:
+        return None
+    after = answer.headers.get("retry-after", "").strip()
+    used_up = answer.headers.get("x-ratelimit-remaining", "").strip() == "0"
+    reset = answer.headers.get("x-ratelimit-reset", "").strip()
+    if _number(after):
+        return _bounded(float(after))
+    if used_up and _number(reset):
+        return _bounded(float(reset) - now)
+    worded = any(words in answer.message.lower() for words in _LIMITS)
+    return SECONDARY_S if after or used_up or worded or answer.status == 429 else None
+
+
+def _number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 13
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, LEAST_S), MOST_S)

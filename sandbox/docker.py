@@ -16,7 +16,7 @@ from docker import DockerClient
 from docker.types import DeviceRequest, LogConfig, Mount
 from typing_extensions import override
 
-from sandbox import guard_client, janitor, layout, process_identity
+from sandbox import guard_client, janitor, layout
 from sandbox.port import (
     Health,
     OnOutput,
@@ -29,7 +29,7 @@ from sandbox.port import (
 
 BASE_IMAGE = "reprise-base:trixie-39f1d725a687"
 GUARD_PYTHON = "/usr/libexec/reprise-python"
-OWNER, DEADLINE = "reprise.owner", "reprise.deadline"
+DEADLINE = "reprise.deadline"
 END_S = 15.0
 OWN_PIDS = 4
 PROTECTS = (
@@ -228,7 +228,7 @@ class DockerSandbox(Sandbox):
             # Loopback only, and 0.15 s cheaper than the network "none".
             "network_disabled": not spec.network,
             "labels": {
-                OWNER: process_identity.me(),
+                janitor.OWNER: janitor.me(),
                 DEADLINE: str(int(time.time() + spec.limits.wall_s + 2 * guard_client.GRACE_S)),
                 "reprise.label": spec.label,
             },
@@ -282,7 +282,7 @@ class DockerSandbox(Sandbox):
         adapter = client.api.get_adapter(client.api.base_url)
         path = getattr(adapter, "socket_path", "")  # only that of a local daemon has one
         if path:
-            janitor.keep(path, process_identity.me())
+            janitor.keep(path, janitor.me())
 
     def _remove(self, client: DockerClient, container: str, *, gone: bool = False) -> None:
         """Return when the daemon knows the container no more; one whose guard has left (`gone`)
@@ -305,13 +305,13 @@ class DockerSandbox(Sandbox):
     def sweep(self) -> int:
         try:
             client = self.client()
-            found = client.api.containers(all=True, filters={"label": OWNER})
+            found = client.api.containers(all=True, filters={"label": janitor.OWNER})
         except (SandboxUnavailable, docker.errors.DockerException):
             return 0
         removed = 0
         for container in found:
             labels = container["Labels"]
-            alive = process_identity.alive(labels[OWNER])
+            alive = janitor.alive(labels[janitor.OWNER])
             overdue = time.time() > float(labels.get(DEADLINE, "0"))
             if alive is False or (alive is None and overdue):
                 self._remove(client, container["Id"])

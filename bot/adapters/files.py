@@ -1,8 +1,16 @@
-"""Files that are written whole or not at all, also when the power fails."""
+"""Files that are written whole or not at all, also when the power fails, and records that are
+appended to one, a line each.
+"""
 
 import os
 from pathlib import Path
 from typing import IO
+
+from pydantic import ValidationError
+
+from bot.errors import UserError
+from bot.models.base import Record
+from bot.models.dialogue import Exchange
 
 
 def write(path: Path, text: str, mode: int = 0o666) -> None:
@@ -30,3 +38,40 @@ def sync(file: IO[str] | IO[bytes]) -> None:
     """Bring what was written to the disk."""
     file.flush()
     os.fsync(file.fileno())
+
+
+def recorded(path: Path) -> tuple[Exchange, ...]:
+    """Every exchange of a file; a last line that a kill left unfinished is passed over. Raises
+    UserError when it is none.
+    """
+    try:
+        *lines, _ = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read ({error.strerror}).",
+            "Give the folder of a run that asked a model.",
+        ) from None
+    found = []
+    for number, line in enumerate(lines, 1):
+        try:
+            found.append(Exchange.model_validate_json(line))
+        except ValidationError:
+            raise UserError(
+                f"Line {number} of {path} is not a recorded exchange.", "Record again with a model."
+            ) from None
+    return tuple(found)
+
+
+def append(path: Path, record: Record, *, exclude_defaults: bool = False) -> None:
+    """Append a record as a line, to the disk. A line that a kill cut short has no newline."""
+    with path.open("ab") as file:
+        file.write(record.model_dump_json(exclude_defaults=exclude_defaults).encode() + b"\n")
+        sync(file)
+
+
+def cut_unfinished(path: Path) -> None:
+    """Take off the part of a last line that a kill left unfinished."""
+    content = path.read_bytes() if path.exists() else b""
+    whole = content.rfind(b"\n") + 1
+    if whole < len(content):
+        os.truncate(path, whole)

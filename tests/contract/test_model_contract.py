@@ -17,11 +17,11 @@ from bot.adapters.model.cassette import Cassette, Recording
 from bot.adapters.model.chat import ChatModel
 from bot.adapters.model.counting import Price
 from bot.adapters.model.endpoint import Endpoint
-from bot.adapters.run_folder.exchanges import ExchangeFile
 from bot.errors import ModelUnavailable, Stopped
 from bot.models.dialogue import Message, Question
 from bot.ports import Model
 from tests.support.endpoint import error, says
+from tests.support.engine import ExchangeFile
 from tests.support.fakes import FakeEndpoint, ScriptedModel
 
 SCHEMA: dict[str, Any] = {

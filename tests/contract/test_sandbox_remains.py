@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import docker as hull, local_guard, process_identity, seccomp
+from sandbox import docker as hull, janitor, local_guard, seccomp
 from sandbox.cache import Cache, Inbox
 from sandbox.guard import tree
 from sandbox.port import Limits, RunSpec, SandboxError, SandboxUnavailable
@@ -35,25 +35,25 @@ def test_the_image_is_named_by_its_content():
 
 
 def test_an_owner_is_alive_until_its_process_is_not():
-    assert process_identity.alive(process_identity.me()) is True
-    boot, space, _, began = process_identity.me().split("/")
+    assert janitor.alive(janitor.me()) is True
+    boot, space, _, began = janitor.me().split("/")
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    its = f"{boot}/{space}/{child.pid}/{process_identity.started(child.pid)}"
-    assert process_identity.alive(its) is True
+    its = f"{boot}/{space}/{child.pid}/{janitor.started(child.pid)}"
+    assert janitor.alive(its) is True
     child.communicate(b"\n")
-    assert process_identity.alive(its) is False
+    assert janitor.alive(its) is False
     assert (
-        process_identity.alive(f"{boot}/{space}/{os.getpid()}/{int(began) + 1}") is False
+        janitor.alive(f"{boot}/{space}/{os.getpid()}/{int(began) + 1}") is False
     )  # the number was given to another process
-    assert process_identity.alive(f"{boot}/1/2/3") is None
-    assert process_identity.alive("nonsense") is None
+    assert janitor.alive(f"{boot}/1/2/3") is None
+    assert janitor.alive("nonsense") is None
 
 
 @pytest.mark.docker
 def test_a_sweep_takes_what_the_dead_left_and_nothing_else():
     sandbox = hull.DockerSandbox()
     client = sandbox.client()
-    boot, space, *_ = process_identity.me().split("/")
+    boot, space, *_ = janitor.me().split("/")
 
     def make(whose: str) -> str:
         return client.api.create_container(
@@ -64,7 +64,7 @@ def test_a_sweep_takes_what_the_dead_left_and_nothing_else():
 
     dead, living, foreign = (
         make(f"{boot}/{space}/4194999/1"),
-        make(process_identity.me()),
+        make(janitor.me()),
         make(f"{boot}/1/2/3"),
     )
     try:
@@ -82,9 +82,7 @@ def test_a_container_killed_from_outside_is_no_result():
     sandbox = hull.DockerSandbox()
 
     def shoot(_: str, __: str) -> None:
-        found = sandbox.client().api.containers(
-            filters={"label": f"{hull.OWNER}={process_identity.me()}"}
-        )
+        found = sandbox.client().api.containers(filters={"label": f"{hull.OWNER}={janitor.me()}"})
         threading.Thread(
             target=lambda: [sandbox.client().api.kill(one["Id"]) for one in found]
         ).start()
@@ -92,9 +90,7 @@ def test_a_container_killed_from_outside_is_no_result():
     with pytest.raises(SandboxError, match="without a result"):
         sandbox.run(SLEEPER, on_output=shoot)
     assert (
-        sandbox.client().api.containers(
-            all=True, filters={"label": f"{hull.OWNER}={process_identity.me()}"}
-        )
+        sandbox.client().api.containers(all=True, filters={"label": f"{hull.OWNER}={janitor.me()}"})
         == []
     )
 

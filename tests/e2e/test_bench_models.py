@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.run_folder.exchanges import recorded
+from bot.adapters.files import recorded
 from tests.support.endpoint import Act, FakeEndpoint, says
 
 ROOT = Path(__file__).parents[2]

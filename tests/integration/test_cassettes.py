@@ -12,9 +12,9 @@ import pytest
 
 from benchmarks.scoring import load_key, score
 from bot import bootstrap
+from bot.adapters.files import recorded
 from bot.adapters.issues.issue_files import from_text
 from bot.adapters.model.cassette import Cassette
-from bot.adapters.run_folder.exchanges import recorded
 from bot.adapters.run_folder.folder import Folder
 from bot.models.dialogue import ModelAnswer, Question
 from bot.models.job import Job, Options

@@ -6,8 +6,10 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from threading import Event
 
+from bot.adapters.files import append, cut_unfinished, recorded
 from bot.errors import BuildError, Stopped, UserError
 from bot.models.attempt import Attempt, Script
 from bot.models.bisect import Commit, Provided, Release
@@ -149,6 +151,22 @@ class FakeCommits:
         if len(found) != 1:
             raise UserError(f"The repository has no {ref}.", "Look up the branch, tag or commit.")
         return found[0]
+
+
+class ExchangeFile:
+    """Keeps exchanges in a file, as a run folder does."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def exchange(self, exchange: Exchange) -> None:
+        """Write one exchange."""
+        cut_unfinished(self.path)
+        append(self.path, exchange, exclude_defaults=True)
+
+    def exchanges(self) -> tuple[Exchange, ...]:
+        """Those that the file holds."""
+        return recorded(self.path) if self.path.exists() else ()
 
 
 @dataclass

@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from bot.adapters.files import recorded
 from bot.adapters.model.cassette import Cassette, Recording
-from bot.adapters.run_folder.exchanges import ExchangeFile, recorded
 from bot.errors import ModelUnavailable, Stopped, UserError
 from bot.models.dialogue import Message, Question, Usage
+from tests.support.engine import ExchangeFile
 from tests.support.fakes import ScriptedModel
 
 

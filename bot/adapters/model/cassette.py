@@ -8,8 +8,8 @@ from threading import Event, Lock
 
 from typing_extensions import override
 
+from bot.adapters.files import recorded
 from bot.adapters.model.counting import careful
-from bot.adapters.run_folder.exchanges import recorded
 from bot.errors import ModelUnavailable, Stopped
 from bot.models.dialogue import Exchange, ModelAnswer, Question, Usage
 from bot.ports import Model, Recorder

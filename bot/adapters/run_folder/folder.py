@@ -10,8 +10,7 @@ from typing import IO, TypeVar
 
 from typing_extensions import override
 
-from bot.adapters.files import sync, write
-from bot.adapters.run_folder.exchanges import ExchangeFile, append, cut_unfinished
+from bot.adapters.files import append, cut_unfinished, recorded, sync, write
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
@@ -129,11 +128,13 @@ class Folder(Recorder):
 
     @override
     def exchange(self, exchange: Exchange) -> None:
-        ExchangeFile(self.path / EXCHANGES).exchange(exchange)
+        cut_unfinished(self.path / EXCHANGES)
+        append(self.path / EXCHANGES, exchange, exclude_defaults=True)
 
     @override
     def exchanges(self) -> tuple[Exchange, ...]:
-        return ExchangeFile(self.path / EXCHANGES).exchanges()
+        path = self.path / EXCHANGES
+        return recorded(path) if path.exists() else ()
 
     def _program(self, digest: str) -> Path:
         return self.path / "scripts" / f"{digest[:12]}.json"

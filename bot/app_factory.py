@@ -12,9 +12,8 @@ from bot.errors import UserError
 from bot.models.job import Job
 from bot.models.report import Report
 from bot.ports import Listener, Recorder
-from bot.service.ports.github import CloneToken, GitHub
+from bot.service.ports import CloneToken, GitHub, Queue
 from bot.service.ports.store import AppStore
-from bot.service.ports.tasks import Queue
 from bot.settings import Settings
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from bot.errors import TransientError, UserError
+from bot.service.ports import Queue
 from bot.service.ports.store import AppStore
-from bot.service.ports.tasks import Queue
 from bot.settings import Settings
 from handlers import api, pages
 from handlers.events import AppIdentity

@@ -16,8 +16,7 @@ from bot.errors import UserError
 from bot.models.delivery import Delivery
 from bot.render.phrases import count
 from bot.service.github_proxy import RecordingGitHub, Written
-from bot.service.ports.github import GitHub, Permission
-from bot.service.ports.tasks import Task
+from bot.service.ports import GitHub, Permission, Task
 from bot.service.rehearsal import DryRunGitHub, RehearsalQueue
 from bot.settings import Settings
 from handlers.events import AppIdentity, IgnoredDelivery, InvalidPayload, read

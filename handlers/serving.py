@@ -10,8 +10,8 @@ from threading import Event
 from bot import app_factory
 from bot.cli.error_boundary import on_signal, say
 from bot.errors import TransientError, UserError
+from bot.service.ports import Device, Queue
 from bot.service.ports.store import AppStore
-from bot.service.ports.tasks import Device, Queue
 from bot.settings import Settings, load
 from handlers import logs
 from handlers.manifest import GITHUB

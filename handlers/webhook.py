@@ -19,8 +19,8 @@ from starlette.responses import JSONResponse, Response
 
 from bot.errors import RepriseError
 from bot.models.delivery import Delivery
+from bot.service.ports import Queue, Task
 from bot.service.ports.store import AppStore
-from bot.service.ports.tasks import Queue, Task
 from handlers.batch_writer import BatchWriter
 from handlers.events import AppIdentity, IgnoredDelivery, InvalidPayload, read
 

@@ -11,7 +11,7 @@ from threading import Event
 
 from typing_extensions import override
 
-from sandbox import layout, local_guard, process, seccomp
+from sandbox import layout, process, seccomp
 from sandbox.port import (
     Health,
     OnOutput,
@@ -102,11 +102,11 @@ class BwrapSandbox(Sandbox):
             ],
             "seccomp": seccomp.program().hex(),
         }
-        return local_guard.run({**job, **extra}, spec, cancel, on_output)
+        return process.run_guarded({**job, **extra}, spec, cancel, on_output)
 
     @override
     def sweep(self) -> int:
-        return local_guard.sweep()
+        return process.sweep_runs()
 
 
 def options(spec: RunSpec) -> list[str]:

@@ -1,15 +1,23 @@
-"""The plain process: the same guard and limits without isolation, for trusted code; its health says
-what it does not contain.
+"""The plain process, the same guard and limits without isolation, for trusted code; and how a
+guard is started on this host, for bubblewrap too.
 """
 
+import fcntl
 import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from threading import Event
+from time import monotonic, sleep
 
 from typing_extensions import override
 
-from sandbox import layout, local_guard
-from sandbox.guard import cgroup
+from sandbox import guard_client, layout
+from sandbox.guard import cgroup, host, tree
 from sandbox.port import Health, OnOutput, RunResult, RunSpec, Sandbox, SandboxError
 
 PROTECTS = (
@@ -24,6 +32,8 @@ EXPOSES = (
     "the list of this host's processes and their command lines",
     "the whole kernel interface",
 )
+END_S = 15.0
+LOOKS = 4
 
 
 def holder() -> str:
@@ -67,10 +77,154 @@ class ProcessSandbox(Sandbox):
         marked = replace(spec, env={**spec.env, "REPRISE_RUN": token})
         extra = {
             "env": layout.environment(marked),
-            "scratch": str(local_guard.scratch(token)),
+            "scratch": str(scratch(token)),
         }
-        return local_guard.run({**job, **extra}, spec, cancel, on_output)
+        return run_guarded({**job, **extra}, spec, cancel, on_output)
 
     @override
     def sweep(self) -> int:
-        return local_guard.sweep()
+        return sweep_runs()
+
+
+class Pipes(guard_client.Channel):
+    """The guard's standard input and output."""
+
+    def __init__(self, guard: subprocess.Popen[bytes]) -> None:
+        self.guard = guard
+
+    @override
+    def send(self, data: bytes) -> None:
+        assert self.guard.stdin is not None
+        self.guard.stdin.write(data)
+        self.guard.stdin.flush()
+
+    @override
+    def receive(self) -> bytes:
+        assert self.guard.stdout is not None
+        return os.read(self.guard.stdout.fileno(), 1 << 18)
+
+
+def run_guarded(
+    job: Mapping[str, object], spec: RunSpec, cancel: Event | None, on_output: OnOutput | None
+) -> RunResult:
+    """One guarded run. Whatever happens, the guard gets to see its input end, kills what it
+    started and leaves.
+    """
+    argv = [sys.executable, "-I", "-S", "-c", guard_client.BOOT]
+    with subprocess.Popen(
+        argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={"LC_ALL": "C"},
+        cwd="/",
+        start_new_session=True,
+    ) as guard:
+        try:
+            outcome = guard_client.follow(Pipes(guard), job, spec, cancel, on_output)
+            if outcome.result is None:
+                raise SandboxError(f"the guard ended without a result{_last_words(guard)}")
+            return outcome.built()
+        finally:
+            _end(guard, str(job["token"]))
+
+
+def _last_words(guard: subprocess.Popen[bytes]) -> str:
+    try:
+        said = guard.communicate(timeout=END_S)[1].decode(errors="replace").strip()
+    except (subprocess.TimeoutExpired, ValueError, OSError):
+        return ""
+    return f": {said[-600:]}" if said else " (it was killed)"
+
+
+def _end(guard: subprocess.Popen[bytes], token: str) -> None:
+    if guard.stdin is not None:
+        with suppress(OSError):
+            guard.stdin.close()
+    try:
+        guard.wait(END_S)
+    except subprocess.TimeoutExpired:
+        guard.kill()
+        guard.wait()
+    if guard.returncode != 0:
+        end_run(token)
+
+
+def scratch(token: str) -> Path:
+    """Where a run on this host keeps its files; the name says whose it is."""
+    return Path(tempfile.gettempdir()) / f"reprise-run-{token}"
+
+
+def end_run(token: str) -> int:
+    """End what a run left when its guard was killed: processes by their mark, the scratch
+    directory, the control groups.
+    """
+    removed = len(_end_marked(token))
+    if scratch(token).exists():
+        host.remove(str(scratch(token)))
+        removed += 1
+    group = cgroup.Group(token)
+    if any(Path(path).exists() for path in group.dirs):
+        group.remove()
+        removed += 1
+    return removed
+
+
+def sweep_runs() -> int:
+    """End what runs on this host left behind whose guards are dead."""
+    removed = 0
+    for folder in Path(tempfile.gettempdir()).glob("reprise-run-*"):
+        if _abandoned(folder):
+            removed += end_run(folder.name.removeprefix("reprise-run-"))
+    for token in cgroup.abandoned():
+        cgroup.Group(token).remove(0)
+        removed += 1
+    return removed
+
+
+def _abandoned(folder: Path) -> bool:
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        mine = os.fstat(handle).st_uid == os.getuid() or os.getuid() == 0
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    else:
+        return mine
+    finally:
+        os.close(handle)
+
+
+def _end_marked(token: str) -> set[int]:
+    """Kill every process with the run's mark until none is seen in several looks: a signal takes
+    a moment to end its process, one that starts the next and ends slips through a single look,
+    and what still runs would write into the directory that is removed next.
+    """
+    ended: set[int] = set()
+    until = monotonic() + END_S
+    quiet = 0
+    while quiet < LOOKS and monotonic() < until:
+        living = _marked(token)
+        for pid in living:
+            tree.kill(pid)
+        ended.update(living)
+        quiet = 0 if living else quiet + 1
+        sleep(0.003)
+    return ended
+
+
+def _marked(token: str) -> list[int]:
+    wanted = f"REPRISE_RUN={token}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                marked = wanted in (entry / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if marked:
+                found.append(int(entry.name))
+    return found

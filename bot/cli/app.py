@@ -10,8 +10,7 @@ from bot.cli.control import control
 from bot.cli.doctor.command import doctor
 from bot.cli.minimize import minimize
 from bot.cli.prompts import prompts
-from bot.cli.replay import replay
-from bot.cli.reproduce import example, reproduce
+from bot.cli.reproduce import example, replay, reproduce
 from bot.cli.schema import schema
 
 # Commands import what is heavy inside their functions: help stays fast, and the web process,

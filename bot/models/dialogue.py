@@ -1,14 +1,17 @@
-"""Questions to a model and its answers: typed, counted, and recorded so that a run can be replayed
-without a model.
+"""Questions to a model and its answers, typed, counted, and recorded so that a run can be replayed
+without a model; and what it proposes. All of it is data; none of it decides a verdict.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from bot.models.base import Record
+from bot.models.signature import AnySignature
 
 Role = Literal["reader", "writer"]
 """Which model: the reader (cheap) fills the gaps of a report, the writer (strong) plans and writes
@@ -91,3 +94,117 @@ class Exchange(Record):
     answer: ModelAnswer | None = None
     error: str = ""
     used: Usage = Usage()
+
+
+class Pin(Record):
+    """A version that the report implies. `quoted` when the report contains the quote."""
+
+    name: str
+    version: str
+    quote: str = ""
+    quoted: bool = False
+
+
+class Interpretation(Record):
+    """A report with its gaps filled. `signature` is the failure to look for (None when nothing can
+    be checked; then `questions` lists what is missing). `inferred` names the parts that the
+    report does not state. `api` are dotted names of the code in question. `needs_contrast` when
+    the signature is so weak that a twin which must not fail has to run too. `no_bug` is the
+    sentence of the report that shows that it is a question or a request.
+    """
+
+    claim: str
+    signature: AnySignature | None = None
+    inferred: tuple[str, ...] = ()
+    api: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    pins: tuple[Pin, ...] = ()
+    questions: tuple[str, ...] = ()
+    needs_contrast: bool = False
+    no_bug: str = ""
+
+
+class SearchAction(Record):
+    """Search the source code for words or names."""
+
+    action: Literal["search"] = "search"
+    query: str = Field(max_length=300)
+
+
+class ReadAction(Record):
+    """Read lines of a source file."""
+
+    action: Literal["read"] = "read"
+    path: str = Field(max_length=300)
+    start: int = Field(1, ge=1)
+    end: int = Field(80, ge=1)
+
+
+class ProbeAction(Record):
+    """Run a snippet in the sandbox to learn something. It proves nothing."""
+
+    action: Literal["probe"] = "probe"
+    code: str = Field(max_length=8_000)
+
+
+class WriteAction(Record):
+    """A whole program, and a twin that differs only in the reported point and must not fail."""
+
+    action: Literal["write"] = "write"
+    program: str = Field(max_length=40_000)
+    contrast: str = Field("", max_length=40_000)
+    change: str = Field("", max_length=400)
+
+
+class EditAction(Record):
+    """Replace lines `start` to `end` (1-based, inclusive; `end` = `start` - 1 inserts) of the
+    last program or its twin.
+    """
+
+    action: Literal["edit"] = "edit"
+    file: Literal["program", "contrast"] = "program"
+    start: int = Field(ge=1)
+    end: int = Field(ge=0)
+    text: str = Field(max_length=20_000)
+    change: str = Field("", max_length=400)
+
+
+class EnvironmentAction(Record):
+    """Install a package, or another version of one ("" for the newest of the day)."""
+
+    action: Literal["environment"] = "environment"
+    package: str = Field(max_length=80)
+    version: str = Field("", max_length=40)
+    reason: str = Field("", max_length=300)
+
+
+class GiveUpAction(Record):
+    """Stop, with the reason and questions that only the reporter can answer."""
+
+    action: Literal["give_up"] = "give_up"
+    reason: str = Field(max_length=600)
+    questions: tuple[str, ...] = ()
+
+
+Action = Annotated[
+    SearchAction
+    | ReadAction
+    | ProbeAction
+    | WriteAction
+    | EditAction
+    | EnvironmentAction
+    | GiveUpAction,
+    Field(discriminator="action"),
+]
+
+
+class Reconstruction(Record):
+    """A model's part in a run: its reading of the report, the thought behind its last program,
+    what it was shown, and the change of each attempt.
+    """
+
+    refined: Interpretation | None = None
+    hypothesis: str = ""
+    contexts: tuple[str, ...] = ()
+    changes: tuple[str, ...] = ()
+    given_up: str = ""

@@ -10,10 +10,9 @@ from bot.models.attempt import Attempt, Reduced, Script
 from bot.models.base import Record
 from bot.models.bisect import Bisection
 from bot.models.bug import BugReport, Issue
-from bot.models.dialogue import Usage
+from bot.models.dialogue import Reconstruction, Usage
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from bot.models.job import Interruption, Note, NoteKind, Proof
-from bot.models.plan import Reconstruction
 from bot.models.signature import AnySignature
 
 Determinism = Literal["deterministic", "seed-dependent", "nondeterministic"]

@@ -22,14 +22,7 @@ from bot.render.document import (
     Strong,
     Text,
 )
-from bot.render.phrases import (
-    bisection,
-    control as controls,
-    count,
-    program,
-    runs,
-    verdict as verdicts,
-)
+from bot.render.phrases import bisection, control as controls, count, program, verdict as verdicts
 from bot.render.sections.proofs import strip
 from bot.render.terminal import print_document
 from bot.text.sanitize import scrubbed
@@ -223,6 +216,6 @@ def _footer(report: Report, request: ProofRequest) -> tuple[Text, ...]:
     done = len(report.attempts) - (len(before.attempts) if before is not None else 0)
     spent = before.seconds.get("total", 0.0) if before is not None else 0.0
     seconds = report.seconds.get("total", 0.0) - spent
-    took = runs.duration(report.model_copy(update={"seconds": {"total": seconds}}))
-    measured = (runs.measured(report, done),) if done > 0 else ()
+    took = program.duration(report.model_copy(update={"seconds": {"total": seconds}}))
+    measured = (program.measured(report, done),) if done > 0 else ()
     return (*measured, f"Reprise {report.version}".strip(), f"took {took}")

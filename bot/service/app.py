@@ -8,8 +8,7 @@ from bot.errors import TransientError, UserError
 from bot.service.app_context import AppContext, heartbeat, new_owner
 from bot.service.execute_run import execute
 from bot.service.handle_delivery import handle
-from bot.service.ports.github import Gone, Hook, Throttled
-from bot.service.ports.tasks import PeriodicTask, Task
+from bot.service.ports import Gone, Hook, PeriodicTask, Task, Throttled
 from bot.text.sanitize import redact
 
 _log = logging.getLogger(__name__)

@@ -1,5 +1,5 @@
-"""What the App's use-cases share: the ports, the host's policy, how the engine is called, and how
-a lease is kept.
+"""What the App's use-cases share: the ports, the host's policy, permissions and quotas, how the
+engine is called, and how a lease is kept.
 """
 
 import logging
@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from threading import Event, Lock, Thread
 from typing import Protocol
 
-from bot.errors import TransientError
+from bot.errors import TransientError, UserError
 from bot.models.bug import Issue
 from bot.models.config import Config, Loaded
 from bot.models.delivery import Delivery, Repository
@@ -21,9 +21,8 @@ from bot.models.report import Report
 from bot.models.run import Run
 from bot.ports import Listener, Recorder
 from bot.service import configuration
-from bot.service.ports.github import CloneToken, GitHub, Target
+from bot.service.ports import WRITERS, CloneToken, GitHub, Queue, Target, Task, Throttled
 from bot.service.ports.store import AppStore
-from bot.service.ports.tasks import Queue, Task
 
 _FRESH_S = 60.0
 _MOST_KNOWN = 1_000
@@ -169,3 +168,37 @@ def heartbeat(renew: Callable[[], object], every_s: float) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+def writes(context: AppContext, where: Target, login: str) -> bool:
+    """Whether someone has write permission. An error means no; Throttled goes to the caller."""
+    try:
+        return context.github.permission(where, login) in WRITERS
+    except Throttled:
+        raise
+    except (TransientError, UserError) as error:
+        _log.warning(
+            "assuming no permission on %s, which could not be read: %s", where.repository, error
+        )
+        return False
+
+
+def over_quota(context: AppContext, config: Config, repository: str, person: str) -> str:
+    """The limit that another run would exceed, as a sentence; "" when there is none."""
+    day, store, policy, quota = context.day(), context.store, context.policy, config.quota
+    total = store.usage(day)
+    too_expensive = 0 < policy.daily_usd <= total.usd
+    too_long = total.seconds >= policy.daily_minutes * 60
+    if total.runs >= policy.daily_runs or too_long or too_expensive:
+        return "This host has reached its daily limit, which resets at 00:00 UTC."
+    here = store.usage(day, repository=repository)
+    own = store.usage(day, repository=repository, requester=person)
+    limits = (
+        (here.runs, quota.repository, "This repository has", "its", "runs", "repository"),
+        (here.seconds / 60, quota.minutes, "This repository has", "its", "minutes", "minutes"),
+        (own.runs, quota.person, "You have", "your", "runs", "person"),
+    )
+    for used, limit, who, whose, unit, key in limits:
+        if used >= limit:
+            return f"{who} reached {whose} limit of {limit} {unit} a day (`quota.{key}`)."
+    return ""

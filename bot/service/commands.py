@@ -6,7 +6,7 @@ from bot.pipeline import plan
 from bot.render import plan as plans, replies
 from bot.render.replies import configuration
 from bot.rules import verbs
-from bot.service import access, publish
+from bot.service import app_context, publish
 from bot.service.app_context import AppContext, IssueEvent, run_task
 from bot.service.publish import Reply
 from bot.service.run_requests import RunRequests, approval_hash, request
@@ -60,7 +60,7 @@ class Commands:
         self._reply.say(replies.refused(reason), "confused")
 
     def _may_write(self) -> bool:
-        return access.writes(self._context, self._where, self._sender)
+        return app_context.writes(self._context, self._where, self._sender)
 
     def _status(self) -> None:
         runs = self._context.store.runs(
@@ -76,7 +76,9 @@ class Commands:
         if not may and self._config.outsiders == "ignore":
             self._refuse(_NO_PERMISSION)
             return False
-        limit = access.over_quota(self._context, self._config, self._where.repository, self._sender)
+        limit = app_context.over_quota(
+            self._context, self._config, self._where.repository, self._sender
+        )
         if limit:
             self._reply.once_a_day("quota", replies.quota(limit), "confused")
             return False

@@ -16,7 +16,7 @@ from bot.models.config import Loaded, Origin, Problem
 from bot.rules.configuration.layers import ConfigFile, base, laid
 from bot.rules.configuration.parse import EXTENDS, Parsed, parse
 from bot.rules.configuration.tree import MOST_CHARACTERS
-from bot.service.ports.github import GitHub, Gone, Target
+from bot.service.ports import GitHub, Gone, Target
 
 _MOST_DEEP = 3
 _SHARED = ".github"

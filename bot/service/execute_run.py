@@ -14,9 +14,9 @@ from bot.models.job import Note
 from bot.models.report import AnyVerdict, BudgetReached, Cancelled, Report, SetupFailed
 from bot.models.run import Run, RunState
 from bot.render import sticky
-from bot.service import publish, reuse
+from bot.service import publish, recording
 from bot.service.app_context import AppContext, heartbeat, new_owner, run_task
-from bot.service.ports.github import Gone, Throttled
+from bot.service.ports import Gone, Throttled
 from bot.service.progress_reporter import ProgressReporter
 from bot.service.publish import announce
 from bot.service.recording import StoreRecorder
@@ -110,7 +110,7 @@ class _Execution:
     def _reproduce(self, stop: Event) -> Report | None:
         """The engine's report; None when another worker goes on with the run."""
         run, cancel = self._run, Event()
-        earlier = reuse.earlier(self._store, run, self._owner)
+        earlier = recording.earlier(self._store, run, self._owner)
         recorder = StoreRecorder(self._store, run.id, self._owner)
         with ProgressReporter(self._context, run, self._owner, recorder, cancel, stop) as progress:
             report = self._engine(recorder, progress, cancel, earlier)

@@ -12,7 +12,7 @@ from typing import Self
 from typing_extensions import override
 
 from bot.models.base import Record
-from bot.service.ports.github import (
+from bot.service.ports import (
     BeforeWrite,
     CloneToken,
     GitHub,

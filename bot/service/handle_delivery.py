@@ -7,11 +7,11 @@ import logging
 from bot.models.config import Config
 from bot.models.delivery import Delivery
 from bot.render.replies import problems
-from bot.service import access, publish
+from bot.service import app_context, publish
 from bot.service.app_context import AppContext, IssueEvent
 from bot.service.commands import Commands, stop
 from bot.service.configuration import problem_key
-from bot.service.ports.github import Target
+from bot.service.ports import Target
 from bot.service.ports.store import OurComment
 from bot.service.run_requests import RunRequests, request
 
@@ -72,10 +72,10 @@ def _start(event: IssueEvent) -> bool:
     no_bug = opened and verdict is not None and verdict.kind == "not_a_bug"
     if no_bug or _ignored(person, config):
         return False
-    if limit := access.over_quota(context, config, target.repository, person):
+    if limit := app_context.over_quota(context, config, target.repository, person):
         _log.info("%s#%d is not run: %s", target.repository, event.number, limit)
         return False
-    if opened and not config.author_may_run and not access.writes(context, target, person):
+    if opened and not config.author_may_run and not app_context.writes(context, target, person):
         if config.outsiders == "approve" and verdict is None:
             RunRequests(event).wait(asked)
         return False

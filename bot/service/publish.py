@@ -10,9 +10,9 @@ from bot.render import labels, plan as plans, sticky
 from bot.render.document import Hyperlink, Text
 from bot.render.phrases.requests import asked
 from bot.render.phrases.verdict import TITLES
-from bot.service import access
+from bot.service import app_context
 from bot.service.app_context import AppContext, IssueEvent, heartbeat
-from bot.service.ports.github import Gone, Reaction, Target
+from bot.service.ports import Gone, Reaction, Target
 from bot.service.ports.store import OurComment
 
 STICKY = "run"
@@ -172,7 +172,7 @@ class Reply:
         """
         if self._answers and (
             self._among_first(_MOST_REPLIES, "replies")
-            or access.writes(self._context, self._where, self._delivery.sender)
+            or app_context.writes(self._context, self._where, self._delivery.sender)
         ):
             text, key = "\n\n".join(self._answers), f"reply:{self._delivery.guid}"
             reply(self._context, self._where, self._number, key, text)

@@ -14,16 +14,19 @@ from typing_extensions import override
 
 from bot.models.delivery import Delivery
 from bot.rules.configuration.layers import PATH
-from bot.service.ports.github import (
+from bot.service.ports import (
     BeforeWrite,
     CloneToken,
+    Device,
     GitHub,
+    Handler,
     Hook,
     Permission,
+    Queue,
     Reaction,
     Target,
+    Task,
 )
-from bot.service.ports.tasks import Device, Handler, Queue, Task
 
 _MOST_TASKS = 1_000
 

@@ -14,7 +14,7 @@ from threading import Event, Lock, Thread, current_thread, main_thread
 from time import monotonic
 
 from bot.errors import RepriseError
-from bot.service.ports.tasks import Device, Handler, PeriodicTask, Queue, Task
+from bot.service.ports import Device, Handler, PeriodicTask, Queue, Task
 from bot.text.sanitize import redact
 
 _log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from redis import Redis
 from bot.adapters.queue.local import LocalQueue
 from bot.adapters.queue.redis import RedisQueue
 from bot.errors import TransientError, UserError
-from bot.service.ports.tasks import Task
+from bot.service.ports import Task
 from tests.support.fakes import FrozenClock, InlineQueue
 
 ROOT = Path(__file__).resolve().parents[2]

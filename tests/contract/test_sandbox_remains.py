@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import docker as hull, janitor, local_guard, seccomp
+from sandbox import docker as hull, janitor, process, seccomp
 from sandbox.cache import Cache, Inbox
 from sandbox.guard import tree
 from sandbox.port import Limits, RunSpec, SandboxError, SandboxUnavailable
@@ -150,10 +150,10 @@ def test_processes_that_start_the_next_and_end_are_all_ended():
             stdout=subprocess.PIPE,
         )
         assert program.stdout.read(3) == b"up\n"
-        local_guard.end_run(token)
+        process.end_run(token)
         time.sleep(0.1)  # what slipped through has gone on by now
         left = [pid for pid in Path("/proc").glob("[0-9]*") if _mentions(pid, token)]
-        local_guard.end_run(token)
+        process.end_run(token)
         program.communicate()
         assert left == []
 
@@ -166,7 +166,7 @@ def _mentions(process: Path, text: str) -> bool:
 
 
 def test_a_sweep_takes_an_unlocked_scratch_directory(scratch):
-    folder = local_guard.scratch("0123456789abcdef")
+    folder = process.scratch("0123456789abcdef")
     folder.mkdir()
     (folder / "work").mkdir()
     assert ProcessSandbox().sweep() >= 1

@@ -13,8 +13,8 @@ import pytest
 from bot.adapters.store import MEMORY
 from bot.models.run import RunState
 from bot.service import db_text
+from bot.service.ports import Task
 from bot.service.ports.store import Beat, OurComment, QuotaUsage
-from bot.service.ports.tasks import Task
 from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
 from tests.contract.samples import SCRIPT, attempt, delivery, exchange, new_run, report
 

@@ -15,8 +15,8 @@ from bot.adapters.store import MEMORY, SqlStore, tables
 from bot.adapters.store.migrate import migrate
 from bot.models.attempt import Script
 from bot.models.run import Run, RunState
+from bot.service.ports import Task
 from bot.service.ports.store import AppStore, OurComment
-from bot.service.ports.tasks import Task
 from tests.contract.databases import NOW, postgres_server
 from tests.contract.samples import attempt, delivery, exchange, new_run, report
 from tests.support.fakes import FrozenClock

@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Any
 
 from bot.errors import UserError
-from bot.service.ports.github import (
+from bot.service.ports import (
     BeforeWrite,
     CloneToken,
     Gone,

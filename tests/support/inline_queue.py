@@ -7,7 +7,7 @@ from math import inf
 from time import monotonic
 
 from bot.adapters.queue.local import LocalQueue
-from bot.service.ports.tasks import Handler, Task
+from bot.service.ports import Handler, Task
 
 
 class InlineQueue(LocalQueue):

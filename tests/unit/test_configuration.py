@@ -19,7 +19,7 @@ from bot.rules.configuration.layers import laid
 from bot.rules.configuration.parse import parse
 from bot.schema import configuration as published
 from bot.service.configuration import load, problem_key
-from bot.service.ports.github import Gone, Target, Throttled
+from bot.service.ports import Gone, Target, Throttled
 from tests.corpus.hostile.corpus import Hostile, load as load_texts
 from tests.corpus.hostile.reader import alive
 from tests.support.github import FakeGitHub

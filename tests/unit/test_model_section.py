@@ -6,11 +6,10 @@ import pytest
 
 from bot.models.attempt import Attempt, Execution, Judgement, Match
 from bot.models.bug import Fence, FenceKind
-from bot.models.dialogue import Usage
-from bot.models.plan import Interpretation, Reconstruction
+from bot.models.dialogue import Interpretation, Reconstruction, Usage
 from bot.models.report import Report
 from bot.render.comment import comment
-from bot.render.phrases import program, runs
+from bot.render.phrases import program
 from bot.render.sections import model_section
 from bot.render.terminal import terminal
 from tests.corpus.hostile.reader import alive, read
@@ -46,7 +45,7 @@ def test_a_program_of_the_reporter_bears_no_mark() -> None:
         program.model_mark(report),
         program.model_claim(report),
         model_section.parts(report),
-        runs.cost(report),
+        program.cost(report),
     ) == ("", "", (), "")
     assert "model" not in comment(report).replace("No model was used", "")
 
@@ -70,7 +69,7 @@ def test_a_program_of_the_reporter_bears_no_mark() -> None:
 )
 def test_the_price_is_said_or_said_to_be_unknown(used: Usage, said: str) -> None:
     report = load("reproduced-by-model").model_copy(update={"cost": used})
-    assert runs.cost(report) == said
+    assert program.cost(report) == said
     assert said in comment(report)
 
 
@@ -153,11 +152,11 @@ def test_what_a_model_says_can_only_be_read() -> None:
 
 
 def test_provenance_says_what_was_measured_and_whose_the_program_is() -> None:
-    assert runs.provenance(load("reproduced-by-model")).endswith(
+    assert program.provenance(load("reproduced-by-model")).endswith(
         "Every figure was measured; a model wrote the program."
     )
-    after = runs.provenance(load("needs_info-after-model"))
+    after = program.provenance(load("needs_info-after-model"))
     assert after.endswith("Every figure was measured; the model did not affect the verdict.")
     unrun = load("needs_info-after-model").model_copy(update={"attempts": ()})
-    assert runs.provenance(unrun) == "Nothing was run. A model read the report."
-    assert runs.provenance(load("reproduced")).endswith("No model was used.")
+    assert program.provenance(unrun) == "Nothing was run. A model read the report."
+    assert program.provenance(load("reproduced")).endswith("No model was used.")

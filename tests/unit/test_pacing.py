@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.service.github_proxy import RateLimited, RateLimitedGitHub
-from bot.service.ports.github import Hook, Target, Throttled
+from bot.service.ports import Hook, Target, Throttled
 from tests.support.fakes import FakeGitHub, FrozenClock, MemoryStore
 
 TARGET = Target(installation=5, repository="octo/net")

@@ -13,7 +13,6 @@ from bot.models.attempt import Failure, Judgement, Match, Script
 from bot.models.bug import Frame
 from bot.rules.reduce import (
     data,
-    dead,
     expressions,
     failure_identity,
     inline,
@@ -22,9 +21,9 @@ from bot.rules.reduce import (
     statements,
     tidy,
 )
-from bot.rules.reduce.dead import unreached
 from bot.rules.reduce.edits import ParsedFile, Reduction, Replacement, applied, size, valid
 from bot.rules.reduce.search import ReductionPass
+from bot.rules.reduce.statements import unreached
 from bot.rules.reduce.tried_cache import RejectedReductions
 
 PROGRAM = '''"""Train."""
@@ -286,7 +285,7 @@ def test_what_nothing_reads_goes_with_all_that_only_it_reads():
     source = (
         "import json\ndef g():\n    return json\ndef f():\n    return g()\nunused = f()\nprint(1)\n"
     )
-    nodes = dead.unread({"r.py": source})
+    nodes = statements.unread({"r.py": source})
     assert applied({"r.py": source}, [node.reduction for node in nodes]) == {"r.py": "print(1)\n"}
 
 

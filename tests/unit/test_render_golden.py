@@ -14,7 +14,7 @@ from bot.models.environment import EnvironmentSpec, RepoSource
 from bot.models.job import Note
 from bot.models.report import Comparison, Control, Report, SetupFailed
 from bot.render.comment import UNFOLDED, comment
-from bot.render.phrases.runs import telling
+from bot.render.phrases.program import telling
 from bot.render.report_json import Kind
 from bot.render.terminal import terminal
 

@@ -14,18 +14,16 @@ import pytest
 from bot.errors import BuildError, Stopped, TransientError
 from bot.models.bug import Issue
 from bot.models.delivery import Choices, Command, Delivery, Repository
-from bot.models.dialogue import Usage
+from bot.models.dialogue import Reconstruction, Usage
 from bot.models.job import PROOFS, Note
-from bot.models.plan import Reconstruction
 from bot.models.run import RunState
 from bot.pipeline import run as pipeline
 from bot.pipeline.proof import resume
 from bot.ports import Ports
-from bot.service import app, reuse
+from bot.service import app, recording
 from bot.service.app import Service
 from bot.service.app_context import AppContext, HostPolicy
-from bot.service.ports.github import Hook, Target, Throttled
-from bot.service.ports.tasks import Task
+from bot.service.ports import Hook, Target, Task, Throttled
 from bot.service.recording import StoreRecorder
 from sandbox.port import RunResult
 from tests.support.fakes import (
@@ -461,7 +459,7 @@ def test_an_approved_proof_does_not_go_on_from_the_program_of_a_model():
     waiting, first = app.runs()
     asked = waiting.model_copy(update={"created_at": datetime.now(UTC)})
     assert "model" in asked.request.job.options.without
-    assert reuse.earlier(app.store, asked, "nobody") is None, (
+    assert recording.earlier(app.store, asked, "nobody") is None, (
         "who holds no lease takes nothing over"
     )
     app.deliver("comment", command("approve", asked.request.plan[:12]), sender="max")

@@ -15,7 +15,7 @@ import pytest
 
 from bot.errors import TransientError
 from bot.service import worker
-from bot.service.ports.tasks import PeriodicTask, Task
+from bot.service.ports import PeriodicTask, Task
 from tests.support.fakes import InlineQueue
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -148,7 +148,7 @@ import logging, signal, sys
 from threading import Event
 from time import sleep
 from bot.service import worker
-from bot.service.ports.tasks import Task
+from bot.service.ports import Task
 from bot.adapters.queue.local import LocalQueue
 logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
 queue = LocalQueue()

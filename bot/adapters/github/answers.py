@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from bot.adapters.github.http import ApiResponse
 from bot.errors import TransientError, UserError
-from bot.service.ports.github import Gone, Hook, Permission, Throttled
+from bot.service.ports import Gone, Hook, Permission, Throttled
 from bot.text.sanitize import clip, one_line, redact
 
 _ROLES: dict[str, Permission] = {role: role for role in get_args(Permission)}

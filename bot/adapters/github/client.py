@@ -13,7 +13,7 @@ from bot.adapters.github import answers, paths
 from bot.adapters.github.answers import problem
 from bot.adapters.github.http import ApiResponse, RestClient
 from bot.adapters.github.tokens import Grant, TokenCache
-from bot.service.ports.github import (
+from bot.service.ports import (
     BeforeWrite,
     CloneToken,
     GitHub,

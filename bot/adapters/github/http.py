@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from bot.errors import TransientError, UserError
-from bot.service.ports.github import Throttled
+from bot.service.ports import Throttled
 
 if TYPE_CHECKING:
     import httpx

@@ -5,7 +5,7 @@ fragment.
 import re
 from urllib.parse import quote
 
-from bot.service.ports.github import Gone, Target
+from bot.service.ports import Gone, Target
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}", re.ASCII)
 _NAME = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,100}", re.ASCII)

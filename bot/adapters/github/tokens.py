@@ -12,7 +12,7 @@ from bot.adapters.github.answers import problem
 from bot.adapters.github.http import ApiResponse, RestClient
 from bot.adapters.github.paths import names
 from bot.errors import UserError
-from bot.service.ports.github import Gone, Target
+from bot.service.ports import Gone, Target
 
 EARLY_S = 300.0
 Permission = Literal["metadata", "contents", "issues"]

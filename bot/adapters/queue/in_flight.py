@@ -8,7 +8,7 @@ from functools import partial
 from threading import Condition, Event, Lock
 from typing import Literal
 
-from bot.service.ports.tasks import Device, Handler, Task
+from bot.service.ports import Device, Handler, Task
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from time import monotonic
 from typing_extensions import override
 
 from bot.adapters.queue.in_flight import Dispatcher, InFlight, Lane, lane_of
-from bot.service.ports.tasks import Device, Handler, Queue, Task
+from bot.service.ports import Device, Handler, Queue, Task
 
 _POLL_S = 0.05  # setting `stop`, or moving a test's clock, notifies nobody
 

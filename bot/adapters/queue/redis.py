@@ -25,7 +25,7 @@ from typing_extensions import override
 
 from bot.adapters.queue.in_flight import Dispatcher, InFlight, Lane, lane_of
 from bot.errors import TransientError, UserError
-from bot.service.ports.tasks import Device, Handler, Queue, Task
+from bot.service.ports import Device, Handler, Queue, Task
 
 ABORTS = "reprise:aborts"
 # An offer must not keep GitHub waiting.

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from bot.adapters.store.database import Database
 from bot.adapters.store.deliveries import SqlDeliveries
 from bot.adapters.store.github_writes import SqlComments, SqlWriteRate
-from bot.adapters.store.leases import SqlLeases
+from bot.adapters.store.leases import SqlLeases, SqlResults
 from bot.adapters.store.maintenance import SqlMaintenance, SqlUsage
 from bot.adapters.store.migrate import bring_up, migrate
-from bot.adapters.store.results import SqlResults
 from bot.adapters.store.runs import SqlRuns
 
 __all__ = ["MEMORY", "SqlStore", "migrate"]

@@ -22,8 +22,8 @@ from typing_extensions import override
 from bot.adapters.store.part import SqlPart
 from bot.adapters.store.tables import costs, deliveries, runs, switches, writes
 from bot.models.run import RunState
+from bot.service.ports import Task
 from bot.service.ports.store import MaintenanceStore, QuotaUsage, UsageStore
-from bot.service.ports.tasks import Task
 
 _OVER = (RunState.FINISHED.value, RunState.FAILED.value)
 _DELIVERIES = ("waiting", "handling", "handled", "failed")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from bot.models.attempt import Judgement, Match, Script
 from bot.models.bug import BugReport
-from bot.models.plan import Reconstruction
+from bot.models.dialogue import Reconstruction
 from bot.models.report import AnyVerdict, Claim, Determinism
 from bot.models.signature import AnySignature, HangSignature, members_of
 from bot.pipeline.confirm import verdicts

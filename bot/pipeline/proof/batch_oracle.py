@@ -10,7 +10,7 @@ from bot.models.attempt import Failure, Match, Mode, Script
 from bot.pipeline.execution import judge, observe
 from bot.pipeline.proof.batch_runner import BatchRunner, CandidateRun
 from bot.pipeline.proof.failure_test import OFTEN, FailureTest, NonFiniteKind
-from bot.rules.reduce.dead import Stack
+from bot.rules.reduce.statements import Stack
 from sandbox.port import SandboxError
 
 _MAX_WAVES = 10

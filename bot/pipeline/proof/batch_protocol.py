@@ -10,7 +10,7 @@ from bot.models.base import Record
 from bot.pipeline.execution import launch
 from bot.rules.packages import imports
 from bot.rules.reduce.data import ObservedTensor
-from bot.rules.reduce.dead import Reached
+from bot.rules.reduce.statements import Reached
 from sandbox.port import Limits, RunResult, RunSpec
 
 DEGREE = int(Limits().cpus) + 1  # one waits for its turn while another ends

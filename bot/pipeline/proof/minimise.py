@@ -18,10 +18,10 @@ from bot.pipeline.proof.batch_runner import BatchRunner
 from bot.pipeline.proof.failure_test import PURPOSE, FailureTest, FreshRuns
 from bot.ports import Stage
 from bot.rules.reduce import passes, tidy
-from bot.rules.reduce.dead import unreached
 from bot.rules.reduce.edits import size
 from bot.rules.reduce.failure_identity import FailureIdentity, identity
 from bot.rules.reduce.search import ReductionPass
+from bot.rules.reduce.statements import unreached
 from bot.rules.reduce.tried_cache import RejectedReductions
 
 STAGE: Stage = "minimize"

@@ -1,8 +1,8 @@
 """Verdicts that need no run: not a bug, not enough information, or other hardware needed."""
 
 from bot.models.bug import BugReport, ReportKind, Symptom
+from bot.models.dialogue import Reconstruction
 from bot.models.job import Options
-from bot.models.plan import Reconstruction
 from bot.models.report import (
     AnyVerdict,
     BudgetReached,

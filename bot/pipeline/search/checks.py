@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from bot.models.plan import Interpretation
+from bot.models.dialogue import Interpretation
 from bot.models.signature import ObservationSignature, members_of
 from bot.rules.code.syntax import nodes
 from bot.rules.script_fixes import imports

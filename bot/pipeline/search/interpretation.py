@@ -10,9 +10,8 @@ import re
 from typing import Any
 
 from bot.models.bug import BugReport, Issue
-from bot.models.dialogue import Question
+from bot.models.dialogue import Interpretation, Pin, Question
 from bot.models.environment import Context, Environment
-from bot.models.plan import Interpretation, Pin
 from bot.models.signature import (
     AnySignature,
     CrashSignature,

@@ -5,8 +5,8 @@ taken; and what a model learned from its earlier actions.
 from collections.abc import Iterable, Sequence
 
 from bot.models.attempt import Attempt
+from bot.models.dialogue import ReadAction, SearchAction
 from bot.models.environment import Chunk, Context
-from bot.models.plan import ReadAction, SearchAction
 from bot.ports import SourceIndex
 from bot.rules.code import syntax
 from prompts import fence, shared

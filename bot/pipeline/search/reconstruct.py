@@ -13,8 +13,8 @@ from packaging.utils import canonicalize_name
 
 from bot.errors import BuildError, ModelUnavailable, Stopped
 from bot.models.attempt import Match
+from bot.models.dialogue import Interpretation
 from bot.models.environment import Context, Environment, EnvironmentSpec, PinSource, Requirement
-from bot.models.plan import Interpretation
 from bot.models.report import AnyVerdict, NotReproduced, SetupFailed
 from bot.models.run_plan import RunPlan
 from bot.models.signature import CrashSignature, ObservationSignature

@@ -4,14 +4,14 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from bot.models.dialogue import Question
-from bot.models.environment import Context, Environment
-from bot.models.plan import (
+from bot.models.dialogue import (
     Action,
     EditAction,
     Interpretation,
+    Question,
     WriteAction,
 )
+from bot.models.environment import Context, Environment
 from bot.models.signature import ObservationSignature, WarningSignature, members_of
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.search import prompt_text

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 
 from bot.errors import BuildError
 from bot.models.attempt import Match, Script
-from bot.models.environment import Context, Environment, EnvironmentSpec, PinSource
-from bot.models.plan import (
+from bot.models.dialogue import (
     Action,
     EditAction,
     EnvironmentAction,
@@ -17,6 +16,7 @@ from bot.models.plan import (
     SearchAction,
     WriteAction,
 )
+from bot.models.environment import Context, Environment, EnvironmentSpec, PinSource
 from bot.models.report import Claim
 from bot.models.signature import AnySignature
 from bot.pipeline.confirm import verdicts

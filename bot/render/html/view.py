@@ -10,8 +10,8 @@ from bot.models.report import Report
 from bot.models.run import LIVE, Run, RunState
 from bot.render.document import Block, Document, Headline, Paragraph, Section, StepList, Text
 from bot.render.phrases import program
+from bot.render.phrases.program import telling
 from bot.render.phrases.requests import asked, elapsed, steps
-from bot.render.phrases.runs import telling
 from bot.render.sections import attempts as attempts_section, document
 from bot.render.sticky import queued
 from bot.text.sanitize import scrubbed

@@ -2,7 +2,7 @@
 
 from bot.models.report import Report
 from bot.render.document import Code, Document, Text
-from bot.render.phrases import runs
+from bot.render.phrases import program as programs
 from bot.render.sections import (
     attempts,
     environment,
@@ -41,9 +41,9 @@ def _footer(report: Report) -> tuple[str, ...]:
         f"failure signature `{report.signature_hash[:12]}` recorded before the runs that it judges"
     )
     return (
-        runs.provenance(report).rstrip("."),
+        programs.provenance(report).rstrip("."),
         recorded if report.signature_hash and report.attempts else "",
         f"Reprise {report.version}".strip(),
-        runs.cost(report),
-        f"took {runs.duration(report)}" if report.seconds.get("total") else "",
+        programs.cost(report),
+        f"took {programs.duration(report)}" if report.seconds.get("total") else "",
     )

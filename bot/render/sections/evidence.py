@@ -2,7 +2,7 @@
 
 from bot.models.report import Claim, DifferentFailure, NotReproduced, Report
 from bot.render.document import Block, BulletList, Code, Paragraph, Preformatted, Section
-from bot.render.phrases import HOLDS, MATCHES, count, runs
+from bot.render.phrases import HOLDS, MATCHES, count, program as programs
 from bot.render.phrases.signature import signature_rows
 from bot.render.sections import program
 
@@ -21,7 +21,7 @@ def section(report: Report) -> Section | None:
 
 
 def _output(report: Report) -> list[Block]:
-    verdict, attempt = report.verdict, runs.telling(report)
+    verdict, attempt = report.verdict, programs.telling(report)
     if isinstance(verdict, DifferentFailure):
         pairs = [("Reported:", verdict.reported), ("Observed:", verdict.seen)]
     elif attempt is not None:
@@ -34,7 +34,7 @@ def _output(report: Report) -> list[Block]:
     blocks = [
         block for label, text in pairs if text for block in (Paragraph(label), Preformatted(text))
     ]
-    compared = runs.weighed(attempt.judgement) if attempt is not None else ""
+    compared = programs.weighed(attempt.judgement) if attempt is not None else ""
     return [*blocks, *([Paragraph(f"Compared: {compared}.")] if compared else [])]
 
 

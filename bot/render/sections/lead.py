@@ -20,7 +20,7 @@ from bot.render.document import (
     Section,
     Text,
 )
-from bot.render.phrases import control as controls, count, program, runs, verdict as verdicts
+from bot.render.phrases import control as controls, count, program, verdict as verdicts
 from bot.render.sections import proofs
 
 Counted = Reproduced | NotReproduced | Inconclusive | DifferentFailure
@@ -53,7 +53,7 @@ def _figures(report: Report) -> Figures:
         rows[-1] = (f"control ({control.type})", failed)
     rows += [("program", shorter)] if (shorter := program.reduced_line(report.reduced)) else []
     took = report.seconds.get("total", 0.0) >= 0.1
-    return Figures([*rows, *([("took", runs.duration(report))] if took else [])], interval)
+    return Figures([*rows, *([("took", program.duration(report))] if took else [])], interval)
 
 
 def requests(report: Report) -> Section | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from bot.models.attempt import Attempt, Match
-from bot.models.plan import Interpretation, Reconstruction
+from bot.models.dialogue import Interpretation, Reconstruction
 from bot.models.report import Report
 from bot.render.document import Block, BulletList, Section
 from bot.render.phrases import shown

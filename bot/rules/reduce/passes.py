@@ -5,14 +5,7 @@ until nothing goes.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from bot.rules.reduce import (
-    data,
-    dead,
-    expressions,
-    inline,
-    statements,
-    tidy,
-)
+from bot.rules.reduce import data, expressions, inline, statements, tidy
 from bot.rules.reduce.edits import Files, Reduction, ReductionNode
 
 Groups = list[tuple[ReductionNode, ...]]
@@ -27,7 +20,7 @@ class ProgramFacts:
     entry: str
     tensors: tuple[data.ObservedTensor, ...] = ()
     keep_values: bool = False
-    stack: dead.Stack = frozenset()
+    stack: statements.Stack = frozenset()
 
 
 def early(files: Files, facts: ProgramFacts) -> Groups:
@@ -36,14 +29,14 @@ def early(files: Files, facts: ProgramFacts) -> Groups:
     """
     first = (*tidy.comments(files), *data.synthetic(files, facts.tensors))
     sets = (*((reduction,) for reduction in first), *inline.plain(files, facts.entry))
-    return _groups([*(_nodes(one, facts) for one in sets), dead.unread(files, facts.stack)])
+    return _groups([*(_nodes(one, facts) for one in sets), statements.unread(files, facts.stack)])
 
 
 def coarse(files: Files, facts: ProgramFacts) -> Groups:
     """Files, what the failure does not depend on, and the tree of statements."""
     others = [path for path in sorted(files) if path != facts.entry]
     dropped = tuple(ReductionNode(Reduction(f"drop {path}", drops=(path,))) for path in others)
-    return _groups([dropped, dead.unread(files, facts.stack), *statements.trees(files)])
+    return _groups([dropped, statements.unread(files, facts.stack), *statements.trees(files)])
 
 
 def settle(files: Files, facts: ProgramFacts) -> Groups:

@@ -12,7 +12,7 @@ from bot.models.delivery import Delivery
 from bot.models.dialogue import Exchange
 from bot.models.report import Report
 from bot.models.run import NewRun, Run, RunState
-from bot.service.ports.tasks import Task
+from bot.service.ports import Task
 
 Claim = Literal["new", "again", "known"]
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bot.adapters.github.client import GitHubApp
 from bot.errors import TransientError
-from bot.service.ports.github import Hook, Permission, Target, Throttled
+from bot.service.ports import Hook, Permission, Target, Throttled
 from tests.support.fakes import FakeGitHub
 from tests.support.server.records import HookDelivery
 from tests.support.stand_in import GitHubServer

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.errors import TransientError, UserError
-from bot.service.ports.github import Gone, Target, Throttled
+from bot.service.ports import Gone, Target, Throttled
 
 MARK = "<!-- reprise:run -->"
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bot.errors import UserError
-from bot.service.ports.github import Gone, Target
+from bot.service.ports import Gone, Target
 
 TARGET = Target(installation=5, repository="octo/net")
 APP, SLUG = 77, "reprise"

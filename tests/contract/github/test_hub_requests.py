@@ -17,7 +17,7 @@ import pytest
 
 from bot.adapters.github.client import GitHubApp
 from bot.errors import TransientError, UserError
-from bot.service.ports.github import Gone, Target, Throttled
+from bot.service.ports import Gone, Target, Throttled
 from tests.support.fakes import FrozenClock
 
 TARGET = Target(installation=5, repository="octo/net")

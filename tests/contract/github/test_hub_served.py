@@ -16,7 +16,7 @@ import pytest
 
 from bot.adapters.github.client import GitHubApp
 from bot.errors import TransientError, UserError
-from bot.service.ports.github import Gone, Throttled
+from bot.service.ports import Gone, Throttled
 
 MARK = "<!-- reprise:run -->"
 NOW = datetime.now(UTC).replace(microsecond=0)

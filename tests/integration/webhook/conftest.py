@@ -18,8 +18,8 @@ from pydantic import SecretStr
 
 from bot.errors import TransientError
 from bot.models.delivery import Delivery
+from bot.service.ports import Task
 from bot.service.ports.store import Claim
-from bot.service.ports.tasks import Task
 from bot.settings import Settings
 from handlers.app import create
 from tests.support.fakes import InlineQueue, MemoryStore

@@ -20,7 +20,7 @@ import sys
 from typing import cast
 from pydantic import SecretStr
 from bot.service.ports.store import AppStore
-from bot.service.ports.tasks import Queue
+from bot.service.ports import Queue
 from bot.settings import Settings
 from handlers.app import create
 from handlers.server import address, bound, make

@@ -1,17 +1,9 @@
-"""A report as one document: a file a section, in reading order."""
+"""A report as one document, its sections in reading order."""
 
 from bot.models.report import Report
 from bot.render.document import Code, Document, Text
 from bot.render.phrases import program as programs
-from bot.render.sections import (
-    attempts,
-    environment,
-    evidence,
-    lead,
-    model_section,
-    program,
-    proofs,
-)
+from bot.render.sections import attempts, environment, lead, model_section, program, proofs
 
 
 def document(
@@ -28,7 +20,7 @@ def document(
         program.section(report),
         model_section.section(report),
         environment.section(report),
-        evidence.section(report),
+        lead.evidence(report),
         attempts.section(report.attempts, elsewhere),
     )
     named: Text = ("run ", Code(run)) if run else ""

@@ -1,6 +1,10 @@
-"""The answer: the verdict with its numbers, what is asked of the reader, reported and observed."""
+"""The answer: the verdict with its numbers, what is asked of the reader, reported and observed;
+and the evidence for it: what counts as the failure, what the deciding run printed, what else came
+up.
+"""
 
 from bot.models.report import (
+    Claim,
     DifferentFailure,
     Inconclusive,
     NeedsHardware,
@@ -11,17 +15,27 @@ from bot.models.report import (
     Reproduced,
 )
 from bot.render.document import (
+    Block,
     BulletList,
     Code,
     DataTable,
     Figures,
     Headline,
     Paragraph,
+    Preformatted,
     Section,
     Text,
 )
-from bot.render.phrases import control as controls, count, program, verdict as verdicts
-from bot.render.sections import proofs
+from bot.render.phrases import (
+    HOLDS,
+    MATCHES,
+    control as controls,
+    count,
+    program as programs,
+    verdict as verdicts,
+)
+from bot.render.phrases.signature import signature_rows
+from bot.render.sections import program, proofs
 
 Counted = Reproduced | NotReproduced | Inconclusive | DifferentFailure
 
@@ -51,9 +65,9 @@ def _figures(report: Report) -> Figures:
         chance = f", p {controls.chance(control.p)}" if control.p is not None else ""
         failed = f"{control.failures} of {control.runs} failed{chance}"
         rows[-1] = (f"control ({control.type})", failed)
-    rows += [("program", shorter)] if (shorter := program.reduced_line(report.reduced)) else []
+    rows += [("program", shorter)] if (shorter := programs.reduced_line(report.reduced)) else []
     took = report.seconds.get("total", 0.0) >= 0.1
-    return Figures([*rows, *([("took", program.duration(report))] if took else [])], interval)
+    return Figures([*rows, *([("took", programs.duration(report))] if took else [])], interval)
 
 
 def requests(report: Report) -> Section | None:
@@ -70,7 +84,7 @@ def requests(report: Report) -> Section | None:
 
 def comparison(report: Report) -> Section | None:
     """Reported and observed, side by side."""
-    claim, verdict = program.model_claim(report), report.verdict
+    claim, verdict = programs.model_claim(report), report.verdict
     reasons = {attempt.judgement.reason for attempt in report.attempts}
     rows = [
         (
@@ -90,3 +104,56 @@ def comparison(report: Report) -> Section | None:
 
 def _cell(text: str) -> Text:
     return Code(text) if text.strip() else "not stated"
+
+
+def evidence(report: Report) -> Section:
+    """The signature, the telling output, and the claims and notes."""
+    blocks: list[Block] = []
+    if report.signature is not None:
+        rows = [(f"{what}: ", Code(value)) for what, value in signature_rows(report.signature)]
+        blocks.append(BulletList("What counts as the reported failure:", rows))
+    blocks += [*_output(report), *_lists(report)]
+    wrong = sum(claim.holds is False for claim in report.claims)
+    verb = "is" if wrong == 1 else "are"
+    fold = f"Evidence ({count(wrong, 'claim')} in the report {verb} wrong)"
+    return Section("evidence", "Evidence", details=blocks, fold=fold if wrong else "Evidence")
+
+
+def _output(report: Report) -> list[Block]:
+    verdict, attempt = report.verdict, programs.telling(report)
+    if isinstance(verdict, DifferentFailure):
+        pairs = [("Reported:", verdict.reported), ("Observed:", verdict.seen)]
+    elif attempt is not None:
+        judgement = attempt.judgement
+        script = " of the minimal script" if attempt.purpose == "minimize" else ""
+        label = f"Run {attempt.number}{script} ({MATCHES[judgement.match]}: {judgement.reason}):"
+        pairs = [(label, judgement.evidence)]
+    else:
+        return []
+    blocks = [
+        block for label, text in pairs if text for block in (Paragraph(label), Preformatted(text))
+    ]
+    compared = programs.weighed(attempt.judgement) if attempt is not None else ""
+    return [*blocks, *([Paragraph(f"Compared: {compared}.")] if compared else [])]
+
+
+def _lists(report: Report) -> list[Block]:
+    verdict = report.verdict
+    lists = [BulletList("What the report says:", claims(report.claims))]
+    lists += [program.changes(report.script)] if report.script is not None else []
+    lists += [BulletList("Notes:", report.notes_on())]
+    if isinstance(verdict, NotReproduced):
+        checked = [item for item in verdict.checked if item != verdict.reason]
+        lists += [BulletList("Checked:", checked)]
+        lists += [BulletList("Versions tried:", verdict.versions_tried)]
+    return [block for block in lists if block.items]
+
+
+def claims(of: tuple[Claim, ...]) -> list[str]:
+    """What a report says and whether it holds; what does not hold comes first."""
+    order = {False: 0, True: 1, None: 2}
+    ordered = sorted(of, key=lambda claim: order[claim.holds])
+    return [
+        f"'{claim.text}': {HOLDS[claim.holds]}" + (f" ({claim.evidence})" if claim.evidence else "")
+        for claim in ordered
+    ]

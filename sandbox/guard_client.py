@@ -18,9 +18,9 @@ from sandbox.port import OnOutput, RunResult, RunSpec, SandboxError, Stream
 # The modules of the guard that each kind of sandbox needs, in the order of their imports: each
 # costs a run its compilation.
 MODULES = {
-    "docker": ("wire", "tree", "files", "spawn", "place", "container", "main"),
-    "bwrap": ("wire", "tree", "cgroup", "files", "spawn", "place", "host", "bubble", "main"),
-    "process": ("wire", "tree", "cgroup", "files", "spawn", "place", "host", "main"),
+    "docker": ("wire", "tree", "spawn", "place", "container", "main"),
+    "bwrap": ("wire", "tree", "spawn", "place", "host", "bubble", "main"),
+    "process": ("wire", "tree", "spawn", "place", "host", "main"),
 }
 # The guard travels as text, so that it runs in a container whose image knows nothing of it.
 BOOT = """

@@ -17,7 +17,7 @@ from time import monotonic, sleep
 from typing_extensions import override
 
 from sandbox import guard_client, layout
-from sandbox.guard import cgroup, host, tree
+from sandbox.guard import host, tree
 from sandbox.port import Health, OnOutput, RunResult, RunSpec, Sandbox, SandboxError
 
 PROTECTS = (
@@ -38,7 +38,7 @@ LOOKS = 4
 
 def holder() -> str:
     """What holds the memory limit of a run on this host."""
-    group = cgroup.Group(layout.token())
+    group = host.Group(layout.token())
     try:
         if group.make(256, 256, 1.0):
             return f"memory and processes limited by cgroup {'v2' if group.v2 else 'v1'}"
@@ -163,7 +163,7 @@ def end_run(token: str) -> int:
     if scratch(token).exists():
         host.remove(str(scratch(token)))
         removed += 1
-    group = cgroup.Group(token)
+    group = host.Group(token)
     if any(Path(path).exists() for path in group.dirs):
         group.remove()
         removed += 1
@@ -176,8 +176,8 @@ def sweep_runs() -> int:
     for folder in Path(tempfile.gettempdir()).glob("reprise-run-*"):
         if _abandoned(folder):
             removed += end_run(folder.name.removeprefix("reprise-run-"))
-    for token in cgroup.abandoned():
-        cgroup.Group(token).remove(0)
+    for token in host.abandoned():
+        host.Group(token).remove(0)
         removed += 1
     return removed
 

@@ -10,7 +10,7 @@ import select
 import struct
 import time
 
-from sandbox.guard import files, place, spawn, tree, wire
+from sandbox.guard import place, spawn, tree, wire
 
 LIFE, OUT = 0, 1
 TICK_S = 0.2
@@ -136,10 +136,10 @@ class Watch:
             note = f"\n[killed: more than {self.limits['scratch_mb']} MiB on disk]\n"
             self.streams[1].feed(note.encode())
         outcome = self.outcome()
-        patterns = [files.pattern(glob) for glob in self.place.job["artifacts"]]
+        patterns = [place.pattern(glob) for glob in self.place.job["artifacts"]]
         with spawn.As(self.place.user):
             for path, data in (
-                files.collect(self.place.folder, patterns, self.limits["file_mb"] * tree.MIB)
+                place.collect(self.place.folder, patterns, self.limits["file_mb"] * tree.MIB)
                 if patterns
                 else ()
             ):

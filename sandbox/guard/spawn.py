@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 PDEATHSIG, DUMPABLE, SUBREAPER, NO_NEW_PRIVS = 1, 4, 36, 38
-MIB = 1024 * 1024
 OPEN_FILES = 8192
 IGNORED = (
     signal.SIGINT,
@@ -67,7 +66,7 @@ def limit(file_mb: int, processes: int | None) -> None:
     """Set the resource limits of this process and all it will start."""
     bounds = [
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, file_mb * MIB),
+        (resource.RLIMIT_FSIZE, file_mb * tree.MIB),
         (resource.RLIMIT_NOFILE, OPEN_FILES),
     ]
     if processes is not None:

@@ -190,7 +190,6 @@ def _unusable(word: str, key: str, option: Option | None, of: Word) -> str:
 
 
 def _value(option: Option, text: str) -> str | int | None:
-    """The value of an option, None when the text is not one."""
     if option.high:
         return _number(option, text)
     match = (_VERSION if option.package else _PATTERNS[option.key]).fullmatch(text)

@@ -142,7 +142,6 @@ class Setup:
         return self._page("locked", 404)
 
     def _form(self, given: dict[str, str], problem: str = "") -> Response:
-        """The form, filled with what was given, and what is wrong with it."""
         return self._page(
             "form",
             400 if problem else 200,
@@ -188,7 +187,6 @@ def _same(one: str, other: str) -> bool:
 
 
 def _problem(name: str, hook: str) -> str:
-    """What is wrong with the form, "" when nothing is."""
     if not name:
         return "Give the App a name."
     if urlsplit(hook).scheme not in {"http", "https"} or not urlsplit(hook).hostname:

@@ -70,7 +70,6 @@ class Webhook:
         self._offers.shutdown(wait=True)
 
     async def _accept(self, event: str, guid: str, body: bytes) -> Response:
-        """Parse a delivery and store it."""
         asked = (event, guid, body, datetime.now(UTC), self._app)
         long = len(body) > LONG_BYTES
         deliveries = await asyncio.to_thread(read, *asked) if long else read(*asked)

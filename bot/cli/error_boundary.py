@@ -113,7 +113,6 @@ def _disk_error(error: OSError) -> tuple[str, str] | None:
 
 
 def _defect(error: BaseException, folder: Path | None, secrets: tuple[str, ...]) -> typer.Exit:
-    """Print one line and save the whole traceback."""
     details = redact("".join(traceback.format_exception(error)), secrets)
     failed = "The sandbox failed" if isinstance(error, SandboxError) else "A bug in Reprise"
     summary = clip(one_line(redact(f"{type(error).__name__}: {error}", secrets)), 200)

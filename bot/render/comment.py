@@ -141,7 +141,6 @@ def _with_table(folds: list[Fold], table: DataTable | None, rows: str) -> list[F
 
 
 def _folds(document: Document) -> list[Fold]:
-    """The details of every section, and the original script."""
     folds = []
     for section in document.sections:
         folds += [Fold(section.fold, section.details)] if section.fold else []

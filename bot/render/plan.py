@@ -96,7 +96,6 @@ def _options(run: Run) -> list[Block]:
 
 
 def _proofs(options: Options) -> list[Block]:
-    """What else is run if the failure is reproduced."""
     wanted = [_PROOFS[proof] for proof in PROOFS if proof not in options.without]
     if not wanted:
         return []

@@ -115,7 +115,6 @@ def _parts(report: Report, request: ProofRequest) -> list[Section]:
 
 
 def _stopped(report: Report, request: ProofRequest, why: str) -> Block:
-    """That it was stopped, and which result follows."""
     now, before = _result(report, request.proof), request.before
     then = [_result(before, request.proof), *before.other_bisections] if before is not None else []
     if now is None:
@@ -133,7 +132,6 @@ def _result(report: Report, proof: Proof) -> Control | Bisection | Reduced | Non
 
 
 def _control(report: Report) -> list[Block]:
-    """Both sides with their counts, and what the difference is worth."""
     control = controls.of(report)
     if control.type == "none":
         return [Headline("No control", "no version was found in which this program passes.")]
@@ -157,7 +155,6 @@ def _control(report: Report) -> list[Block]:
 
 
 def _bisection(search: Bisection | None, why: str) -> list[Block]:
-    """The boundaries, the row of marks, and how certain they are."""
     if search is None:
         return [Headline("No bisection was run")]
     known = search.model_copy(update={"stopped": ""}) if why == search.stopped else search
@@ -172,7 +169,6 @@ def _bisection(search: Bisection | None, why: str) -> list[Block]:
 
 
 def _reduction(report: Report, run: str) -> list[Block]:
-    """How much was removed, the smaller program, and where the original is."""
     reduced, script = report.reduced, report.script
     if reduced is None or script is None:
         return [Headline("No minimization was run")]
@@ -211,7 +207,6 @@ def _next(report: Report, request: ProofRequest) -> str:
 
 
 def _footer(report: Report, request: ProofRequest) -> tuple[Text, ...]:
-    """What this proof took."""
     before = request.before
     done = len(report.attempts) - (len(before.attempts) if before is not None else 0)
     spent = before.seconds.get("total", 0.0) if before is not None else 0.0

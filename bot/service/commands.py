@@ -113,7 +113,6 @@ class Commands:
             self._release(run or before[0])
 
     def _release(self, run: Run) -> None:
-        """Offer an approved run."""
         publish.close_plan(self._context, run, plans.approved(run))
         self._context.offer(self._context.store.run(run.id) or run)
         self._reply.react("+1")

@@ -63,8 +63,6 @@ def _offer_next(context: AppContext, run: Run) -> None:
 
 
 class _Execution:
-    """One leased run."""
-
     def __init__(self, context: AppContext, run: Run, owner: str) -> None:
         self._context, self._run, self._owner = context, run, owner
         self._store, self._policy = context.store, context.policy

@@ -84,7 +84,6 @@ def _start(event: IssueEvent) -> bool:
 
 
 def _report_problems(event: IssueEvent) -> None:
-    """Report mistakes in the configuration, each set of them once."""
     context, where = event.context, event.target
     loaded = context.loaded(where)
     key = f"config:{problem_key(loaded.problems)}"

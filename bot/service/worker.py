@@ -108,14 +108,12 @@ class _ActiveTasks:
         self._aborted = False
 
     def abort(self) -> None:
-        """Set the event of every task in progress, and of those that still begin."""
         with self._lock:
             self._aborted = True
             for event in self.events:
                 event.set()
 
     def handle(self, task: Task, event: Event) -> None:
-        """Handle one task. An error is logged and ends the task."""
         with self._lock:
             self.events.append(event)
             if self._aborted:
@@ -135,7 +133,6 @@ class _ActiveTasks:
 
 @contextmanager
 def _periodic(ticks: Sequence[PeriodicTask], stop: Event, secrets: Sequence[str]) -> Iterator[None]:
-    """Run periodic tasks in threads of their own while the block runs."""
     threads = [
         Thread(target=_repeat, args=(tick, stop, secrets), name=tick.name, daemon=True)
         for tick in ticks

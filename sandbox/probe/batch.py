@@ -107,7 +107,6 @@ def _traces(folder):
 
 
 def _left(job, folder):
-    """The files and folders that a candidate left in its working directory."""
     given = {name.split("/")[0] for name in job["files"]}
     try:
         return sorted(set(os.listdir(folder)) - given - _OURS)[:_MAX_LEFT]

@@ -43,7 +43,6 @@ class _Waiting:
             self._queues[match_key(exchange.question)].append(exchange)
 
     def next(self, question: Question, *, use: bool = False) -> Exchange | None:
-        """The next exchange of a question."""
         with self._lock:
             queue = self._queues.get(match_key(question))
             if not queue:
@@ -51,7 +50,6 @@ class _Waiting:
             return queue.popleft() if use else queue[0]
 
     def left(self) -> set[int]:
-        """The numbers of the unused exchanges."""
         with self._lock:
             return {exchange.number for queue in self._queues.values() for exchange in queue}
 

@@ -69,7 +69,6 @@ class SqlWriteRate(SqlPart, WriteRateStore):
             )
 
     def _free_at(self, connection: Connection, installation: int, *, notifies: bool) -> float:
-        """When the next write may be booked."""
         ours = _c.installation == installation
         last = select(func.max(_c.at), func.max(case((_c.notifies, _c.at)))).where(ours)
         any_, loud = connection.execute(last).one()

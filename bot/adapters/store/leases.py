@@ -216,7 +216,6 @@ class SqlResults(SqlPart, ResultStore):
                 connection.execute(insert(costs).values(**row))
 
     def _leased(self, run: str, owner: str, *statements: Executable) -> bool:
-        """Execute statements in one transaction if this owner holds the run's lease."""
         with self._db.writing() as connection:
             if not held(connection, run, owner):
                 return False

@@ -18,12 +18,10 @@ class SqlPart:
     _clock: Callable[[], float]
 
     def _rows(self, query: Executable) -> Sequence[Row[Any]]:
-        """The rows of a query in a transaction of its own."""
         with self._db.reading() as connection:
             return connection.execute(query).all()
 
     def _value(self, query: Executable) -> Any:
-        """The first value of the first row, None without one."""
         rows = self._rows(query)
         return rows[0][0] if rows else None
 

@@ -131,7 +131,6 @@ def _given(**wanted: str | int | None) -> dict[str, str | int]:
 
 
 def _fresh(new: NewRun) -> dict[str, object]:
-    """A row as it is at first."""
     said = ("owner", "approved_by", "cancelled_by", "stage", "progress", "verdict", "error")
     return {
         **dict.fromkeys(said, ""),

@@ -183,7 +183,6 @@ class Oracle:
 
 
 def _stack(failure: Failure, script: Script) -> Stack:
-    """The lines of the program on which a failure arose."""
     return frozenset(
         (path, frame.line)
         for frame in failure.frames

@@ -59,8 +59,6 @@ def control(failing: Failing, runner: Runner, seconds: float = 600.0) -> ProofOu
 
 
 class _Search:
-    """One search for a control."""
-
     def __init__(self, failing: Failing, runner: Runner, deadline: float) -> None:
         self.failing, self.runner, self.deadline = failing, runner, deadline
         self.claims: list[Claim] = []

@@ -216,7 +216,6 @@ class Minimisation:
         groups: passes.Groups,
         rejected: RejectedReductions | None = None,
     ) -> dict[str, str]:
-        """One search to its end, or to a limit."""
         search = ReductionPass.over(files, groups, rejected)
         while self._limit() is None and (found := search.propose(self._width())):
             fails = self.oracle.fails([self._with(variant.files) for variant in found])

@@ -128,7 +128,6 @@ def _unfinished(proof: Proof, why: Interruption) -> ProofOutcome:
 
 
 def _defect(proof: Proof, error: Exception) -> ProofOutcome:
-    """An error of ours: its traceback goes into the report."""
     kind = type(error).__name__
     text = f"could not {_DOES[proof]} because of an internal error ({kind}); please report it"
     trace = "".join(traceback.format_exception(error))

@@ -88,7 +88,6 @@ def _brief(attempt: Attempt) -> Attempt:
 
 
 def _progress(run: Run, attempts: Sequence[Attempt], ahead: int, now: datetime) -> Document:
-    """What is known of a run without a verdict."""
     title, tone, text = _state(run, ahead, now)
     blocks: list[Block] = [Headline(title, tone=tone), *([Paragraph(text)] if text else [])]
     waiting = run.state not in {RunState.RUNNING, RunState.REPORTED}

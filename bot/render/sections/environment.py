@@ -55,7 +55,6 @@ def _built(report: Report, built: Environment) -> list[Block]:
 
 
 def _lock(report: Report, built: Environment) -> list[Block]:
-    """What fills pages: every dependency, and the lock file."""
     packages = phrases.dependencies(report)
     listed = "\n".join(f"{package.name}=={package.version}" for package in packages)
     title = f"{count(len(packages), 'more package')} that these depend on"

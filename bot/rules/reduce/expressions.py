@@ -76,7 +76,6 @@ def _part(
 
 
 def _parts(node: ast.expr) -> list[ast.expr]:
-    """The parts of an expression that may replace it."""
     match node:
         case ast.BinOp(left=left, right=right):
             return [left, right]

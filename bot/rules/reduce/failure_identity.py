@@ -125,7 +125,6 @@ def _evidence(judgement: Judgement) -> str:
 
 
 def _place(failure: Failure) -> Frame | None:
-    """The innermost frame of a package."""
     own = {"", "<stdlib>"}
     return next((frame for frame in reversed(failure.frames) if frame.package not in own), None)
 

@@ -67,7 +67,6 @@ def _parts(
 
 
 def _calls_on(call: ast.AST, me: ast.expr) -> bool:
-    """Whether a node calls an attribute of an expression."""
     return isinstance(call, ast.Call) and getattr(call.func, "value", None) is me
 
 

@@ -103,7 +103,6 @@ def _next_statement(file: ParsedFile, holder: ast.stmt) -> ast.stmt | None:
 
 
 def _is_pure(node: ast.expr) -> bool:
-    """Whether a value is but another name."""
     return all(isinstance(part, _PURE) for part in ast.walk(node))
 
 

@@ -138,7 +138,6 @@ class ReductionPass:
         return [variant for _, variant in made if variant is not None]
 
     def _accept(self, variants: list[Variant]) -> None:
-        """Go on from the smallest of these."""
         best = min(variants, key=lambda variant: size(variant.files))
         self.files = best.files
         self.accepted += tuple(node.reduction for group in best.sets for node in group)

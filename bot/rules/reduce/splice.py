@@ -133,7 +133,6 @@ def arguments_of(
 
 
 def _moved(file: ParsedFile, body: list[ast.stmt], margin: str) -> str:
-    """The lines of a block, moved to a margin."""
     if not body:
         return ""
     start, end = file.whole_lines(body[0])[0], file.whole_lines(body[-1])[1]

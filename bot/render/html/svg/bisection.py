@@ -130,7 +130,6 @@ def _names(found: Bisection, axis: _Axis) -> tuple[list[Markup], int]:
 
 
 def _free_row(taken: list[tuple[int, float, float]], left: float, right: float) -> int:
-    """The first row in which nothing overlaps."""
     blocked = {row for row, start, end in taken if start <= right and left <= end}
     return next(row for row in range(_ROWS + 1) if row not in blocked)
 

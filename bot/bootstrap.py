@@ -1,12 +1,12 @@
 """Settings and options → Ports: the one place that says which adapter stands behind which port."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from re import sub
 from threading import Event
 from time import monotonic
-from typing import Any
 
 from bot import pipeline
 from bot.adapters.git.clone import Credentials, Git
@@ -23,7 +23,7 @@ from bot.ports import Listener, Model, Ports, Recorder, SourceIndexer
 from bot.render.comment import comment
 from bot.render.report_json import report_text
 from bot.settings import Settings, host
-from bot.text.sanitize import redact
+from bot.text.sanitize import redact, rewritten
 from sandbox.cache import Cache
 from sandbox.port import Sandbox
 from sandbox.select import choose
@@ -81,28 +81,28 @@ def prove(
         folder.begin(job, given)
     if run is not None:
         folder.take_over(run)
-    model = configured(settings, job.options.model or "")
-    world = _recorded_ports(
-        job, settings, folder, listener=listener, cancel=cancel, sandbox=sandbox, model=model
-    )
-    found = work(report, job, world)
-    _finish(found, settings, folder)
-    return found
+    return _worked(
+        job, settings, folder, partial(work, report, job),
+        listener=listener, cancel=cancel, sandbox=sandbox, model=None,
+    )  # fmt: skip
 
 
-def _recorded_ports(
+def _worked(
     job: Job,
     settings: Settings,
     folder: Folder,
+    work: Callable[[Ports], Report],
     *,
     listener: Listener,
     cancel: Event | None,
     sandbox: Sandbox | None,
     model: Model | None,
-) -> Ports:
-    """The world for a job in a run folder, which records what the model is asked. What killed
+) -> Report:
+    """What comes of work in a run folder, written there. The folder records what the model is
+    asked: the one given, else the one that the options or the settings name, if any. What killed
     processes left is removed.
     """
+    asked = model or configured(settings, job.options.model or "")
     world = ports(
         job.options,
         settings,
@@ -110,39 +110,24 @@ def _recorded_ports(
         listener=listener,
         cancel=cancel,
         sandbox=sandbox,
-        model=None if model is None else Recording(model, folder),
+        model=None if asked is None else Recording(asked, folder),
     )
     sweep(world.sandbox, settings)
-    return world
+    report = work(world)
+    folder.finish(
+        report,
+        json_text=report_text(report, secrets=settings.secrets),
+        markdown=comment(report, run=folder.path.name, secrets=settings.secrets),
+        state=rewritten(report, partial(redact, secrets=settings.secrets)).model_dump_json(),
+        defects={proof: redact(told, settings.secrets) for proof, told in report.defects.items()},
+    )
+    return report
 
 
 def sweep(sandbox: Sandbox, settings: Settings) -> None:
     """Remove what killed processes left of their runs and in the cache."""
     sandbox.sweep()
     Cache(settings.cache_dir).sweep()
-
-
-def _finish(report: Report, settings: Settings, folder: Folder) -> None:
-    folder.finish(
-        report,
-        json_text=report_text(report, secrets=settings.secrets),
-        markdown=comment(report, run=folder.path.name, secrets=settings.secrets),
-        state=without_secrets(report, settings.secrets).model_dump_json(),
-        defects={proof: redact(told, settings.secrets) for proof, told in report.defects.items()},
-    )
-
-
-def without_secrets(report: Report, secrets: tuple[str, ...]) -> Report:
-    """A report as it may lie on a disk: no secret of the host in any text."""
-
-    def hide(value: Any) -> Any:
-        if isinstance(value, str):
-            return redact(value, secrets)
-        if isinstance(value, Mapping):
-            return {hide(key): hide(item) for key, item in value.items()}
-        return tuple(hide(item) for item in value) if isinstance(value, list | tuple) else value
-
-    return Report.model_validate(hide(report.model_dump()))
 
 
 def _indexer(settings: Settings) -> SourceIndexer:
@@ -166,15 +151,12 @@ def reproduce(
     a `model` the one that the options or the settings name is asked, if any; the exchanges are
     kept in the folder.
     """
-    asked = model or configured(settings, job.options.model or "")
     hidden = {key: redact(getattr(job.issue, key), settings.secrets) for key in ("title", "body")}
     folder.begin(job.model_copy(update={"issue": job.issue.model_copy(update=hidden)}))
-    world = _recorded_ports(
-        job, settings, folder, listener=listener, cancel=cancel, sandbox=sandbox, model=asked
-    )
-    report = run(job, world)
-    _finish(report, settings, folder)
-    return report
+    return _worked(
+        job, settings, folder, partial(run, job),
+        listener=listener, cancel=cancel, sandbox=sandbox, model=model,
+    )  # fmt: skip
 
 
 def run_folder(issue: Issue, runs: Path, now: datetime) -> Path:

@@ -142,8 +142,7 @@ async def readyz(web: Web) -> JSONResponse:
     try:
         await asyncio.wait_for(asyncio.to_thread(web.store.switches), READY_S)
     except (RepriseError, TimeoutError):
-        reason = "the store does not answer"
-        return JSONResponse({"status": "waiting", "reason": reason}, 503)
+        return JSONResponse({"status": "waiting", "reason": "the store does not answer"}, 503)
     return JSONResponse({"status": "ready"})
 
 

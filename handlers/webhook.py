@@ -56,8 +56,7 @@ class Webhook:
         """Answer one delivery."""
         try:
             event, guid = _checked(request.headers)
-            body = await self._body(request)
-            return await self._accept(event, guid, body)
+            return await self._accept(event, guid, await self._body(request))
         except HTTPException as refused:
             content = {"status": "refused", "reason": refused.detail}
             return JSONResponse(content, refused.status_code, refused.headers)

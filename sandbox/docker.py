@@ -279,9 +279,8 @@ class DockerSandbox(Sandbox):
         )
 
     def _keep_janitor(self, client: DockerClient) -> None:
-        adapter = client.api.get_adapter(client.api.base_url)
-        path = getattr(adapter, "socket_path", "")  # only that of a local daemon has one
-        if path:
+        # Only a local daemon has a socket path.
+        if path := getattr(client.api.get_adapter(client.api.base_url), "socket_path", ""):
             janitor.keep(path, janitor.me())
 
     def _remove(self, client: DockerClient, container: str, *, gone: bool = False) -> None:

@@ -48,8 +48,7 @@ def bisect(
         code = _releases(run, package, minutes, sandbox, as_json=as_json)
     else:
         clone, good, bad = _commit_range(repo, good, bad, package)
-        given = repo or ""
-        code = _commits(run, clone, given, good, bad, minutes, sandbox, as_json=as_json)
+        code = _commits(run, clone, repo or "", good, bad, minutes, sandbox, as_json=as_json)
     raise typer.Exit(code)
 
 
@@ -92,8 +91,7 @@ def _commits(
     bisections: list[Bisection] = []
 
     def work(report: Report, job: Job, ports: Ports) -> Report:
-        source = RepoSource.of(clone)
-        report, bisection = resume.bisect(report, job, ports, source, good, bad)
+        report, bisection = resume.bisect(report, job, ports, RepoSource.of(clone), good, bad)
         bisections.append(bisection)
         return report
 

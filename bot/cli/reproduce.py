@@ -136,8 +136,7 @@ def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool
     from bot.adapters.issues import source as sources
     from bot.cli.runner import run_job
 
-    issue = sources.load(source, load())
-    job = Job(issue=issue, options=options)
+    job = Job(issue=sources.load(source, load()), options=options)
     return run_job(job, out, as_json=as_json, bundled=source == sources.EXAMPLE)
 
 

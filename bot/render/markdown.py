@@ -92,8 +92,7 @@ def _table(table: DataTable) -> str:
     rows = [[inline(cell, cell=True) for cell in row] for row in table.rows]
     if table.hidden:
         rows.append(["\u2026", f"{table.hidden} more", *[""] * (len(table.columns) - 2)])
-    lines = [list(table.columns), *rows]
-    text = [f"| {' | '.join(cells)} |" for cells in lines]
+    text = [f"| {' | '.join(cells)} |" for cells in (table.columns, *rows)]
     return "\n".join([text[0], "|" + "---|" * len(table.columns), *text[1:]])
 
 

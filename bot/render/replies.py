@@ -102,8 +102,7 @@ def no_such_plan(plan: str) -> str:
     what = "No waiting plan, or more than one, begins with "
     named = (what, code) if plan.strip() else ("No plan was named",)
     how = ". Copy the command from the comment that shows the plan. "
-    once = "A plan that was approved or withdrawn no longer waits."
-    return inline((*named, how, once))
+    return inline((*named, how, "A plan that was approved or withdrawn no longer waits."))
 
 
 def status(runs: Sequence[Run], page_of: Callable[[Run], str]) -> str:

@@ -1,10 +1,12 @@
 """Makes outside text safe to store: no database refuses it, and its size is bounded."""
 
 import re
+from functools import partial
 
 from pydantic_core import PydanticSerializationError
 
 from bot.models.base import Record
+from bot.text.sanitize import rewritten
 
 MOST_LOG = 400_000
 MOST_LINE = 1_000
@@ -37,14 +39,4 @@ def json(record: Record) -> str:
     try:
         return record.model_dump_json()
     except PydanticSerializationError:
-        return type(record).model_validate(_replaced(record.model_dump())).model_dump_json()
-
-
-def _replaced(value: object) -> object:
-    if isinstance(value, str):
-        return _LONE.sub("\ufffd", value)
-    if isinstance(value, dict):
-        return {_replaced(key): _replaced(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_replaced(item) for item in value]
-    return value
+        return rewritten(record, partial(_LONE.sub, "\ufffd")).model_dump_json()

@@ -9,7 +9,7 @@ nobody should see.
 import html
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from bot.models.base import Record
@@ -179,15 +179,20 @@ def _longest_run(text: str, char: str) -> int:
 
 def scrubbed(record: R, secrets: tuple[str, ...] = ()) -> R:
     """The record with every text in it cleaned; `secrets` are values that must not appear."""
+    return rewritten(record, lambda text: redact(clean(text), secrets))
 
-    def scrub(value: Any) -> Any:
+
+def rewritten(record: R, change: Callable[[str], str]) -> R:
+    """The record with every text in it changed."""
+
+    def walk(value: Any) -> Any:
         match value:
             case str():
-                return redact(clean(value), secrets)
+                return change(value)
             case Mapping():
-                return {scrub(key): scrub(item) for key, item in value.items()}
+                return {walk(key): walk(item) for key, item in value.items()}
             case list() | tuple():
-                return tuple(map(scrub, value))
+                return tuple(map(walk, value))
         return value
 
-    return type(record).model_validate(scrub(record.model_dump()))
+    return type(record).model_validate(walk(record.model_dump()))

@@ -168,8 +168,7 @@ def _serve(base, plan):
             job = waiting.pop()
             folder = os.path.join(base, "%d-%s" % (job["round"], job["id"]))
             _unpack(folder, job["files"])
-            began = time.monotonic()
-            running[_start(job, folder)] = (job, folder, began)
+            running[_start(job, folder)] = (job, folder, time.monotonic())
         time.sleep(0.002)
         for pid in list(running):
             if _ended(pid, *running[pid], plan):

@@ -59,7 +59,7 @@ def test_a_sweep_takes_what_the_dead_left_and_nothing_else():
         return client.api.create_container(
             hull.BASE_IMAGE,
             ["true"],
-            labels={hull.OWNER: whose, hull.DEADLINE: str(int(time.time()) + 600)},
+            labels={janitor.OWNER: whose, hull.DEADLINE: str(int(time.time()) + 600)},
         )["Id"]
 
     dead, living, foreign = (
@@ -82,7 +82,9 @@ def test_a_container_killed_from_outside_is_no_result():
     sandbox = hull.DockerSandbox()
 
     def shoot(_: str, __: str) -> None:
-        found = sandbox.client().api.containers(filters={"label": f"{hull.OWNER}={janitor.me()}"})
+        found = sandbox.client().api.containers(
+            filters={"label": f"{janitor.OWNER}={janitor.me()}"}
+        )
         threading.Thread(
             target=lambda: [sandbox.client().api.kill(one["Id"]) for one in found]
         ).start()
@@ -90,7 +92,9 @@ def test_a_container_killed_from_outside_is_no_result():
     with pytest.raises(SandboxError, match="without a result"):
         sandbox.run(SLEEPER, on_output=shoot)
     assert (
-        sandbox.client().api.containers(all=True, filters={"label": f"{hull.OWNER}={janitor.me()}"})
+        sandbox.client().api.containers(
+            all=True, filters={"label": f"{janitor.OWNER}={janitor.me()}"}
+        )
         == []
     )
 

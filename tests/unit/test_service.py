@@ -20,8 +20,8 @@ from bot.models.run import RunState
 from bot.pipeline import run as pipeline
 from bot.pipeline.proof import resume
 from bot.ports import Ports
-from bot.service import app, recording
-from bot.service.app import Service
+from bot.service import recording
+from bot.service.app import Service, reap, reconcile
 from bot.service.app_context import AppContext, HostPolicy
 from bot.service.ports import Hook, Target, Task, Throttled
 from bot.service.recording import StoreRecorder
@@ -76,7 +76,7 @@ class App:
     def resume(self, seconds=3600.0):
         """Time passes, and whatever waited for it is looked at."""
         self.ahead += seconds
-        app.reap(self.service.context)
+        reap(self.service.context)
         self.queue.drain(self.service.handle)
 
     def another(self):
@@ -664,9 +664,9 @@ def test_a_dead_workers_run_is_taken_over_and_its_attempts_are_kept():
             clone=None,
         )
     assert len(app.store.attempts(run.id)) == 1
-    assert app.reap(app.service.context) == 0, "the lease still holds"
+    assert reap(app.service.context) == 0, "the lease still holds"
     sleep(0.3)
-    assert app.reap(app.service.context) == 1
+    assert reap(app.service.context) == 1
     ran = len(seen)
     app.queue.drain(app.another().handle)
     assert len(seen) - ran == 2, "the first attempt is not made again"
@@ -833,7 +833,7 @@ def test_a_worker_that_lost_its_lease_in_a_proof_reports_nothing():
     app, there, thread, _ = in_a_proof(beat_s=3600.0)
     (run,) = app.runs()
     app.ahead += 60
-    assert app.reap(app.service.context) == 1
+    assert reap(app.service.context) == 1
     assert app.store.take_run(run.id, "another", 60.0) is not None
     kept = app.store.attempts(run.id)
     there.go_on.set()
@@ -972,7 +972,7 @@ def test_deliveries_that_never_arrived_are_asked_for_again():
             for n in range(5)
         ),
     ]
-    assert app.reconcile(app.service.context) == 1
+    assert reconcile(app.service.context) == 1
     assert [write.id for write in app.hub.writes if write.what == "redeliver"] == [1]
 
 

@@ -25,8 +25,7 @@ def at_hand(wanted: Requirement, pin: str, why: str) -> Requirement:
     claim.
     """
     version = pin.partition("==")[2]
-    claimed = versions.pinned(wanted.specifier)
-    if claimed == version.partition("+")[0]:
+    if versions.pinned(wanted.specifier) == version.partition("+")[0]:
         return wanted.model_copy(update={"specifier": f"=={version}"})
     said = f"claimed {wanted.specifier.removeprefix('==')}, " if wanted.specifier else ""
     reason = f"{said}{why} {version}"

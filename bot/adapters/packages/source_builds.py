@@ -39,8 +39,7 @@ def release(
         return None
     file = chosen.source
     source = BuildSource(index.download(file), file.name, str(chosen.version), _tools(draft))
-    key = f"{file.url}\0{file.sha256}"
-    return _once(source, key, python, sandbox, index.indexes, cache)
+    return _once(source, f"{file.url}\0{file.sha256}", python, sandbox, index.indexes, cache)
 
 
 def _newest(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from sqlalchemy import case, func, insert, select, update
 from typing_extensions import override
 
-from bot.adapters.store.part import SqlPart, as_run, one, several, values, whole
+from bot.adapters.store.part import WHOLE, SqlPart, as_run, one, values
 from bot.adapters.store.tables import requests, runs
 from bot.models.run import LIVE, NewRun, Run, RunState
 from bot.service import db_text
@@ -24,7 +24,7 @@ class SqlRuns(SqlPart, RunStore):
     @override
     def add_run(self, new: NewRun) -> tuple[Run, bool]:
         id_, body = secrets.token_hex(16), db_text.json(new)
-        same = whole().where(_c.delivery == new.delivery, _c.ordinal == new.ordinal)
+        same = WHOLE.where(_c.delivery == new.delivery, _c.ordinal == new.ordinal)
         with self._db.writing() as connection:
             row = {
                 **_fresh(new),
@@ -55,7 +55,7 @@ class SqlRuns(SqlPart, RunStore):
         states: Sequence[RunState] = (),
         limit: int = 50,
     ) -> tuple[Run, ...]:
-        found = whole().order_by(_c.seq.desc()).limit(limit)
+        found = WHOLE.order_by(_c.seq.desc()).limit(limit)
         found = found.filter_by(
             **_given(repository=repository, number=number, installation=installation)
         )
@@ -123,7 +123,8 @@ class SqlRuns(SqlPart, RunStore):
             connection.execute(
                 update(runs).where(_c.id.in_(ids), _c.state.in_(_UNBEGUN)).values(**again)
             )
-            return several(connection, ids)
+            rows = connection.execute(WHOLE.where(_c.id.in_(ids)).order_by(_c.seq))
+            return tuple(map(as_run, rows))
 
 
 def _given(**wanted: str | int | None) -> dict[str, str | int]:

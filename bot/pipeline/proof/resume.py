@@ -28,8 +28,7 @@ def prove(
     """
     started = ports.clock()
     failing, runner = _taken_up(report, job, ports, proof, script)
-    found = proofs.prove(failing, runner, (proof,))
-    return reporting.finished(found, runner, started)
+    return reporting.finished(proofs.prove(failing, runner, (proof,)), runner, started)
 
 
 def resume_proofs(report: Report, job: Job, ports: Ports) -> Report:

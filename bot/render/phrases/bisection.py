@@ -142,8 +142,7 @@ def between(found: Bisection) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _commit_line(commit: Commit) -> str:
-    parts = [f"`{short(commit.id)}`", day(commit), commit.subject]
-    return " ".join(filter(None, parts))
+    return " ".join(filter(None, [f"`{short(commit.id)}`", day(commit), commit.subject]))
 
 
 def skipped(found: Bisection, limit: int) -> tuple[str, ...]:

@@ -69,15 +69,16 @@ def _of_people(trigger: Trigger, payload: Payload, identity: AppIdentity) -> str
         return "it names no sender"
     written = {"opened": payload.issue, "comment": payload.comment}.get(trigger)
     through = written.app_id if written else None
-    if identity.is_account(sender) or (through is not None and through == identity.app_id):
-        return "the App wrote it itself"
-    if sender.bot:
-        return "a bot sent it"
-    if written and written.user and written.user.bot:
-        return "a bot wrote the issue" if trigger == "opened" else "a bot wrote the comment"
-    if trigger == "labeled" and not payload.label:
-        return "the label has no name"
-    return ""
+    ours = identity.is_account(sender) or (through is not None and through == identity.app_id)
+    by_bot = bool(written and written.user and written.user.bot)
+    what = "issue" if trigger == "opened" else "comment"
+    reasons = (
+        (ours, "the App wrote it itself"),
+        (sender.bot, "a bot sent it"),
+        (by_bot, f"a bot wrote the {what}"),
+        (trigger == "labeled" and not payload.label, "the label has no name"),
+    )
+    return next((reason for applies, reason in reasons if applies), "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ RETRY_AFTER_S = 5
 
 _GUID = re.compile(r"[0-9A-Za-z-]{8,64}", re.ASCII)
 _EVENT = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
+_IN_SETTINGS = " in the App's settings on GitHub."
 _log = logging.getLogger("reprise.webhook")
 _SCHEME = "sha256="
 
@@ -132,27 +133,23 @@ class Webhook:
 
 def _checked(headers: Mapping[str, str]) -> tuple[str, str]:
     """The event and the delivery's id. Refuses what the headers alone show to be wrong."""
-    length = headers.get("content-length", "0")
-    if not (length.isascii() and length.isdigit()):
-        raise HTTPException(400, "Content-Length is not a number.")
-    if len(length) > 12 or int(length) > MAX_BYTES:
-        raise _too_large()
-    if headers.get("x-hub-signature-256") is None:
-        raise HTTPException(
-            401,
-            "X-Hub-Signature-256 is missing: set the webhook secret in the App's settings on "
-            "GitHub.",
-        )
-    if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-        raise HTTPException(
-            415,
-            "Set the webhook's content type to application/json in the App's settings on GitHub.",
-        )
+    length, kind = headers.get("content-length", "0"), headers.get("content-type", "")
     event, guid = headers.get("x-github-event", ""), headers.get("x-github-delivery", "")
-    if not _EVENT.fullmatch(event):
-        raise HTTPException(400, "X-GitHub-Event is missing or malformed.")
-    if not _GUID.fullmatch(guid):
-        raise HTTPException(400, "X-GitHub-Delivery is missing or malformed.")
+    number = length.isascii() and length.isdigit()
+    if number and (len(length) > 12 or int(length) > MAX_BYTES):
+        raise _too_large()
+    unsigned = headers.get("x-hub-signature-256") is None
+    no_json = kind.partition(";")[0].strip().lower() != "application/json"
+    wrong = (
+        (not number, 400, "Content-Length is not a number."),
+        (unsigned, 401, "X-Hub-Signature-256 is missing: set the webhook secret" + _IN_SETTINGS),
+        (no_json, 415, "Set the webhook's content type to application/json" + _IN_SETTINGS),
+        (not _EVENT.fullmatch(event), 400, "X-GitHub-Event is missing or malformed."),
+        (not _GUID.fullmatch(guid), 400, "X-GitHub-Delivery is missing or malformed."),
+    )
+    for applies, status, reason in wrong:
+        if applies:
+            raise HTTPException(status, reason)
     return event, guid
 
 

@@ -126,14 +126,10 @@ def me() -> str:
 def alive(owner: str) -> bool | None:
     """Whether an owner still lives; None when that cannot be seen from here."""
     parts = owner.split("/")
-    if len(parts) != 4:
+    if len(parts) != 4 or parts[1] != namespace():
         return None
-    its_boot, space, pid, began = parts
-    if its_boot != boot():
-        return None if space != namespace() else False
-    if space != namespace():
-        return None
-    return pid.isdigit() and started(int(pid)) == began
+    its_boot, _, pid, began = parts
+    return its_boot == boot() and pid.isdigit() and started(int(pid)) == began
 
 
 if __name__ == "__main__":

@@ -104,24 +104,20 @@ def problem(
     wait = _wait(answer, time.time() if now is None else now)
     if wait is not None:
         return Throttled("GitHub asked Reprise to wait.", wait)
-    said = clip(one_line(redact(answer.message)), 200).rstrip(".")
-    if (
-        answer.status == 404 and "integration not found" in said.lower()
-    ):  # of the App, not of what was asked for
-        return UserError("GitHub does not know this App.", _CREDENTIALS)
-    if answer.status in {404, 410, 451} or (answer.status == 403 and "suspended" in said.lower()):
-        return Gone(f"{what} is not available on GitHub" + (f": {said}." if said else "."))
-    if 300 <= answer.status < 400:
-        return Gone(f"GitHub has moved the target of {what}.")
-    if answer.status >= 500 or answer.status in {408, 409, 423}:
-        return TransientError(f"GitHub answered {what} with status {answer.status}.")
-    if 200 <= answer.status < 300:
-        return TransientError(
-            f"GitHub's answer to {what} cannot be parsed.", "Check REPRISE_GITHUB_API_URL."
-        )
-    return UserError(
-        f"GitHub refuses {what} ({answer.status})" + (f": {said}." if said else "."), _fix(answer)
+    status, said = answer.status, clip(one_line(redact(answer.message)), 200).rstrip(".")
+    unknown = status == 404 and "integration not found" in said.lower()  # the App itself
+    gone = status in {404, 410, 451} or (status == 403 and "suspended" in said.lower())
+    failed, cause = status >= 500 or status in {408, 409, 423}, f": {said}." if said else "."
+    unreadable = f"GitHub's answer to {what} cannot be parsed."
+    errors = (
+        (unknown, UserError("GitHub does not know this App.", _CREDENTIALS)),
+        (gone, Gone(f"{what} is not available on GitHub{cause}")),
+        (300 <= status < 400, Gone(f"GitHub has moved the target of {what}.")),
+        (failed, TransientError(f"GitHub answered {what} with status {status}.")),
+        (200 <= status < 300, TransientError(unreadable, "Check REPRISE_GITHUB_API_URL.")),
+        (True, UserError(f"GitHub refuses {what} ({status}){cause}", _fix(answer))),
     )
+    return next(error for applies, error in errors if applies)
 
 
 def _fix(answer: ApiResponse) -> str:

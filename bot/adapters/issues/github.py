@@ -120,30 +120,27 @@ def _problem(
 ) -> UserError | TransientError:
     status, headers = answer.status, answer.headers
     used_up = headers.get("x-ratelimit-remaining") == "0" or "retry-after" in headers
-    if status == 429 or (status == 403 and used_up):
-        more = "" if with_token else ", or set REPRISE_GITHUB_TOKEN for a higher limit"
-        return TransientError(
-            f"GitHub's rate limit is used up{_until(answer)}.",
-            f"Wait{more}, or give the issue as a file.",
-        )
-    if status >= 500:
-        return TransientError(f"GitHub failed with status {status}.", "Try again in a few minutes.")
-    if status == 401:
-        return UserError(
-            "GitHub refuses the token.",
-            "Renew REPRISE_GITHUB_TOKEN, or unset it for public issues.",
-        )
-    if status in _MISSING:
-        hint = (
-            "Check the address; the token may not be allowed to read it."
-            if with_token
-            else "Check the address. If it is private, set REPRISE_GITHUB_TOKEN to a token "
-            "that may read it."
-        )
-        return UserError(f"{where} was not found, or is private.", hint)
-    if status == 410:
-        return UserError(f"{where} was deleted.", "Give a saved copy of it as a file.")
-    return UserError(f"GitHub answers {status} for {where}.", f"Check the address. {_WRONG_API}")
+    limited = status == 429 or (status == 403 and used_up)
+    limit = f"GitHub's rate limit is used up{_until(answer)}."
+    more = "" if with_token else ", or set REPRISE_GITHUB_TOKEN for a higher limit"
+    unread = (
+        "Check the address; the token may not be allowed to read it."
+        if with_token
+        else "Check the address. If it is private, set REPRISE_GITHUB_TOKEN to a token "
+        "that may read it."
+    )
+    refused = "Renew REPRISE_GITHUB_TOKEN, or unset it for public issues."
+    failed = f"GitHub failed with status {status}."
+    other = f"GitHub answers {status} for {where}."
+    errors = (
+        (limited, TransientError(limit, f"Wait{more}, or give the issue as a file.")),
+        (status >= 500, TransientError(failed, "Try again in a few minutes.")),
+        (status == 401, UserError("GitHub refuses the token.", refused)),
+        (status in _MISSING, UserError(f"{where} was not found, or is private.", unread)),
+        (status == 410, UserError(f"{where} was deleted.", "Give a saved copy of it as a file.")),
+        (True, UserError(other, f"Check the address. {_WRONG_API}")),
+    )
+    return next(error for applies, error in errors if applies)
 
 
 def _until(answer: ApiResponse) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal, get_args
 
 from bot.models.dialogue import Question
@@ -10,7 +11,7 @@ from bot.models.dialogue import Question
 Structured = Literal["auto", "json_schema", "json_object", "plain"]
 AnswerFormat = Literal["strict", "json_schema", "json_object", "plain"]
 
-_FORMATS: tuple[AnswerFormat, ...] = get_args(AnswerFormat)
+_WEAKER = dict(pairwise(get_args(AnswerFormat)))
 _DENIALS = frozenset({400, 404, 415, 422, 501})
 _ABOUT_FORMAT = (
     "response_format",
@@ -74,17 +75,18 @@ class Dialect:
         def mentions(words: tuple[str, ...]) -> bool:
             return any(word in message for word in words)
 
-        if status not in _DENIALS:
-            return None
-        if self.limit == "max_tokens" and "max_tokens" in message and mentions(_UNKNOWN):
-            return replace(self, limit="max_completion_tokens")
-        if self.streamed and self.counted and "stream_options" in message:
-            return replace(self, counted=False)
-        if self.streamed and "stream" in message:
-            return replace(self, streamed=False)
-        if not self.fixed and self.format != "plain" and mentions(_ABOUT_FORMAT):
-            return replace(self, format=_FORMATS[_FORMATS.index(self.format) + 1])
-        return None
+        limit = self.limit == "max_tokens" and "max_tokens" in message and mentions(_UNKNOWN)
+        counted = self.streamed and self.counted and "stream_options" in message
+        streamed = self.streamed and "stream" in message
+        form = not self.fixed and self.format != "plain" and mentions(_ABOUT_FORMAT)
+        changes: tuple[tuple[bool, dict[str, Any]], ...] = (
+            (limit, {"limit": "max_completion_tokens"}),
+            (counted, {"counted": False}),
+            (streamed, {"streamed": False}),
+            (form, {"format": _WEAKER.get(self.format)}),
+        )
+        refused = (change for applies, change in changes if applies and status in _DENIALS)
+        return next((replace(self, **change) for change in refused), None)
 
 
 def first(structured: Structured) -> Dialect:

@@ -13,15 +13,15 @@ from bot.models.environment import Environment
 from bot.models.signature import AnySignature
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner
-from bot.pipeline.proof import batch_protocol
-from bot.pipeline.proof.batch_protocol import (
+from bot.pipeline.proof import batch_server
+from bot.pipeline.proof.batch_server import (
     DEGREE,
+    BatchServer,
     CandidateResult,
     Coverage,
     libraries,
     own_modules,
 )
-from bot.pipeline.proof.batch_server import BatchServer
 from bot.pipeline.proof.failure_test import NonFiniteKind
 from sandbox.port import Limits, RunResult, RunSpec
 
@@ -138,7 +138,7 @@ class BatchRunner:
             self.close()
             self._server = BatchServer(
                 self.runner,
-                lambda inbox: batch_protocol.serving(self._spec(base, seed), inbox, mode),
+                lambda inbox: batch_server.serving(self._spec(base, seed), inbox, mode),
             )
         left = max(0.0, self.until - self.runner.ports.clock())
         wait = min(_MAX_WALL_S, left, _IMPORT_S + self.limit_s * (1 + len(jobs) / DEGREE))
@@ -157,7 +157,7 @@ class BatchRunner:
     def _plan(self, base: Script, jobs: Sequence[Job]) -> dict[str, object]:
         cover, self.cover = base if self.cover else None, False
         return {
-            "jobs": batch_protocol.jobs(jobs, cover),
+            "jobs": batch_server.jobs(jobs, cover),
             "mode": self.mode,
             "watch": self.watch,
             "degree": DEGREE,

@@ -56,8 +56,7 @@ def _stands_alone(tokens: list[Token], at: int) -> bool:
 def _shown(text: str) -> str:
     """A paragraph with its inline code marked and without its HTML comments."""
     closers = _positions(text)
-    parts: list[str] = []
-    end = 0
+    parts, end = list[str](), 0
     while (match := _MARK.search(text, end)) is not None:
         mark, start = match.group(), match.start()
         close = _close(mark, match.end(), closers)
@@ -67,9 +66,8 @@ def _shown(text: str) -> str:
             end = match.end()
         else:
             if mark[0] == "`":
-                parts.append(
-                    CODE + text[match.end() : close - len(mark)].replace("\n", "\n" + CODE)
-                )
+                code = text[match.end() : close - len(mark)]
+                parts.append(CODE + code.replace("\n", "\n" + CODE))
             end = close
     return "".join([*parts, text[end:]])
 

@@ -110,8 +110,7 @@ def _set_up(settings: Settings, listener: ListenSocket) -> Settings:
     registration.check_place(settings.app_file)
     setup = Setup(settings, lambda _kept: listener.leave())
     _log.info("Listening on %s", address(listener.sock))
-    page = f"{settings.public_url}/setup?key={setup.key}"
-    # not by the log, which hides keys
+    page = f"{settings.public_url}/setup?key={setup.key}"  # not logged: the log hides keys
     say(f"No App is registered yet. To register one, open {page}")
     listener.serve(setup.app)
     return settings if listener.stop.is_set() else _listening_on(load(), listener.sock)

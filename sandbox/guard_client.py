@@ -186,12 +186,9 @@ def follow(
     cancel: threading.Event | None,
     on_output: OnOutput | None,
 ) -> Outcome:
-    """Talk to a guard until it has sent the result or is gone; the caller ends the connection,
-    which ends the guard.
-    """
+    """Talk to a guard until it has sent the result or is gone; the caller ends the connection."""
     outcome = Outcome(spec, on_output)
-    inbox: queue.Queue[bytes] = queue.Queue(maxsize=256)
-    over = threading.Event()
+    inbox, over = queue.Queue[bytes](maxsize=256), threading.Event()
     threading.Thread(target=_pump, args=(channel, inbox, over), daemon=True).start()
     try:
         _send(channel, package(job, spec))
@@ -204,8 +201,7 @@ def follow(
 def _listen(
     channel: Channel, inbox: queue.Queue[bytes], outcome: Outcome, cancel: threading.Event | None
 ) -> None:
-    deadline = time.monotonic() + outcome.spec.limits.wall_s + GRACE_S
-    told = False
+    deadline, told = time.monotonic() + outcome.spec.limits.wall_s + GRACE_S, False
     while outcome.result is None:
         if cancel is not None and cancel.is_set() and not told:
             told = True

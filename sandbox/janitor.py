@@ -78,9 +78,7 @@ _lock = threading.Lock()
 
 
 def keep(path: str, owner: str) -> None:
-    """Start the janitor of this process, once; it stays until this process ends, however it
-    ends.
-    """
+    """Start the janitor of this process, once; it stays until the process ends, however it ends."""
     with _lock:
         known = _running.get((path, owner))
         if known is not None and os.waitpid(known[0], os.WNOHANG)[0] == 0:

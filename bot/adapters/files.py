@@ -19,8 +19,7 @@ def write(path: Path, text: str, mode: int = 0o666) -> None:
     part = path.with_name(f".{path.name}.reprise-part")
     part.unlink(missing_ok=True)
     try:
-        opened = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(opened, "wb") as file:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
             file.write(text.encode("utf-8", "replace"))
             sync(file)
         part.replace(path)
@@ -41,16 +40,12 @@ def sync(file: IO[str] | IO[bytes]) -> None:
 
 
 def recorded(path: Path) -> tuple[Exchange, ...]:
-    """Every exchange of a file; a last line that a kill left unfinished is passed over. Raises
-    UserError when it is none.
-    """
+    """Every exchange of a file but a last line that a kill left unfinished. Raises UserError."""
     try:
         *lines, _ = path.read_bytes().split(b"\n")
     except OSError as error:
-        raise UserError(
-            f"{path} cannot be read ({error.strerror}).",
-            "Give the folder of a run that asked a model.",
-        ) from None
+        hint = "Give the folder of a run that asked a model."
+        raise UserError(f"{path} cannot be read ({error.strerror}).", hint) from None
     found = []
     for number, line in enumerate(lines, 1):
         try:

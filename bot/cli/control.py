@@ -1,5 +1,7 @@
 """`reprise control RUN`."""
 
+from functools import partial
+
 import typer
 
 from bot.cli.arguments import DEFAULT_PROOF_MINUTES, Json, Minutes, Run, Sandbox
@@ -21,10 +23,5 @@ def control(
     from bot.pipeline.proof import resume
 
     command = ProofCommand("control", run, minutes, sandbox)
-    raise typer.Exit(
-        run_proof(
-            command,
-            lambda report, job, ports: resume.prove(report, job, ports, "control"),
-            as_json=as_json,
-        )
-    )
+    work = partial(resume.prove, proof="control")
+    raise typer.Exit(run_proof(command, work, as_json=as_json))

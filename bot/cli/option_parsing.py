@@ -19,8 +19,7 @@ def python(value: str | None) -> str | None:
     """A version such as 3.11 or 3.11.4, with an interpreter on this machine."""
     if value is None:
         return None
-    match = _PYTHON.match(value)
-    if match is None:
+    if (match := _PYTHON.match(value)) is None:
         raise UserError(
             f"--python {value} is not a Python 3 version.", "Write it as --python 3.11."
         )
@@ -28,9 +27,8 @@ def python(value: str | None) -> str | None:
 
     minors = [interpreter.minor for interpreter in discover(host())]
     if f"3.{match.group(1)}" not in minors:
-        known = ", ".join(minors) or "none"
         raise UserError(
-            f"Python {value} is not installed here (available: {known}).",
+            f"Python {value} is not installed here (available: {', '.join(minors) or 'none'}).",
             f"Install it with: uv python install {value}",
         )
     return value

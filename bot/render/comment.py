@@ -38,9 +38,8 @@ def comment(
     ends: tuple[Text, ...] = (),
     elsewhere: str = "in the run folder",
 ) -> str:
-    """The comment on a report. `run` is the name of the run, `secrets` are values that must not
-    appear, `next_step` comes before the footer, `ends` are the last parts of the footer, and
-    `elsewhere` says where to find what does not fit.
+    """The comment on a report of the run of that name. `secrets` must not appear, `next_step` comes
+    before the footer, `ends` end it, and `elsewhere` says where to find what does not fit.
     """
     report = scrubbed(report, tuple(secrets))
     whole = document(report, run=run, elsewhere=elsewhere, ends=ends)

@@ -67,9 +67,7 @@ def print_document(document: Document, width: int, encoding: str, *, colour: boo
     """The sections of a document with their digests, without their details."""
     ascii_only = not _encodes(encoding, "\u2026\u2013\u00b7\u2192" + "".join(MARKS.values()))
     console = _console(width, colour)
-    parts = [
-        _section(section, min(console.width, 100), ascii_only) for section in document.sections
-    ]
+    parts = [_section(each, min(console.width, 100), ascii_only) for each in document.sections]
     for number, part in enumerate(filter(None, parts)):
         for line in [RichText()] * bool(number) + part:
             # A command or an address that is broken over lines cannot be copied.

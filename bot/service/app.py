@@ -103,12 +103,9 @@ def reconcile(context: AppContext, grace: timedelta = _IN_FLIGHT) -> int:
     tries: dict[str, list[Hook]] = {}
     for hook in sorted(context.github.hooks(now - _LOOK_BACK), key=lambda hook: hook.at):
         tries.setdefault(hook.guid, []).append(hook)
-    failed = [
-        hooks
-        for hooks in tries.values()
-        if not any(hook.ok for hook in hooks) and len(hooks) < _TRIES
-    ]
-    missed = [hooks[-1] for hooks in failed if hooks[-1].at <= now - grace]
+    failed = [each for each in tries.values() if not any(hook.ok for hook in each)]
+    last = [each[-1] for each in failed if len(each) < _TRIES]
+    missed = [hook for hook in last if hook.at <= now - grace]
     seen = context.store.seen([hook.guid for hook in missed])
     asked = [hook for hook in missed if hook.guid not in seen][:_MOST]
     for hook in asked:

@@ -32,18 +32,16 @@ def load(github: GitHub, target: Target) -> Loaded:
     errors propagate, but files and repositories beside the target's own that are not there, or
     not for us to see, are absent.
     """
-    gathering = _Gathering(github, target)
-    own = gathering.follow(ConfigFile(target.repository), "repository")
+    gathering, mine = _Gathering(github, target), ConfigFile(target.repository)
+    own = gathering.follow(mine, "repository")
     if own is None or own.problems:
         shared = ConfigFile(f"{gathering.owner}/{_SHARED}")
-        if shared.same != ConfigFile(target.repository).same:
+        if shared.same != mine.same:
             gathering.follow(shared, "organisation")
     config, origins = laid(gathering.files)
     if own is not None and own.off:
         config = config.model_copy(update={"enabled": False})
-        origins = origins | {
-            "enabled": Origin(kind="repository", file=str(ConfigFile(target.repository)))
-        }
+        origins = origins | {"enabled": Origin(kind="repository", file=str(mine))}
     source = tuple(origin.file for origin, _ in gathering.files)
     return Loaded(config=config, source=source, problems=tuple(gathering.problems), origins=origins)
 

@@ -95,11 +95,10 @@ class _Execution:
         elif run.takes > self._policy.takes:
             self._fail(f"given up after {run.takes - 1} tries without a result")
             return False
-        else:
-            finished = self._reproduce(stop)
-            if finished is None:
-                return False
+        elif (finished := self._reproduce(stop)) is not None:
             report = finished
+        else:
+            return False
         stored = self._store.put_report(run.id, self._owner, report)
         if stored:
             self._count_cost(report)
@@ -162,9 +161,7 @@ class _Execution:
         return report.model_copy(update={"defects": {}})
 
     def _interrupted(self, report: Report, over_time: bool) -> Report | None:
-        """The report of an interrupted run: its verdict says why, or a note beside it. None when
-        only this worker is ending: another goes on.
-        """
+        """The report with why it ended, as its verdict or a note; None when another goes on."""
         verdict: AnyVerdict
         if over_time:
             why = f"stopped at the limit of {self._policy.run_minutes} minutes per job"

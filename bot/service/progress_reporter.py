@@ -39,12 +39,10 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         self._recorder, self._cancel, self._stop = recorder, cancel, stop
         self._ended = Event()
         self._thread = Thread(target=self._report, name=f"progress-{run.id[:8]}", daemon=True)
-        self._now = Progress(stage="intake", text="starting")
-        self._shown = ""
+        self._now, self._shown = Progress(stage="intake", text="starting"), ""
         self._edited = float("-inf")
         self._began = self._last_beat = monotonic()
-        self.lost = False
-        self.over_time = False
+        self.lost = self.over_time = False
 
     def __call__(self, progress: Progress) -> None:
         """Take one progress line; the next heartbeat stores it."""
@@ -94,8 +92,7 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
 
     def _edit(self) -> None:
         """Update the comment. A failure does no harm: the next update says more."""
-        self._edited = monotonic()
-        current = self._context.store.run(self._run.id) or self._run
+        self._edited, current = monotonic(), self._context.store.run(self._run.id) or self._run
         body = sticky.working(
             current,
             ahead=0,

@@ -118,8 +118,7 @@ def _show(context: AppContext, run: Run, report: Report) -> None:
     """Update the comment, the label and the reaction. A run that was cancelled before it ran
     anything does not replace an earlier verdict.
     """
-    before = _last_decided(context, run)
-    shown = run
+    before, shown = _last_decided(context, run), run
     if report.verdict.kind == "cancelled" and not report.attempts and before is not None:
         shown, report = before, context.store.report(before.id) or report
     ends: list[Text] = [asked(shown), report.interrupted]

@@ -57,22 +57,18 @@ def run(
 
 
 def _supervise(
-    working: Future[None],
-    active: _ActiveTasks,
-    stop: Event,
-    received: Sequence[int],
-    grace_s: float,
+    working: Future[None], active: _ActiveTasks, stop: Event, signals: Sequence[int], grace_s: float
 ) -> None:
     """Watch from outside, so that no lock is held where a signal may interrupt."""
     ends_at = None
     while not working.done():
         wait([working], _POLL_S)
-        if received:
+        if signals:
             stop.set()
         if ends_at is None and stop.is_set():
             ends_at = monotonic() + grace_s
             _log.info("worker stopping under_way=%d grace_s=%.0f", len(active.events), grace_s)
-        if ends_at is not None and (len(received) > 1 or monotonic() >= ends_at):
+        if ends_at is not None and (len(signals) > 1 or monotonic() >= ends_at):
             active.abort()
 
 

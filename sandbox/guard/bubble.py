@@ -63,8 +63,7 @@ class Bubble(host.Host):
         os.chdir("/")
 
     def _enter(self, info: int) -> None:
-        text = b""
-        end = time.monotonic() + START_S
+        text, end = b"", time.monotonic() + START_S
         while not text.rstrip().endswith(b"}"):
             ready, _, _ = select.select([info], [], [], max(0.0, end - time.monotonic()))
             part = os.read(info, 4096) if ready else b""
@@ -74,14 +73,11 @@ class Bubble(host.Host):
         os.close(info)
         self.init = int(text.split(b'"child-pid":')[1].split(b",")[0].strip(b" \n}"))
         path = f"/proc/{self.init}/root{self.job['workdir']}"
-        while True:
-            folder = self._open_work(path)
-            if folder >= 0:
-                self.folder = folder
-                return
+        while (folder := self._open_work(path)) < 0:
             if os.waitpid(self.main, os.WNOHANG)[0] or time.monotonic() > end:
                 raise Failed("bubblewrap ended before the program started")
             time.sleep(0.001)
+        self.folder = folder
 
     def _open_work(self, path: str) -> int:
         """The run's work directory, or -1 while bubblewrap has not mounted it yet (a host may
@@ -104,16 +100,13 @@ class Bubble(host.Host):
     def outcome(self, status: int) -> tuple[int | None, int | None]:
         """Exit code and signal as the shell inside saw them."""
         text = b""
-        while select.select([self.status], [], [], 1.0)[0] and (
-            part := os.read(self.status, 65536)
-        ):
+        while select.select([self.status], [], [], 1)[0] and (part := os.read(self.status, 65536)):
             text = (text + part)[-65536:]
         said, equals, number = text.decode(errors="replace").rpartition("=")
         if number.strip() == "start":
             raise Failed(f"the program cannot be started: {said}")
-        if (
-            not equals or not number.strip().isdigit()
-        ):  # the shell itself was killed; bubblewrap's code stands for its signal
+        # The shell itself was killed; bubblewrap's code stands for its signal.
+        if not equals or not number.strip().isdigit():
             code = super().outcome(status)[0]
             return (None, code - 128) if code is not None and code > 128 else (None, tree.KILL)
         code = int(number)

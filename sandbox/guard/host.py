@@ -99,9 +99,7 @@ class Group:
 
 
 def abandoned(older_s: float = 60.0) -> list[str]:
-    """Names of runs whose groups are empty and not new: their guards were killed before they
-    could clean up.
-    """
+    """Names of runs whose groups are empty and not new: their guards were killed before the end."""
     found = set()
     for base in (
         f"{ROOT}/{NAME}",

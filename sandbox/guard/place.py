@@ -135,9 +135,7 @@ def pattern(glob: str) -> re.Pattern[str]:
 
 
 def walk(root: int, prefix: str = "", depth: int = 0) -> Iterator[tuple[int, str, str]]:
-    """Everything below `root` but directories: the directory's descriptor, the name in it, the
-    path. Bounded in depth.
-    """
+    """All below `root` but directories: the directory's descriptor, the name in it, the path."""
     with os.scandir(root) as entries:
         some = itertools.islice(entries, MAX_ENTRIES)
         found = sorted((one.name, one.is_dir(follow_symlinks=False)) for one in some)

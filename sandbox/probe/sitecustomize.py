@@ -73,8 +73,8 @@ def _write(error, where):
             "pid": os.getpid(),
             "main": os.environ.get("REPRISE_MAIN") == str(os.getpid()),
             "where": where,
+            "error": _describe(error),
         }
-        row["error"] = _describe(error)
         path = os.path.join(_FOLDER, "trace-%d-%s.json" % (os.getpid(), where))
         with open(path + ".part", "w", encoding="utf-8", errors="replace") as out:
             json.dump(row, out)

@@ -243,17 +243,8 @@ class Git:
         if not marker.exists():
             shutil.rmtree(tree, ignore_errors=True)
             tree.mkdir(mode=0o755)
-            self._git(
-                store,
-                f"--work-tree={tree}",
-                "checkout",
-                "-q",
-                "--force",
-                "--no-recurse-submodules",
-                commit,
-                "--",
-                ".",
-            )
+            options = ("-q", "--force", "--no-recurse-submodules")
+            self._git(store, f"--work-tree={tree}", "checkout", *options, commit, "--", ".")
             (store / "index").unlink(missing_ok=True)
             marker.touch()
         return tree

@@ -98,12 +98,8 @@ class GitHubApp(GitHub):
         path = f"{paths.repository(target)}/issues/{number:d}/comments"
 
         def page(which: int) -> ApiResponse:
-            return self._ask(
-                Grant(target, "issues", "write"),
-                "GET",
-                path,
-                params={"per_page": _PAGE, "page": which},
-            )
+            grant, params = Grant(target, "issues", "write"), {"per_page": _PAGE, "page": which}
+            return self._ask(grant, "GET", path, params=params)
 
         first = page(1)
         for which in (1, *answers.later_pages(first, _MOST_PAGES)):

@@ -22,6 +22,10 @@ _AGAIN = (
     "Start again on the setup page. If GitHub has already created the App, delete it in its "
     "settings there."
 )
+_HEAD = (
+    "# Credentials of the GitHub App, written by the setup page of `reprise serve`.\n"
+    "# Keep them secret, and keep a copy.\n"
+)
 
 
 class Registration(BaseModel):
@@ -125,12 +129,8 @@ def keep(new: Registration, app_file: Path) -> Kept:
         "PRIVATE_KEY_FILE": key.name,
         "WEBHOOK_SECRET": new.webhook_secret.get_secret_value(),
     }
-    head = (
-        "# Credentials of the GitHub App, written by the setup page of `reprise serve`.\n"
-        "# Keep them secret, and keep a copy.\n"
-    )
     settings = "".join(f"REPRISE_{name}={_quoted(value)}\n" for name, value in lines.items())
-    write(app_file, head + settings, 0o600)
+    write(app_file, _HEAD + settings, 0o600)
     return Kept(app_file, key, moved)
 
 

@@ -67,15 +67,12 @@ class TokenCache:
             raise _refusal(answer, grant, f"POST {path}")
         try:
             covered = [each["full_name"].lower() for each in answer.data.get("repositories", ())]
-            token, until = (
-                str(answer.data["token"]),
-                datetime.fromisoformat(answer.data["expires_at"]).timestamp(),
-            )
+            token = str(answer.data["token"])
+            until = datetime.fromisoformat(answer.data["expires_at"]).timestamp()
         except (AttributeError, KeyError, TypeError, ValueError):
             raise problem(answer, f"POST {path}") from None
-        if (
-            covered and grant.target.repository.lower() not in covered
-        ):  # the installation has one of the same name
+        # The installation has one of the same name.
+        if covered and grant.target.repository.lower() not in covered:
             raise Gone(f"The installation does not cover {grant.target.repository}.")
         return token, until
 

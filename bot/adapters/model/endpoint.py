@@ -134,9 +134,7 @@ class Endpoint:
             raise AnswerLost("the answer ended early")
 
     def _client(self) -> openai.AsyncOpenAI:
-        """A client for one call, which its event loop owns. The retries and the deadline are
-        ours: the SDK multiplies its timeout by its retries.
-        """
+        """A client for one call. It does not retry: that would multiply its timeout."""
         # A proxy must not see what is meant for this machine.
         remote = urlsplit(self._url).hostname not in _LOCAL
         transport = openai.DefaultAsyncHttpxClient(

@@ -84,11 +84,8 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
 def _outermost(text: str) -> Iterator[dict[str, Any]]:
     """The whole text first, then what begins after a fence, then any."""
     text = text.strip()
-    starts = [
-        0,
-        *(match.end() for match in _FENCED.finditer(text)),
-        *(match.start() for match in re.finditer(r"\{", text)),
-    ]
+    fenced = (match.end() for match in _FENCED.finditer(text))
+    starts = [0, *fenced, *(match.start() for match in re.finditer(r"\{", text))]
     end = 0
     for start in list(dict.fromkeys(starts))[:_MOST_STARTS]:
         if start and start < end:  # inside one that was found already

@@ -242,6 +242,8 @@ class _Job:
         wanted, why = self._python()
         requirements, notes = self._requirements()
         notes += (("python", why),) if why else ()
+        exact = (*self.at_hand, *draft_edits.exact(requirements))
+        undated = (*self.spec.undated, *_TORCH_DEPENDENCIES, *exact)
         draft = Draft(
             what=f"as the report says, Python {wanted}",
             minor=wanted,
@@ -249,16 +251,7 @@ class _Job:
             constraints=self.spec.constraints,
             exclude_newer=self.spec.exclude_newer,
             notes=notes,
-            undated=tuple(
-                dict.fromkeys(
-                    (
-                        *self.spec.undated,
-                        *_TORCH_DEPENDENCIES,
-                        *self.at_hand,
-                        *draft_edits.exact(requirements),
-                    )
-                )
-            ),
+            undated=tuple(dict.fromkeys(undated)),
         )
         if self.spec.repo is not None:
             draft = self._with_repository(draft)

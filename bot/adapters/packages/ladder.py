@@ -255,11 +255,8 @@ def _loosen(draft: Draft, text: str, _: World) -> Draft | None:
     the first one (under test).
     """
     for old in reversed(draft.requirements[1:]):
-        if (
-            old.specifier
-            and old.rung in {PinSource.ISSUE, PinSource.REPAIR}
-            and complaints.named(text, old.name)
-        ):
+        pinned = old.specifier and old.rung in {PinSource.ISSUE, PinSource.REPAIR}
+        if pinned and complaints.named(text, old.name):
             reason = f"{old.specifier} conflicts with the other requirements"
             new = old.model_copy(
                 update={"specifier": "", "rung": PinSource.REPAIR, "reason": reason}
@@ -300,11 +297,7 @@ def bounds(draft: Draft, oldest: datetime | None) -> tuple[Requirement, ...]:
     """The known bounds that hold for an environment whose oldest pinned release is of that day,
     and contradict no claim.
     """
-    rules = [
-        rule
-        for rule in companions.BOUNDS
-        if rule.until is None or (oldest is not None and oldest < rule.until)
-    ]
+    rules = [one for one in companions.BOUNDS if not one.until or (oldest and oldest < one.until)]
     return tuple(
         Requirement(
             name=rule.name, specifier=rule.specifier, rung=PinSource.REPAIR, reason=rule.why

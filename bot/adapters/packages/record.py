@@ -63,11 +63,7 @@ def _packages(draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:
         each = asked.get(plain)
         rung = bounds.get(plain, PinSource.DEPENDENCY)
         if each is not None:
-            dated = (
-                draft.exclude_newer is not None
-                and plain not in draft.undated
-                and not each.specifier
-            )
+            dated = draft.exclude_newer and plain not in draft.undated and not each.specifier
             rung = PinSource.DATE if dated else each.rung
         found.append(Package(name=plain, version=version.partition(" ")[0], rung=rung))
     return tuple(found)

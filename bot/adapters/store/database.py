@@ -118,10 +118,7 @@ class Database:
         except sa.TimeoutError:
             raise self._busy() from None
         except sa.DatabaseError as error:
-            if (
-                isinstance(error.orig, sqlite3.DatabaseError)
-                and type(error.orig) is sqlite3.DatabaseError
-            ):
+            if type(error.orig) is sqlite3.DatabaseError:
                 raise UserError(
                     f"The database file {self.url.database} is unusable: {self._words(error)}.",
                     "Restore it from a backup, or move it away and start with an empty one.",

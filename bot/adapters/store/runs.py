@@ -144,9 +144,6 @@ def _fresh(new: NewRun) -> dict[str, object]:
         "device": new.device,
         "plan": new.plan,
         "state": new.state.value,
-        "turn": 0,
-        "takes": 0,
-        "not_before": 0.0,
-        "lease_until": 0.0,
-        "seconds": 0.0,
+        **dict.fromkeys(("turn", "takes"), 0),
+        **dict.fromkeys(("not_before", "lease_until", "seconds"), 0.0),
     }

@@ -22,9 +22,7 @@ _STATES = {True: "ok", False: "NO", None: "--"}
 
 
 def examine(settings: Settings) -> Findings:
-    """Run all checks in parallel. A failed check is a finding, never an exception. This machine is
-    ready when an isolating sandbox and every needed part work.
-    """
+    """The findings of all checks, made in parallel. One isolating sandbox is needed as well."""
     every: list[Callable[[], tuple[Finding, ...]]] = [
         checks.sandboxes,
         checks.pythons,
@@ -43,15 +41,13 @@ def examine(settings: Settings) -> Findings:
 
 def as_text(findings: Findings, width: int = 80) -> str:
     """The findings for people."""
-    lines: list[str] = []
-    area = ""
+    lines, area = list[str](), ""
     for finding in findings.findings:
         if finding.area != area:
             area = finding.area
             lines += ["", _TITLES[finding.area]] if lines else [_TITLES[finding.area]]
-        lines.append(
-            _wrapped(f"  {_STATES[finding.ok]:<3} {finding.name}: {finding.detail}", width)
-        )
+        head = f"  {_STATES[finding.ok]:<3} {finding.name}: {finding.detail}"
+        lines.append(_wrapped(head, width))
         details = (
             ("fix", finding.fix),
             ("protects", "; ".join(finding.protects)),

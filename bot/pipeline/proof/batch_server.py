@@ -63,8 +63,7 @@ class BatchServer:
 
     def ask(self, plan: Mapping[str, object], wait_s: float) -> Iterator[tuple[int, bytes]]:
         """Hand in a round; the results with the ids of their programs, each as it ends. A missing
-        program ended the server, or had no time left. Raises Stopped, and SandboxError when the
-        sandbox failed.
+        program ended the server, or had no time left. Raises Stopped and SandboxError.
         """
         number, name = self._rounds, f"{self._rounds}.json"
         self._rounds += 1
@@ -74,8 +73,7 @@ class BatchServer:
             found, over = self._results(number)
             if monotonic() > until:
                 self._cancel.set()
-            # every time: a candidate that prints without end must not keep the caller from asking
-            self._runner.context.check()
+            self._runner.context.check()  # also while a candidate prints without end
             yield from found
         with self._changed:
             self._parts.clear()

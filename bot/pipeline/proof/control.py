@@ -39,8 +39,7 @@ class _Side:
 
 
 def control(failing: Failing, runner: Runner, seconds: float = 600.0) -> ProofOutcome:
-    """The first candidate that passes where the failing environment fails, with the counts of
-    both.
+    """The first candidate that passes where the failing environment fails, with both counts.
 
     A release or commit that a bisection found to pass goes first, the report's own contrasts go
     last. No new candidate and no new pair of runs is begun after `seconds`.

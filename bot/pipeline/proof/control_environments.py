@@ -5,7 +5,6 @@ little as possible.
 import re
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import chain
 
 from bot.errors import BuildError
 from bot.models.attempt import Judgement
@@ -24,9 +23,7 @@ _MOST_MOVED = 6
 def at_release(
     spec: EnvironmentSpec, built: Environment, package: str, release: Release
 ) -> tuple[EnvironmentSpec, ...]:
-    """The ways to install a release, the closest first: with the very packages of `built`, and with
-    those of its own day.
-    """
+    """The ways to install a release: with the very packages of `built`, then those of its day."""
     wanted = _requirement(spec, package, release.version)
     if not any(each.name == package for each in spec.requirements):  # drawn by another one so far
         spec = spec.model_copy(update={"requirements": (*spec.requirements, wanted)})
@@ -73,14 +70,11 @@ def _requirement(spec: EnvironmentSpec, package: str, version: str) -> Requireme
 
 
 def _as_built(spec: EnvironmentSpec, built: Environment) -> tuple[Requirement, ...]:
-    """What was built, as bounds on what the new environment draws; torch comes as it can be had,
-    and versions that are pinned anyway need no bound.
-    """
+    """What was built, as bounds on what the new environment draws; torch comes as it can be had."""
     asked = {each.name for each in spec.requirements if each.specifier}
     moving = {each.name for each in spec.requirements if each.rung is PinSource.OPTION}
-    released_together = (pair for pair in companions.SHARED_VERSIONS if moving & set(pair))
-    free = {*asked, *companions.TORCH_FAMILY, *companions.TENSORFLOW, "setuptools"}
-    free |= {*chain(*released_together)}
+    together = (pair for pair in companions.SHARED_VERSIONS if moving & set(pair))
+    free = asked.union(companions.TORCH_FAMILY, companions.TENSORFLOW, *together, {"setuptools"})
     return tuple(
         Requirement(
             name=each.name,

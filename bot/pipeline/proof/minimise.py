@@ -175,11 +175,8 @@ class Minimisation:
         return stop
 
     def _finely(self, files: dict[str, str]) -> dict[str, str]:
-        """Everything that is left, again and again, until nothing goes any more; the smallest
-        program on the way.
-        """
-        rejected, seen, smallest, idle = RejectedReductions(), set[str](), files, 0
-        last = False
+        """What is left, again and again, until nothing goes; the smallest program on the way."""
+        rejected, seen, smallest, idle, last = RejectedReductions(), set[str](), files, 0, False
         while self._limit() is None:
             seen.add(self._neat(files).digest)
             found = passes.fine(files, self._facts(files))

@@ -62,8 +62,7 @@ def prove(failing: Failing, runner: Runner, wanted: tuple[Proof, ...] = PROOFS) 
     for proof in wanted:
         if runner.ports.cancel.is_set():
             return fold(failing.report, _unfinished(proof, Interruption.STOPPED))
-        share = 1.0 if proof == wanted[-1] else _SHARE[proof]
-        ends = clock() + share * (deadline - clock())
+        ends = clock() + (1.0 if proof == wanted[-1] else _SHARE[proof]) * (deadline - clock())
         outcome = _limited(proof, failing, runner, ends)
         failing = _after(failing, outcome)
         if _offers_control(outcome, failing) and clock() < ends:
@@ -74,10 +73,8 @@ def prove(failing: Failing, runner: Runner, wanted: tuple[Proof, ...] = PROOFS) 
 def bisect_clone(
     failing: Failing, runner: Runner, source: RepoSource, good: str, bad: str
 ) -> tuple[Report, Bisection]:
-    """The report with a bisection over the commits of a clone, and that bisection.
-
-    What it finds to pass becomes the control where there was none. Raises UserError when the
-    commits or the clone cannot be bisected.
+    """The report with a bisection over a clone's commits, and that bisection. What it finds to pass
+    becomes the control where there was none. Raises UserError where there is nothing to bisect.
     """
     clock, seconds = runner.ports.clock, 60 * runner.job.options.proof_minutes
     ends = clock() + seconds

@@ -12,18 +12,10 @@ def decided(report: Report) -> list[tuple[str, str, str]]:
         return []
     reasons = dict.fromkeys(built.undated, "not limited to the cut-off date")
     reasons |= {wanted.name: wanted.why for wanted in (spec.requirements if spec else ())}
-    clone = f"built from the repository, its clone at commit {built.commit[:12]}"
-    return [
-        (
-            package.name,
-            package.version,
-            clone
-            if package.name == built.cloned
-            else why(package.rung, reasons.get(package.name, "")),
-        )
-        for package in built.packages
-        if package.rung is not PinSource.DEPENDENCY
-    ]
+    said = {each.name: why(each.rung, reasons.get(each.name, "")) for each in built.packages}
+    said[built.cloned] = f"built from the repository, its clone at commit {built.commit[:12]}"
+    chosen = (each for each in built.packages if each.rung is not PinSource.DEPENDENCY)
+    return [(each.name, each.version, said[each.name]) for each in chosen]
 
 
 def why(source: PinSource, reason: str) -> str:

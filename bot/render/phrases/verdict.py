@@ -57,12 +57,11 @@ def figures(report: Report) -> str:
     verdict = report.verdict
     match verdict:
         case Reproduced():
-            steady = DETERMINISM[verdict.determinism]
             runs = f"{verdict.failures} of {count(verdict.runs, 'confirming run')}"
             if verdict.failures == verdict.runs:
                 runs = f"{'both' if verdict.runs == 2 else f'all {verdict.runs}'} confirming runs"
             found = f"{runs} ({interval(*verdict.interval)})"
-            return f"the reported failure occurred in {found}, {steady}"
+            return f"the reported failure occurred in {found}, {DETERMINISM[verdict.determinism]}"
         case NotReproduced() | Inconclusive() if verdict.runs:
             return f"{counted(verdict)} failed as reported"
         case DifferentFailure():

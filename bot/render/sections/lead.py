@@ -98,8 +98,7 @@ def comparison(report: Report) -> Section | None:
         rows = [("failure", _cell(verdict.reported), _cell(verdict.seen))]
     blocks = [Paragraph(f"Claim: {claim}")] if claim else []
     table = DataTable(("", "Reported", "Observed"), rows)
-    title = "Reported and observed"
-    return Section("comparison", title, [*blocks, *([table] if rows else [])]) if rows else None
+    return Section("comparison", "Reported and observed", [*blocks, table]) if rows else None
 
 
 def _cell(text: str) -> Text:

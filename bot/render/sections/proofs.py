@@ -79,14 +79,9 @@ def control(report: Report) -> list[Block]:
         return []
     variant = verdict.control.type == "report-contrast"
     what = "The program and its working variant" if variant else "Same program"
-    title = f"{what}, same seeds, alternating runs:"
     plot = PairedRunsPlot(*controls.paired(report), verdict.control.what)
-    return [
-        plot,
-        BulletList(
-            title, (controls.control_line(verdict, controls.reported_version(report)), *notes)
-        ),
-    ]
+    line = controls.control_line(verdict, controls.reported_version(report))
+    return [plot, BulletList(f"{what}, same seeds, alternating runs:", (line, *notes))]
 
 
 def _bisected(found: Bisection, *, drawn: bool, led: bool) -> list[Block]:

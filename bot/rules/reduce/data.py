@@ -36,9 +36,7 @@ class ObservedTensor(Record):
 
 
 def constants(files: Files) -> tuple[Reduction, ...]:
-    """Every number with the smaller ones worth a try, all equal ones at once and each alone; and
-    every text that can be shorter. Equal ones together, because shapes must agree.
-    """
+    """Numbers made smaller, equal ones together (shapes must agree) and alone; shorter texts."""
     numbers: dict[int, list[Replacement]] = {}
     found = list[Reduction]()
     for file in parsed_files(files):

@@ -130,9 +130,7 @@ def _place(failure: Failure) -> Frame | None:
 
 
 def _statement(failure: Failure, script: Script) -> tuple[str, ...]:
-    """The words of the statement of the program that failed; names that only hold its value do
-    not count.
-    """
+    """The words of the statement that failed; names that only hold its value do not count."""
     frame = failure.script_frame
     line = frame.line if frame is not None else None
     if frame is None or line is None:

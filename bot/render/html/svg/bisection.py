@@ -47,8 +47,7 @@ def bisection(found: Bisection) -> Markup:
     axis = _Axis(places, max(places[-1] + _SIDE, LEAST))
     changes = list(_changes(found, axis))
     names, rows = _names(found, axis)
-    marks = [_probe(probe, x) for probe, x in zip(probes, places, strict=True)]
-    parts = [*_stretches(found, axis), *changes, *marks, *names]
+    parts = [*_stretches(found, axis), *changes, *map(_probe, probes, places), *names]
     top = 0 if changes else _LINE - 14  # without a bar, the line itself is at the top
     size = axis.width, _LINE + 22 + _LABELS * rows - top
     title = f"{subject(found)}, {len(probes)} {found.over} tried"

@@ -5,9 +5,9 @@ added.
 import json
 import math
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from bot.models.attempt import Attempt, Ended
 from bot.models.bisect import Bisection
@@ -33,11 +33,14 @@ Kind = Literal[
     "budget_reached",
 ]
 
+Absent = Annotated[str | None, BeforeValidator(lambda text: text or None)]
+
 
 class _Out(BaseModel):
     model_config = ConfigDict(
         frozen=True,
         extra="forbid",
+        from_attributes=True,
         ser_json_inf_nan="strings",
         json_schema_serialization_defaults_required=True,
     )
@@ -46,10 +49,10 @@ class _Out(BaseModel):
 class IssueOut(_Out):
     """Which issue."""
 
-    repository: str | None
+    repository: Absent
     number: int | None
     title: str
-    url: str | None
+    url: Absent
 
 
 class VerdictOut(_Out):
@@ -96,7 +99,7 @@ class EnvironmentOut(_Out):
     lock: str
     claims: tuple[Claimed, ...] = ()
     steps: tuple[BuildStep, ...] = ()
-    commit: str | None = None
+    commit: Absent = None
 
 
 class ScriptOut(_Out):
@@ -179,8 +182,8 @@ class Published(_Out):
     signature: SignatureOut | None
     environment: EnvironmentOut | None
     script: ScriptOut | None
-    command: str | None = Field(description="Runs the script anywhere.")
-    command_needs: str | None = Field(
+    command: Absent = Field(description="Runs the script anywhere.")
+    command_needs: Absent = Field(
         None, description="What the command cannot bring along, as a sentence."
     )
     comparison: tuple[Comparison, ...]
@@ -207,14 +210,15 @@ class Published(_Out):
 
 def published(report: Report) -> Published:
     """The published form, typed."""
+    built = report.environment
     return Published(
-        issue=_issue(report),
+        issue=IssueOut.model_validate(report.issue),
         verdict=_verdict(report),
         signature=_signature(report),
-        environment=_environment(report),
+        environment=built and EnvironmentOut.model_validate(built),
         script=_script(report),
-        command=report.command or None,
-        command_needs=report.command_needs or None,
+        command=report.command,
+        command_needs=report.command_needs,
         comparison=report.comparison,
         attempts=report.attempts,
         claims=report.claims,
@@ -223,7 +227,7 @@ def published(report: Report) -> Published:
         other_bisections=report.other_bisections,
         minimized=_minimized(report),
         plan=_plan(report),
-        cost=CostOut(**dict(report.cost)),
+        cost=CostOut.model_validate(report.cost),
         seconds=report.seconds,
         sandbox=report.sandbox or None,
         versions=VersionsOut(reprise=report.version, prompts=report.prompts, models=report.models),
@@ -238,12 +242,8 @@ def report_json(report: Report, *, secrets: Iterable[str] = ()) -> dict[str, Any
 
 def report_text(report: Report, *, secrets: Iterable[str] = ()) -> str:
     """report.json as it is written: indented, one final newline, characters as they are."""
-    return (
-        json.dumps(
-            report_json(report, secrets=secrets), indent=2, ensure_ascii=False, allow_nan=False
-        )
-        + "\n"
-    )
+    data = report_json(report, secrets=secrets)
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _written(value: Any, secrets: tuple[str, ...]) -> Any:
@@ -257,16 +257,6 @@ def _written(value: Any, secrets: tuple[str, ...]) -> Any:
         case dict():
             return {key: _written(item, secrets) for key, item in value.items()}
     return value
-
-
-def _issue(report: Report) -> IssueOut:
-    issue = report.issue
-    return IssueOut(
-        repository=issue.repository or None,
-        number=issue.number,
-        title=issue.title,
-        url=issue.url or None,
-    )
 
 
 _COMMON = frozenset({"kind", "runs", "failures", "interval", "determinism", "control", "reason"})
@@ -290,24 +280,6 @@ def _signature(report: Report) -> SignatureOut | None:
     )
 
 
-def _environment(report: Report) -> EnvironmentOut | None:
-    built = report.environment
-    if built is None:
-        return None
-    packages = tuple(
-        PackageOut(name=package.name, version=package.version, rung=package.rung)
-        for package in built.packages
-    )
-    return EnvironmentOut(
-        python=built.python,
-        packages=packages,
-        lock=built.lock,
-        claims=built.claims,
-        steps=built.steps,
-        commit=built.commit or None,
-    )
-
-
 def _script(report: Report) -> ScriptOut | None:
     script = report.script
     if script is None:
@@ -326,25 +298,12 @@ def _minimized(report: Report) -> MinimizedOut | None:
     reduced = report.reduced
     if reduced is None:
         return None
-    told = {
-        name: value for name, value in dict(reduced).items() if name in MinimizedOut.model_fields
-    }
-    return MinimizedOut(**told, original_sha256=reduced.before.digest)
+    told = dict(reduced) | {"original_sha256": reduced.before.digest}
+    return MinimizedOut.model_validate(told, extra="ignore")
 
 
 def _plan(report: Report) -> PlanOut | None:
     part = report.reconstruction
     if part is None:
         return None
-    read = part.refined
-    return PlanOut(
-        **(
-            {"claim": read.claim, "inferred": read.inferred, "questions": read.questions}
-            if read is not None
-            else {}
-        ),
-        hypothesis=part.hypothesis,
-        contexts=part.contexts,
-        changes=part.changes,
-        given_up=part.given_up,
-    )
+    return PlanOut.model_validate(dict(part.refined or ()) | dict(part), extra="ignore")

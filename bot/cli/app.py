@@ -1,15 +1,13 @@
-"""The command line: one file for each command, registered here."""
+"""The command line: every command is registered here."""
 
 from importlib import metadata
 from typing import Annotated
 
 import typer
 
-from bot.cli.bisect import bisect
-from bot.cli.control import control
 from bot.cli.doctor.command import doctor
-from bot.cli.minimize import minimize
 from bot.cli.prompts import prompts
+from bot.cli.proofs import bisect, control, minimize
 from bot.cli.reproduce import example, replay, reproduce
 from bot.cli.schema import schema
 

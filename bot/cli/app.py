@@ -5,11 +5,9 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.doctor.command import doctor
-from bot.cli.prompts import prompts
+from bot.cli.installation import doctor, prompts, schema
 from bot.cli.proofs import bisect, control, minimize
 from bot.cli.reproduce import example, replay, reproduce
-from bot.cli.schema import schema
 
 # Commands import what is heavy inside their functions: help stays fast, and the web process,
 # which shares this command line, does not load the engine.

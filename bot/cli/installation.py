@@ -1,4 +1,4 @@
-"""`reprise prompts`: the prompts by stage and version."""
+"""`reprise doctor`, `reprise schema` and `reprise prompts`: what is installed here."""
 
 import json
 from typing import Annotated
@@ -6,8 +6,27 @@ from typing import Annotated
 import typer
 
 import prompts as room
-from bot.cli.error_boundary import boundary
+from bot.cli.error_boundary import USER, boundary
 from bot.errors import UserError
+from bot.settings import load, secrets
+from bot.text.sanitize import redact
+
+
+@boundary(secrets=secrets)
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Check what works on this machine. Prints how to fix the rest."""
+    from rich.console import Console
+
+    from bot.cli.doctor import checkup
+
+    findings = checkup.examine(load())
+    if as_json:
+        typer.echo(redact(findings.model_dump_json(indent=2)))
+    else:
+        typer.echo(checkup.as_text(findings, Console().width), nl=False)
+    raise typer.Exit(0 if findings.ready else USER)
 
 
 @boundary()
@@ -55,3 +74,15 @@ def _one(stage: str, version: str | None, *, as_json: bool) -> str:
     return "\n\n".join(
         [prompt.id, *(f"## {name}\n\n{text or '(nothing)'}" for name, text in sections.items())]
     )
+
+
+def schema(
+    config: Annotated[
+        bool, typer.Option("--config", help="Print the schema of .github/reprise.yml instead.")
+    ] = False,
+) -> None:
+    """Print the JSON Schema of report.json."""
+    from bot import schema as published
+    from bot.schema import configuration
+
+    typer.echo(configuration.text() if config else published.text(), nl=False)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
-from bot.models.delivery import Delivery
+from bot.models.run import Delivery
 from bot.service.ports.store import Claim, DeliveryStore
 
 MAX_BATCH = 500

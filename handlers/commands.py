@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from bot.cli.option_parsing import REF
 from bot.models.config import PYTHON
-from bot.models.delivery import Choices, Command
+from bot.models.run import Choices, Command
 from bot.rules.verbs import CHOICES, HABITS, PREFIX, VERBS, WORDS, Option, Word
 from handlers.markdown import CODE, own_lines
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from bot.models.bug import Issue
-from bot.models.delivery import Command, Delivery, Repository, Trigger
+from bot.models.run import Command, Delivery, Repository, Trigger
 from handlers import commands, payloads
 from handlers.payloads import Payload, PayloadAccount, PayloadIssue, PayloadRepository
 

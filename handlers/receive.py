@@ -13,7 +13,7 @@ from bot import app_factory
 from bot.adapters.store import MEMORY, SqlStore
 from bot.cli import error_boundary
 from bot.errors import UserError
-from bot.models.delivery import Delivery
+from bot.models.run import Delivery
 from bot.render.phrases import count
 from bot.service.github_proxy import RecordingGitHub, Written
 from bot.service.ports import GitHub, Permission, Task

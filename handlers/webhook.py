@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from bot.errors import RepriseError
-from bot.models.delivery import Delivery
+from bot.models.run import Delivery
 from bot.service.ports import Queue, Task
 from bot.service.ports.store import AppStore
 from handlers.batch_writer import BatchWriter

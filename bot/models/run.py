@@ -1,14 +1,83 @@
-"""A run: one request to reproduce one issue, as the App keeps it while it waits, works and is
-told about.
-"""
+"""Webhook deliveries, the runs that they ask for, and the plan of a run."""
 
+import hashlib
 from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
+from bot.models.attempt import Script
 from bot.models.base import Record
-from bot.models.delivery import Repository, Trigger
+from bot.models.bug import BugReport, Issue
+from bot.models.environment import EnvironmentSpec
 from bot.models.job import Job, Proof
+from bot.models.report import AnyVerdict
+from bot.models.signature import AnySignature, signature_hash
+
+Verb = Literal[
+    "reproduce", "minimize", "bisect", "control", "diagnose", "repair", "pr", "paper",
+    "status", "cancel", "approve", "help", "config",
+]  # fmt: skip
+Trigger = Literal["opened", "labeled", "comment", "gone", "uninstalled"]
+
+
+class Choices(Record):
+    """The options of one command, typed and checked; None where the command does not say."""
+
+    python: str | None = None
+    pins: tuple[str, ...] = ()
+    device: Literal["cpu", "gpu"] | None = None
+    runs: int | None = None
+    seed: int | None = None
+    ref: str | None = None
+    timeout_s: float | None = None
+    package: str | None = None
+
+
+class Command(Record):
+    """One `/reproduce …` line. `verb` is "" when it was not understood; `problems` are sentences
+    for whoever wrote it.
+    """
+
+    text: str
+    verb: Verb | Literal[""] = "reproduce"
+    choices: Choices = Choices()
+    argument: str = ""
+    problems: tuple[str, ...] = ()
+
+
+class Repository(Record):
+    """A repository an installation covers. `full_name` is "owner/name"."""
+
+    id: int
+    full_name: str
+    private: bool = False
+    default_branch: str = "main"
+    clone_url: str = ""
+
+
+class Delivery(Record):
+    """One webhook delivery that concerns us. Title, body and commands are those of the payload:
+    what is edited later is not looked at.
+
+    `trigger` "gone" is an issue that was deleted or transferred, or a repository that left the
+    installation (`issue` None); "uninstalled" ends everything of `installation` (`repository`
+    None). `comment` is the id of the comment that holds `commands`. `label` is the one that was
+    set, for "labeled".
+    """
+
+    guid: str
+    event: str
+    action: str
+    trigger: Trigger
+    installation: int
+    repository: Repository | None = None
+    issue: Issue | None = None
+    pull_request: bool = False
+    sender: str = ""
+    label: str = ""
+    comment: int | None = None
+    commands: tuple[Command, ...] = ()
+    received_at: datetime
 
 
 class RunState(StrEnum):
@@ -78,3 +147,35 @@ class Run(Record):
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
+
+
+class RunPlan(Record):
+    """The plan of a job. With a `verdict` nothing is run; otherwise `script` is the first
+    program to try, `others` follow. `self_made`: the report's program brings its failure about
+    by itself.
+    """
+
+    bug: BugReport
+    signature: AnySignature | None = None
+    script: Script | None = None
+    others: tuple[Script, ...] = ()
+    spec: EnvironmentSpec | None = None
+    verdict: AnyVerdict | None = None
+    self_made: bool = False
+
+    @property
+    def scripts(self) -> tuple[Script, ...]:
+        """The programs in the order in which they will be tried."""
+        return (self.script, *self.others) if self.script is not None else ()
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over all that an approval is given to: what counts, the programs, the
+        environment.
+        """
+        parts = [
+            signature_hash(self.signature) if self.signature is not None else "",
+            *(script.digest for script in self.scripts),
+            self.spec.model_dump_json() if self.spec is not None else "",
+        ]
+        return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -15,7 +15,7 @@ from bot.errors import BuildError, Stopped
 from bot.models.attempt import Match
 from bot.models.job import PROOFS, Job
 from bot.models.report import AnyVerdict, Cancelled, NeedsInfo, Report, Reproduced, SetupFailed
-from bot.models.run_plan import RunPlan
+from bot.models.run import RunPlan
 from bot.models.signature import ObservationSignature
 from bot.pipeline import reporting
 from bot.pipeline.confirm import verdicts

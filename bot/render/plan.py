@@ -4,8 +4,7 @@ run, and what will count as the failure.
 
 from bot.models.environment import EnvironmentSpec, Requirement
 from bot.models.job import PROOFS, Options, Proof
-from bot.models.run import Run
-from bot.models.run_plan import RunPlan
+from bot.models.run import Run, RunPlan
 from bot.render.comment import LIMIT, arranged
 from bot.render.document import (
     Block,

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pydantic import BaseModel
 
 from bot.models.config import Loaded, Origin, Problem
-from bot.models.delivery import Command
-from bot.models.run import Run, RunState
+from bot.models.run import Command, Run, RunState
 from bot.render.document import (
     Block,
     BulletList,

@@ -6,7 +6,7 @@ from typing import Literal
 from annotated_types import Ge, Le
 
 from bot.models.config import Defaults
-from bot.models.delivery import Verb
+from bot.models.run import Verb
 
 PREFIX = "/reproduce"
 

@@ -15,10 +15,9 @@ from typing import Protocol
 from bot.errors import TransientError, UserError
 from bot.models.bug import Issue
 from bot.models.config import Config, Loaded
-from bot.models.delivery import Delivery, Repository
 from bot.models.job import Job
 from bot.models.report import Report
-from bot.models.run import Run
+from bot.models.run import Delivery, Repository, Run
 from bot.ports import Listener, Recorder
 from bot.service import configuration
 from bot.service.ports import WRITERS, CloneToken, GitHub, Queue, Target, Task, Throttled

@@ -1,7 +1,6 @@
 """Commands in a comment: who may give them, and what each one does."""
 
-from bot.models.delivery import Choices, Command
-from bot.models.run import LIVE, Run, RunState
+from bot.models.run import LIVE, Choices, Command, Run, RunState
 from bot.pipeline import plan
 from bot.render import plan as plans, replies
 from bot.render.replies import configuration

@@ -5,7 +5,7 @@ automatically. Idempotent.
 import logging
 
 from bot.models.config import Config
-from bot.models.delivery import Delivery
+from bot.models.run import Delivery
 from bot.render.replies import problems
 from bot.service import app_context, publish
 from bot.service.app_context import AppContext, IssueEvent

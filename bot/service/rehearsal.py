@@ -12,7 +12,7 @@ from typing import Self
 
 from typing_extensions import override
 
-from bot.models.delivery import Delivery
+from bot.models.run import Delivery
 from bot.rules.configuration.layers import PATH
 from bot.service.ports import (
     BeforeWrite,

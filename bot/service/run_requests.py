@@ -6,10 +6,8 @@ import hashlib
 from dataclasses import dataclass, replace
 
 from bot.models.config import Config
-from bot.models.delivery import Command, Repository
 from bot.models.job import PROOFS, Job, Options, Proof
-from bot.models.run import NewRun, Run, RunState
-from bot.models.run_plan import RunPlan
+from bot.models.run import Command, NewRun, Repository, Run, RunPlan, RunState
 from bot.pipeline import plan
 from bot.render import plan as plans, sticky
 from bot.service import publish

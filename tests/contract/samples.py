@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 
 from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.models.bug import Issue
-from bot.models.delivery import Delivery, Repository
 from bot.models.dialogue import Exchange, Message, ModelAnswer, Question, Usage
 from bot.models.job import Job
 from bot.models.report import Cancelled, Report, Reproduced
-from bot.models.run import NewRun
+from bot.models.run import Delivery, NewRun, Repository
 
 WHEN = datetime(2027, 1, 15, 8, tzinfo=UTC)
 

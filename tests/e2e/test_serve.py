@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from bot.adapters.store import SqlStore
-from bot.models.delivery import Delivery
+from bot.models.run import Delivery
 from tests.contract.databases import postgres_server
 from tests.support.stand_in import GitHubServer
 

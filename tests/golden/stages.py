@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bot.models.bug import BugReport, ReportKind
-from bot.models.delivery import Command, Repository
 from bot.models.environment import RepoSource
 from bot.models.job import Job, Options, Proof
 from bot.models.report import Report
-from bot.models.run import NewRun, Run, RunState
-from bot.models.run_plan import RunPlan
+from bot.models.run import Command, NewRun, Repository, Run, RunPlan, RunState
 from bot.render import plan, replies, sticky
 from bot.rules import verbs
 

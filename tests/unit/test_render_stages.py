@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.models.delivery import Command
 from bot.models.job import Note, Options
 from bot.models.report import NeedsInfo, Report
-from bot.models.run import Run, RunState
-from bot.models.run_plan import RunPlan
+from bot.models.run import Command, Run, RunPlan, RunState
 from bot.render import labels, links, plan, replies, sticky
 from bot.render.comment import LIMIT, UNFOLDED, size
 from bot.render.markdown import inline

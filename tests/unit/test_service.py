@@ -13,10 +13,9 @@ import pytest
 
 from bot.errors import BuildError, Stopped, TransientError
 from bot.models.bug import Issue
-from bot.models.delivery import Choices, Command, Delivery, Repository
 from bot.models.dialogue import Reconstruction, Usage
 from bot.models.job import PROOFS, Note
-from bot.models.run import RunState
+from bot.models.run import Choices, Command, Delivery, Repository, RunState
 from bot.pipeline import run as pipeline
 from bot.pipeline.proof import resume
 from bot.ports import Ports

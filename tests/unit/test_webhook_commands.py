@@ -5,7 +5,7 @@ import time
 import pytest
 from hypothesis import given, strategies as st
 
-from bot.models.delivery import Choices
+from bot.models.run import Choices
 from bot.rules.verbs import OPTIONS, VERBS, help_rows, option_rows
 from handlers.commands import MOST_COMMANDS, added, parse
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.models.delivery import Delivery
+from bot.models.run import Delivery
 from handlers.events import CONCERNS, AppIdentity, IgnoredDelivery, InvalidPayload, read
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

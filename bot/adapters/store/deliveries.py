@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from bot.adapters.store.part import SqlPart
 from bot.adapters.store.tables import deliveries
-from bot.models.delivery import Delivery
+from bot.models.run import Delivery
 from bot.service import db_text
 from bot.service.ports.store import Claim, DeliveryStore
 

@@ -12,7 +12,7 @@ from bot.models.report import (
     Reproduced,
     SetupFailed,
 )
-from bot.models.run_plan import RunPlan
+from bot.models.run import RunPlan
 from bot.models.signature import AnySignature, CrashSignature, members_of
 from bot.rules import setup_failures
 

@@ -16,7 +16,7 @@ from bot.models.attempt import Match
 from bot.models.dialogue import Interpretation
 from bot.models.environment import Context, Environment, EnvironmentSpec, PinSource, Requirement
 from bot.models.report import AnyVerdict, NotReproduced, SetupFailed
-from bot.models.run_plan import RunPlan
+from bot.models.run import RunPlan
 from bot.models.signature import CrashSignature, ObservationSignature
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import specify

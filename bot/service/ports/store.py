@@ -8,10 +8,9 @@ from typing import Literal, Protocol
 
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
-from bot.models.delivery import Delivery
 from bot.models.dialogue import Exchange
 from bot.models.report import Report
-from bot.models.run import NewRun, Run, RunState
+from bot.models.run import Delivery, NewRun, Run, RunState
 from bot.service.ports import Task
 
 Claim = Literal["new", "again", "known"]

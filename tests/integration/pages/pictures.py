@@ -23,10 +23,13 @@ from rich.text import Text  # noqa: E402
 
 from bot import bootstrap, pipeline  # noqa: E402
 from bot.adapters.issues.source import example  # noqa: E402
-from bot.models.delivery import Repository  # noqa: E402
 from bot.models.job import Job, Options  # noqa: E402
 from bot.models.report import Report  # noqa: E402
-from bot.models.run import NewRun, Run  # noqa: E402
+from bot.models.run import (  # noqa: E402
+    NewRun,
+    Repository,  # noqa: E402
+    Run,
+)
 from bot.render import labels, sticky  # noqa: E402
 from bot.render.terminal import terminal  # noqa: E402
 from bot.service.recording import StoreRecorder  # noqa: E402

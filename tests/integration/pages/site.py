@@ -17,10 +17,9 @@ from starlette.types import ASGIApp
 
 from bot.adapters.store import SqlStore
 from bot.models.attempt import Attempt, Script
-from bot.models.delivery import Repository
 from bot.models.job import Job, Options
 from bot.models.report import Report
-from bot.models.run import NewRun, Run, RunState
+from bot.models.run import NewRun, Repository, Run, RunState
 from bot.service.ports.store import AppStore
 from bot.settings import Settings
 from handlers.app import create

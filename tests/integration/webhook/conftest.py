@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 
 from bot.errors import TransientError
-from bot.models.delivery import Delivery
+from bot.models.run import Delivery
 from bot.service.ports import Task
 from bot.service.ports.store import Claim
 from bot.settings import Settings

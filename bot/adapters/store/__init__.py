@@ -2,19 +2,72 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
 
 from bot.adapters.store.database import Database
-from bot.adapters.store.deliveries import SqlDeliveries
-from bot.adapters.store.github_writes import SqlComments, SqlWriteRate
+from bot.adapters.store.deliveries import SqlComments, SqlDeliveries, SqlWriteRate
 from bot.adapters.store.leases import SqlLeases, SqlResults
 from bot.adapters.store.maintenance import SqlMaintenance, SqlUsage
-from bot.adapters.store.migrate import bring_up, migrate
 from bot.adapters.store.runs import SqlRuns
+from bot.adapters.store.tables import REVISION, metadata
+from bot.errors import UserError
 
-__all__ = ["MEMORY", "SqlStore", "migrate"]
+_FOLDER = Path(__file__).with_name("migrations")
 
 MEMORY = "memory"
 """In place of an address: a new store in this process's memory, for dry runs and tests."""
+
+
+def migrate(url: str) -> None:
+    """Make or upgrade the tables. Raises UserError when they are those of a newer version."""
+    database = Database(url)
+    try:
+        bring_up(database)
+    finally:
+        database.close()
+
+
+def bring_up(database: Database) -> None:
+    """Upgrade an open database. Alembic is loaded only when there is something to do."""
+    if database.in_memory:
+        with database.writing() as connection:
+            metadata.create_all(connection)
+        return
+    with database.reading() as connection:
+        if _revision(connection) == REVISION:
+            return
+    with database.writing() as connection:
+        database.lock(connection, "reprise-migrate")
+        if _revision(connection) != REVISION:  # another process may have been faster
+            _upgrade(connection)
+
+
+def _revision(connection: Connection) -> str:
+    """The migration a database is at, "" before the first."""
+    if not inspect(connection).has_table("alembic_version"):
+        return ""
+    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar() or ""
+
+
+def _upgrade(connection: Connection) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    found = _revision(connection)
+    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if found and found not in known:
+        raise UserError(
+            "The database was made by a newer version of Reprise "
+            f"(its tables are at {found[:40]}, ours at {REVISION}).",
+            "Upgrade Reprise, or set REPRISE_DATABASE_URL to another database.",
+        )
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
 
 
 class SqlStore(

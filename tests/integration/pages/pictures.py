@@ -27,7 +27,7 @@ from bot.models.job import Job, Options  # noqa: E402
 from bot.models.report import Report  # noqa: E402
 from bot.models.run import (  # noqa: E402
     NewRun,
-    Repository,  # noqa: E402
+    Repository,
     Run,
 )
 from bot.render import labels, sticky  # noqa: E402

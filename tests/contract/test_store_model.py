@@ -7,12 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from bot.adapters.store.migrate import migrate
 from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from sqlalchemy import create_engine, text
 
-from bot.adapters.store import MEMORY, SqlStore, tables
+from bot.adapters.store import MEMORY, SqlStore, migrate, tables
 from bot.models.attempt import Script
 from bot.models.run import Run, RunState
 from bot.service.ports import Task

@@ -325,6 +325,16 @@ def test_a_plain_version_is_the_packages_own(text: str, claims: set[tuple[str, s
     assert used(report(f"It fails.\n\n{text}")) == claims
 
 
+def test_versions_that_a_good_run_printed_are_not_in_use() -> None:
+    good, bad = (
+        "numpy 1.22.0\nok",
+        'numpy 1.23.0\nTraceback (most recent call last):\n  File "a.py", line 1, in <module>\nValueError: no',
+    )
+    body = f"With one version:\n```\n{good}\n```\nWith the other:\n```\n{bad}\n```\n- numpy: 1.23.0"
+    assert ("numpy", "1.22.0") not in used(report(body))
+    assert ("numpy", "1.23.0") in used(report(body))
+
+
 def test_an_error_that_the_reporter_wants_is_not_what_counts() -> None:
     body = "```python\nimport acme\nacme.f(x)\n```\nIt should raise, but it silently passes. A list gives:\n```\nTypeError: x is a list\n```"
     assert freeze(report(body)) is None

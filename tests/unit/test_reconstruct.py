@@ -392,9 +392,19 @@ def act(**action):
     return {"thought": "", "context": 0, "actions": [action]}
 
 
+def test_a_version_that_a_model_quotes_goes_before_one_that_rules_read():
+    subject = issue(f"{BODY} It worked with 1.1.0, I think, and 1.3.0 is broken as well.")
+    pins = [{"name": "acme", "version": "1.3.0", "quote": "1.3.0 is broken"}]
+    report = decide(ScriptedModel(answers(write(), first=refined(pins=pins))), subject=subject)
+    assert {row.name: row.version for row in report.environment.packages}["acme"] == "1.3.0"
+    move = act(action="environment", package="acme", version="1.1.0", reason="is it new?")
+    report = decide(ScriptedModel(answers(move, write())), subject=subject)
+    assert {row.name: row.version for row in report.environment.packages}["acme"] == "1.1.0"
+
+
 def test_a_model_changes_the_environment_but_not_what_the_report_states():
     wanted = act(action="environment", package="beta", version="2.1", reason="acme.x needs it")
-    stated = act(action="environment", package="acme", version="1.1.0", reason="try")
+    stated = act(action="environment", package="acme", version="1.1.5", reason="try")
     bad = act(action="environment", package="beta @ file:///etc", version="", reason="")
     model = ScriptedModel(answers(wanted, stated, bad, write()))
     report = decide(model)

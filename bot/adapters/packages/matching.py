@@ -41,7 +41,8 @@ def _chosen(
     wanted: Requirement, spec: EnvironmentSpec, index: PackageIndex, end: float
 ) -> tuple[str, str]:
     target, told = repositories.distribution_of(spec.repository)[0], ""
-    for names in ((wanted.name, target, *spec.named), _needs(target, spec, index, end)):
+    owner = spec.repository.partition("/")[0].lower()
+    for names in ((wanted.name, target, owner, *spec.named), _needs(target, spec, index, end)):
         candidates = _known(names, wanted, spec, index, end)
         published = wanted.rung is PinSource.REPOSITORY
         name, why = evidence.choose(

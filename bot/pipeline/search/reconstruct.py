@@ -72,7 +72,7 @@ def _program(
         alike = readings.same(draft.signature, refined.signature)
         if alike and isinstance(verdict, NotReproduced):
             return None  # read alike, and it did not happen
-        if not alike or isinstance(verdict, SetupFailed):
+        if not alike or material.spec != basis.spec or isinstance(verdict, SetupFailed):
             own = _own_program(runner, material)
             if own is not None:
                 return own
@@ -230,17 +230,19 @@ def _sources(
 
 def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]:
     """What the model says is needed in addition to what rules found; a version only where the
-    report's own words say so.
+    report's own words say so, then also in place of the rules'.
     """
-    known = {requirement.name for requirement in spec.requirements}
+    known = {row.name: row for row in spec.requirements}
     quoted = {pin.name: pin.version for pin in refined.pins if pin.quoted}
     tops = [top for each in refined.api if (top := imports.guessed(each))]
     wanted = []
     for name in refined.packages:
         plain = canonicalize_name(name)
-        if plain in known or plain == "python":
-            continue
         version, reason = quoted.get(name.lower(), ""), "a model says that the program needs it"
+        old = known.get(plain)
+        fixed = old is not None and (old.rung is PinSource.OPTION or not version)
+        if plain == "python" or fixed or (old is not None and old.specifier == f"=={version}"):
+            continue
         wanted.append(
             Requirement(
                 name=plain,

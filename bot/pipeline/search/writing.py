@@ -23,6 +23,7 @@ from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import specify
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import (
     checks,
     prompt_text,
@@ -178,7 +179,9 @@ class _Writer:
         if wanted is None:
             return shared("not_installed", package=repr(action.package), reason="no such name")
         known = next((row for row in self.spec.requirements if row.name == wanted.name), None)
-        if known is not None and known.specifier and known.rung in _STATED:
+        issue = self.runner.job.issue
+        named = bool(action.version) and report_excerpt.mentions(action.version, issue)
+        if known is not None and known.specifier and known.rung in _STATED and not named:
             version = known.specifier.removeprefix("==")
             reason = known.reason
             return shared("stated_version", package=known.name, version=version, reason=reason)

@@ -87,6 +87,9 @@ def _named(extra: str) -> re.Pattern[str]:
     )
 
 
+_TRACEBACK = "Traceback (most recent call last)"
+
+
 def find(
     issue: Issue,
     document: ReportDocument,
@@ -101,8 +104,9 @@ def find(
     package = names.of_repository(issue.repository)
     used: list[VersionClaim] = [*_from_fences(fences), *_from_prose_dumps(document, _used(fences))]
     used.sort(key=lambda claim: claim.source == "text")
+    good = _of_good_runs(used, fences)
+    used = [claim for claim in used if claim not in good]
     used.extend(_from_forms(document, package))
-    good: list[VersionClaim] = []
     # A number that stands alone belongs to the package beside which it stands elsewhere.
     printed = {
         match["version"].rstrip("."): names.distribution(match["name"])
@@ -118,6 +122,25 @@ def find(
             used.append(claim)
     used += [*_from_tracebacks(tracebacks, document), *_from_labels(issue, package)]
     return distinct(used, _WHICH), distinct(good, _WHICH)
+
+
+def _of_good_runs(claims: Sequence[VersionClaim], fences: Sequence[Fence]) -> list[VersionClaim]:
+    """Versions that a run printed which did not fail, where one that failed printed others."""
+    failed = [fence for fence in fences if _TRACEBACK in fence.raw]
+    bad = {(claim.name, claim.version) for fence in failed for claim in _from_dump(fence)}
+    names_of_bad = {name for name, _ in bad}
+    printed = {
+        line
+        for fence in fences
+        if fence.kind is not FenceKind.PROGRAM
+        for line in range(fence.line, fence.line + fence.raw.count("\n") + 1)
+    }
+    return [
+        claim
+        for claim in claims
+        if claim.name in names_of_bad and (claim.name, claim.version) not in bad
+        if claim.quote.line in printed
+    ]
 
 
 def _claim(name: str, version: str, source: Source, quote: Quote) -> VersionClaim:

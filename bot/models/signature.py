@@ -23,10 +23,11 @@ class Place(Record):
 class CrashSignature(Record):
     """An exception: its class, its whole message, the operand shapes in it, and where it arose.
 
-    `message` is as reported; how it is compared is in `bot.rules.signatures.wording`. `frame` is a
-    path below site-packages, e.g. "torch/nn/modules/linear.py", or "" when the report does not show
-    it; `places` are all lines of the quoted traceback, outermost first. `checks` are source lines
-    of the program whose failure counts (for bare assertions, which have no message).
+    `exception` is "" where the report quotes words without a class. `message` is as reported; how
+    it is compared is in `bot.rules.signatures.wording`. `frame` is a path below site-packages, e.g.
+    "torch/nn/modules/linear.py", or "" when the report does not show it; `places` are all lines of
+    the quoted traceback, outermost first. `checks` are source lines of the program whose failure
+    counts (for bare assertions, which have no message).
     """
 
     kind: Literal["crash"] = "crash"

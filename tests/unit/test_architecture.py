@@ -43,7 +43,7 @@ BROAD = {
     "sandbox/guard/spawn.py",
     "bot/service/app.py",
 }
-BROAD |= {"bot/pipeline/proof/proofs.py"}
+BROAD |= {"bot/pipeline/proof/proofs.py", "bot/pipeline/search/reconstruct.py"}
 ENVIRONMENT_READERS = {"bot/settings/__init__.py"}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.models.bug import BugReport, Issue, ReportKind, Symptom
+from bot.models.signature import CrashSignature
 from bot.pipeline.reading.intake import read
 from bot.pipeline.reading.signature import freeze
 
@@ -323,6 +324,17 @@ def test_a_guarded_device_is_no_demand() -> None:
 )
 def test_a_plain_version_is_the_packages_own(text: str, claims: set[tuple[str, str]]) -> None:
     assert used(report(f"It fails.\n\n{text}")) == claims
+
+
+def test_words_of_an_error_without_its_class_count() -> None:
+    body = "```python\nimport acme\nacme.f([])\n```\nI want a slice, instead I get the error:\n\n`argument 'x': failed to extract enum Slice`"
+    frozen = freeze(report(body))
+    assert isinstance(frozen, CrashSignature)
+    assert (frozen.exception, frozen.message) == (
+        "",
+        "argument 'x': failed to extract enum Slice",
+    )
+    assert freeze(report(body.replace("get the error", "want the words"))) is None
 
 
 def test_versions_that_a_good_run_printed_are_not_in_use() -> None:

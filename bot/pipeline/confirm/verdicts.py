@@ -38,7 +38,7 @@ def describe(signature: AnySignature) -> str:
 def _describe(member: Member) -> str:
     match member:
         case CrashSignature():
-            words = ": ".join([member.exception, *member.message.splitlines()[:1]])
+            words = ": ".join(filter(None, [member.exception, *member.message.splitlines()[:1]]))
             where = f" in {member.frame}" if member.frame else ""
             return f"{words}{where}" + (f" at `{member.checks[0]}`" if member.checks else "")
         case OutputSignature():

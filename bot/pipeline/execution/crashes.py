@@ -44,7 +44,7 @@ def _pieces(
 
 def _class(failure: Failure, wanted: CrashSignature) -> str:
     one, other = (name.rsplit(".", 1)[-1] for name in (wanted.exception, failure.exception))
-    return one if one == other else f"{other}, reported as {one}"
+    return other if one in {other, ""} else f"{other}, reported as {one}"
 
 
 def _words(failure: Failure, wanted: CrashSignature, alike: float) -> Iterator[Evidence]:

@@ -31,7 +31,7 @@ def _member_rows(signature: Member) -> Rows:
     match signature:
         case CrashSignature():
             return (
-                ("exception", signature.exception),
+                ("exception", signature.exception or "any; the report names none"),
                 ("message", signature.message),
                 ("shapes", ", ".join(signature.shapes)),
                 ("raised in", f"{signature.frame} {signature.function}".strip()),

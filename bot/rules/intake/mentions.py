@@ -24,6 +24,12 @@ _SAID = (
     r"\b(?:rais(?:es|ed|ing)|throws?|thrown|(?:fail|crash|die)(?:s|d|ed|es)? "
     r"with|error|exception):?\s+(?:an?\s+|the\s+)?"
 )
+_CALLED_ERROR = re.compile(
+    r"\b(?:gets?|got|getting|gives?|gave|see|seeing|throws?|raises?|raised"
+    r"|fails? with|following|this|with)"
+    r"\s+(?:me\s+)?(?:the\s+|an\s+|this\s+|following\s+|with\s+)*error(?:\s+message)?:?\s*$",
+    re.I,
+)
 _BEFORE = re.compile(rf"{_SAID}$", re.I)
 _NAMED = re.compile(
     rf"(?P<said>{_SAID})?(?<![\w./`'\"])(?P<exc>(?:[a-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,80}}): "
@@ -39,6 +45,20 @@ def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
         telling = found.frames or found.message or found.exception.startswith("SIG")
         if telling and (named(found.exception) or not line.heading):
             yield found.model_copy(update={"line": line.number})
+
+
+def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
+    """Messages in ticks that the words before them call an error, without its class."""
+    before = ""
+    for sentence in words:
+        for ticked in _TICKED.finditer(sentence.text):
+            said = f"{before} {sentence.text[: ticked.start()]}"
+            message = ticked[1].strip()
+            if _CALLED_ERROR.search(said) and len(message.split()) > 3 and " " in message[:40]:
+                yield Traceback(
+                    exception="", message=message, line=sentence.line_at(ticked.start(1))
+                )
+        before = sentence.text[-80:]
 
 
 def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:

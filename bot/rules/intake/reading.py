@@ -142,7 +142,7 @@ def tracebacks(
         known = any(_same(candidate, traceback) for traceback in out)
         if not known and not mentions.makes(programs, candidate.exception):
             out.append(candidate)
-    return tuple(out or mentions.in_title(issue, words))
+    return tuple(out or mentions.without_class(words)) or tuple(mentions.in_title(issue, words))
 
 
 def _same(candidate: Traceback, known: Traceback) -> bool:

@@ -58,7 +58,7 @@ def _alike(one: Member, other: Member) -> bool:
 
 def _unsure(member: CrashSignature) -> bool:
     shown = member.frame or member.checks or member.exception.startswith("SIG")
-    return not shown and not exceptions.suffixed(member.exception)
+    return bool(member.exception) and not shown and not exceptions.suffixed(member.exception)
 
 
 def _raised(member: OutputSignature) -> AlternateReading | None:

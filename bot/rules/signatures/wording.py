@@ -215,8 +215,10 @@ def same_shapes(reported: tuple[str, ...], seen: str) -> bool:
 def same_exception(reported: str, seen: str, bases: tuple[str, ...] = ()) -> bool:
     """Whether two exception names mean the same class: the module and a leading underscore do
     not count, a base class does only for names that libraries have moved (the reported one must
-    be an ancestor, and not one of the roots).
+    be an ancestor, and not one of the roots). Where the report names no class, the words decide.
     """
+    if not reported:
+        return True
     names = (_RENAMED.get(name, name) for name in (reported, seen))
     short, other = (name.rsplit(".", 1)[-1].lstrip("_") for name in names)
     moved = short not in {"Exception", "BaseException", "Warning"}

@@ -146,6 +146,7 @@ def test_each_proof_is_added_to_the_run(run: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.index
+@pytest.mark.slow  # six commands, two of them minimise
 def test_a_program_of_ones_own_is_made_smaller_beside_a_run(run: Path, tmp_path: Path) -> None:
     (tmp_path / "long.py").write_text(LONG)
     kept = report(run)
@@ -247,6 +248,7 @@ def test_time_that_is_up_is_no_success_either(run: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.index
+@pytest.mark.slow  # killed and continued four times
 def test_killed_at_any_moment_it_goes_on_from_what_was_confirmed(run: Path, tmp_path: Path) -> None:
     (tmp_path / "long.py").write_text(LONG)
     argv = [*COMMAND, "minimize", "long.py", "--signature", "run", *BOX, "--out", "small", "--json"]

@@ -198,11 +198,24 @@ Action = Annotated[
 ]
 
 
-class Reconstruction(Record):
-    """A model's part in a run: its reading of the report, the thought behind its last program,
-    what it was shown, and the change of each attempt.
+class Reading(Record):
+    """What counts as the failure as someone reads the report, with the hash of the signature, and
+    what its runs gave.
     """
 
+    by: Literal["rules", "model"]
+    says: str
+    hash: str
+    outcome: str = ""
+
+
+class Reconstruction(Record):
+    """A model's part in a run: its reading of the report, the thought behind its last program,
+    what it was shown, and the change of each attempt. `readings` are given where a model reads
+    the report otherwise than the rules do.
+    """
+
+    readings: tuple[Reading, ...] = ()
     refined: Interpretation | None = None
     hypothesis: str = ""
     contexts: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from bot.models.attempt import Attempt, Ended
 from bot.models.bisect import Bisection
+from bot.models.dialogue import Reading
 from bot.models.environment import BuildStep, Claimed, PinSource
 from bot.models.report import Claim, Comparison, Control, Determinism, Report
 from bot.models.signature import signature_hash
@@ -120,6 +121,9 @@ class PlanOut(_Out):
     rest on `attempts`.
     """
 
+    readings: tuple[Reading, ...] = Field(
+        (), description="How rules and the model read the report, where they differ."
+    )
     claim: str = Field("", description="What the report says, as the model read it.")
     inferred: tuple[str, ...] = Field(
         (), description="Parts of what counts that the report does not say in so many words."

@@ -102,7 +102,7 @@ def test_a_replay_comes_to_the_verdict(name: str, sandbox: Sandbox, tmp_path: Pa
 
 @pytest.mark.index
 def test_a_killed_run_asks_for_nothing_that_it_was_told(sandbox: Sandbox, tmp_path: Path) -> None:
-    name, told = "humanize-rounding", 2
+    name, told = "humanize-rounding", 1
 
     class Dies(Cassette):
         def ask(self, question: Question, *, cancel: Event | None = None) -> ModelAnswer:

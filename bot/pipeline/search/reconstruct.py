@@ -13,11 +13,11 @@ from packaging.utils import canonicalize_name
 
 from bot.errors import BuildError, ModelUnavailable, Stopped
 from bot.models.attempt import Match
-from bot.models.dialogue import Interpretation
+from bot.models.dialogue import Interpretation, Reading
 from bot.models.environment import Context, Environment, EnvironmentSpec, PinSource, Requirement
 from bot.models.report import AnyVerdict, NotReproduced, SetupFailed
 from bot.models.run import RunPlan
-from bot.models.signature import CrashSignature, ObservationSignature
+from bot.models.signature import CrashSignature, ObservationSignature, signature_hash
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner, SearchResult, Session
@@ -59,7 +59,7 @@ def _program(
 ) -> SearchResult | None:
     basis = _basis(session, draft)
     refined = _interpreted(session, draft, budget, basis)
-    written.update(refined=refined)
+    written.update(refined=refined, readings=_readings(draft, refined, verdict))
     if refined.signature is None:
         return None
     material = _material(session, draft, refined, basis)
@@ -77,6 +77,23 @@ def _program(
             if own is not None:
                 return own
     return write_program(runner, budget, refined, material, written)
+
+
+def _readings(draft: RunPlan, refined: Interpretation, verdict: AnyVerdict) -> tuple[Reading, ...]:
+    """Both readings, where they differ; what the rules' runs gave is known already."""
+    if draft.signature is None or draft.signature == refined.signature:
+        return ()
+    ran = draft.script is not None and draft.verdict is None
+    rules = Reading(
+        by="rules",
+        says=verdicts.describe(draft.signature),
+        hash=signature_hash(draft.signature),
+        outcome=verdict.reason if ran else "nothing was run",
+    )
+    if refined.signature is None:
+        return (rules, Reading(by="model", says="nothing that a run could show", hash=""))
+    says, digest = verdicts.describe(refined.signature), signature_hash(refined.signature)
+    return (rules, Reading(by="model", says=says, hash=digest))
 
 
 def _own_program(runner: Runner, material: Material) -> SearchResult | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from bot.models.attempt import Attempt, Match
-from bot.models.dialogue import Interpretation, Reconstruction
+from bot.models.dialogue import Interpretation, Reading, Reconstruction
 from bot.models.report import Report
 from bot.render.document import Block, BulletList, Section
 from bot.render.phrases import shown
@@ -40,7 +40,8 @@ def parts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
     part = report.reconstruction
     if part is None:
         return ()
-    rows = [*_read(part.refined), *_planned(part)]
+    rows = [("Readings of the bug report", tuple(map(_reading, part.readings)))]
+    rows += [*_read(part.refined), *_planned(part)]
     rows += [("Programs proposed", shown(tuple(_tries(report, part)), _SHOWN))]
     rows += [("Gave up", (part.given_up,))]
     return tuple((title, lines) for title, lines in rows if any(map(str.strip, lines)))
@@ -57,6 +58,12 @@ def _read(refined: Interpretation | None) -> Iterator[tuple[str, tuple[str, ...]
 def _planned(part: Reconstruction) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "Hypothesis", (part.hypothesis,)
     yield "Source code it was shown", tuple(f"`{name}`" for name in part.contexts)
+
+
+def _reading(reading: Reading) -> str:
+    who = {"rules": "the rules", "model": "the model"}[reading.by]
+    recorded = f" (signature `{reading.hash[:12]}`)" if reading.hash else ""
+    return f"{who}: {reading.says}{recorded}" + (f": {reading.outcome}" if reading.outcome else "")
 
 
 def _tries(report: Report, part: Reconstruction) -> Iterator[str]:

@@ -108,11 +108,7 @@ def _certified(indexes: Indexes, tools: Path) -> Indexes:
 
 
 def _environment(source: BuildSource, python: Snapshot, indexes: Indexes) -> dict[str, str]:
-    told = (
-        {"SETUPTOOLS_SCM_PRETEND_VERSION": source.version, "PBR_VERSION": source.version}
-        if source.version
-        else {}
-    )
+    told = dict.fromkeys(("SETUPTOOLS_SCM_PRETEND_VERSION", "PBR_VERSION"), source.version)
     return {
         "PATH": f"{python.root}/bin:{_TOOLS}",
         "HOME": "/tmp",  # noqa: S108
@@ -124,7 +120,7 @@ def _environment(source: BuildSource, python: Snapshot, indexes: Indexes) -> dic
         "NO_COLOR": "1",
         "CUDA_VISIBLE_DEVICES": "",
         "MAX_JOBS": "2",
-        **told,
+        **(told if source.version else {}),
         **indexes.variables(),
         **python.variables,
     }

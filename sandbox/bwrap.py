@@ -68,8 +68,11 @@ FIX = (
 
 
 # The only account inside, and names that resolve without a network.
-PASSWD = f"{layout.USER}:x:{layout.RUN_UID}:{layout.RUN_UID}::{layout.HOME}:/bin/sh\n"
-HOSTS = f"127.0.0.1 {layout.HOSTNAME}\n::1 {layout.HOSTNAME}\n"
+_FILES = [
+    ["/etc/passwd", f"{layout.USER}:x:{layout.RUN_UID}:{layout.RUN_UID}::{layout.HOME}:/bin/sh\n"],
+    ["/etc/group", f"{layout.USER}:x:{layout.RUN_UID}:\n"],
+    ["/etc/hosts", f"127.0.0.1 {layout.HOSTNAME}\n::1 {layout.HOSTNAME}\n"],
+]
 
 
 class BwrapSandbox(Sandbox):
@@ -91,18 +94,13 @@ class BwrapSandbox(Sandbox):
         program = shutil.which("bwrap")
         if program is None:
             raise SandboxUnavailable(f"bubblewrap is not installed: {FIX}")
-        job = layout.job(spec, self.name)
-        extra = {
+        job = layout.job(spec, self.name) | {
             "bwrap": program,
             "options": options(spec),
-            "data": [
-                ["/etc/passwd", PASSWD],
-                ["/etc/group", f"{layout.USER}:x:{layout.RUN_UID}:\n"],
-                ["/etc/hosts", HOSTS],
-            ],
+            "data": _FILES,
             "seccomp": seccomp.program().hex(),
         }
-        return process.run_guarded({**job, **extra}, spec, cancel, on_output)
+        return process.run_guarded(job, spec, cancel, on_output)
 
     @override
     def sweep(self) -> int:

@@ -183,15 +183,10 @@ class Installer:
         )
 
     def _donors(self, built: Built) -> list[str]:
-        """Environments of the same Python that hold the same releases: their byte code can be
-        shared, as the files are.
-        """
+        """Environments of the same Python with the same releases, whose byte code can be shared."""
         missing, donors = set(built.pins), []
-        markers = sorted(
-            self.cache.folder("envs").glob("*/.complete"),
-            key=lambda path: path.stat().st_mtime,
-            reverse=True,
-        )
+        complete = self.cache.folder("envs").glob("*/.complete")
+        markers = sorted(complete, key=lambda path: path.stat().st_mtime, reverse=True)
         for marker in markers[:50]:
             other = marker.parent / built.site.relative_to(built.root)
             shared = (

@@ -125,12 +125,8 @@ def _copy(found: Interpreter, root: Path, cancel: Event | None) -> None:
     shutil.copy2(found.executable, root / "bin" / name)
     for alias in ("python3", "python"):
         (root / "bin" / alias).symlink_to(name)
-    shutil.copytree(
-        found.prefix / "lib" / name,
-        library / name,
-        ignore=shutil.ignore_patterns(*_LEFT_OUT),
-        symlinks=True,
-    )
+    unneeded = shutil.ignore_patterns(*_LEFT_OUT)
+    shutil.copytree(found.prefix / "lib" / name, library / name, ignore=unneeded, symlinks=True)
     (library / name / "site-packages").mkdir()
     headers = next(found.prefix.glob(f"include/{name}*"), None)
     if headers is not None:

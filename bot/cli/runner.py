@@ -42,12 +42,7 @@ def _working_in(path: Path, settings: Settings) -> Iterator[tuple[Folder, Event]
 
 
 def run_job(
-    job: Job,
-    out: Path | None,
-    *,
-    as_json: bool,
-    bundled: bool = False,
-    model: Model | None = None,
+    job: Job, out: Path | None, *, as_json: bool, bundled: bool = False, model: Model | None = None
 ) -> int:
     """Return the exit code. `model` replaces the configured one; `bundled` marks our own issue."""
     settings = load()

@@ -95,11 +95,9 @@ def _named(search: Bisection) -> str:
 
 def _parts(report: Report, request: ProofRequest) -> list[Section]:
     why = report.cut_short.get(request.proof, "")
-    result = _result(report, request.proof)
-    # The first line says why it was stopped.
-    notes = [note for note in request.notes if not why or why not in note]
+    notes = [note for note in request.notes if not why or why not in note]  # it is said above
     blocks: list[Block] = []
-    if result is not None or not why:
+    if not why or _result(report, request.proof) is not None:
         match request.proof:
             case "control":
                 blocks = _control(report)

@@ -45,18 +45,16 @@ def help_text(rows: Sequence[tuple[str, str]]) -> str:
     """How each command is written, and what it does."""
     known = [option for option in verbs.OPTIONS if option.available]
     versions = " ".join(option.example for option in known if _sets_version(option))
-    options = [(Code(option.example), option.does) for option in known if not _sets_version(option)]
-    commands = [(Code(command), does) for command, does in rows]
+    options: list[tuple[Text, ...]] = [(Code(versions), "The version to install.")]
+    options += [(Code(each.example), each.does) for each in known if not _sets_version(each)]
     unavailable = ", ".join(f"`{verb}`" for verb in verbs.not_yet())
     blocks: list[Block] = [
         Paragraph(
             "A command must be the first word of a line. Code blocks and quotes are ignored."
         ),
-        DataTable(("Command", "What it does"), commands),
+        DataTable(("Command", "What it does"), [(Code(command), does) for command, does in rows]),
         Paragraph("Options may follow the command:"),
-        DataTable(
-            ("Option", "What it sets"), [(Code(versions), "The version to install."), *options]
-        ),
+        DataTable(("Option", "What it sets"), options),
         Paragraph(f"Not available yet: {unavailable}." if unavailable else ""),
     ]
     return print_blocks(blocks)

@@ -51,9 +51,7 @@ def terminal(
     secrets: Iterable[str] = (),
     encoding: str = "utf-8",
 ) -> str:
-    """A report as text of the given width. `run` is the folder of the run; marks that
-    `encoding` cannot represent become ASCII.
-    """
+    """A report as text; marks that `encoding` does not have become ASCII. `run` is its folder."""
     report = scrubbed(report, tuple(secrets))
     whole = document(report)
     next_ = Paragraph((Strong("Next:"), f" {next_step(report, run)}"))

@@ -186,9 +186,8 @@ def over_quota(context: AppContext, config: Config, repository: str, person: str
     """The limit that another run would exceed, as a sentence; "" when there is none."""
     day, store, policy, quota = context.day(), context.store, context.policy, config.quota
     total = store.usage(day)
-    too_expensive = 0 < policy.daily_usd <= total.usd
-    too_long = total.seconds >= policy.daily_minutes * 60
-    if total.runs >= policy.daily_runs or too_long or too_expensive:
+    busy = total.runs >= policy.daily_runs or total.seconds >= policy.daily_minutes * 60
+    if busy or 0 < policy.daily_usd <= total.usd:
         return "This host has reached its daily limit, which resets at 00:00 UTC."
     here = store.usage(day, repository=repository)
     own = store.usage(day, repository=repository, requester=person)

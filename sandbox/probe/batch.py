@@ -45,8 +45,7 @@ def _warm(modules):
 
 def _use_large_pages():
     """Put what each child must be given a page table of into large pages: with 4 KiB pages the
-    table of an imported torch takes longer to copy than most candidates to run. Linux 6.1
-    (madvise(2), MADV_COLLAPSE); an older one refuses, and nothing is lost.
+    table of an imported torch takes longer to copy than most candidates to run.
     """
     try:
         import ctypes

@@ -87,11 +87,8 @@ class GitHubApp(GitHub):
             return None
         if answer.status == 403 and not answers.too_large(answer.data):
             raise problem(answer, f"GET {where}")
-        return (
-            None
-            if not answer.ok
-            else _read(answer, where, lambda: answers.text(answer.data, most_bytes))
-        )
+        text = partial(answers.text, answer.data, most_bytes)
+        return _read(answer, where, text) if answer.ok else None
 
     @override
     def find_comment(self, target: Target, number: int, marker: str) -> int | None:

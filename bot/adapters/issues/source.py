@@ -59,11 +59,8 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             return _decoded(file.read(_MOST_BYTES + 1), str(path))
     except FileNotFoundError:
-        hint = (
-            f"For an issue of a repository add its number: {path}#12."
-            if _REPOSITORY.match(str(path))
-            else _KINDS
-        )
+        number = f"For an issue of a repository add its number: {path}#12."
+        hint = number if _REPOSITORY.match(str(path)) else _KINDS
         raise UserError(f"There is no file {path}.", hint) from None
     except PermissionError:
         raise UserError(f"{path} is not readable.", "Check the permissions of the file.") from None

@@ -88,9 +88,8 @@ class AnswerBuffer:
         if isinstance(message, dict):
             content = message.get("content")
             if isinstance(content, list):  # some servers answer in parts
-                content = "".join(
-                    str(part.get("text") or "") for part in content if isinstance(part, dict)
-                )
+                parts = (part for part in content if isinstance(part, dict))
+                content = "".join(str(part.get("text") or "") for part in parts)
             if isinstance(content, str):
                 self._words.append(content)
                 self._size += len(content)

@@ -242,8 +242,7 @@ class _Job:
         wanted, why = self._python()
         requirements, notes = self._requirements()
         notes += (("python", why),) if why else ()
-        exact = (*self.at_hand, *draft_edits.exact(requirements))
-        undated = (*self.spec.undated, *_TORCH_DEPENDENCIES, *exact)
+        undated = (*_TORCH_DEPENDENCIES, *self.at_hand, *draft_edits.exact(requirements))
         draft = Draft(
             what=f"as the report says, Python {wanted}",
             minor=wanted,
@@ -251,7 +250,7 @@ class _Job:
             constraints=self.spec.constraints,
             exclude_newer=self.spec.exclude_newer,
             notes=notes,
-            undated=tuple(dict.fromkeys(undated)),
+            undated=tuple(dict.fromkeys((*self.spec.undated, *undated))),
         )
         if self.spec.repo is not None:
             draft = self._with_repository(draft)
@@ -351,14 +350,13 @@ class _Job:
         ]
         if any(each.name == "tensorflow-cpu" for each in draft.requirements):
             excludes += [name for name in companions.TENSORFLOW if name != "tensorflow-cpu"]
+        day = draft.exclude_newer
         return Wishes(
             requirements=tuple(map(draft_edits.line, draft.requirements)),
             constraints=tuple(map(draft_edits.line, draft.constraints)),
             overrides=tuple(pin for name, (pin, _) in self.at_hand.items() if name != draft.cloned),
             excludes=tuple(excludes),
-            exclude_newer=draft.exclude_newer.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-            if draft.exclude_newer
-            else "",
+            exclude_newer=f"{day.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if day else "",
             undated=tuple(dict.fromkeys((*draft.undated, *draft_edits.exact(draft.requirements)))),
             wheels=draft.wheels,
             torch_backend=self.torch.backend,

@@ -194,9 +194,8 @@ class PackageIndex:
     def _files(self, page: str) -> list[File]:
         if urlsplit(page).scheme == "file":
             path = Path(unquote(urlsplit(page).path), "index.html")
-            return (
-                list(_from_html(path.read_text(encoding="utf-8"), page)) if path.is_file() else []
-            )
+            text = path.read_text(encoding="utf-8") if path.is_file() else ""
+            return list(_from_html(text, page))
         answer = self._fetch(page)
         if answer.status_code == httpx.codes.NOT_FOUND:
             return []

@@ -18,9 +18,7 @@ UNCHECKED = "its name alone, as the index told nothing"
 
 
 def matched(spec: EnvironmentSpec, index: PackageIndex) -> tuple[EnvironmentSpec, tuple[str, ...]]:
-    """The spec with each guess confirmed, replaced or left out, and a sentence for each that was
-    left out. An index that does not answer costs the evidence only.
-    """
+    """The spec with each guess confirmed, replaced or left out, and why, for each left out."""
     end = time.monotonic() + _SECONDS
     kept, told = dict[str, Requirement](), list[str]()
     for wanted in spec.requirements:

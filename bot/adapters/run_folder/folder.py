@@ -223,9 +223,8 @@ def _claim(path: Path) -> IO[str]:
         fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         mark.close()
-        raise UserError(
-            f"Another run is writing to {path}.", "Wait for it, or choose another --out."
-        ) from None
+        hint = "Wait for it, or choose another --out."
+        raise UserError(f"Another run is writing to {path}.", hint) from None
     mark.seek(0)
     return mark
 

@@ -59,10 +59,8 @@ def _installed(environment: Environment, packages: Sequence[str]) -> Iterator[So
     known: dict[str, tuple[Path, Path]] = {}
     for site in _sites(environment):
         for info in sorted(site.glob("*.dist-info")):
-            known.setdefault(
-                canonicalize_name(info.name.removesuffix(".dist-info").partition("-")[0]),
-                (site, info),
-            )
+            name = info.name.removesuffix(".dist-info").partition("-")[0]
+            known.setdefault(canonicalize_name(name), (site, info))
     wanted: list[str] = list(dict.fromkeys(map(canonicalize_name, packages)))
     needed: dict[str, None] = {}
     for name in wanted:

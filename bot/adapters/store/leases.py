@@ -71,14 +71,9 @@ class SqlLeases(SqlPart, LeaseStore):
             if mine is None or (not _live(mine, now) and others):
                 return Beat(lost=True)
             said = {"stage": db_text.line(stage), "progress": db_text.line(progress)}
-            change = (
-                update(runs)
-                .where(_c.id == run)
-                .values(lease_until=now + lease_s, seconds=_c.seconds + seconds)
-            )
-            connection.execute(
-                change.values(**{name: words for name, words in said.items() if words})
-            )
+            change = {"lease_until": now + lease_s, "seconds": _c.seconds + seconds}
+            change |= {name: words for name, words in said.items() if words}
+            connection.execute(update(runs).where(_c.id == run).values(**change))
             return Beat(cancel=bool(mine.cancelled_by))
 
     @override

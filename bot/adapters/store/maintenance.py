@@ -114,19 +114,17 @@ class SqlUsage(SqlPart, UsageStore):
         then, c = since.timestamp(), runs.c
         waits = and_(c.state == "waiting", c.created_at >= then)
         unbegun = and_(c.started_at.is_(None), or_(c.state == "queued", waits))
+        ran = or_(c.started_at >= then, unbegun)
         ours = {"repository": repository, "requester": requester}
         mine = [c[name] == value for name, value in ours.items() if value is not None]
-        counted = select(func.count(), func.coalesce(func.sum(c.seconds), 0.0)).where(
-            or_(c.started_at >= then, unbegun), *mine
-        )
+        counted = select(func.count(), func.coalesce(func.sum(c.seconds), 0.0)).where(ran, *mine)
         spent = select(func.coalesce(func.sum(costs.c.usd), 0.0)).where(costs.c.at >= then)
         if mine:
             spent = spent.select_from(costs.join(runs, costs.c.run == c.id)).where(*mine)
         with self._db.reading() as connection:
             number, seconds = connection.execute(counted).one()
-            return QuotaUsage(
-                runs=number, seconds=seconds, usd=connection.execute(spent).scalar_one()
-            )
+            usd = connection.execute(spent).scalar_one()
+            return QuotaUsage(runs=number, seconds=seconds, usd=usd)
 
     @override
     def switches(self) -> dict[str, str]:

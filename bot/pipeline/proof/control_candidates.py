@@ -52,8 +52,7 @@ class Candidates:
         if failing.report.bisection is not None:
             yield from self._bisected(failing.report.bisection)
         yield from self._reported(package)
-        history = self._history(package)
-        here = failing.environment.version(package)
+        history, here = self._history(package), failing.environment.version(package)
         if not history or not here:
             return
         newest = releases.newest(history)

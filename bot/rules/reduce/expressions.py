@@ -3,7 +3,7 @@
 import ast
 from collections.abc import Iterator
 
-from bot.rules.code.syntax import nodes
+from bot.rules.code.syntax import Function, nodes
 from bot.rules.reduce.edits import Files, ParsedFile, Reduction, parsed_files
 from bot.rules.reduce.tidy import importing
 
@@ -168,9 +168,7 @@ def _entries(file: ParsedFile, node: ast.Dict) -> Iterator[Reduction]:
     yield from _each_dropped(file, "entry", spans)
 
 
-def _definition(
-    file: ParsedFile, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-) -> Iterator[Reduction]:
+def _definition(file: ParsedFile, node: ast.ClassDef | Function) -> Iterator[Reduction]:
     for decorator in node.decorator_list:
         last = decorator.end_lineno or decorator.lineno
         lines = file.cut(file.offset(decorator.lineno, 0), file.offset(last + 1, 0))

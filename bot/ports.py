@@ -69,9 +69,7 @@ class Builder(Protocol):
         """
 
     def releases(self, name: str) -> tuple[str, ...]:
-        """Every version of a distribution that the index still offers, oldest first; empty when
-        unknown.
-        """
+        """Every version that the index still offers, oldest first; empty when unknown."""
 
     def history(self, name: str) -> tuple[Release, ...]:
         """Every version of a distribution with its day, withdrawn and pre-releases too, lowest

@@ -25,7 +25,7 @@ _MAX_OUTPUT = 64 << 20
 _MAX_LEFT = 20
 _PIECE = 12000
 _POLL_S = 0.003
-_COLLAPSE, _HUGE = 25, 2 << 20
+_COLLAPSE, _HUGE = 25, 2 << 20  # MADV_COLLAPSE since Linux 6.1, else refused
 _STREAMS = (".stdout", ".stderr")
 _OURS = {".trace", ".first", ".covered", "__pycache__"}.union(_STREAMS)
 

@@ -138,9 +138,7 @@ class _Search:
         )
 
     def _alternate(self, failing: _Side, passing: _Side, wanted: int) -> str:
-        """Run both sides in turn under the same seeds; why the candidate is no control, "" when
-        it is one.
-        """
+        """Run both sides in turn under the same seeds; why it is no control, "" when it is one."""
         first = self.runner.job.options.seed + 1
         for done, seed in enumerate(range(first, first + wanted)):
             if done and self.runner.ports.clock() > self.deadline:
@@ -162,9 +160,7 @@ class _Search:
         return ""
 
     def _earlier(self, side: _Side) -> dict[int, Judgement]:
-        """What an interrupted search had run of a side, by seed; a search that came to its end is
-        made anew.
-        """
+        """What an interrupted search had run of a side, by seed; none if it came to an end."""
         resumed = self.failing.resumed == "control"
         return {
             row.execution.seed: row.judgement

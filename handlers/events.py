@@ -57,9 +57,8 @@ def refusal(event: str, payload: Payload, identity: AppIdentity) -> str:
         return f"Reprise does not handle this {event} action"
     if payload.installation is None:
         return "it belongs to no installation of the App"
-    if trigger in _ENDS:
-        return ""  # an end counts, no matter who caused it
-    return _of_people(trigger, payload, identity)
+    # An end counts, no matter who caused it.
+    return "" if trigger in _ENDS else _of_people(trigger, payload, identity)
 
 
 def _of_people(trigger: Trigger, payload: Payload, identity: AppIdentity) -> str:

@@ -22,7 +22,7 @@ from bot.render.html.view import view
 from bot.render.phrases.program import smaller
 from bot.render.report_json import report_text
 from bot.text.sanitize import redact, scrubbed
-from handlers.manifest import app_page
+from handlers.setup_pages import app_page
 from handlers.state import RequestedRun, Web
 
 MAX_NUMBER = 100_000

@@ -14,7 +14,6 @@ from bot.service.ports import Device, Queue
 from bot.service.ports.store import AppStore
 from bot.settings import Settings, load
 from handlers import logs
-from handlers.manifest import GITHUB
 from handlers.server import ListenSocket, address, bound
 
 _POLL_S = 2.0
@@ -101,6 +100,7 @@ def _set_up(settings: Settings, listener: ListenSocket) -> Settings:
     """Serve the setup page until an App is registered; returns the settings with it."""
     from bot.adapters.github import registration
     from handlers.setup import Setup
+    from handlers.setup_pages import GITHUB
 
     if settings.github_url != GITHUB and settings.github_api_url == "https://api.github.com":
         raise UserError(

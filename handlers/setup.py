@@ -21,9 +21,16 @@ from bot.adapters.github import registration
 from bot.adapters.github.registration import Kept, Registration
 from bot.errors import TransientError, UserError
 from bot.settings import Settings
-from handlers.manifest import app_page, manifest, registration_page
 from handlers.pages import healthz
-from handlers.setup_pages import origin, reachable, read_form, setup_page
+from handlers.setup_pages import (
+    app_page,
+    manifest,
+    origin,
+    reachable,
+    read_form,
+    registration_page,
+    setup_page,
+)
 
 STATE_S = 3600.0  # GitHub's own limit on the code
 MAX_STATES = 64

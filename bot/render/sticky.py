@@ -66,9 +66,7 @@ def working(run: Run, *, ahead: int, page: str, elapsed_s: float, attempts: int)
 def _title(run: Run, waits: bool, ahead: int) -> Headline:
     if run.cancelled_by:
         return Headline("Stopping", (name(run.cancelled_by), " cancelled it."))
-    if waits:
-        return Headline("Queued", queued(ahead))
-    return Headline("Reproducing this issue")
+    return Headline("Queued", queued(ahead)) if waits else Headline("Reproducing this issue")
 
 
 def queued(ahead: int) -> str:

@@ -17,9 +17,8 @@ from bot.render import sticky
 from bot.service import publish, recording
 from bot.service.app_context import AppContext, heartbeat, new_owner, run_task
 from bot.service.ports import Gone, Throttled
-from bot.service.progress_reporter import ProgressReporter
 from bot.service.publish import announce
-from bot.service.recording import StoreRecorder
+from bot.service.recording import ProgressReporter, StoreRecorder
 from bot.text.sanitize import redact
 from sandbox.port import SandboxError
 

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from bot.settings import Settings
 from handlers.cli import app
-from handlers.manifest import WHY, manifest
+from handlers.setup_pages import WHY, manifest
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 

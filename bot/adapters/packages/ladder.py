@@ -159,7 +159,7 @@ def _meets(minor: str, bound: str) -> bool:
 
 def _plain_tensorflow(draft: Draft, text: str, world: World) -> Draft | None:
     """The CPU build of TensorFlow does not exist for every version."""
-    old = _of(draft, "tensorflow-cpu")
+    old = next((each for each in draft.requirements if each.name == "tensorflow-cpu"), None)
     if (
         old is None
         or not complaints.named(text, "tensorflow-cpu")
@@ -283,10 +283,6 @@ MOVES: tuple[Move, ...] = (
     _undated,
     _any_python,
 )
-
-
-def _of(draft: Draft, name: str) -> Requirement | None:
-    return next((each for each in draft.requirements if each.name == name), None)
 
 
 def _swap(draft: Draft, old: Requirement, new: Requirement) -> tuple[Requirement, ...]:

@@ -1,6 +1,4 @@
-"""Reductions as values: text replacements that combine into a smaller program which still
-compiles; and the files that they change, with their trees.
-"""
+"""Reductions: replacements of text that combine into a smaller program; and the parsed files."""
 
 from __future__ import annotations
 
@@ -24,10 +22,8 @@ _ATOMS = (
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """A span of a file and its new text.
-
-    One that removes a statement names the statement's `block` and how many statements that block
-    has: a block that loses all of them gets the `filler`, a `pass`.
+    """A span of a file and its new text. One that removes a statement names its `block` and how
+    many statements that has: a block that loses all of them gets the `filler`, a `pass`.
     """
 
     path: str
@@ -41,11 +37,8 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """Replacements that belong together, and files to drop. Positions refer to the text that the
-    reduction was made from.
-
-    One that `alters_values` computes other values than the program did; it is not tried where the
-    failure is itself a value.
+    """Replacements that belong together, with positions in the text before, and files to drop. One
+    that `alters_values` of the program is not tried where the failure is itself a value.
     """
 
     what: str
@@ -110,8 +103,7 @@ def parsed(text: str) -> ast.Module | None:
 
 def _compiled(text: str, flags: int) -> ast.AST | CodeType | None:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"):
             code: ast.AST | CodeType = compile(text, "<program>", "exec", flags, dont_inherit=True)
             return code
     except (SyntaxError, ValueError, RecursionError, MemoryError):

@@ -17,6 +17,7 @@ class Place(Record):
 
     file: str = ""
     function: str = ""
+    line: int | None = None
     code: str = ""
 
 

@@ -1,5 +1,7 @@
 """Whether an exception arose in the place that a quoted traceback names."""
 
+from typing import Any
+
 import pytest
 
 from bot.models.attempt import Failure
@@ -23,8 +25,8 @@ def arose(*rows: Place) -> Failure:
     return Failure(exception="ShapeError", message="no", frames=tuple(frames))
 
 
-def named(row: Place) -> dict[str, str]:
-    return {"function": row.function, "code": row.code}
+def named(row: Place) -> dict[str, Any]:
+    return {"function": row.function, "code": row.code, "line": row.line}
 
 
 @pytest.mark.parametrize(
@@ -58,3 +60,22 @@ def test_another_place(seen):
 
 def test_a_traceback_that_ends_in_the_program_names_no_place_in_a_library():
     assert places.same((OWN, CALL, OWN), arose(OWN, FORWARD, LINEAR), worded=False)
+
+
+FIT = Place(file="lib/pca.py", function="fit", line=410)
+INNER = (
+    Place(file="lib/pca.py", function="_fit", line=500, code="return self._full(x)"),
+    Place(file="lib/pca.py", function="_full", line=550, code="raise ValueError"),
+)
+
+
+def test_two_functions_of_a_file_that_lead_the_same_way_are_one_place():
+    sibling = FIT.model_copy(update={"function": "fit_transform", "line": 430})
+    assert places.same((OWN, FIT, *INNER), arose(OWN, sibling, *INNER), worded=True)
+
+
+def test_a_method_of_the_same_name_far_off_in_the_same_release_is_another_place():
+    namesake = FIT.model_copy(update={"line": 900})
+    assert not places.same((OWN, FIT, *INNER), arose(OWN, namesake, *INNER), worded=True)
+    moved = [row.model_copy(update={"line": row.line + 490}) for row in (FIT, *INNER)]
+    assert places.same((OWN, FIT, *INNER), arose(OWN, *moved), worded=True)

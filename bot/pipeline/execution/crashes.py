@@ -68,14 +68,15 @@ def _words(failure: Failure, wanted: CrashSignature, alike: float) -> Iterator[E
 
 
 def _where(failure: Failure, wanted: CrashSignature, *, worded: bool) -> Iterator[Evidence]:
-    if not wanted.frame or not failure.frames:
+    shown = wanted.frame or (wanted.places and wanted.places[-1].file)
+    if not shown or not failure.frames:
         return
     if wanted.places:
         agrees = places.same(wanted.places, failure, worded=worded)
     else:  # only a file is known
         agrees = any(frame.module_path == wanted.frame for frame in failure.frames)
-    place = f"{wanted.frame} {wanted.function}".strip()
-    says = place if agrees else f"it was not raised in {wanted.frame}"
+    place = f"{shown} {wanted.function}".strip()
+    says = place if agrees else f"it was not raised in {shown}"
     yield Evidence(what="place", agrees=agrees, says=says)
 
 

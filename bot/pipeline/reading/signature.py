@@ -106,7 +106,7 @@ def _place(frame: Frame) -> Place:
     if not frame.package:
         return Place()
     file = frame.module_path or frame.package
-    return Place(file=file, function=frame.function, code=frame.code)
+    return Place(file=file, function=frame.function, line=frame.line, code=frame.code)
 
 
 def _outputs(bug: BugReport) -> list[OutputSignature]:

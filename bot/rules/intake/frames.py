@@ -50,6 +50,11 @@ _CHECKOUT = re.compile(
 
 _SIDE = re.compile(r"^\s*[\u2502|]\s?|\s*[\u2502|]\s*$")
 _PLACE = re.compile(r"^\s*(?P<path>\S{1,400}\.py):(?P<line>\d{1,7}) in (?P<function>\S+)")
+_WRAPPED = re.compile(r"^\s*\S{1,400}\.py:\d{1,7} in\s*$")
+_COMPILED = re.compile(
+    r"^\s*in (?P<module>[a-z_]\w*(?:\.[a-z_]\w*)+)\.(?P<function>(?:[A-Z]\w*\.)?\w+)"
+    r":(?P<line>\d{1,7})\s*$"
+)
 _CODE = re.compile(r"^\s*[\u2771>]\s*\d{1,7}\s*(?:[\u2502|]\s*)*(?P<code>.*?)\s*$")
 
 
@@ -60,7 +65,9 @@ def frame(path: str, line: str | None, function: str, code: str = "", home: str 
     site, standard = _SITE.match(plain), _STDLIB.match(plain)
     # What runs as a module outside all packages is a script, whatever its folder is called.
     own = "" if standard or function.strip() == "<module>" else _own(plain, home)
-    module = site["module"] if site else own
+    # Cython gives the path below the package, or the bare name of the file.
+    cython = plain if plain.endswith((".pyx", ".pxd", ".pxi")) and "/" in plain else ""
+    module = site["module"] if site else own or cython
     return Frame(
         path=shown,
         package=module.split("/")[0].removesuffix(".py") or ("<stdlib>" if standard else ""),
@@ -122,9 +129,14 @@ def rich(lines: Sequence[str], start: int, home: str) -> TracebackSpan:
     at = start + 1
     while at < len(lines) and not lines[at].lstrip().startswith("\u2570"):
         text = _SIDE.sub("", lines[at])
+        if _WRAPPED.search(text) and at + 1 < len(lines):  # the name did not fit
+            text = f"{text.rstrip()} {_SIDE.sub('', lines[at + 1]).strip()}"
         place, code = _PLACE.match(text), _CODE.match(text)
         if place:
             found.append(frame(place["path"], place["line"], place["function"], home=home))
+        elif compiled := _COMPILED.match(text):
+            path = compiled["module"].replace(".", "/") + ".pyx"
+            found.append(frame(path, compiled["line"], compiled["function"], home=home))
         elif code and found and not found[-1].code:
             found[-1] = found[-1].model_copy(update={"code": code["code"]})
         at += 1

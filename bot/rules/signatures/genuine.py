@@ -119,9 +119,26 @@ def _library_values(tree: ast.Module) -> set[str]:
         for node in nodes
         if isinstance(node, _DEFINITIONS + _BINDINGS)
     ]
+    flows += [(_parameters(node), names_in(call)) for node, call in _calls(nodes)]
     while new := [written - found for written, read in flows if read & found and written - found]:
         found = found.union(*new)
     return found
+
+
+def _calls(nodes: list[ast.AST]) -> Iterator[tuple[ast.AST, ast.Call]]:
+    """The program's own functions, each with the calls of it."""
+    functions = {
+        node.name: node
+        for node in nodes
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    for call in nodes:
+        if isinstance(call, ast.Call) and name_of(call.func) in functions:
+            yield functions[name_of(call.func)], call
+
+
+def _parameters(node: ast.AST) -> set[str]:
+    return {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
 
 
 def _imported(node: ast.AST) -> Iterator[str]:

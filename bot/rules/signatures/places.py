@@ -15,11 +15,13 @@ _WRAPPERS = {
     *("decorate_context", "reraise_with_filtered_traceback", "_call_with_frames_removed"),
 }
 _STANDARD = "<stdlib>"
+_FAR = 60
 
 
 class _Spot(NamedTuple):
     file: str
     function: str
+    line: int | None
     code: str
 
 
@@ -32,30 +34,52 @@ def same(places: tuple[Place, ...], failure: Failure, *, worded: bool) -> bool:
     exception is raised in another function of the file, as after a change of the library, the same
     words (`worded`) and a line of code in common stand in.
     """
-    reported = _spots((place.file, place.function, place.code) for place in places)
+    reported = _spots((place.file, place.function, place.line, place.code) for place in places)
     if not reported or not places[-1].file:
         return True
     last = failure.innermost
     seen = _spots(
-        (row.module_path or row.package, row.function, row.code) for row in failure.frames
+        (row.module_path or row.package, row.function, row.line, row.code) for row in failure.frames
     )
     if not seen or (last is not None and not last.package):
         return False
     if not any(spot.function in _WRAPPERS for spot in (reported[-1], seen[-1])):
         reported, seen = _unwrapped(reported), _unwrapped(seen)
-    if not (_among(reported[0], seen) or _among(seen[0], reported)):
+    entered = _among(reported[0], seen) or _among(seen[0], reported)
+    if not (entered or _is_sibling(reported, seen)):
+        return False
+    if _is_namesake(reported, seen):
         return False
     if _among(reported[-1], seen) or _among(seen[-1], reported):
         return True
     moved = worded and reported[-1].file == seen[-1].file
-    return moved and any(row.code and row in seen for row in reported)
+    return moved and any(row.code and _written(row) in map(_written, seen) for row in reported)
 
 
-def _spots(rows: Iterable[tuple[str, str, str]]) -> list[_Spot]:
+def _is_sibling(reported: list[_Spot], seen: list[_Spot]) -> bool:
+    """Whether two functions of a file lead the same way: `fit` and `fit_transform`."""
+    (one, *rest), (other, *more) = reported, seen
+    names, others = ([spot[:2] for spot in way] for way in (rest, more))
+    return len(rest) > 1 and names == others and one.file == other.file == rest[0].file
+
+
+def _is_namesake(reported: list[_Spot], seen: list[_Spot]) -> bool:
+    """Whether a package is of the same release, by a line that both stacks have, and another
+    method of the reported name in one of its files was entered.
+    """
+    fixed = {_package(spot) for spot in reported if spot.code and spot in seen}
+    for spot in (spot for spot in reported if _package(spot) in fixed and spot.line):
+        lines = [other.line or 0 for other in seen if other[:2] == spot[:2]]
+        if lines and min(abs(line - (spot.line or 0)) for line in lines) > _FAR:
+            return True
+    return False
+
+
+def _spots(rows: Iterable[tuple[str, str, int | None, str]]) -> list[_Spot]:
     """The places in libraries; those in Python's own only where there are no others."""
     found = [
-        _Spot(_file(file), function.rsplit(".", 1)[-1], " ".join(code.split()))
-        for file, function, code in rows
+        _Spot(_file(file), function.rsplit(".", 1)[-1], line, " ".join(code.split()))
+        for file, function, line, code in rows
         if file
     ]
     return [spot for spot in found if spot.file != _STANDARD] or found
@@ -63,6 +87,14 @@ def _spots(rows: Iterable[tuple[str, str, str]]) -> list[_Spot]:
 
 def _unwrapped(spots: list[_Spot]) -> list[_Spot]:
     return [spot for spot in spots if spot.function not in _WRAPPERS]
+
+
+def _package(spot: _Spot) -> str:
+    return spot.file.partition("/")[0]
+
+
+def _written(spot: _Spot) -> tuple[str, str, str]:
+    return spot.file, spot.function, spot.code
 
 
 def _file(path: str) -> str:

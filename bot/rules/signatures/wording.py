@@ -20,7 +20,7 @@ _PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][\w.+@~-]+){2,}[/\\]?")
 _SHAPE = re.compile(r"\b\d+(?:x\d+)+\b|(?:(?<![\w\]'\"])\[|\()\s*\d+(?:\s*,\s*\d+)*\s*,?\s*[\])]")
 _NUMBER = re.compile(r"(?<![\w<])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w>])", re.IGNORECASE)
 _QUOTED = re.compile(r"['\"`]([A-Za-z_][\w.]*)['\"`]")
-_AXIS = re.compile(r"\b(?:axis|dim|dimension|column) (-?\d+)")
+_AXIS = re.compile(r"\b(?:axis|dim|dimension) (-?\d+)")
 _TOKEN = re.compile(r"<\w+>|\w+(?:\.\w+)*|[^\w\s]")
 _CURLY = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
 
@@ -49,7 +49,9 @@ _VARYING = (
 
 # Other names of one class: Python renamed it, or had it twice.
 _RENAMED = {
+    "error": "PatternError",
     "re.error": "PatternError",
+    "re.PatternError": "PatternError",
     "sre_constants.error": "PatternError",
     "IOError": "OSError",
     "EnvironmentError": "OSError",
@@ -57,7 +59,7 @@ _RENAMED = {
 }
 
 ENOUGH = 0.85
-_FEW, _PHRASE, _FORM, _MOST_FURTHER = 3, 4, 0.7, 20
+_FEW, _PHRASE, _FORM, _MOST_FURTHER, _MOST_EXCHANGED = 3, 4, 0.7, 20, 2
 _WORD = re.compile(r"[a-z]")
 _WORDS = re.compile(r"[A-Za-z]{2,}")
 _FILLERS = {
@@ -87,11 +89,12 @@ def strip_ansi(text: str) -> str:
     return _ANSI.sub("", text)
 
 
-def normalise(message: str, own_names: frozenset[str] = frozenset()) -> str:
+def normalise(message: str, own_names: frozenset[str] = frozenset(), *, reword: bool = True) -> str:
     """A message with everything that may vary replaced by a word in angle brackets; whitespace
-    collapsed.
+    collapsed. Rewordings of the interpreter are undone, unless the message is to stay as it is.
     """
-    text = canonical(strip_ansi(message).translate(_CURLY))
+    text = strip_ansi(message).translate(_CURLY)
+    text = canonical(text) if reword else text
     for pattern, word in _VARYING:
         text = pattern.sub(word, text)
     if own_names:
@@ -139,6 +142,9 @@ def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset(
     """
     phrase = normalise(core(reported), own_names).removesuffix("...").removesuffix("\u2026").strip()
     whole = normalise(seen, own_names)
+    if reported.rstrip().endswith(("...", "\u2026")):
+        plain = normalise(seen, own_names, reword=False)
+        whole = plain if plain.startswith(phrase) else whole
     wanted, given = tokens(phrase), tokens(whole)
     if not wanted:
         return 1.0
@@ -147,22 +153,30 @@ def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset(
     names = {name.lower() for name in _QUOTED.findall(phrase)} - {
         name.lower() for name in own_names
     }
-    if any(name not in whole.lower() for name in names):
+    if any(not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", whole.lower()) for name in names):
         return 0.0
     matcher = SequenceMatcher(None, wanted, given, autojunk=False)
     if _exchanged(wanted, given, matcher.get_opcodes()):
         return 0.0
-    return sum(block.size for block in matcher.get_matching_blocks()) / len(wanted)
+    met = [
+        wanted[at]
+        for block in matcher.get_matching_blocks()
+        for at in range(block.a, block.a + block.size)
+    ]
+    words = [word for word in wanted if _WORD.match(word)]
+    said = sum(bool(_WORD.match(token)) for token in met) / len(words) if words else 1.0
+    return min(len(met) / len(wanted), said)
 
 
 def _exchanged(wanted: list[str], given: list[str], opcodes: Sequence[_Opcode]) -> bool:
-    """Whether a single word stands in the place of another: one template, filled in otherwise.
-    The value of a `name=value` does not count.
+    """Whether one or two words stand in the place of as many others: one template, filled in
+    otherwise. The value of a `name=value` does not count.
     """
     pairs = [
-        (wanted[start - 1 : start], wanted[start], given[first])
+        (wanted[at - 1 : at], wanted[at], given[first + at - start])
         for kind, start, end, first, last in opcodes
-        if kind == "replace" and end - start == last - first == 1
+        if kind == "replace" and end - start == last - first <= _MOST_EXCHANGED
+        for at in range(start, end)
     ]
     return any(
         before != ["="]
@@ -195,16 +209,21 @@ def _further(message: str) -> list[str]:
 
 
 def _apart(reported: list[str], seen: list[str], own_names: frozenset[str]) -> bool:
-    """Whether a reported line was seen with other words in the same form, and not as it is."""
-    for line in reported:
-        if seen and not any(resemblance(line, other, own_names) >= ENOUGH for other in seen):
-            wanted = tokens(normalise(line, own_names))
-            near = (
-                SequenceMatcher(None, wanted, tokens(normalise(other, own_names))) for other in seen
-            )
-            if any(matcher.ratio() >= _FORM for matcher in near):
-                return True
-    return False
+    """Whether a reported line was seen with other words in the same form, and not as it is; or none
+    was seen among others.
+    """
+    lost = [
+        line
+        for line in reported
+        if not any(resemblance(line, other, own_names) >= ENOUGH for other in seen)
+    ]
+    words = [tokens(normalise(other, own_names)) for other in seen]
+    near = (
+        SequenceMatcher(None, tokens(normalise(line, own_names)), other).ratio()
+        for line in lost
+        for other in words
+    )
+    return bool(seen and lost) and (lost == reported or any(ratio >= _FORM for ratio in near))
 
 
 def same_shapes(reported: tuple[str, ...], seen: str) -> bool:
@@ -219,7 +238,7 @@ def same_exception(reported: str, seen: str, bases: tuple[str, ...] = ()) -> boo
     """
     if not reported:
         return True
-    names = (_RENAMED.get(name, name) for name in (reported, seen))
-    short, other = (name.rsplit(".", 1)[-1].lstrip("_") for name in names)
+    short, other = (name.rsplit(".", 1)[-1].lstrip("_") for name in (reported, seen))
+    renamed = _RENAMED.get(reported, reported) == _RENAMED.get(seen, seen)
     moved = short not in {"Exception", "BaseException", "Warning"}
-    return short == other or (moved and short in {base.lstrip("_") for base in bases})
+    return short == other or renamed or (moved and short in {base.lstrip("_") for base in bases})

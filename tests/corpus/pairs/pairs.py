@@ -5,8 +5,12 @@ same failure when the observed program was written to fail as the reported one d
 program, or another with the tag `same` or `index` (another number that does not matter). It is
 another failure when the program was written to differ: the same class elsewhere, another shape, a
 neighbour in the code, a message that the program supplies itself, a failed setup. What reporters,
-terminals and other tools make of a traceback is done to the reported text. Half of the failures are
-held out: rules are not to be written for them.
+terminals and other tools make of a traceback is done to the reported text. A program whose stack
+holds the whole reported one counts as neither and is left out.
+
+Half of the failures were held out until the rules were right on the others. At the first look 272
+of their 284 true pairs and 12 of their 325 false ones were accepted; of a further set of 21 failures
+(the last in `programs.txt`), written after that, 130 of 133 and 4 of 169. All are known since.
 """
 
 import json

@@ -79,3 +79,15 @@ def test_a_method_of_the_same_name_far_off_in_the_same_release_is_another_place(
     assert not places.same((OWN, FIT, *INNER), arose(OWN, namesake, *INNER), worded=True)
     moved = [row.model_copy(update={"line": row.line + 490}) for row in (FIT, *INNER)]
     assert places.same((OWN, FIT, *INNER), arose(OWN, *moved), worded=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [("<@lib(checker) at 0x7f>", True), ("<string>", False), ("train.py", False)],
+    ids=["made by the library", "executed by the program", "the program's own function"],
+)
+def test_code_that_a_library_makes_at_run_time_is_no_place(path, expected):
+    seen = arose(OWN, CALL, FORWARD, LINEAR)
+    last = Frame(path=path, function="check", code="raise ShapeError" if path[0] != "<" else "")
+    failure = seen.model_copy(update={"frames": (*seen.frames, last)})
+    assert places.same((OWN, CALL, FORWARD, LINEAR), failure, worded=True) is expected

@@ -15,6 +15,8 @@ _WRAPPERS = {
     *("decorate_context", "reraise_with_filtered_traceback", "_call_with_frames_removed"),
 }
 _STANDARD = "<stdlib>"
+# Code that a library makes at run time has no file; what a program types or executes has a name.
+_GENERATED = re.compile(r"<(?!string>|stdin>|stdlib>|frozen |ipython)[^>]*>", re.I)
 _FAR = 60
 
 
@@ -37,7 +39,7 @@ def same(places: tuple[Place, ...], failure: Failure, *, worded: bool) -> bool:
     reported = _spots((place.file, place.function, place.line, place.code) for place in places)
     if not reported or not places[-1].file:
         return True
-    last = failure.innermost
+    last = next((row for row in failure.frames[::-1] if not _GENERATED.match(row.path)), None)
     seen = _spots(
         (row.module_path or row.package, row.function, row.line, row.code) for row in failure.frames
     )

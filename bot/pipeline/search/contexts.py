@@ -29,7 +29,7 @@ def contexts(
     bug: BugReport,
     issue: Issue,
     sources: SourceIndex,
-    budget_lines: int = 280,
+    budget_lines: int = 220,
     *,
     lineage: Sequence[Chunk] = (),
 ) -> tuple[Context, ...]:

@@ -17,6 +17,7 @@ from bot.rules.signatures.staged import endless, staged, written_down
         'import torch\nx = torch.tensor(float("nan"))\nprint("loss", x.item())',
         'import math\nvalue = math.nan\nprint(f"loss {value}")',
         'x = "nan"\nprint("loss", x)',
+        'try:\n    raise ValueError("nan")\nexcept ValueError as e:\n    print("loss", e)',
     ],
 )
 def test_values_that_are_only_written_down(source):
@@ -34,6 +35,7 @@ def test_values_that_are_only_written_down(source):
         "for x in run():\n    print(x)",
         "def f(x):\n    print(x)\nf(3)",
         "import lib\nlib.go()",
+        "import lib\nprint('Run')\ntry:\n    lib.go()\nexcept Exception as e:\n    print('Error', e)",
         "print('reference', 1.0)\nimport lib\nprint('lib', lib.f(1.0))",
     ],
 )

@@ -66,7 +66,11 @@ def written_down(source: str) -> str:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    rebound = {node.arg for node in nodes if isinstance(node, ast.arg)} | (
+    # What a program catches is not its own making, unless it raises something.
+    raises = any(isinstance(node, ast.Raise) for node in nodes)
+    handlers = (node for node in nodes if isinstance(node, ast.ExceptHandler) and not raises)
+    caught = {node.name for node in handlers if node.name}
+    rebound = {node.arg for node in nodes if isinstance(node, ast.arg)} | caught | (
         {
             node.id
             for node in nodes

@@ -70,13 +70,17 @@ def written_down(source: str) -> str:
     raises = any(isinstance(node, ast.Raise) for node in nodes)
     handlers = (node for node in nodes if isinstance(node, ast.ExceptHandler) and not raises)
     caught = {node.name for node in handlers if node.name}
-    rebound = {node.arg for node in nodes if isinstance(node, ast.arg)} | caught | (
-        {
-            node.id
-            for node in nodes
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
-        - set(given)
+    rebound = (
+        {node.arg for node in nodes if isinstance(node, ast.arg)}
+        | caught
+        | (
+            {
+                node.id
+                for node in nodes
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            }
+            - set(given)
+        )
     )
     values = [part for call in prints for part in call.args]
     computed = any(_computes(part, given, rebound, 0) for part in values)

@@ -81,11 +81,7 @@ def parse(data: dict[str, Any], issue: Issue, rules: AnySignature | None) -> Int
         inferred=tuple(inferred),
         api=api,
         packages=tuple(name for name in data["packages"] if _NAME.fullmatch(name)),
-        pins=tuple(
-            _pin(row, issue)
-            for row in data["pins"]
-            if _NAME.fullmatch(row["name"]) and _VERSION.fullmatch(row["version"])
-        ),
+        pins=tuple(filter(None, (_pin(row, issue) for row in data["pins"]))),
         questions=tuple(" ".join(question.split()) for question in data["questions"]),
         needs_contrast=weak,
         no_bug=quotes[0] if quotes and data["kind"] == "not_a_bug" else "",
@@ -203,26 +199,16 @@ def _observation(
 
 def _overlap(wrong: Predicate, right: Predicate) -> bool:
     """Whether a value that one condition names satisfies both: then they distinguish nothing."""
-    samples = [
-        predicate.value for predicate in (wrong, right) if predicate.op not in {"finite", "nan"}
-    ]
-    numbers = [
-        float(value)
-        for value in samples
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    ]
-    samples += [number + step for number in numbers for step in (-1.0, 1.0)] + [
-        "nan",
-        0.0,
-        1.0,
-        True,
-        False,
-    ]
+    named = [each.value for each in (wrong, right) if each.op not in {"finite", "nan"}]
+    plain = (each for each in named if not isinstance(each, bool))
+    near = [x + step for x in plain if isinstance(x, int | float) for step in (-1.0, 1.0)]
+    samples = (*named, *near, "nan", 0.0, 1.0, True, False)
     return any(observed.holds(wrong, value) and observed.holds(right, value) for value in samples)
 
 
-def _pin(row: dict[str, Any], issue: Issue) -> Pin:
-    told = (
-        report_excerpt.quoted(row["quote"], issue) and row["version"].rstrip(".*") in row["quote"]
-    )
-    return Pin(name=row["name"].lower(), version=row["version"], quote=row["quote"], quoted=told)
+def _pin(row: dict[str, Any], issue: Issue) -> Pin | None:
+    name, version, quote = row["name"], row["version"], row["quote"]
+    if not (_NAME.fullmatch(name) and _VERSION.fullmatch(version)):
+        return None
+    told = report_excerpt.quoted(quote, issue) and version.rstrip(".*") in quote
+    return Pin(name=name.lower(), version=version, quote=quote, quoted=told)

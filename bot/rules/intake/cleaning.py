@@ -67,7 +67,10 @@ def _take_commands(state: Cleaned) -> Cleaned:
     lines = state.text.split("\n")
     wanted: list[str] = []
     taken: list[str] = []
+    text_lines = _within_text(lines)
     for i, line in enumerate(lines):
+        if i in text_lines:
+            continue
         named = shell.requirements_of(line)
         if named is not None or (shell.is_magic(line) and not _continues(lines, i)):
             wanted += named or ()
@@ -77,6 +80,16 @@ def _take_commands(state: Cleaned) -> Cleaned:
     why = "a command for the notebook or the shell, not Python"
     state = _noted(state, "\n".join(lines), what, why)
     return replace(state, installs=tuple(dict.fromkeys(wanted)))
+
+
+def _within_text(lines: list[str]) -> set[int]:
+    """The lines that begin inside a string of several lines: a grammar, a query, a template."""
+    found, opened = set[int](), ""
+    for at, line in enumerate(lines):
+        found |= {at} if opened else set()
+        for quotes in re.findall(r"\"{3}|'{3}", line):
+            opened = "" if opened == quotes else opened or quotes
+    return found
 
 
 def _continues(lines: list[str], at: int) -> bool:

@@ -35,7 +35,7 @@ def test_it_is_told_and_kept_without_secrets(
     )
     folder.close()
 
-    def prove(report: Report, *_: object) -> Report:
+    def prove(report: Report, *_: object, **__: object) -> Report:
         return report.model_copy(
             update={"defects": {"control": f"Traceback: ZeroDivisionError {SECRET}"}}
         )

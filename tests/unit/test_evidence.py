@@ -38,7 +38,7 @@ def test_the_repositories_that_links_name() -> None:
     ("module", "repository", "candidates", "chosen", "why"),
     [
         ("tool", "org/tool", [known("tool", "tool", project="org/tool")], "tool", "its links name org/tool"),
-        ("tool", "Org/Tool", [known("tool", "tool", project="old/tool")], "", "the tool on the index belongs to old/tool"),
+        ("tool", "Org/Tool", [known("tool", "tool", project="old/tool")], "tool", "its files contain tool"),
         ("tool", "org/tool", [known("tool", "tool", project="old/tool", mentions="org/tool")], "tool", "its files contain tool"),
         ("tool", "acme/tool", [known("tool", "tool", project="the-acme/toolbox")], "tool", "its files contain tool"),
         ("tool", "org/tool", [known("tool", "tool", project="org/elsewhere")], "tool", "its files contain tool"),

@@ -142,13 +142,12 @@ def _weighed(
 
 def _strangers(wanted: Sequence[str], repository: str, known: Known) -> bool:
     """Whether an import is named like the repository, and the distribution of that name is from
-    elsewhere: its links name neither the owner nor, where the owner may have changed, a repository
-    of that name; and none of the modules that the report uses bears it out.
+    elsewhere: its links name neither the owner nor, as the owner may have changed, a repository of
+    that name.
     """
     owner, _, name = repository.rpartition("/")
     if not (name and _squeezed(wanted[0]) == _squeezed(name) and known.projects):
         return False
-    borne_out = known.modules is not None and len(wanted) > 1
     kin = any(alike(each.partition("/")[0], owner) for each in known.projects)
     same = any(alike(each.rpartition("/")[2], name) for each in known.projects)
-    return not (kin or (same and (borne_out or repository in known.mentions)))
+    return not (kin or same or repository in known.mentions)

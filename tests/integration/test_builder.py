@@ -18,6 +18,7 @@ import time
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -122,12 +123,17 @@ def get_requires_for_build_wheel(config_settings=None):
     }
 
 
+def open_to_the_sandbox(root: Path) -> None:
+    """The sandbox's own user may look into a folder of pytest's."""
+    for folder in (root, *takewhile(lambda each: "pytest-" in str(each), root.parents)):
+        folder.chmod(0o755)
+
+
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Index, Path]:
     """One index and one cache for all tests; the sandbox's own user must be able to look inside."""
     root = tmp_path_factory.mktemp("builder")
-    for folder in (root, *root.parents[:2]):
-        folder.chmod(0o755)
+    open_to_the_sandbox(root)
     index = Index(root)
     for version, day in (
         ("1.0.0", "2024-01-01"),
@@ -360,8 +366,7 @@ def with_local_torch(root: Path, *fitting: str) -> UvBuilder:
     """A builder whose only CPU build of torch is a wheel in a folder, with an index that has
     torchvision for other releases of torch, and the `fitting` ones for this.
     """
-    for folder in (root, *root.parents[:2]):
-        folder.chmod(0o755)
+    open_to_the_sandbox(root)
     index = Index(root / "own")
     tag = f"cp{HOST.replace('.', '')}-cp{HOST.replace('.', '')}-linux_x86_64"
     index.wheel("torch", "9.0+cpu", "2025-01-01", tag=tag, files=TORCH)

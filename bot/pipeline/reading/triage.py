@@ -21,7 +21,7 @@ _KINDS = {
     ReportKind.FEATURE: "a feature request",
     ReportKind.DOCUMENTATION: "a documentation issue",
 }
-_UNRUN = NeedsInfo | NotABug | SetupFailed
+_UNRUN = NeedsInfo | SetupFailed
 PROGRAM = "a short program that fails when run"
 _ERROR = "the full error text or the values that are printed, and what you expected instead"
 _VERSIONS = "the versions of Python and of the libraries involved (`pip list`)"
@@ -86,8 +86,6 @@ def after_model(verdict: AnyVerdict, part: Reconstruction | None, spent: str) ->
         )
     read = part.refined if part is not None else None
     if read is not None and read.no_bug and isinstance(verdict, _UNRUN):
-        if isinstance(verdict, NotABug):
-            return verdict
         reason = "a model reads the report as a question or a request"
         return NotABug(reason=reason, sentence=read.no_bug)
     questions = read.questions if read is not None else ()

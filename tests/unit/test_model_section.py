@@ -6,7 +6,7 @@ import pytest
 
 from bot.models.attempt import Attempt, Execution, Judgement, Match
 from bot.models.bug import Fence, FenceKind
-from bot.models.dialogue import Interpretation, Reconstruction, Usage
+from bot.models.dialogue import Interpretation, Reading, Reconstruction, Usage
 from bot.models.report import Report
 from bot.render.comment import comment
 from bot.render.phrases import program
@@ -136,7 +136,11 @@ def test_what_a_model_says_can_only_be_read() -> None:
     refined = Interpretation(
         claim=HOSTILE, inferred=(HOSTILE,), api=(HOSTILE,), questions=(HOSTILE, HOSTILE)
     )
+    readings = tuple(
+        Reading(by=by, says=HOSTILE, hash="ab12" * 16, outcome=HOSTILE) for by in ("rules", "model")
+    )
     part = Reconstruction(
+        readings=readings,
         refined=refined,
         hypothesis=HOSTILE,
         contexts=(HOSTILE,),

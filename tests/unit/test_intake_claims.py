@@ -238,6 +238,14 @@ def test_kind(title: str, body: str, labels: tuple[str, ...], kind: ReportKind) 
             ),
             Symptom.MISSING_ERROR,
         ),
+        (
+            "v_args is ignored",
+            (
+                "```python\nf(1)  # This fails, as I would expect.\ng(1)  # This should fail.\n```\n"
+                "```\nValueError: units\n```"
+            ),
+            Symptom.MISSING_ERROR,
+        ),
         ("Layer(-1) does not raise", "```\nValueError: units\n```", Symptom.MISSING_ERROR),
         (
             "fit",

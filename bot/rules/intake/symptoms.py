@@ -137,12 +137,22 @@ _MISSING_IN_TITLE = re.compile(
 )
 
 
+_FAILS_AS_WANTED = re.compile(
+    r"#[^\n]{0,80}\b(?:fails?|raises?|errors?|throws?)\b[^\n]{0,40}\b(?:expect\w*|correct\w*|intended)",
+    re.I,
+)
+_SHOULD_FAIL = re.compile(r"#[^\n]{0,80}\bshould (?:also )?(?:fail|raise|error|throw)\b", re.I)
+
+
 def _missing_error(issue: Issue, words: Sequence[Sentence]) -> Quote | None:
     """The sentence that complains that no error is raised: an exception beside it is the one that
     the reporter wants.
     """
     if _MISSING_IN_TITLE.search(issue.title):
         return Quote(text=issue.title, source="title")
+    remark = _SHOULD_FAIL.search(issue.body) if _FAILS_AS_WANTED.search(issue.body) else None
+    if remark is not None:
+        return Quote(text=remark[0], line=issue.body.count("\n", 0, remark.start()) + 1)
     return next((s.quote for s in words[:60] if _MISSING_ERROR.search(s.text[:2000])), None)
 
 

@@ -183,7 +183,7 @@ def test_what_belongs_to_another_project_is_left_out_and_said(index: Index, tmp_
 
 
 @pytest.mark.parametrize(
-    ("repository", "kept"), [("org/dm-tool", ["dm-tool"]), ("else/dm-tool", [])]
+    ("repository", "kept"), [("org/dm-tool", ["dm-tool"]), ("else/dm-tool", ["dm-tool"])]
 )
 def test_what_is_named_like_the_repository_is_weighed_too(
     index: Index, tmp_path: Path, repository: str, kept: list[str]

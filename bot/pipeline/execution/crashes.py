@@ -67,6 +67,11 @@ def _words(failure: Failure, wanted: CrashSignature, alike: float) -> Iterator[E
         yield Evidence(what="shapes", agrees=same and axes, says=says)
 
 
+def is_placed(failure: Failure, wanted: CrashSignature) -> bool:
+    """Whether an exception arose in the library where the report says."""
+    return any(piece.agrees for piece in _where(failure, wanted, worded=False))
+
+
 def _where(failure: Failure, wanted: CrashSignature, *, worded: bool) -> Iterator[Evidence]:
     shown = wanted.frame or (wanted.places and wanted.places[-1].file)
     if not shown or not failure.frames:

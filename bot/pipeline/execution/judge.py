@@ -118,6 +118,7 @@ def _undecided(reason: str, evidence: str = "") -> Judgement:
 def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgement:
     names = genuine.own_names(script.source)
     closest: tuple[Evidence, ...] = ()
+    reworded: Failure | None = None
     for failure in (*flatten(seen.failures), *_logged(seen, wanted)):
         same = wording.same_exception(wanted.exception, failure.exception, failure.bases)
         if not same or setup_failures.made_here(failure.message):
@@ -130,6 +131,12 @@ def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgeme
             met = _met(f"{failure.exception} {how}", _last_line(failure), failure)
             return met.model_copy(update={"weighed": weighed})
         closest = max(closest, weighed, key=len)
+        if weighed[-1].what == "words" and crashes.is_placed(failure, wanted):
+            reworded = failure
+    if reworded is not None:  # another release may word it otherwise
+        why = "the same exception arose in the same place, in other words"
+        told = _undecided(why, _last_line(reworded))
+        return told.model_copy(update={"weighed": closest, "failure": reworded})
     why = closest[-1].says if closest else "the reported exception did not occur"
     return _passed(why).model_copy(update={"weighed": closest})
 
@@ -386,6 +393,8 @@ def _unmet(seen: Observation, verdicts: list[Judgement]) -> Judgement:
         return _undecided(ended if best.match is Match.PASSED else best.reason)
     if seen.oom:
         return _undecided("the program exceeded the memory limit")
+    if best.match is Match.UNDECIDED and best.failure is not None:
+        return best  # the reported exception in other words
     if (failure := seen.escaped) is not None:
         said = _last_line(failure)[:_EVIDENCE]
         told = {"reason": best.reason, "evidence": said, "weighed": best.weighed}

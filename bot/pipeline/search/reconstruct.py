@@ -33,9 +33,7 @@ from bot.rules.signatures import readings
 def reconstruct(
     session: Session, draft: RunPlan, budget: ModelBudget, verdict: AnyVerdict
 ) -> Reconstructed:
-    """A program for a report whose own programs led to this `verdict` or that has none. When there
-    is none, the notes of the session say why.
-    """
+    """A program for a report whose own programs led to this verdict, or that has none."""
     written = Reconstructed()
     try:
         written.result = _program(session, draft, budget, verdict, written)

@@ -204,9 +204,7 @@ def match(text: str, allowed: frozenset[Role]) -> Role:
 
 
 def is_excerpt(text: str) -> bool:
-    """Library code quoted for reading: a method without its class, or statements about a `self`
-    that is nowhere.
-    """
+    """Library code quoted for reading: a method without its class, or code on an unknown self."""
     body = tree.body if (tree := tree_of(text)) else []
     methods = bool(body) and all(
         isinstance(node, _DEFS) and node.args.args and node.args.args[0].arg in {"self", "cls"}

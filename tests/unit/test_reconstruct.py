@@ -24,6 +24,7 @@ from tests.support.fakes import (
     ScriptedModel,
 )
 from tests.support.sandbox import FakeSandbox
+from tests.support.source_index import FakeIndexer, FakeSourceIndex
 
 BODY = "The `bias` argument of `acme.nn.Layer` is not passed on to `lin_key`, so `bias=False` leaves a bias. I use acme 1.2.0."
 GOOD = """import json
@@ -91,7 +92,7 @@ def says(text, code=0, stderr=""):
 WRONG, RIGHT = says('REPRISE {"key_bias": true}\n'), says('REPRISE {"key_bias": false}\n')
 
 
-def decide(model, program=lambda spec: WRONG, subject=None, builder=None, **options):
+def decide(model, program=lambda spec: WRONG, subject=None, builder=None, indexer=None, **options):
     world = Ports(
         FakeSandbox(program),
         builder or FakeBuilder(),
@@ -100,6 +101,7 @@ def decide(model, program=lambda spec: WRONG, subject=None, builder=None, **opti
         ListListener(),
         Event(),
         model=model,
+        indexer=indexer,
     )
     return run(
         Job(
@@ -392,6 +394,14 @@ def act(**action):
     return {"thought": "", "context": 0, "actions": [action]}
 
 
+def test_a_version_that_the_host_asked_for_stays_whatever_the_report_names():
+    move = act(action="environment", package="acme", version="1.2.0", reason="the report has it")
+    model = ScriptedModel(answers(move, write(), first=refined(pins=[])))
+    report = decide(model, pins=("acme==1.0.0",))
+    assert {row.name: row.version for row in report.environment.packages}["acme"] == "1.0.0"
+    assert "acme 1.0.0 stays" in model.asked[-1].messages[-1].content
+
+
 def test_a_version_that_a_model_quotes_goes_before_one_that_rules_read():
     subject = issue(f"{BODY} It worked with 1.1.0, I think, and 1.3.0 is broken as well.")
     pins = [{"name": "acme", "version": "1.3.0", "quote": "1.3.0 is broken"}]
@@ -533,3 +543,34 @@ def test_a_program_may_use_a_client_but_not_fetch(line, allowed):
     report = decide(model)
     assert report.verdict.kind == "reproduced"
     assert (line in report.script.source) is allowed
+
+
+def test_the_place_of_a_script_that_is_no_package_is_not_asked_for():
+    """Without it the quoted words decide; an installed file stays the place."""
+    quoted = (
+        "Traceback (most recent call last):\n"
+        '  File "/u/lib/python3.9/site-packages/tools/export.py", line 3, in main\n    f(4)\n'
+        "RuntimeError: the boom of kv is 2"
+    )
+    subject = issue(f"I run the script of acme 1.2.0:\n\n```\n{quoted}\n```\n", "export fails")
+    first = refined(
+        kind="crash",
+        observation=None,
+        quotes=["the boom of kv is 2"],
+        crash={"exception": "RuntimeError", "message": "the boom of kv is 2", "in_file": ""},
+    )
+    seen = crash(message="the boom of kv is 2")
+    for texts, kind in (
+        ({"acme/nn.py": "class Layer: ..."}, "reproduced"),
+        ({"acme/nn.py": "class Layer: ...", "tools/export.py": "def main(): ..."}, "needs_info"),
+    ):
+        report = decide(
+            ScriptedModel(answers(write(CRASHES), first=first)),
+            lambda spec: seen,
+            subject,
+            indexer=FakeIndexer(FakeSourceIndex(texts)),
+            max_attempts=1,
+        )
+        assert report.verdict.kind == kind
+        said = any("tools/export.py is not installed here" in note.text for note in report.notes)
+        assert said is (kind == "reproduced")

@@ -129,7 +129,7 @@ def as_written(verdict: AnyVerdict, script: Script) -> AnyVerdict:
         return verdict
     counts = f"{verdict.failures} of {verdict.runs}"
     said = f"{counts} runs of a program that a model wrote showed the failure ({verdict.reason})"
-    return undecided(verdict, f"{said}; the bug report's own program may differ")
+    return undecided(verdict, f"{said}; the reporter's own program may differ")
 
 
 def if_read_alike(

@@ -28,7 +28,7 @@ from bot.pipeline.reading.signature import IDLE_BOUND_S
 from bot.pipeline.search import prompt_text
 from bot.pipeline.search.model_budget import question
 from bot.rules.signatures import observed, readings, warned, wording
-from prompts import Prompt, load
+from prompts import Prompt, fence, load
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -56,7 +56,9 @@ def build(
         date=f"{issue.created_at:%Y-%m-%d}" if issue.created_at else prompt.fragment("unstated"),
         report=report_excerpt.report(issue, bug),
         known=_known(prompt, bug),
-        environment=prompt.fragment("no_environment", reason=environment[:400])
+        environment=prompt.fragment(
+            "no_environment", reason=fence("the builder", environment[:400])
+        )
         if isinstance(environment, str)
         else verdicts.versions(environment),
         code=prompt_text.contexts(ranked[:1]),

@@ -118,7 +118,7 @@ def _placed(session: Session, refined: Interpretation, material: Material) -> In
     if sources is None or sources.read(signature.frame, 1, 1) or sources.symbol(top, 1):
         return refined
     session.note(f"{signature.frame} is not installed here: only the exception and its words count")
-    elsewhere = signature.model_copy(update={"frame": "", "function": ""})
+    elsewhere = signature.model_copy(update={"frame": "", "function": "", "places": ()})
     return refined.model_copy(update={"signature": elsewhere})
 
 
@@ -215,7 +215,7 @@ def _built(
             session.note(f"not installed, because it cannot be had: {', '.join(left)}")
         return built, smaller
     if basis.environment is not None:  # what the model adds cannot be had
-        session.note(f"not installed: {problem}")
+        session.note(f"what a model asked for could not be installed: {problem}")
         return basis.environment, basis.spec
     raise problem
 

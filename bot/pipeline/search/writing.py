@@ -35,7 +35,6 @@ from bot.ports import SourceIndex
 from prompts import fence, load, shared
 
 _NOTES = 6
-_STATED = {PinSource.OPTION, PinSource.ISSUE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +171,8 @@ class _Writer:
         self.note(prompt_text.looked_up(self.material.sources, wish))
 
     def _changed(self, action: EnvironmentAction) -> str:
-        """Build the environment with another package or version. What the report states or the
-        host asked for stays.
+        """Build the environment with another package or version. What the host asked for stays,
+        and so does what the report states, unless it names the new version too.
         """
         wanted = specify.asked_by_model(action.package, action.version, action.reason)
         if wanted is None:
@@ -181,7 +180,8 @@ class _Writer:
         known = next((row for row in self.spec.requirements if row.name == wanted.name), None)
         issue = self.runner.job.issue
         named = bool(action.version) and report_excerpt.mentions(action.version, issue)
-        if known is not None and known.specifier and known.rung in _STATED and not named:
+        fixed = {PinSource.OPTION} if named else {PinSource.OPTION, PinSource.ISSUE}
+        if known is not None and known.specifier and known.rung in fixed:
             version = known.specifier.removeprefix("==")
             reason = known.reason
             return shared("stated_version", package=known.name, version=version, reason=reason)
@@ -189,7 +189,8 @@ class _Writer:
         try:
             built = self.runner.build(spec)
         except BuildError as error:
-            return shared("not_installed", package=wanted.name, reason=str(error)[:400])
+            why = fence("the builder", str(error)[:400])
+            return shared("not_installed", package=wanted.name, reason=why)
         self.spec = spec
         return shared("installed", environment=verdicts.versions(built))
 

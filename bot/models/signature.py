@@ -28,7 +28,7 @@ class CrashSignature(Record):
     it is compared is in `bot.rules.signatures.wording`. `frame` is a path below site-packages, e.g.
     "torch/nn/modules/linear.py", or "" when the report does not show it; `places` are all lines of
     the quoted traceback, outermost first. `checks` are source lines of the program whose failure
-    counts (for bare assertions, which have no message).
+    counts (for bare assertions and remarks on a statement, which have no message).
     """
 
     kind: Literal["crash"] = "crash"

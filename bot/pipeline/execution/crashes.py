@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bot.models.attempt import Evidence, Failure, Script
 from bot.models.signature import CrashSignature
-from bot.rules.signatures import genuine, places, wording
+from bot.rules.signatures import genuine, places, statements, wording
 
 _STRICT = 0.95
 
@@ -30,9 +30,7 @@ def _pieces(
 ) -> Iterator[Evidence]:
     yield Evidence(what="class", says=_class(failure, wanted))
     if wanted.checks:
-        agrees = _is_check(failure, wanted.checks)
-        says = wanted.checks[0] if agrees else "a different assertion failed"
-        yield Evidence(what="check", agrees=agrees, says=says)
+        yield _checked(failure, wanted)
         return
     alike = wording.likeness(wanted.message, failure.message, names)
     yield from _words(failure, wanted, alike)
@@ -88,6 +86,14 @@ def _where(failure: Failure, wanted: CrashSignature, *, worded: bool) -> Iterato
 def _is_worded(message: str, alike: float) -> bool:
     """Whether the words alone identify a failure."""
     return alike >= _STRICT and len(wording.tokens(wording.core(message))) >= 4
+
+
+def _checked(failure: Failure, wanted: CrashSignature) -> Evidence:
+    if wanted.exception.rsplit(".", 1)[-1] == "AssertionError":
+        agrees, other = _is_check(failure, wanted.checks), "a different assertion failed"
+    else:
+        agrees, other = statements.fails(failure, wanted), "it did not arise at the statement"
+    return Evidence(what="check", agrees=agrees, says=wanted.checks[0] if agrees else other)
 
 
 def _is_check(failure: Failure, checks: tuple[str, ...]) -> bool:

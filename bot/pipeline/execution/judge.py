@@ -137,6 +137,9 @@ def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgeme
         why = "the same exception arose in the same place, in other words"
         told = _undecided(why, _last_line(reworded))
         return told.model_copy(update={"weighed": closest, "failure": reworded})
+    if wanted.checks and not wanted.exception:
+        told = _undecided("the bug report names a statement that fails, but not how")
+        return told.model_copy(update={"weighed": closest, "failure": seen.escaped})
     why = closest[-1].says if closest else "the reported exception did not occur"
     return _passed(why).model_copy(update={"weighed": closest})
 

@@ -89,7 +89,7 @@ def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
     own = [frame.code for frame in row.frames if not frame.package and frame.code]
     fault = third_party[-1] if third_party else Frame(path="")
     check = row.exception.rsplit(".", 1)[-1] == "AssertionError"
-    unnamed = check and not row.message and not third_party
+    unnamed = not row.message and not third_party
     return CrashSignature(
         exception=row.exception,
         message=row.message,
@@ -97,7 +97,7 @@ def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
         frame=fault.module_path,
         function=fault.function,
         places=tuple(map(_place, row.frames[-_MOST_PLACES:])),
-        checks=(tuple(own[-1:]) or _asserts(bug)) if unnamed else (),
+        checks=(tuple(own[-1:]) or (_asserts(bug) if check else ())) if unnamed else (),
     )
 
 

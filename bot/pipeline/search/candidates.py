@@ -10,10 +10,11 @@ from bot.models.signature import AnySignature, CrashSignature, members_of
 from bot.rules.code import syntax
 from bot.rules.intake import shell
 from bot.rules.intake.python import is_call_of, module_of
-from bot.rules.script_fixes import calls, imports
+from bot.rules.script_fixes import calls, caught, imports
 from bot.rules.signatures import readings, values
 
 MOST = 4
+_LENT = 2
 _VERSIONS = re.compile(r"__version__|\bsys\.(?:version|platform)\b|\bplatform\.\w+\(")
 _ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
 
@@ -30,7 +31,8 @@ class _Draft:
 def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
     """At most four scripts: single blocks completed by the earlier ones that define what they
     use, and all blocks in order (as in a notebook). Blocks that show a fix, a contrast or the
-    library's own source are left out.
+    library's own source are left out; at most two more scripts take from them what is defined
+    nowhere else.
     """
     usable = _usable(bug)
     drafts = [_complete(bug, signature, usable, index) for index in range(len(usable))]
@@ -41,7 +43,21 @@ def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
     for draft in sorted(drafts, key=lambda draft: -draft.score):
         unique.setdefault("\n".join(values.lines(draft.text)), draft)
     chosen = list(unique.values())[:MOST]
+    chosen += _lending(bug, signature, usable)
     return tuple(_with_variables(bug, _script(_borrowing(bug, draft))) for draft in chosen)
+
+
+def _lending(bug: BugReport, signature: AnySignature, usable: list[Fence]) -> list[_Draft]:
+    """The blocks that use what only blocks put aside define, each after those."""
+    lent = {Role.SOURCE, Role.CONTRAST}
+    kept = {fence.index for fence in usable}
+    every = [one for one in bug.programs if one.index in kept or one.role in lent]
+    found: list[_Draft] = []
+    for at, fence in enumerate(every):
+        draft = _complete(bug, signature, every, at) if fence.index in kept else None
+        if draft is not None and not kept.issuperset(draft.fences):
+            found.append(draft)
+    return sorted(found, key=lambda draft: -draft.score)[:_LENT]
 
 
 def _borrowing(bug: BugReport, draft: _Draft) -> _Draft:
@@ -137,8 +153,8 @@ def genuine_ones(
 
 def _script(draft: _Draft) -> Script:
     text, fixes = draft.text, draft.fixes
-    steps = (calls.show_expressions, calls.call_entry) if draft.shows else (calls.call_entry,)
-    for step in steps:
+    shown = (calls.show_expressions,) if draft.shows else ()
+    for step in (*shown, calls.call_entry, caught.show_caught):
         text, made = step(text)
         fixes = (*fixes, *made)
     text, made = imports.add(

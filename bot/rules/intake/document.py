@@ -14,7 +14,9 @@ from bot.rules.intake.python import evidence, tree_of
 from bot.rules.markdown import block_tokens
 
 _BOLD_LEVEL = 9  # below all headings of Markdown
-_INLINE_FENCE = re.compile(r"```+([^`\n]{3,4000})```+")
+_INLINE_FENCE = re.compile(
+    r"```+(?P<code>[^`\n]{3,4000})```+|(?<!`)`(?P<command>python[\d.]* -c [^`\n]{3,4000})`(?!`)"
+)
 _FORM_HEADING = re.compile(r"^\s{0,3}\*\*([^*\n]{2,80})\*\*:?\s*$")
 
 # A section of an issue form ends the one before it, whatever headings that one contains.
@@ -162,7 +164,14 @@ class _Reader:
                 lead = line.text[: match.start()].strip() or self.lead(skip=1)
                 place = (line.number,)
                 self.codes.append(
-                    CodeBlock("", match[1].strip(), line.number, self.headings, lead, place)
+                    CodeBlock(
+                        "",
+                        (match["code"] or match["command"]).strip(),
+                        line.number,
+                        self.headings,
+                        lead,
+                        place,
+                    )
                 )
         self.at = max(self.at, end)
 

@@ -5,7 +5,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from bot.models.bug import Fence, FenceKind, Issue, Output, Role, Traceback, WarningText
-from bot.rules.intake import classify, comments, mentions, names, outputs, roles, shell, warned
+from bot.rules.intake import (
+    caught,
+    classify,
+    comments,
+    mentions,
+    names,
+    outputs,
+    remarks,
+    roles,
+    shell,
+    warned,
+)
 from bot.rules.intake.cleaning import Cleaned, clean
 from bot.rules.intake.document import CodeBlock, ReportDocument
 from bot.rules.intake.frames import TracebackSpan
@@ -142,7 +153,15 @@ def tracebacks(
         known = any(_same(candidate, traceback) for traceback in out)
         if not known and not mentions.makes(programs, candidate.exception):
             out.append(candidate)
-    return tuple(out or mentions.without_class(words)) or tuple(mentions.in_title(issue, words))
+    fences = [block.fence for block in found]
+    told = out or [*mentions.without_class(words)] or [*caught.find(fences)]
+    told = told or [*mentions.in_title(issue, words)]
+    return tuple(told if any(map(_tells, told)) else [*remarks.find(fences)] or told)
+
+
+def _tells(row: Traceback) -> bool:
+    """Whether a traceback says more than a class."""
+    return bool(row.message or row.frames or row.exception.startswith("SIG"))
 
 
 def _same(candidate: Traceback, known: Traceback) -> bool:

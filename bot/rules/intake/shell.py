@@ -22,6 +22,12 @@ _READ = re.compile(
     r"^(?:KERAS_|JAX_|XLA_|TF_|TORCH_|TORCHDYNAMO_|TORCHINDUCTOR_|PYTORCH_|CUDA_|OMP_|MKL_|KMP_|NCCL_|ACCELERATE_|TOKENIZERS_"
     r"|TRANSFORMERS_|DIFFUSERS_|FLAX_|EQX_|HYDRA_|NUMBA_|PYTHONHASHSEED$|PYTHONOPTIMIZE$|PYTHONWARNINGS$|PL_|DGL)"
 )
+_PIPED = re.compile(
+    r"\b(?:echo|printf)\s+(?:-\w\s+)*(?P<quote>['\"])(?P<code>[^\"']{1,4000}|.{1,4000}?)(?P=quote)"
+    r"\s*\|\s*python",
+    re.S,
+)
+_SHOWN = re.compile(r"^(?P<prompt>[^\n]{0,80}?[$%>] ?)cat \S+\.py[ \t]*\n", re.M)
 _HERE = re.compile(r"<<-?\s*['\"]?(?P<end>\w{2,20})['\"]?[^\n]*\n")
 _PIP = re.compile(
     r"^\s*(?:[!%$>]\s?)?(?:sudo )?(?:(?:python[\d.]*|py) -m )?(?:uv )?pip[\d.]* "
@@ -62,7 +68,9 @@ class Embedded:
 
 def program(text: str) -> Embedded | None:
     """The Python program that a shell block runs, or None."""
-    found = "" if len(text) > _LONGEST else _of_flag(text) or _of_document(text)
+    ways = (_of_flag, _of_document, _of_pipe, _of_file) if len(text) <= _LONGEST else ()
+    found = next(filter(None, (way(text) for way in ways)), "")
+
     what = "took the program out of a shell command"
     why = "it was passed to python on the command line"
     strength = evidence(module_of(found))
@@ -93,6 +101,19 @@ def _of_document(text: str) -> str:
         return ""
     lines = text[match.end() :].split("\n")
     return "\n".join(takewhile(lambda line: line.strip() != match["end"], lines))
+
+
+def _of_pipe(text: str) -> str:
+    match = _PIPED.search(text)
+    return match["code"].replace("\\n", "\n") if match else ""
+
+
+def _of_file(text: str) -> str:
+    """A file that a session shows with `cat`, up to its next prompt."""
+    match = _SHOWN.search(text)
+    lines = text[match.end() :].split("\n") if match else []
+    prompt = match["prompt"].strip() if match else ""
+    return "\n".join(takewhile(lambda line: not line.strip().startswith(prompt), lines))
 
 
 def variables(text: str) -> dict[str, str]:

@@ -50,7 +50,8 @@ def _alike(one: Member, other: Member) -> bool:
         case CrashSignature(), CrashSignature():
             known = one.message and other.message
             words = not known or wording.resemblance(one.message, other.message) >= wording.ENOUGH
-            return wording.same_exception(one.exception, other.exception) and words
+            told = all(each.exception or each.message for each in (one, other))
+            return told and wording.same_exception(one.exception, other.exception) and words
         case WarningSignature(), WarningSignature():
             return wording.resemblance(one.message, other.message) >= wording.ENOUGH
     return one == other

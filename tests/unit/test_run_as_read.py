@@ -1,0 +1,233 @@
+"""Reports from their text to a judged run of their program: what rules read, run for real."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bot.models.attempt import Match
+from bot.models.bug import Issue
+from bot.pipeline.execution import launch
+from bot.pipeline.execution.judge import judge
+from bot.pipeline.execution.observe import observe
+from bot.pipeline.reading import intake, signature
+from bot.pipeline.search import candidates
+from sandbox.port import RunResult
+
+LIBRARY = """class ShapeMismatchError(Exception): pass
+class Layer:
+    def __init__(self, dim):
+        self.dim = dim
+    def __call__(self, x):
+        return matmul(self.dim, x)
+def matmul(d, x):
+    if d != len(x):
+        raise ValueError("cannot multiply operand of size %d with weight of size %d" % (len(x), d))
+    return [d * v for v in x]
+def align(a, b):
+    raise ShapeMismatchError("axis alignment failed for operand 'b' of rank 3")
+def load(path):
+    raise KeyError("optimizer_state")
+def fetch(path):
+    return open(path)
+def compiled(x):
+    raise RuntimeError("expected a dense tensor")
+"""
+SIZE = "cannot multiply operand of size 3 with weight of size 4"
+TRACE = f"""Traceback (most recent call last):
+  File "x.py", line 3, in <module>
+    layer([1, 2, 3])
+  File "/opt/env/lib/python3.11/site-packages/acme/__init__.py", line 6, in __call__
+    return matmul(self.dim, x)
+  File "/opt/env/lib/python3.11/site-packages/acme/__init__.py", line 9, in matmul
+    raise ValueError("cannot multiply operand of size %d with weight of size %d" % (len(x), d))
+ValueError: {SIZE}"""
+LAYER = "from acme import Layer\nlayer = Layer(4)\n"
+
+
+def fence(text, tag="python"):
+    return f"```{tag}\n{text}\n```\n\n"
+
+
+@pytest.fixture
+def execute(tmp_path):
+    """Runs a program with the probe and a small library, as a sandbox does."""
+    package = tmp_path / "site-packages" / "acme"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(LIBRARY)
+    probe = tmp_path / ".reprise"
+    probe.mkdir()
+    (probe / "sitecustomize.py").write_bytes(launch.probe("sitecustomize.py"))
+
+    def run(source):
+        for old in probe.glob("trace-*"):
+            old.unlink()
+        (tmp_path / "repro.py").write_text(source)
+        path = os.pathsep.join(map(str, (probe, package.parent)))
+        known = {name: value for name, value in os.environ.items() if name != "REPRISE_MAIN"}
+        done = subprocess.run(
+            [sys.executable, "repro.py"],
+            cwd=tmp_path,
+            env={**known, "PYTHONPATH": path, "REPRISE_TRACE": str(probe)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        traces = {f".reprise/{file.name}": file.read_bytes() for file in probe.glob("trace-*")}
+        return RunResult(
+            exit_code=done.returncode,
+            stdout=done.stdout,
+            stderr=done.stderr,
+            seconds=0.1,
+            artifacts=traces,
+        )
+
+    return run
+
+
+def outcomes(execute, body, title="It goes wrong"):
+    """What each program of a report shows, up to the first that fails as reported; None when the
+    report shows no failure to look for.
+    """
+    bug = intake.read(Issue(title=title, body=body, repository="acme/acme"))
+    frozen = signature.freeze(bug)
+    if frozen is None:
+        return None
+    scripts, _ = candidates.genuine_ones(candidates.propose(bug, frozen), frozen)
+    found = []
+    for script in scripts:
+        found.append(judge(observe(execute(script.source)), frozen, script).match)
+        if found[-1] is Match.MATCHED:
+            break
+    return found
+
+
+def reproduced(execute, body, title="It goes wrong"):
+    found = outcomes(execute, body, title)
+    return bool(found) and found[-1] is Match.MATCHED
+
+
+CAUGHT = {
+    "in words of its own": fence(f"{LAYER}try:\n    layer([1, 2, 3])\nexcept Exception as e:\n    print('FAILED', e)")
+    + "Output:\n\n" + fence(f"FAILED {SIZE}", ""),
+    "on one line, with its class": fence(f"{LAYER}try: layer([1, 2, 3])\nexcept Exception as e: print(type(e).__name__, '->', e)")
+    + "It prints\n\n" + fence(f"ValueError -> {SIZE}", ""),
+    "with the plain traceback beside it": fence(f"{LAYER}try:\n    layer([1, 2, 3])\nexcept ValueError as e:\n    print('caught', e)")
+    + "Without the handler:\n\n" + fence(TRACE, ""),
+    "in a loop that goes on": fence("import acme\n\ndef check(n):\n    try:\n        acme.Layer(4)([0] * n)\n        print(n, 'fine')\n"
+    "    except ValueError as err:\n        print(f'{n} error: {err}')\n\nfor n in (4, 3):\n    check(n)")
+    + "Output:\n\n" + fence(f"4 fine\n3 error: {SIZE}", ""),
+    "before it exits": fence("import acme, sys\ntry:\n    acme.align([1], [2])\nexcept Exception as e:\n    sys.exit(f'error: {e}')")
+    + "It ends with\n\n" + fence("acme.ShapeMismatchError: axis alignment failed for operand 'b' of rank 3", ""),
+    "with a list of problems": fence("import acme\nproblems = []\ntry:\n    acme.load('x')\nexcept KeyError as problem:\n    problems.append(repr(problem))\n"
+    "print(problems)") + "It is a `KeyError: 'optimizer_state'`.\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_an_exception_that_the_program_catches_and_reports_counts(execute, name):
+    assert reproduced(execute, CAUGHT[name])
+
+
+NOT_CAUGHT = {
+    "another exception": fence("import acme\ntry:\n    acme.align([1], [2])\nexcept Exception as e:\n    print('FAILED', e)")
+    + "Output:\n\n" + fence(f"FAILED {SIZE}", ""),
+    "one that the program makes": fence(f"import acme\ntry:\n    raise ValueError('{SIZE}')\nexcept Exception as e:\n    print('FAILED', e)")
+    + "Output:\n\n" + fence(f"FAILED {SIZE}", ""),
+    "words without an exception": fence(f"import acme\ntry:\n    x = 1\nexcept Exception as e:\n    print('FAILED', e)\nprint('FAILED {SIZE}')")
+    + "Output:\n\n" + fence(f"FAILED {SIZE}", ""),
+    "one that nothing is said of": fence(f"{LAYER}try:\n    layer([1, 2, 3])\nexcept ValueError:\n    pass")
+    + "Output:\n\n" + fence(TRACE, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_CAUGHT)
+def test_what_was_not_caught_as_reported_does_not_count(execute, name):
+    assert not reproduced(execute, NOT_CAUGHT[name])
+
+
+ERROR = fence(f"ValueError: {SIZE}", "")
+BLOCKS = {
+    "a definition, then a call": "Given\n\n" + fence("from acme import Layer\n\ndef build():\n    return Layer(4)")
+    + "calling\n\n" + fence("build()([1, 2, 3])") + "raises\n\n" + ERROR,
+    "imports, then their use": "Imports:\n\n" + fence("import acme") + "then\n\n" + fence("acme.Layer(4)([1, 2, 3])") + ERROR,
+    "a class that looks like quoted source": "My module is implemented as\n\n"
+    + fence("from acme import Layer\n\nclass Net:\n    def __init__(self):\n        self.l = Layer(4)\n    def run(self, x):\n        return self.l(x)")
+    + "and I call it like this\n\n" + fence("Net().run([1, 2, 3])") + "->\n\n" + ERROR,
+    "what works, then what does not": "Works:\n\n" + fence(f"{LAYER}x = [1, 2, 3, 4]\nlayer(x)")
+    + "Now change the data\n\n" + fence("x = [1, 2, 3]\nlayer(x)") + "Error\n\n" + ERROR,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_that_needs_an_earlier_one_runs_after_it(execute, name):
+    assert reproduced(execute, BLOCKS[name])
+
+
+REMARKS = [
+    f"{LAYER}layer([1, 2, 3, 4])  # fine\nlayer([1, 2, 3])  # raises ValueError",
+    f"{LAYER}layer([1, 2, 3])  # ValueError: {SIZE}",
+    f"{LAYER}layer([1, 2, 3, 4])  # works\nlayer([1, 2, 3])  # fails",
+    "import acme\nmodel = acme.Layer(dim=4)\nout = model([1, 2, 3])  # <- error here\nprint(out)",
+    "import acme\nstate = acme.load('x.ckpt')  # crashes\n",
+    "import acme\n# This line throws a KeyError\nstate = acme.load('x.ckpt')\n",
+    "import acme\n\ndef main():\n    acme.align([1], [2])  # -> acme.ShapeMismatchError\n\nmain()",
+    "import acme\nacme.align(\n    [1],\n    [2],\n)  # fails with ShapeMismatchError\n",
+    "import acme\nfor size in (4, 3):\n    acme.Layer(4)([0] * size)  # this does not work\n",
+]
+
+
+@pytest.mark.parametrize("program", REMARKS)
+def test_a_remark_names_the_statement_that_fails(execute, program):
+    assert reproduced(execute, "See the comment.\n\n" + fence(program), "A small question")
+
+
+NOT_REMARKS = [
+    f"{LAYER}layer([1, 2, 3])  # no longer fails",
+    f"{LAYER}layer([1, 2, 3])  # should raise ValueError",
+    f"{LAYER}layer([1, 2, 3])  # fails if the size is odd",
+    f"{LAYER}layer([1, 2, 3])\nlayer([1, 2, 3, 4])  # fails",
+    f"{LAYER}layer([1, 2, 3])  # raises KeyError",
+    "import acme\nacme.fetch('weights.bin')  # fails",
+    "import acme\nacme.missing()  # crashes",
+    "import acme\nraise RuntimeError('x')  # crashes",
+    "import acme\nint('x')  # fails",
+    "import acme, json\njson.loads('')  # breaks",
+]
+
+
+@pytest.mark.parametrize("program", NOT_REMARKS)
+def test_a_remark_takes_no_other_failure_for_its_own(execute, program):
+    assert not reproduced(execute, "See the comment.\n\n" + fence(program), "A small question")
+
+
+@pytest.mark.parametrize(
+    "program", [f"{LAYER}layer([1, 2, 3, 4])  # fails", "import acme\nacme.missing()  # fails"]
+)
+def test_a_remark_without_a_class_decides_nothing_else(execute, program):
+    found = outcomes(execute, "See the comment.\n\n" + fence(program), "A small question")
+    assert found == [Match.UNDECIDED]
+
+
+PASTED = {
+    "a program in a details element": "<details>\n<summary>Code</summary>\n" + fence(f"{LAYER}layer([1, 2, 3])")
+    + "</details>\n<details><summary>Traceback</summary>\n<pre>\n" + TRACE.replace("<", "&lt;") + "\n</pre></details>\n",
+    "a session": fence(">>> from acme import Layer\n>>> layer = Layer(4)\n>>> layer([1, 2, 3])\n" + TRACE),
+    "cells of a notebook": "In[1]:\n\n" + fence(LAYER) + "In[2]:\n\n" + fence("layer([1, 2, 3])") + ERROR,
+    "a doctest": fence(">>> import acme\n>>> acme.align(1, 2)\nTraceback (most recent call last):\n    ...\n"
+    "ShapeMismatchError: axis alignment failed for operand 'b' of rank 3"),
+    "a command before the traceback": fence(f"{LAYER}layer([1, 2, 3])") + fence(f"$ python x.py\n{TRACE}", "console"),
+    "a here-document": fence("uv run python - <<'EOF'\nfrom acme import Layer\nLayer(4)([1, 2, 3])\nEOF", "bash") + fence(TRACE, ""),
+    "a file that is written": fence(f"$ cat > x.py <<EOF\n{LAYER}layer([1, 2, 3])\nEOF\n$ python x.py\n{TRACE}", "console"),
+    "a file that is shown": fence(f"(env) me@host:~$ cat repro.py\n{LAYER}layer([1, 2, 3])\n(env) me@host:~$ python repro.py\n{TRACE}", ""),
+    "a one-liner": fence(f'$ python -c "from acme import Layer; Layer(4)([1, 2, 3])"\n{TRACE}', "console"),
+    "a one-liner in the text": "Run `python3 -c 'from acme import Layer; Layer(4)([1, 2, 3])'`:\n\n" + fence(TRACE, ""),
+    "a program that is piped": fence("echo 'from acme import Layer; Layer(4)([1, 2, 3])' | python", "bash") + fence(TRACE, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PASTED)
+def test_a_program_is_found_however_it_was_pasted(execute, name):
+    assert reproduced(execute, PASTED[name])

@@ -1,22 +1,24 @@
-"""Build a wheel from source inside a sandbox: the only place of the prepare phase where foreign
-code runs.
+"""Build a wheel from source inside a sandbox without a network: the only place of the prepare
+phase where foreign code runs.
 """
 
-import hashlib
+import json
 import os
 import re
 import time
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from importlib.metadata import version
+from importlib import resources
 from pathlib import Path
 from threading import Event
+from typing import Any
 
-from uv import find_uv_bin
-
-from sandbox.indexes import Indexes
+from sandbox.environment import Built
 from sandbox.interpreters import Snapshot
 from sandbox.port import Limits, Mount, RunResult, RunSpec, Sandbox, SandboxError
 
+_DRIVER = resources.files("sandbox").joinpath("probe", "build_wheel.py")
 _LIMITS = Limits(
     wall_s=900.0,
     memory_mb=8192,
@@ -27,6 +29,13 @@ _LIMITS = Limits(
     output_bytes=400_000,
 )
 _TOOLS = "/usr/local/bin:/usr/bin:/bin"
+_MOST_SETTINGS = 1024 * 1024
+_ERROR = re.compile(r"(?:\w+\.)*\w*(?:Error|Exception): \S")
+_COMPILER = re.compile(r"\b(?:fatal )?error: (?!Failed to build|command)|command not found")
+_OFFLINE = re.compile(
+    r"Temporary failure in name resolution|Name or service not known|Network is unreachable"
+    r"|nodename nor servname|Could not resolve host"
+)
 
 
 class BuildFailed(SandboxError):
@@ -42,45 +51,80 @@ class BuildSource:
     archive: bytes
     name: str = "source.tar.gz"
     version: str = ""
-    exclude_newer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What a project is built with: requirements, the object with the hooks, and where in the
+    project it lies. Without settings it is what PEP 517 presumes.
+    """
+
+    requires: tuple[str, ...] = ("setuptools>=40.8.0", "wheel")
+    name: str = "setuptools.build_meta:__legacy__"
+    path: tuple[str, ...] = ()
+
+    def requiring(self, more: tuple[str, ...]) -> "Backend":
+        """The back end with what it asked for in addition."""
+        return replace(self, requires=(*self.requires, *more))
+
+
+class MoreRequired(BuildFailed):
+    """The back end asks for more than the project's settings name."""
+
+    def __init__(self, requires: tuple[str, ...]) -> None:
+        super().__init__(f"the build asks for more and more: {', '.join(requires)[:200]}")
+        self.requires = requires
+
+
+def backend(
+    source: BuildSource, python: Snapshot, sandbox: Sandbox, cancel: Event | None = None
+) -> Backend:
+    """What a source is built with, told by its pyproject.toml, which is unpacked in the sandbox."""
+    spec = _spec(source, {}, python, (python.root,), python.executable)
+    result = sandbox.run(replace(spec, limits=replace(_LIMITS, wall_s=120.0)), cancel=cancel)
+    if result.exit_code != 0:
+        raise BuildFailed(f"the source archive cannot be unpacked: {cause(result)}")
+    data = result.artifacts.get("out/pyproject.toml", b"")[:_MOST_SETTINGS]
+    try:
+        return _backend(tomllib.loads(data.decode("utf-8")))
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise BuildFailed(f"its pyproject.toml cannot be read: {error}") from None
+
+
+def _backend(settings: dict[str, Any]) -> Backend:
+    table = settings.get("build-system")
+    if table is None:
+        return Backend()
+    return Backend(
+        _texts(table.get("requires", [])),
+        str(table.get("build-backend", Backend().name)),
+        _texts(table.get("backend-path", [])),
+    )
+
+
+def _texts(values: list[Any]) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+        raise ValueError("a list of texts is expected in [build-system]")
+    return tuple(values)
 
 
 def wheel(
     source: BuildSource,
-    python: Snapshot,
+    backend: Backend,
+    tools: Built,
     sandbox: Sandbox,
-    indexes: Indexes,
     into: Path,
     cancel: Event | None = None,
 ) -> Path:
-    """Build one wheel and keep it in `into`. The build sees the index and a throwaway cache, and
-    holds no secret.
+    """Build one wheel with the environment of its build requirements, and keep it in `into`. The
+    build sees no network and no secret. Raises MoreRequired when the back end asks for more.
     """
-    tools = into.parent / "tools"
-    tool = _copied(Path(find_uv_bin()), tools, f"uv-{version('uv')}")
-    indexes = _certified(indexes, tools)
-    argv = [
-        str(tool),
-        "build",
-        "-q",
-        "--wheel",
-        "--out-dir",
-        "out",
-        "--python",
-        str(python.executable),
-    ]
-    argv += ["--exclude-newer", source.exclude_newer] if source.exclude_newer else []
-    spec = RunSpec(
-        argv=(*argv, source.name),
-        files={source.name: source.archive},
-        env=_environment(source, python, indexes.without_secrets()),
-        mounts=tuple(Mount(path) for path in (tool, python.root, *indexes.paths)),
-        limits=_LIMITS,
-        artifacts=("out/*.whl",),
-        network=True,
-        label="build",
-    )
+    job = {"backend": backend.name, "path": backend.path, "known": backend.requires}
+    mounts = (tools.python.root, tools.root)
+    spec = _spec(source, job, tools.python, mounts, tools.interpreter)
     result = sandbox.run(spec, cancel=cancel)
+    if more := result.artifacts.get("out/requires.json"):
+        raise MoreRequired(_asked(more))
     made = [(name, data) for name, data in result.artifacts.items() if name.endswith(".whl")]
     if result.exit_code != 0 or not made:
         raise BuildFailed(cause(result))
@@ -90,48 +134,57 @@ def wheel(
     return _keep(made[0][1], into, name)
 
 
-def _copied(source: Path, tools: Path, name: str) -> Path:
-    """A file in the cache: that is all that a worker in a container shares with its daemon's
-    host.
-    """
-    kept = tools / name
-    return kept if kept.exists() else _keep(source.read_bytes(), tools, name, 0o755)
+def _asked(data: bytes) -> tuple[str, ...]:
+    try:
+        return _texts(json.loads(data[:_MOST_SETTINGS]))
+    except (ValueError, RecursionError):
+        raise BuildFailed(
+            "the build lists its requirements in a way that none understands"
+        ) from None
 
 
-def _certified(indexes: Indexes, tools: Path) -> Indexes:
-    """The settings with the authorities' certificates where the daemon sees them."""
-    source = Path(indexes.certificate)
-    if not source.is_file():
-        return indexes
-    name = f"certificates-{hashlib.sha256(source.read_bytes()).hexdigest()[:12]}.pem"
-    return replace(indexes, certificate=str(_copied(source, tools, name)))
+def _spec(
+    source: BuildSource,
+    job: Mapping[str, object],
+    python: Snapshot,
+    mounts: tuple[Path, ...],
+    interpreter: Path,
+) -> RunSpec:
+    return RunSpec(
+        argv=(str(interpreter), "-B", "build_wheel.py"),
+        files={
+            source.name: source.archive,
+            "build_wheel.py": _DRIVER.read_bytes(),
+            "job.json": json.dumps({**job, "archive": source.name}).encode(),
+        },
+        env=_environment(source, python, interpreter.parent),
+        mounts=tuple(map(Mount, mounts)),
+        limits=_LIMITS,
+        artifacts=("out/*.whl", "out/*.json", "out/*.toml"),
+        label="build",
+    )
 
 
-def _environment(source: BuildSource, python: Snapshot, indexes: Indexes) -> dict[str, str]:
+def _environment(source: BuildSource, python: Snapshot, scripts: Path) -> dict[str, str]:
     told = dict.fromkeys(("SETUPTOOLS_SCM_PRETEND_VERSION", "PBR_VERSION"), source.version)
     return {
-        "PATH": f"{python.root}/bin:{_TOOLS}",
+        "PATH": f"{scripts}:{python.root}/bin:{_TOOLS}",
         "HOME": "/tmp",  # noqa: S108
         "LC_ALL": "C.UTF-8",
-        "UV_CACHE_DIR": ".uv-cache",
-        "UV_NO_CONFIG": "1",
-        "UV_PYTHON_DOWNLOADS": "never",
-        "UV_LINK_MODE": "copy",
         "NO_COLOR": "1",
         "CUDA_VISIBLE_DEVICES": "",
         "MAX_JOBS": "2",
         **(told if source.version else {}),
-        **indexes.variables(),
         **python.variables,
     }
 
 
-def _keep(data: bytes, into: Path, name: str, mode: int = 0o644) -> Path:
+def _keep(data: bytes, into: Path, name: str) -> Path:
     into.mkdir(mode=0o755, parents=True, exist_ok=True)
     into.chmod(0o755)
     part = into / f".{name}.{os.getpid()}.{time.monotonic_ns()}"  # other builders may be at it too
     part.write_bytes(data)
-    part.chmod(mode)
+    part.chmod(0o644)
     return part.replace(into / name)
 
 
@@ -139,13 +192,10 @@ def cause(result: RunResult) -> str:
     """The line of a failed build that says why."""
     if result.timed_out:
         return "the build took too long"
-    lines = [line.strip() for line in result.stderr.splitlines() if line.strip()]
-    raised = [line for line in lines if re.match(r"(?:\w+\.)*\w*(?:Error|Exception): \S", line)]
-    compiler = [
-        line
-        for line in lines
-        if re.search(r"\b(?:fatal )?error: (?!Failed to build|command)|command not found", line)
-    ]
-    causes = [line.removeprefix("cause: ") for line in lines if line.startswith("cause: ")]
-    chosen = (compiler or raised or causes or lines or ["the build ended without output"])[-1]
-    return chosen[:300]
+    told = f"{result.stdout}\n{result.stderr}"
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    if missed := [line for line in lines if _OFFLINE.search(line)]:
+        return f"the build wants to download something, but has no network: {missed[-1]}"[:300]
+    raised = [line for line in lines if _ERROR.match(line)]
+    compiler = [line for line in lines if _COMPILER.search(line)]
+    return (compiler or raised or lines or ["the build ended without output"])[-1][:300]

@@ -22,7 +22,7 @@ from sandbox.port import (
 )
 
 ISOLATION = (
-    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try "
+    "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --unshare-net "
     "--die-with-parent --new-session --cap-drop ALL "
     f"--uid {layout.RUN_UID} --gid {layout.RUN_UID} --hostname {layout.HOSTNAME}"
 )
@@ -41,13 +41,6 @@ ESSENTIALS = (
     "/etc/timezone",
     "/usr/share/zoneinfo",
 )
-FOR_NETWORK = (
-    "/etc/resolv.conf",
-    "/etc/ca-certificates",
-    "/etc/pki",
-    "/etc/protocols",
-    "/etc/services",
-)
 PROTECTS = (
     (
         "the host's files except its programs and libraries, its network, processes, environment "
@@ -59,7 +52,6 @@ PROTECTS = (
 EXPOSES = (
     "the kernel interface, apart from a list of refused system calls",
     "the names and versions of what is installed under /usr",
-    "in the prepare phase, this host's network, including its loopback",
 )
 FIX = (
     "install bubblewrap (apt-get install bubblewrap) and allow user namespaces (sysctl "
@@ -110,14 +102,12 @@ class BwrapSandbox(Sandbox):
 def options(spec: RunSpec) -> list[str]:
     """Bubblewrap's command line for a run, without the program."""
     scratch, shared = spec.limits.scratch_mb << 20, layout.shm_mb(spec) << 20
-    visible = (*ESSENTIALS, *(FOR_NETWORK if spec.network else ()))
     inside = {"HOME": layout.HOME, "TMPDIR": layout.TEMPORARY, **layout.environment(spec)}
     return [
         *split(ISOLATION),
-        *(() if spec.network else ("--unshare-net",)),
         *_system(),
         *split("--dir /etc --dir /sys"),
-        *chain.from_iterable(("--ro-bind-try", path, path) for path in visible),
+        *chain.from_iterable(("--ro-bind-try", path, path) for path in ESSENTIALS),
         *split("--proc /proc --ro-bind /proc/sys /proc/sys --dev /dev"),
         *split(f"--size {shared} --perms 1777 --tmpfs /dev/shm"),
         *_devices(spec),

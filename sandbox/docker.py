@@ -37,10 +37,7 @@ PROTECTS = (
     "memory, processors, number of processes, disk, wall and idle time",
     "processes left running after the end",
 )
-EXPOSES = (
-    "the kernel interface that Docker's default seccomp profile allows",
-    "in the prepare phase, the network that it is given",
-)
+EXPOSES = ("the kernel interface that Docker's default seccomp profile allows",)
 FIX_DAEMON = "start the Docker daemon and give this user access to its socket"
 FIX_IMAGE = "build the base image: deploy/base/build.sh, or docker build deploy/base"
 
@@ -226,7 +223,7 @@ class DockerSandbox(Sandbox):
             "working_dir": layout.WORKDIR,
             "hostname": layout.HOSTNAME,
             # Loopback only, and 0.15 s cheaper than the network "none".
-            "network_disabled": not spec.network,
+            "network_disabled": True,
             "labels": {
                 janitor.OWNER: janitor.me(),
                 DEADLINE: str(int(time.time() + spec.limits.wall_s + 2 * guard_client.GRACE_S)),
@@ -236,12 +233,10 @@ class DockerSandbox(Sandbox):
 
     def _host(self, client: DockerClient, spec: RunSpec) -> Any:
         limits = spec.limits
-        # For the prepare phase: the bridge or, of a daemon without one, the host's network.
-        bridged = spec.network and client.networks.list(names=["bridge"])
         owner = f"uid={layout.RUN_UID},gid={layout.RUN_UID}"
         tmpfs = f"rw,exec,nosuid,nodev,size={limits.scratch_mb}m,{owner}"
         return client.api.create_host_config(
-            network_mode="bridge" if bridged else "host" if spec.network else "none",
+            network_mode="none",
             read_only=True,
             tmpfs={layout.WORKDIR: f"{tmpfs},mode=0755", "/tmp": f"{tmpfs},mode=1777"},  # noqa: S108
             cap_drop=["ALL"],

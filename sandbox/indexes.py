@@ -44,16 +44,6 @@ class Indexes:
         paths = (_local(place) for place in self.find_links)
         return tuple(path for path in paths if path is not None and path.is_dir())
 
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """Every local path that an installer has to see: folders, local indexes, the
-        certificate.
-        """
-        indexes = (_local(place) for place in (self.index, *self.extra))
-        known = [*self.folders, *(path.parent for path in indexes if path is not None)]
-        known += [Path(self.certificate)] if self.certificate else []
-        return tuple(path for path in dict.fromkeys(known) if path.exists())
-
     def variables(self) -> dict[str, str]:
         """The settings as uv's environment variables: addresses may hold a password, and
         arguments can be seen by everyone.

@@ -66,7 +66,7 @@ class RunSpec:
     directory, which is the current directory of the program and disappears with the run.
     `artifacts` are glob patterns below it that are read back afterwards (regular files only, never
     links, at most `limits.file_mb` together). `env` is the whole environment: nothing is inherited.
-    `network` is true in the prepare phase only.
+    No run has a network.
     """
 
     argv: tuple[str, ...]
@@ -75,7 +75,6 @@ class RunSpec:
     mounts: tuple[Mount, ...] = ()
     limits: Limits = Limits()
     artifacts: tuple[str, ...] = ()
-    network: bool = False
     device: Device = "cpu"
     label: str = ""
 

@@ -1,67 +1,86 @@
-"""A build from source sees nothing of this host but what lies in the cache, where a container's
-daemon finds it too.
-"""
+"""A build from source sees its requirements, its sources, and no network."""
 
-import shutil
+import json
 from pathlib import Path
-from threading import Thread
 
-from sandbox import build
-from sandbox.build import BuildSource, wheel
-from sandbox.indexes import Indexes
+import pytest
+
+from sandbox.build import Backend, BuildFailed, BuildSource, MoreRequired, backend, cause, wheel
+from sandbox.environment import Built
 from sandbox.interpreters import Snapshot
-from tests.support.sandbox import FakeSandbox, Save
+from sandbox.port import RunResult
+from tests.support.sandbox import Exit, FakeSandbox, Save, Say
+
+SOURCE = BuildSource(b"packed", version="1.0")
 
 
-def test_what_a_build_needs_is_mounted_from_the_cache(tmp_path):
-    cache, certificate = tmp_path / "cache", tmp_path / "etc" / "company.pem"
-    for folder in (cache / "wheels", certificate.parent):
+@pytest.fixture
+def tools(tmp_path: Path) -> Built:
+    python = Snapshot(tmp_path / "python", tmp_path / "python/bin/python3.11", "3.11.9", "3.11")
+    root = tmp_path / "envs/key"
+    for folder in (python.root, root):
         folder.mkdir(parents=True)
-    certificate.write_text("-- of the company --")
-    python = Snapshot(cache / "pythons/x", cache / "pythons/x/bin/python3.11", "3.11.9", "3.11")
-    seen = []
+    return Built("key", root, root / "bin/python", python, ())
 
-    def program(spec):
-        seen.append(spec)
-        return [Save("out/alpha-1.0-py3-none-any.whl", b"zip")]
 
-    python.root.mkdir(parents=True)
-    made = wheel(
-        BuildSource(b""),
-        python,
-        FakeSandbox(program),
-        Indexes(certificate=str(certificate)),
-        cache / "wheels",
-    )
+def of(tools: Built, *steps: object) -> Backend:
+    return backend(SOURCE, tools.python, FakeSandbox(lambda _: list(steps)))
+
+
+def test_what_a_build_sees_is_its_python_and_its_requirements(tools, tmp_path):
+    sandbox = FakeSandbox(lambda _: [Save("out/alpha-1.0-py3-none-any.whl", b"zip")])
+    made = wheel(SOURCE, Backend(), tools, sandbox, tmp_path / "wheels")
     assert made.read_bytes() == b"zip"
-    (spec,) = seen
-    assert [mount.source for mount in spec.mounts if not mount.source.is_relative_to(cache)] == []
-    assert Path(spec.env["SSL_CERT_FILE"]).read_text() == "-- of the company --"
-    assert Path(spec.env["SSL_CERT_FILE"]) in {mount.source for mount in spec.mounts}
+    (spec,) = sandbox.specs
+    assert [mount.source for mount in spec.mounts] == [tools.python.root, tools.root]
+    assert not any("INDEX" in name or "PROXY" in name.upper() for name in spec.env)
 
 
-def test_two_builders_at_once_do_not_write_to_one_file(tmp_path, monkeypatch):
-    """The second one copies the same file, and is done with it, while the first one is in the
-    middle.
-    """
-    source, tools, copy = tmp_path / "tool", tmp_path / "tools", shutil.copyfile
-    source.write_bytes(b"first half, second half")
-    others = []
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", Backend()),
+        ('[project]\nname = "x"', Backend()),
+        ("[build-system]\nrequires = ['setuptools']", Backend(("setuptools",))),
+        (
+            "[build-system]\nrequires = []\nbuild-backend = 'a.b:c'\nbackend-path = ['in']",
+            Backend((), "a.b:c", ("in",)),
+        ),
+    ],
+)
+def test_what_a_project_is_built_with(tools, text, found):
+    assert of(tools, Save("out/pyproject.toml", text.encode())) == found
 
-    def slow(here, there):
-        if others:
-            return copy(here, there)
-        others.append(Thread(target=build._copied, args=(source, tools, "tool")))
-        with there.open("wb") as file:
-            file.write(b"first half")
-            file.flush()
-            others[0].start()
-            others[0].join()
-            file.write(b", second half")
-        return there
 
-    monkeypatch.setattr(shutil, "copyfile", slow)
-    kept = build._copied(source, tools, "tool")
-    assert kept.read_bytes() == source.read_bytes()
-    assert kept.stat().st_mode & 0o777 == 0o755
-    assert list(tools.iterdir()) == [kept]
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[build-system",
+        b"\xff",
+        b"x = " + b"[" * 5000,
+        b"[build-system]\nrequires = 'setuptools'",
+        b"[build-system]\nrequires = [1]",
+        b"build-system = 3",
+    ],
+)
+def test_settings_that_cannot_be_read_end_the_build_with_a_reason(tools, text):
+    with pytest.raises(BuildFailed, match=r"pyproject\.toml cannot be read"):
+        of(tools, Save("out/pyproject.toml", text))
+
+
+def test_an_archive_that_cannot_be_unpacked(tools):
+    with pytest.raises(BuildFailed, match=r"cannot be unpacked: .+ not a gzip file"):
+        of(tools, Say(b"tarfile.ReadError: not a gzip file\n", "stderr"), Exit(1))
+
+
+def test_what_the_back_end_asks_for_besides(tools, tmp_path):
+    asks = FakeSandbox(lambda _: [Save("out/requires.json", json.dumps(["cython"]).encode())])
+    with pytest.raises(MoreRequired) as told:
+        wheel(SOURCE, Backend(), tools, asks, tmp_path)
+    assert Backend(("a",)).requiring(told.value.requires).requires == ("a", "cython")
+
+
+def test_a_build_that_wants_the_network_is_told_apart():
+    said = "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name resolution>"
+    assert "has no network" in cause(RunResult(1, stderr=f"{said}\nRuntimeError: no model\n"))
+    assert cause(RunResult(1, stdout="x.c:1: error: no header\n")) == "x.c:1: error: no header"

@@ -106,6 +106,24 @@ def _secret_keys() -> list[str]:
     return next(list(each["stringData"]) for each in kubernetes() if each["kind"] == "Secret")
 
 
+def test_every_pod_has_a_policy_that_keeps_it_from_the_cluster_and_the_node() -> None:
+    policies = [each["spec"] for each in kubernetes() if each["kind"] == "NetworkPolicy"]
+    deployed = [each["spec"]["selector"] for each in kubernetes() if each["kind"] == "Deployment"]
+    assert sorted(each["podSelector"]["matchLabels"]["app"] for each in policies) == sorted(
+        each["matchLabels"]["app"] for each in deployed
+    )
+    for policy in policies:
+        assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
+        blocks = [
+            to["ipBlock"] for rule in policy["egress"] for to in rule["to"] if "ipBlock" in to
+        ]
+        assert {"10.0.0.0/8", "169.254.0.0/16", "127.0.0.0/8"} <= set(blocks[0]["except"])
+        assert [block["cidr"] for block in blocks] == ["0.0.0.0/0", "2000::/3"]
+    listed = yaml.safe_load((DEPLOY / "kubernetes/kustomization.yaml").read_text())["resources"]
+    made = {file.name for file in (DEPLOY / "kubernetes").glob("*.yaml")}
+    assert set(listed) == made - {"kustomization.yaml", "secret.example.yaml"}
+
+
 def test_nothing_secret_has_a_default() -> None:
     for each in kubernetes():
         assert each["kind"] != "Secret" or set(each["stringData"].values()) == {""}

@@ -16,6 +16,7 @@ from typing_extensions import override
 from bot import settings
 from bot.adapters.git.clone import Checkout, Credentials, Git
 from bot.adapters.packages import draft_edits, fitting, ladder, matching, source_builds, torch
+from bot.adapters.packages.build_tools import Workshop
 from bot.adapters.packages.index import PackageIndex
 from bot.adapters.packages.ladder import Draft, World
 from bot.adapters.packages.record import outcome
@@ -431,9 +432,7 @@ class _Job:
     def _from_source(self, name: str, draft: Draft) -> Path | None:
         return self._attempted(
             f"build {name} from source",
-            lambda sandbox: source_builds.release(
-                name, draft, self.owner._index, self._snapshot(draft.minor), sandbox, self.cache
-            ),
+            lambda sandbox: source_builds.release(name, draft, self._workshop(draft, sandbox)),
         )
 
     def _with_repository(self, draft: Draft) -> Draft:
@@ -449,15 +448,13 @@ class _Job:
             made = self._attempted(
                 f"build the repository at {checkout.commit[:12]}",
                 lambda sandbox: source_builds.repository(
-                    checkout,
-                    draft,
-                    self.owner._settings,
-                    self._snapshot(draft.minor),
-                    sandbox,
-                    self.cache,
+                    checkout, draft, self._workshop(draft, sandbox)
                 ),
             )
         return source_builds.added(draft, checkout, made)
+
+    def _workshop(self, draft: Draft, sandbox: Sandbox) -> Workshop:
+        return Workshop(self.owner._index, self.installer, self._snapshot(draft.minor), sandbox)
 
     def _attempted(self, what: str, build: Callable[[Sandbox], Path | None]) -> Path | None:
         started, error, made = time.monotonic(), "", None

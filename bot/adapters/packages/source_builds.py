@@ -4,7 +4,6 @@ kept in the cache.
 
 import hashlib
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement as Parsed
@@ -12,21 +11,16 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from bot.adapters.git.clone import Checkout
-from bot.adapters.packages import archives
-from bot.adapters.packages.index import IndexRelease, PackageIndex
+from bot.adapters.packages import archives, build_tools
+from bot.adapters.packages.build_tools import Workshop
+from bot.adapters.packages.index import IndexRelease
 from bot.adapters.packages.ladder import Draft
 from bot.models.environment import PinSource, Requirement
-from bot.rules.packages import evidence, provided, pythons
-from sandbox.build import BuildSource, wheel
-from sandbox.cache import Cache
-from sandbox.indexes import Indexes
-from sandbox.interpreters import Snapshot
-from sandbox.port import Sandbox
+from bot.rules.packages import evidence, provided
+from sandbox.build import BuildFailed, BuildSource
 
 
-def release(
-    name: str, draft: Draft, index: PackageIndex, python: Snapshot, sandbox: Sandbox, cache: Cache
-) -> Path | None:
+def release(name: str, draft: Draft, workshop: Workshop) -> Path | None:
     """A wheel of the newest release that fits the draft; None when no fitting one has a source
     distribution.
     """
@@ -34,12 +28,12 @@ def release(
         (each.specifier for each in (*draft.requirements, *draft.constraints) if each.name == name),
         "",
     )
-    chosen = _newest(index.releases(name), SpecifierSet(specifier), draft, name)
+    chosen = _newest(workshop.index.releases(name), SpecifierSet(specifier), draft, name)
     if chosen is None or chosen.source is None:
         return None
     file = chosen.source
-    source = BuildSource(index.download(file), file.name, str(chosen.version), _tools(draft))
-    return _once(source, f"{file.url}\0{file.sha256}", python, sandbox, index.indexes, cache)
+    source = BuildSource(workshop.index.download(file), file.name, str(chosen.version))
+    return _once(source, f"{file.url}\0{file.sha256}", draft, workshop)
 
 
 def _newest(
@@ -57,18 +51,10 @@ def _newest(
     return next(fitting, None)
 
 
-def repository(
-    checkout: Checkout,
-    draft: Draft,
-    indexes: Indexes,
-    python: Snapshot,
-    sandbox: Sandbox,
-    cache: Cache,
-) -> Path | None:
+def repository(checkout: Checkout, draft: Draft, workshop: Workshop) -> Path:
     """A wheel of the clone."""
-    version = checkout.described or "0.0.0"
-    source = BuildSource(checkout.archive(), version=version, exclude_newer=_tools(draft))
-    return _once(source, str(checkout.tree), python, sandbox, indexes, cache)
+    source = BuildSource(checkout.archive(), version=checkout.described or "0.0.0")
+    return _once(source, str(checkout.tree), draft, workshop)
 
 
 def added(draft: Draft, checkout: Checkout, made: Path | None) -> Draft:
@@ -147,31 +133,16 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _once(
-    source: BuildSource,
-    key: str,
-    python: Snapshot,
-    sandbox: Sandbox,
-    indexes: Indexes,
-    cache: Cache,
-) -> Path:
+def _once(source: BuildSource, key: str, draft: Draft, workshop: Workshop) -> Path:
     """The wheel of a source for a Python: from the cache, else built."""
-    name = hashlib.sha256(f"{key}\0{python.root.name}".encode()).hexdigest()[:16]
+    name = hashlib.sha256(f"{key}\0{workshop.python.root.name}".encode()).hexdigest()[:16]
+    cache = workshop.installer.cache
     into = cache.folder("wheels") / name
+    if name in workshop.under_way:
+        raise BuildFailed("it is needed to build itself")
+    within = workshop.within(name)
     with cache.guarded(f"wheel-{name}"):
         made = next(into.glob("*.whl"), None)
-        return made or wheel(source, python, sandbox, indexes, into, cache.cancel)
-
-
-def _tools(draft: Draft) -> str:
-    """The day whose build tools are used: the report's, but none from before they could build
-    for this Python.
-    """
-    if draft.exclude_newer is None:
-        return ""
-    oldest = (
-        datetime(2023, 12, 1, tzinfo=UTC)
-        if pythons.order(draft.minor) >= (3, 12)
-        else datetime(2021, 7, 1, tzinfo=UTC)
-    )
-    return max(draft.exclude_newer, oldest).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return made or build_tools.build(
+            source, into, within, draft, lambda name, tried: release(name, tried, within)
+        )

@@ -1,0 +1,53 @@
+"""Inside the sandbox, without a network: unpack a source archive, and tell what its build requires
+or build its wheel by the hooks of PEP 517. Stands alone; for any Python from 3.6.
+"""
+
+import importlib
+import json
+import os
+import shutil
+import sys
+import tarfile
+import zipfile
+
+
+def main():
+    """Do what `job.json` says: without a back end in it, only hand out the project's settings."""
+    with open("job.json") as stream:
+        job = json.load(stream)
+    out = os.path.abspath("out")
+    os.mkdir(out)
+    os.chdir(unpacked(job["archive"]))
+    if "backend" in job:
+        build(job, out)
+    elif os.path.isfile("pyproject.toml"):
+        shutil.copyfile("pyproject.toml", os.path.join(out, "pyproject.toml"))
+
+
+def unpacked(name):
+    """The folder of the sources."""
+    archive = zipfile.ZipFile(name) if name.endswith(".zip") else tarfile.open(name)
+    with archive:
+        archive.extractall("source")
+    inside = [os.path.join("source", each) for each in os.listdir("source")]
+    return inside[0] if len(inside) == 1 and os.path.isdir(inside[0]) else "source"
+
+
+def build(job, out):
+    """Make the wheel, or list what the back end requires beyond what it was given."""
+    sys.path[:1] = [os.path.abspath(path) for path in job["path"]]
+    module, _, attribute = job["backend"].partition(":")
+    backend = importlib.import_module(module)
+    for name in attribute.split(".") if attribute else ():
+        backend = getattr(backend, name)
+    ask = getattr(backend, "get_requires_for_build_wheel", list)
+    more = [str(each) for each in ask() if str(each) not in job["known"]]
+    if more:
+        with open(os.path.join(out, "requires.json"), "w") as stream:
+            json.dump(more, stream)
+    else:
+        backend.build_wheel(out)
+
+
+if __name__ == "__main__":
+    main()

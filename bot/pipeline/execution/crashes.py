@@ -76,8 +76,12 @@ def _where(failure: Failure, wanted: CrashSignature, *, worded: bool) -> Iterato
         return
     if wanted.places:
         agrees = places.same(wanted.places, failure, worded=worded)
-    else:  # only a file is known
-        agrees = any(frame.module_path == wanted.frame for frame in failure.frames)
+    else:  # only a file is known; for words that are plain enough its package will do
+        top = wanted.frame.partition("/")[0]
+        agrees = any(
+            frame.module_path == wanted.frame or (worded and frame.package == top)
+            for frame in failure.frames
+        )
     place = f"{shown} {wanted.function}".strip()
     says = place if agrees else f"it was not raised in {shown}"
     yield Evidence(what="place", agrees=agrees, says=says)

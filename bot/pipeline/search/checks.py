@@ -24,7 +24,7 @@ _WEIGHTS = re.compile(
 )
 _PATCHES = re.compile(r"^\s*(?:setattr\(|unittest\.mock|mock\.patch|monkeypatch)")
 _CUDA = re.compile(r"\.cuda\(|device\s*=\s*[\"']cuda|\.to\([\"']cuda")
-_MOST_LINES = 400
+MOST_LINES = 400
 
 
 def objections(source: str, refined: Interpretation, *, device: str) -> tuple[str, ...]:
@@ -40,8 +40,8 @@ def objections(source: str, refined: Interpretation, *, device: str) -> tuple[st
 
 
 def _of(tree: ast.Module, source: str, refined: Interpretation, device: str) -> Iterator[str]:
-    if len(source.splitlines()) > _MOST_LINES:
-        yield _objection("long", lines=_MOST_LINES)
+    if len(source.splitlines()) > MOST_LINES:
+        yield _objection("long", lines=MOST_LINES)
     if lacking := imports.undefined(source):
         yield _objection("undefined", names=", ".join(lacking[:8]))
     for pattern, reason in ((_REACHES, "network"), (_WEIGHTS, "weights")):

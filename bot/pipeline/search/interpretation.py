@@ -141,7 +141,7 @@ def _crash(
     row: dict[str, Any], issue: Issue, api: tuple[str, ...], inferred: list[str]
 ) -> CrashSignature | None:
     """A message that the report does not quote is not compared with a run; then only the place
-    identifies the failure.
+    identifies the failure. Beside a message, a place outside the package in question is left out.
     """
     exception = row["exception"].strip()
     if not _CLASS.fullmatch(exception) or not exception.endswith(_EXCEPTIONS):
@@ -152,9 +152,11 @@ def _crash(
         message = ""
     if not report_excerpt.mentions(exception.rsplit(".", 1)[-1], issue):
         inferred.append("exception")
-    frame = row["in_file"].strip().lstrip("/") if not message else ""
-    if not message and not _in_package(frame, api):
-        return None
+    frame = row["in_file"].strip().lstrip("/")
+    if not _in_package(frame, api):
+        if not message:
+            return None
+        frame = ""
     if frame:
         inferred.append("place")
     return CrashSignature(

@@ -4,7 +4,7 @@ taken; and what a model learned from its earlier actions.
 
 from collections.abc import Iterable, Sequence
 
-from bot.models.attempt import Attempt
+from bot.models.attempt import Attempt, Execution
 from bot.models.dialogue import ReadAction, SearchAction
 from bot.models.environment import Chunk, Context
 from bot.ports import SourceIndex
@@ -102,11 +102,20 @@ def probed(code: str, result: RunResult) -> str:
     return shared(
         "probed",
         code=fence("probe", code),
-        ended=shared("exit_code", code=result.exit_code)
-        if result.signal is None
-        else shared("signal", signal=result.signal),
+        ended=_ended(result),
         output=fence("output", _shortened(f"{result.stdout}\n{result.stderr}".strip())),
     )
+
+
+def _ended(run: RunResult | Execution) -> str:
+    """How a run ended."""
+    if run.timed_out or run.idle:
+        return shared("timed_out", seconds=f"{run.seconds:.0f}")
+    if run.oom:
+        return shared("out_of_memory")
+    if run.signal is not None:
+        return shared("signal", signal=run.signal)
+    return shared("exit_code", code=run.exit_code)
 
 
 def refused(objections: Iterable[str]) -> str:
@@ -120,9 +129,7 @@ def outcome(attempt: Attempt, result: RunResult | None) -> str:
     shown = [_shortened(text.strip()) for text in _streams(attempt, result)]
     return shared(
         "outcome",
-        ended=shared("timed_out")
-        if execution.timed_out
-        else shared("exit_code", code=execution.exit_code),
+        ended=_ended(execution),
         seconds=f"{execution.seconds:.1f}",
         reason=judgement.reason,
         output=fence(

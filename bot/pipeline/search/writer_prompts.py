@@ -14,7 +14,7 @@ from bot.models.dialogue import (
 from bot.models.environment import Context, Environment
 from bot.models.signature import ObservationSignature, WarningSignature, members_of
 from bot.pipeline.confirm import verdicts
-from bot.pipeline.search import prompt_text
+from bot.pipeline.search import checks, prompt_text
 from bot.pipeline.search.model_budget import question
 from bot.rules.signatures import observed
 from bot.rules.signatures.observed import MARK
@@ -30,8 +30,9 @@ def action_question(
     contexts: tuple[Context, ...],
     history: str,
     left: str,
+    limit_s: float,
 ) -> Question:
-    """What the writer is asked next."""
+    """What the writer is asked next. A run is stopped after `limit_s` seconds."""
     prompt = load("act")
     return question(
         "writer",
@@ -42,6 +43,8 @@ def action_question(
         contexts=prompt_text.contexts(contexts),
         history=history or prompt.fragment("no_history"),
         left=left,
+        limit=f"{limit_s:g}",
+        lines=str(checks.MOST_LINES),
         **_failure(refined, environment),
         **_twin(refined),
     )

@@ -135,6 +135,7 @@ class _Writer:
                 self.contexts,
                 "" if self.without("feedback") else self._history(),
                 self.budget.left(),
+                self.runner.job.options.timeout_s,
             )
             data = self.budget.ask(question).data
         # What the model relies on is shown again, the rest is not.
@@ -243,7 +244,7 @@ class _Writer:
 
     def _confounded(self, found: SearchResult) -> str:
         """A note that the failure may have another cause than the reported one; "" when the twin
-        passes or none is needed.
+        passes or none is needed. A twin that was not asked for and ends otherwise is no reason.
         """
         if not self.contrast.strip() or self.without("contrast"):
             return ""
@@ -252,11 +253,15 @@ class _Writer:
         seed = self.runner.job.options.seed
         with self.runner.stage("search", "running the twin, which must not fail"):
             judgement = self.runner.run(twin, found.environment, seed, "contrast", "must not fail")
-        if judgement.match is Match.PASSED and not self.runner.attempts[-1].execution.exit_code:
+        passed = (
+            judgement.match is Match.PASSED and not self.runner.attempts[-1].execution.exit_code
+        )
+        same = judgement.match is Match.MATCHED  # what counts does not tell the two apart
+        if passed or not (same or self.refined.needs_contrast):
             text, evidence = "without the reported point it works", judgement.reason
-            self.written.claims.append(Claim(text=text, holds=True, evidence=evidence))
+            self.written.claims.append(Claim(text=text, holds=passed or None, evidence=evidence))
             return ""
-        if judgement.match is Match.MATCHED:  # what counts does not tell the two apart
+        if same:
             self.refined = self.refined.model_copy(update={"needs_contrast": True})
         return shared("confounded", reason=judgement.reason, outcome=self._outcome())
 

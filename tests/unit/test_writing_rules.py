@@ -1,0 +1,84 @@
+"""What a model that writes a program is told of the rules, and what is made of its answers."""
+
+import pytest
+
+from bot.pipeline.search import prompt_text
+from sandbox.port import RunResult
+from tests.support.fakes import ScriptedModel
+from tests.unit.test_reconstruct import (
+    CRASHES,
+    GOOD,
+    TWIN,
+    WRONG,
+    answers,
+    by_source,
+    crash,
+    decide,
+    issue,
+    refined,
+    says,
+    write,
+)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"timed_out": True, "exit_code": None}, "timed out after 120 s"),
+        ({"idle": True, "exit_code": None}, "timed out after 120 s"),
+        ({"exit_code": None, "signal": 11}, "signal 11"),
+        ({"exit_code": 137, "oom": True}, "out of memory"),
+        ({"exit_code": 3}, "exit code 3"),
+    ],
+)
+def test_a_run_is_said_to_have_ended_as_it_did(fields, words):
+    result = RunResult(stdout="", stderr="", seconds=120.2, **fields)
+    told = prompt_text.probed("x()", result)
+    assert words in told
+    assert "None" not in told
+
+
+def test_the_limits_of_a_run_are_told():
+    model = ScriptedModel(answers(write()))
+    decide(model, timeout_s=75.0)
+    system = model.asked[-1].messages[0].content
+    assert "stopped after 75 s" in system
+    assert "more than 400 lines" in system
+
+
+def test_a_twin_that_nobody_asked_for_may_end_otherwise():
+    model = ScriptedModel(answers(write(GOOD, GOOD.replace("4", "5"))))
+    other = says("", 1, "ZeroDivisionError: division by zero")
+    report = decide(model, lambda spec: other if b"(5" in spec.files["repro.py"] else WRONG)
+    assert report.verdict.kind == "reproduced"
+    (claim,) = [claim for claim in report.claims if "without the reported point" in claim.text]
+    assert claim.holds is None
+
+
+QUOTED = "the boom of the second kv is too small"
+SUBJECT = issue(f"With acme 1.2.0 it stops and says {QUOTED}, for any input.", "kv of two")
+
+
+@pytest.mark.parametrize(
+    ("file", "seen", "kind"),
+    [
+        ("acme/nn.py", crash(message=QUOTED), "reproduced"),
+        ("acme/moved.py", crash(message=QUOTED), "reproduced"),
+        ("acme/nn.py", crash("other/x.py", message=QUOTED), "needs_info"),
+        ("other/x.py", crash(message=QUOTED), "reproduced"),
+    ],
+)
+def test_the_place_that_a_model_gives_beside_quoted_words_is_kept(file, seen, kind):
+    """A place outside the package in question is not asked for; a moved file of it may stand in."""
+    first = refined(
+        kind="crash",
+        observation=None,
+        quotes=[QUOTED],
+        crash={"exception": "RuntimeError", "message": QUOTED, "in_file": file},
+    )
+    model = ScriptedModel(answers(write(CRASHES, TWIN), first=first))
+    report = decide(model, by_source(kv_2=seen, kv_4=says("fine")), SUBJECT, max_attempts=1)
+    assert report.verdict.kind == kind
+    assert report.reconstruction.refined.signature.frame == (
+        "" if file.startswith("other") else file
+    )

@@ -1,5 +1,6 @@
 """A webhook's body → the deliveries to store, or the reason why there are none."""
 
+import hashlib
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -113,7 +114,9 @@ def read(
     asked = _commands(payload) if event == "issue_comment" else ()
     if event == "issue_comment" and not asked:
         return IgnoredDelivery("the comment contains no command")
-    first = _delivery(event, guid, payload, now).model_copy(update={"commands": asked})
+    first = _delivery(event, guid, payload, now).model_copy(
+        update={"commands": asked, "digest": hashlib.sha256(body).hexdigest()}
+    )
     return _each_removed(first, payload) if event == "installation_repositories" else (first,)
 
 
@@ -143,6 +146,7 @@ def _each_removed(first: Delivery, payload: Payload) -> tuple[Delivery, ...] | I
             update={
                 "repository": _repository(repo),
                 "guid": first.guid if number == 1 else f"{first.guid}.{number}",
+                "digest": f"{first.digest}.{number}",
             }
         )
         for number, repo in enumerate(removed, 1)

@@ -61,9 +61,20 @@ class Defaults(Record):
 class Quota(Record):
     """Daily limits (UTC). The host's own limits also apply."""
 
-    person: int = Field(10, ge=0, le=10_000, description="Maximum runs per day per person.")
+    person: int = Field(
+        10, ge=0, le=10_000, description="Maximum runs per day per person, and as many plans."
+    )
     repository: int = Field(
         50, ge=0, le=100_000, description="Maximum runs per day in this repository."
+    )
+    plans: int = Field(
+        20,
+        ge=0,
+        le=100_000,
+        description=(
+            "Maximum plans per day in this repository that wait for an approval. They do not "
+            "count as runs until they are approved."
+        ),
     )
     minutes: int = Field(
         240, ge=0, le=1_000_000, description="Maximum compute minutes per day in this repository."

@@ -62,7 +62,8 @@ class Delivery(Record):
     `trigger` "gone" is an issue that was deleted or transferred, or a repository that left the
     installation (`issue` None); "uninstalled" ends everything of `installation` (`repository`
     None). `comment` is the id of the comment that holds `commands`. `label` is the one that was
-    set, for "labeled".
+    set, for "labeled". `digest` is the SHA-256 of the body, with a number where one delivery
+    stands for several.
     """
 
     guid: str
@@ -78,6 +79,12 @@ class Delivery(Record):
     comment: int | None = None
     commands: tuple[Command, ...] = ()
     received_at: datetime
+    digest: str = ""
+
+    @property
+    def cause(self) -> str:
+        """What this delivery does is done once under this name, however often it is sent."""
+        return self.digest or self.guid
 
 
 class RunState(StrEnum):
@@ -105,7 +112,8 @@ class NewRun(Record):
     asking twice is asking once.
 
     `plan` is the hash that `/reproduce approve` names; `comment` the id of the asking comment, None
-    for the issue itself; `proof` what a command such as `/reproduce bisect` asked for by name.
+    for the issue itself; `proof` what a command such as `/reproduce bisect` asked for by name;
+    `asked_at` when the delivery was received.
     """
 
     delivery: str
@@ -120,6 +128,7 @@ class NewRun(Record):
     device: Literal["cpu", "gpu"] = "cpu"
     plan: str = ""
     proof: Proof | None = None
+    asked_at: datetime | None = None
     state: Literal[RunState.WAITING, RunState.QUEUED] = RunState.QUEUED
 
 

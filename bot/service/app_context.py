@@ -20,7 +20,16 @@ from bot.models.report import Report
 from bot.models.run import Delivery, Repository, Run
 from bot.ports import Listener, Recorder
 from bot.service import configuration
-from bot.service.ports import WRITERS, CloneToken, GitHub, Queue, Target, Task, Throttled
+from bot.service.ports import (
+    WRITERS,
+    CloneToken,
+    GitHub,
+    Permission,
+    Queue,
+    Target,
+    Task,
+    Throttled,
+)
 from bot.service.ports.store import AppStore
 
 _FRESH_S = 60.0
@@ -171,32 +180,21 @@ def heartbeat(renew: Callable[[], object], every_s: float) -> Iterator[None]:
 
 def writes(context: AppContext, where: Target, login: str) -> bool:
     """Whether someone has write permission. An error means no; Throttled goes to the caller."""
+    return _permission(context, where, login) in WRITERS
+
+
+def labels(context: AppContext, where: Target, login: str) -> bool:
+    """Whether someone may set labels. GitHub sets those of an issue template for anyone."""
+    return _permission(context, where, login) in {*WRITERS, "triage"}
+
+
+def _permission(context: AppContext, where: Target, login: str) -> Permission:
     try:
-        return context.github.permission(where, login) in WRITERS
+        return context.github.permission(where, login)
     except Throttled:
         raise
     except (TransientError, UserError) as error:
         _log.warning(
             "assuming no permission on %s, which could not be read: %s", where.repository, error
         )
-        return False
-
-
-def over_quota(context: AppContext, config: Config, repository: str, person: str) -> str:
-    """The limit that another run would exceed, as a sentence; "" when there is none."""
-    day, store, policy, quota = context.day(), context.store, context.policy, config.quota
-    total = store.usage(day)
-    busy = total.runs >= policy.daily_runs or total.seconds >= policy.daily_minutes * 60
-    if busy or 0 < policy.daily_usd <= total.usd:
-        return "This host has reached its daily limit, which resets at 00:00 UTC."
-    here = store.usage(day, repository=repository)
-    own = store.usage(day, repository=repository, requester=person)
-    limits = (
-        (here.runs, quota.repository, "This repository has", "its", "runs", "repository"),
-        (here.seconds / 60, quota.minutes, "This repository has", "its", "minutes", "minutes"),
-        (own.runs, quota.person, "You have", "your", "runs", "person"),
-    )
-    for used, limit, who, whose, unit, key in limits:
-        if used >= limit:
-            return f"{who} reached {whose} limit of {limit} {unit} a day (`quota.{key}`)."
-    return ""
+        return "none"

@@ -1,17 +1,35 @@
-"""Commands in a comment: who may give them, and what each one does."""
+"""Commands in a comment: who may give them, and what each one leads to. Each is decided once; a
+delivery that is handled again only completes what was decided.
+"""
+
+from functools import partial
 
 from bot.models.run import LIVE, Choices, Command, Run, RunState
-from bot.pipeline import plan
-from bot.render import plan as plans, replies
+from bot.render import replies
 from bot.render.replies import configuration
 from bot.rules import verbs
 from bot.service import app_context, publish
-from bot.service.app_context import AppContext, IssueEvent, run_task
-from bot.service.publish import Reply
-from bot.service.run_requests import RunRequests, approval_hash, request
+from bot.service.app_context import IssueEvent
+from bot.service.carry_out import carry_out
+from bot.service.ports import Reaction
+from bot.service.ports.store import Ledger, Outcome
+from bot.service.quotas import over_quota
+from bot.service.run_requests import (
+    approval_hash,
+    may_run,
+    may_wait,
+    others,
+    planned,
+    request,
+    tally,
+    without_model,
+)
 
 _ALWAYS = frozenset({"cancel", "status", "help", "config"})  # what a kill switch leaves to do
 _NO_PERMISSION = "You need write permission on this repository to run this."
+_REPLY = -1  # in place of a command's number
+_MOST_REPLIES = 20  # a day, to one person in one repository
+_ORDER: tuple[Reaction | None, ...] = (None, "+1", "eyes", "confused")
 
 
 class Commands:
@@ -20,133 +38,134 @@ class Commands:
     def __init__(self, event: IssueEvent) -> None:
         self._event, self._context, self._config = event, event.context, event.config
         self._where, self._number = event.target, event.number
-        self._sender = event.delivery.sender
-        self._reply, self._requests = Reply(event), RunRequests(event)
+        self._sender, self._cause = event.delivery.sender, event.delivery.cause
 
     def handle(self, switched_off: str) -> bool:
         """Carry out every command and send one reply; True when one asked for a run."""
-        asked = False
-        for ordinal, command in enumerate(self._event.delivery.commands):
-            if switched_off and command.verb not in _ALWAYS:
-                self._refuse(switched_off)
-            else:
-                asked = self._handle(ordinal, command) or asked
-        self._reply.send()
-        return asked
+        outcomes = [
+            self._context.store.outcome(self._cause, ordinal)
+            or self._outcome(ordinal, command, switched_off)
+            for ordinal, command in enumerate(self._event.delivery.commands)
+        ]
+        for outcome in outcomes:
+            carry_out(self._context, outcome)
+        self._answer(outcomes)
+        return any(outcome.kind in {"queued", "waiting"} for outcome in outcomes)
 
-    def _handle(self, ordinal: int, command: Command) -> bool:
+    def _outcome(self, ordinal: int, command: Command, switched_off: str) -> Outcome:
         if command.problems or not command.verb:
-            self._reply.say(replies.misunderstood(command), "confused")
-            return False
+            return self._say(ordinal, replies.misunderstood(command), "confused")
+        if switched_off and command.verb not in _ALWAYS:
+            return self._refuse(ordinal, switched_off)
         match command.verb:
             case "help":
-                self._reply.say(replies.help_text(verbs.help_rows()), "+1")
+                return self._say(ordinal, replies.help_text(verbs.help_rows()))
             case "config":
-                self._reply.say(configuration(self._context.loaded(self._where)), "+1")
+                return self._say(ordinal, configuration(self._context.loaded(self._where)))
             case "status":
-                self._status()
+                return self._say(ordinal, self._status())
             case "cancel":
-                self._cancel()
+                return self._cancel(ordinal)
             case "approve":
-                self._approve(command.argument)
+                return self._approve(ordinal, command.argument)
             case "reproduce" | "control" | "bisect" | "minimize":
                 return self._reproduce(ordinal, command)
-            case _:
-                self._reply.say(replies.unavailable(command.verb), "confused")
-        return False
+        return self._say(ordinal, replies.unavailable(command.verb), "confused")
 
-    def _refuse(self, reason: str) -> None:
-        self._reply.say(replies.refused(reason), "confused")
+    def _say(self, ordinal: int, text: str, reaction: Reaction = "+1") -> Outcome:
+        said = Outcome(text=text, reaction=reaction)
+        return self._context.store.decide(self._cause, ordinal, lambda _: said)
+
+    def _refuse(self, ordinal: int, reason: str) -> Outcome:
+        return self._say(ordinal, replies.refused(reason), "confused")
 
     def _may_write(self) -> bool:
         return app_context.writes(self._context, self._where, self._sender)
 
-    def _status(self) -> None:
+    def _status(self) -> str:
         runs = self._context.store.runs(
             repository=self._where.repository, number=self._number, limit=5
         )
-        self._reply.say(replies.status(runs, self._context.page), "+1")
+        return replies.status(runs, self._context.page)
 
-    def _reproduce(self, ordinal: int, command: Command) -> bool:
+    def _reproduce(self, ordinal: int, command: Command) -> Outcome:
         asked = request(self._event, self._sender, command, ordinal)
         usual = asked.proof is None and command.choices == Choices()
         own = usual and self._sender == self._event.issue.author and self._config.author_may_run
-        may = own or self._may_write()
-        if not may and self._config.outsiders == "ignore":
-            self._refuse(_NO_PERMISSION)
-            return False
-        limit = app_context.over_quota(
-            self._context, self._config, self._where.repository, self._sender
-        )
-        if limit:
-            self._reply.once_a_day("quota", replies.quota(limit), "confused")
-            return False
-        unfinished = self._requests.others(RunState.QUEUED, RunState.RUNNING) if may else ()
-        if any(run.request.job == asked.job for run in unfinished):
-            self._reply.say(replies.refused("The same run is already in progress."), "eyes")
-        elif may:
-            self._requests.start(asked)
-            self._reply.react("eyes")
-        elif asked.plan.verdict is not None:
-            self._refuse(_NO_PERMISSION)
+        if own or self._may_write():
+            act = partial(may_run, self._event, asked)
+        elif self._config.outsiders == "ignore" or asked.plan.verdict is not None:
+            return self._refuse(ordinal, _NO_PERMISSION)
         else:
-            self._requests.wait(asked)
-            self._reply.react("eyes")
-        return True
+            act = partial(may_wait, self._event, without_model(asked))
+        return self._context.store.decide(self._cause, ordinal, act)
 
-    def _approve(self, prefix: str) -> None:
+    def _approve(self, ordinal: int, prefix: str) -> Outcome:
         if not self._may_write():
-            self._refuse("You need write permission on this repository to approve a run.")
-            return
-        waiting = self._with_plan(prefix, RunState.WAITING)
-        if waiting and _plan_changed(waiting[0]):
-            self._context.store.cancel("Reprise (its plan has changed)", run=waiting[0].id)
-            self._refuse("The plan has changed; request a new one.")
-            return
+            reason = "You need write permission on this repository to approve a run."
+            return self._refuse(ordinal, reason)
+        return self._context.store.decide(self._cause, ordinal, partial(self._approval, prefix))
+
+    def _approval(self, prefix: str, ledger: Ledger) -> Outcome:
         where = self._where.repository
-        run = self._context.store.approve(where, self._number, prefix, self._sender)
-        before = [run for run in self._with_plan(prefix, *RunState) if run.approved_by]
-        if run is None and not before:
-            self._reply.say(replies.no_such_plan(prefix), "confused")
-        else:
-            self._release(run or before[0])
+        waiting = self._with_plan(ledger, prefix, RunState.WAITING)
+        if waiting and _plan_changed(waiting[0]):
+            ledger.cancel("Reprise (its plan has changed)", run=waiting[0].id)
+            text = replies.refused("The plan has changed; request a new one.")
+            return Outcome(kind="cancelled", runs=(waiting[0].id,), text=text, reaction="confused")
+        if waiting and (limit := over_quota(self._context, ledger, self._config, where)):
+            return Outcome(text=replies.quota(limit), reaction="confused")
+        approved = ledger.approve(where, self._number, prefix, self._sender)
+        before = [run for run in self._with_plan(ledger, prefix, *RunState) if run.approved_by]
+        if approved is None and not before:
+            return Outcome(text=replies.no_such_plan(prefix), reaction="confused")
+        return Outcome(kind="approved", runs=((approved or before[0]).id,), reaction="+1")
 
-    def _release(self, run: Run) -> None:
-        publish.close_plan(self._context, run, plans.approved(run))
-        self._context.offer(self._context.store.run(run.id) or run)
-        self._reply.react("+1")
+    def _with_plan(self, ledger: Ledger, prefix: str, *states: RunState) -> list[Run]:
+        runs = others(self._event, ledger, *states)
+        return [run for run in runs if run.request.plan.startswith(prefix)]
 
-    def _with_plan(self, prefix: str, *states: RunState) -> list[Run]:
-        return [
-            run for run in self._requests.others(*states) if run.request.plan.startswith(prefix)
-        ]
+    def _cancel(self, ordinal: int) -> Outcome:
+        live = others(self._event, self._context.store, *LIVE)
+        may = bool(live) and self._may_write()
+        if live and not may and all(run.request.requester != self._sender for run in live):
+            reason = "You need write permission to cancel someone else's run."
+            return self._refuse(ordinal, reason)
+        act = partial(self._cancellation, may)
+        return self._context.store.decide(self._cause, ordinal, act)
 
-    def _cancel(self) -> None:
-        live = self._requests.others(*LIVE)
-        own = [run for run in live if run.request.requester == self._sender]
-        store = self._context.store
-        if not live:
-            self._reply.say(replies.nothing_to_cancel(), "confused")
-        elif self._may_write():
-            where, number = self._where.repository, self._number
-            stop(self._context, store.cancel(self._sender, repository=where, number=number))
-            self._reply.react("+1")
-        elif own:
-            for run in own:
-                stop(self._context, store.cancel(self._sender, run=run.id))
-            self._reply.react("+1")
-        else:
-            self._refuse("You need write permission to cancel someone else's run.")
+    def _cancellation(self, may: bool, ledger: Ledger) -> Outcome:
+        live = others(self._event, ledger, *LIVE)
+        mine = [run.id for run in live if may or run.request.requester == self._sender]
+        if not mine:
+            return Outcome(text=replies.nothing_to_cancel(), reaction="confused")
+        for run in mine:
+            ledger.cancel(self._sender, run=run)
+        return Outcome(kind="cancelled", runs=tuple(mine), reaction="+1")
+
+    def _answer(self, outcomes: list[Outcome]) -> None:
+        """Post the answers as one comment, then the reaction. People without write permission
+        get a limited number of comments a day.
+        """
+        texts = dict.fromkeys(outcome.text for outcome in outcomes if outcome.text)
+        if texts and (self._among_first() or self._may_write()):
+            key = f"reply:{self._cause[:36]}"
+            publish.reply(self._context, self._where, self._number, key, "\n\n".join(texts))
+        reaction = max((outcome.reaction for outcome in outcomes), key=_ORDER.index)
+        if reaction is not None:
+            comment = self._event.delivery.comment
+            self._context.github.react(self._where, self._number, comment, reaction)
+
+    def _among_first(self) -> bool:
+        """Whether this comment is one of the first that its sender is answered today."""
+        key = f"replies:{self._sender}:{self._context.day():%Y-%m-%d}"
+
+        def count(ledger: Ledger) -> Outcome:
+            many = tally(ledger, self._where.repository, key) > _MOST_REPLIES
+            return Outcome(kind="unsaid" if many else "said")
+
+        return self._context.store.decide(self._cause, _REPLY, count).kind == "said"
 
 
 def _plan_changed(run: Run) -> bool:
-    job = run.request.job
-    return approval_hash(job, plan(job)) != run.request.plan
-
-
-def stop(context: AppContext, runs: tuple[Run, ...]) -> None:
-    """Stop cancelled runs. Queued ones are offered, so that a worker answers the issue now."""
-    for run in runs:
-        context.queue.abort(run_task(run))
-        if run.state is RunState.QUEUED:
-            context.offer(run)
+    return approval_hash(run.request.job, planned(run)) != run.request.plan

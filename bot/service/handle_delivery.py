@@ -1,39 +1,57 @@
 """What a webhook delivery leads to: runs are cancelled, commands are carried out, or a run starts
-automatically. Idempotent.
+automatically. Idempotent: what was decided once is only completed.
 """
 
 import logging
+from functools import partial
 
 from bot.models.config import Config
 from bot.models.run import Delivery
 from bot.render.replies import problems
 from bot.service import app_context, publish
 from bot.service.app_context import AppContext, IssueEvent
-from bot.service.commands import Commands, stop
+from bot.service.carry_out import carry_out
+from bot.service.commands import Commands
 from bot.service.configuration import problem_key
 from bot.service.ports import Target
-from bot.service.ports.store import OurComment
-from bot.service.run_requests import RunRequests, request
+from bot.service.ports.store import Ledger, Outcome
+from bot.service.run_requests import (
+    RunRequest,
+    may_run,
+    may_wait,
+    opened_twice,
+    request,
+    without_model,
+)
 
 _log = logging.getLogger(__name__)
 
 
 def handle(context: AppContext, delivery: Delivery) -> None:
     """Handle one delivery. Raises Throttled, Gone and TransientError: then it is retried."""
-    store, repository, issue = context.store, delivery.repository, delivery.issue
-    if delivery.trigger == "uninstalled":
-        stop(context, store.cancel("GitHub (uninstalled)", installation=delivery.installation))
-    elif repository is None:
-        return
-    elif delivery.trigger == "gone":
-        number = issue.number if issue is not None else None
-        by = "GitHub (removed)" if number is None else "GitHub (deleted)"
-        stop(context, store.cancel(by, repository=repository.full_name, number=number))
-    elif issue is not None and issue.number is not None:
+    repository, issue = delivery.repository, delivery.issue
+    if delivery.trigger in {"uninstalled", "gone"}:
+        outcome = context.store.decide(delivery.cause, 0, partial(_end, delivery))
+        carry_out(context, outcome)
+    elif repository is not None and issue is not None and issue.number is not None:
         target = Target(installation=delivery.installation, repository=repository.full_name)
         off = context.switched_off(delivery.installation, repository)
         config = context.config(target) if not off else Config()
         _handle_issue(IssueEvent(context, delivery, issue, target, issue.number, config), off)
+
+
+def _end(delivery: Delivery, ledger: Ledger) -> Outcome:
+    """Cancel the runs of an issue, a repository or an installation that is no more."""
+    repository, issue = delivery.repository, delivery.issue
+    if delivery.trigger == "uninstalled":
+        runs = ledger.cancel("GitHub (uninstalled)", installation=delivery.installation)
+    elif repository is not None:
+        number = issue.number if issue is not None else None
+        by = "GitHub (removed)" if number is None else "GitHub (deleted)"
+        runs = ledger.cancel(by, repository=repository.full_name, number=number)
+    else:
+        runs = ()
+    return Outcome(kind="cancelled", runs=tuple(run.id for run in runs))
 
 
 def _handle_issue(event: IssueEvent, off: str) -> None:
@@ -64,30 +82,50 @@ def _start(event: IssueEvent) -> bool:
     """Start or propose a run; True when it was started. What is no bug report, and what a limit
     forbids, gets no answer: nobody asked.
     """
-    context, config, target = event.context, event.config, event.target
-    opened = event.delivery.trigger == "opened"
+    context, cause = event.context, event.delivery.cause
+    outcome = context.store.outcome(cause, 0) or _decide(event)
+    if outcome is None:
+        return False
+    if not outcome.runs:
+        where = event.target.repository
+        _log.info("%s#%d is not run: %s", where, event.number, outcome.text or "it runs already")
+    carry_out(context, outcome)
+    return outcome.kind == "queued"
+
+
+def _decide(event: IssueEvent) -> Outcome | None:
+    """Whether this event starts a run, or proposes one; None when it asks for none."""
+    context, config, opened = event.context, event.config, event.delivery.trigger == "opened"
     person = event.issue.author if opened else event.delivery.sender
     asked = request(event, person)
     verdict = asked.plan.verdict
     no_bug = opened and verdict is not None and verdict.kind == "not_a_bug"
     if no_bug or _ignored(person, config):
-        return False
-    if limit := app_context.over_quota(context, config, target.repository, person):
-        _log.info("%s#%d is not run: %s", target.repository, event.number, limit)
-        return False
-    if opened and not config.author_may_run and not app_context.writes(context, target, person):
-        if config.outsiders == "approve" and verdict is None:
-            RunRequests(event).wait(asked)
-        return False
-    RunRequests(event).start(asked)
-    return True
+        return None
+    if not opened and not app_context.labels(context, event.target, person):
+        return None
+    may: object = not opened or config.author_may_run
+    if may or app_context.writes(context, event.target, person):
+        return context.store.decide(event.delivery.cause, 0, partial(_once, event, asked, True))
+    if config.outsiders == "approve" and verdict is None:
+        asked = without_model(asked)
+        return context.store.decide(event.delivery.cause, 0, partial(_once, event, asked, False))
+    return None
+
+
+def _once(event: IssueEvent, asked: RunRequest, may: bool, ledger: Ledger) -> Outcome:
+    if opened_twice(event, asked, ledger):
+        return Outcome()
+    return (may_run if may else may_wait)(event, asked, ledger)
 
 
 def _report_problems(event: IssueEvent) -> None:
+    """Say once what is wrong with the configuration, on the first issue that asks for a run."""
     context, where = event.context, event.target
     loaded = context.loaded(where)
-    key = f"config:{problem_key(loaded.problems)}"
-    if loaded.problems and context.store.comment(where.repository, 0, key) is None:
+    if not loaded.problems:
+        return
+    key, cause = f"config:{problem_key(loaded.problems)}", event.delivery.cause
+    first = context.store.decide(f"{where.repository}:{key}", 0, lambda _: Outcome(text=cause))
+    if first.text == cause:
         publish.reply(context, where, event.number, key, problems(loaded.problems))
-        note = OurComment(repository=where.repository, number=0, key=key, comment=0)
-        context.store.put_comment(note)

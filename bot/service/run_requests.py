@@ -1,19 +1,20 @@
-"""What a delivery asks to run: the job and its options, and how a run is queued or waits for an
-approval.
-"""
+"""What a delivery asks to run: the job and its options, and how a run is admitted."""
 
 import hashlib
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from bot.models.config import Config
 from bot.models.job import PROOFS, Job, Options, Proof
-from bot.models.run import Command, NewRun, Repository, Run, RunPlan, RunState
+from bot.models.run import LIVE, Command, NewRun, Repository, Run, RunPlan, RunState
 from bot.pipeline import plan
-from bot.render import plan as plans, sticky
-from bot.service import publish
-from bot.service.app_context import IssueEvent, heartbeat, new_owner
+from bot.render import replies
+from bot.service.app_context import IssueEvent
+from bot.service.ports.store import Ledger, OurComment, Outcome, RunStore
+from bot.service.quotas import over_plans, over_quota
 
 _SINGLE_PROOF_MINUTES = 30
+_ONE_OPENING = timedelta(minutes=5)  # GitHub tells of a new issue and of each of its labels
 
 
 @dataclass(frozen=True)
@@ -71,75 +72,104 @@ def approval_hash(job: Job, planned: RunPlan) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class RunRequests:
-    """Turns the requests of one delivery into runs."""
+def planned(run: Run) -> RunPlan:
+    """The plan of a stored run, as it is made now."""
+    return plan(run.request.job)
 
-    def __init__(self, event: IssueEvent) -> None:
-        self._context, self._delivery = event.context, event.delivery
-        self._where, self._number = event.target, event.number
 
-    def others(self, *states: RunState) -> list[Run]:
-        """The runs of this issue in these states that other deliveries asked for."""
-        runs = self._context.store.runs(
-            repository=self._where.repository, number=self._number, states=states
-        )
-        return [run for run in runs if run.request.delivery != self._delivery.guid]
+def others(event: IssueEvent, store: RunStore, *states: RunState) -> list[Run]:
+    """The runs of this issue in these states that earlier deliveries asked for."""
+    delivery = event.delivery
+    runs = store.runs(repository=event.target.repository, number=event.number, states=states)
+    return [
+        run
+        for run in runs
+        if run.request.delivery != delivery.guid
+        and (run.request.asked_at is None or run.request.asked_at <= delivery.received_at)
+    ]
 
-    def start(self, asked: RunRequest) -> None:
-        """Queue a run and announce it."""
-        run = self._add(asked, RunState.QUEUED)
-        if run.state is not RunState.QUEUED:
-            return
-        if self._delivery.trigger != "comment":
-            publish.react(self._context, run.request, "eyes")
-        self._announce(run)
-        self._context.offer(self._context.store.run(run.id) or run)
 
-    def wait(self, asked: RunRequest) -> None:
-        """Show a plan and store its run until someone with write permission approves it. An
-        approval is for the programs that were shown; no model may add others.
-        """
-        options = asked.job.options
-        options = options.model_copy(update={"without": (*options.without, "model")})
-        asked = replace(asked, job=asked.job.model_copy(update={"options": options}))
-        approval = approval_hash(asked.job, asked.plan)
-        if any(run.request.plan == approval for run in self.others(RunState.WAITING)):
-            return
-        run = self._add(asked, RunState.WAITING)
-        text = plans.waiting(asked.plan, run, page=self._context.page(run))
-        publish.reply(self._context, self._where, self._number, publish.plan_key(run), text)
+def may_run(event: IssueEvent, asked: RunRequest, ledger: Ledger) -> Outcome:
+    """Decide on a run that may start at once."""
+    issue = ledger.runs(repository=event.target.repository, number=event.number, states=tuple(LIVE))
+    busy = [run for run in issue if run.state is not RunState.WAITING]
+    if any(run.request.job == asked.job for run in busy):
+        text = replies.refused("The same run is already in progress.")
+        return Outcome(text=text, reaction="eyes")
+    where = event.target.repository
+    if limit := over_quota(event.context, ledger, event.config, where, asked.requester):
+        return limited(event, ledger, limit)
+    run = ledger.add_run(_new(event, asked, RunState.QUEUED))[0]
+    return Outcome(kind="queued", runs=(run.id,), reaction="eyes")
 
-    def _add(self, asked: RunRequest, state: RunState) -> Run:
-        delivery = self._delivery
-        assert delivery.repository is not None
-        new = NewRun(
-            delivery=delivery.guid,
-            ordinal=asked.ordinal,
-            installation=delivery.installation,
-            repository=delivery.repository,
-            number=self._number,
-            comment=delivery.comment,
-            requester=asked.requester,
-            trigger=delivery.trigger,
-            job=asked.job,
-            device=asked.job.options.device,
-            plan=approval_hash(asked.job, asked.plan),
-            proof=asked.proof,
-            state=state,
-        )
-        return self._context.store.add_run(new)[0]
 
-    def _announce(self, run: Run) -> None:
-        """Comment that a run waits behind others. Writing the sticky comment takes the lease."""
-        context, owner = self._context, new_owner()
-        store, lease_s = context.store, context.policy.lease_s
-        ahead = store.ahead(run.id)
-        if not ahead or store.take_run(run.id, owner, lease_s) is None:
-            return
-        page = context.page(run)
-        try:
-            with heartbeat(lambda: store.beat(run.id, owner, lease_s), lease_s / 4):
-                body = sticky.working(run, ahead=ahead, page=page, elapsed_s=0.0, attempts=0)
-                publish.show(context, run, body)
-        finally:
-            store.defer_run(run.id, owner, 0.0)
+def may_wait(event: IssueEvent, asked: RunRequest, ledger: Ledger) -> Outcome:
+    """Decide on a run whose plan waits until someone with write permission approves it."""
+    approval, where = approval_hash(asked.job, asked.plan), event.target.repository
+    waiting = ledger.runs(repository=where, number=event.number, states=(RunState.WAITING,))
+    if any(run.request.plan == approval for run in waiting):
+        return Outcome(reaction="eyes")
+    if limit := over_plans(event.context, ledger, event.config, where, asked.requester):
+        return limited(event, ledger, limit)
+    run = ledger.add_run(_new(event, asked, RunState.WAITING))[0]
+    return Outcome(kind="waiting", runs=(run.id,), reaction="eyes")
+
+
+def limited(event: IssueEvent, ledger: Ledger, limit: str) -> Outcome:
+    """A refusal by a limit. One person is told once a day; after that there is a reaction."""
+    key = f"quota:{event.delivery.sender}:{event.context.day():%Y-%m-%d}"
+    asked = event.delivery.trigger == "comment"
+    told = asked and tally(ledger, event.target.repository, key) > 1
+    return Outcome(text="" if told else replies.quota(limit), reaction="confused")
+
+
+def tally(ledger: Ledger, repository: str, key: str) -> int:
+    """Count one more under a key. The count is kept as a comment of an issue number that no issue
+    has.
+    """
+    known = ledger.comment(repository, 0, key)
+    count = OurComment(
+        repository=repository, number=0, key=key, comment=known.comment + 1 if known else 1
+    )
+    ledger.put_comment(count)
+    return count.comment
+
+
+def opened_twice(event: IssueEvent, asked: RunRequest, ledger: Ledger) -> bool:
+    """Whether another event of the same opening has started a run already."""
+    at, text = event.delivery.received_at, (asked.job.issue.title, asked.job.issue.body)
+    return any(
+        run.request.trigger in {"opened", "labeled"}
+        and (run.request.job.issue.title, run.request.job.issue.body) == text
+        and run.request.asked_at is not None
+        and abs(run.request.asked_at - at) < _ONE_OPENING
+        for run in ledger.runs(repository=event.target.repository, number=event.number)
+    )
+
+
+def without_model(asked: RunRequest) -> RunRequest:
+    """The same without a model: an approval is for the programs that were shown."""
+    options = asked.job.options
+    options = options.model_copy(update={"without": (*options.without, "model")})
+    return replace(asked, job=asked.job.model_copy(update={"options": options}))
+
+
+def _new(event: IssueEvent, asked: RunRequest, state: RunState) -> NewRun:
+    delivery = event.delivery
+    assert delivery.repository is not None
+    return NewRun(
+        delivery=delivery.guid,
+        ordinal=asked.ordinal,
+        installation=delivery.installation,
+        repository=delivery.repository,
+        number=event.number,
+        comment=delivery.comment,
+        requester=asked.requester,
+        trigger=delivery.trigger,
+        job=asked.job,
+        device=asked.job.options.device,
+        plan=approval_hash(asked.job, asked.plan),
+        proof=asked.proof,
+        asked_at=delivery.received_at,
+        state=state,
+    )

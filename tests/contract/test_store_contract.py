@@ -14,7 +14,7 @@ from bot.adapters.store import MEMORY
 from bot.models.run import RunState
 from bot.service import db_text
 from bot.service.ports import Task
-from bot.service.ports.store import Beat, OurComment, QuotaUsage
+from bot.service.ports.store import AppStore, Beat, Ledger, OurComment, Outcome, QuotaUsage
 from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
 from tests.contract.samples import SCRIPT, attempt, delivery, exchange, new_run, report
 
@@ -502,7 +502,7 @@ def test_the_caps_hold_where_no_gap_does(bench: Bench) -> None:
     assert [store.reserve_write(1, notifies=False) for _ in range(3)] == [0, 0, 3600 - 64]
 
 
-def test_usage_counts_what_began_or_waits(bench: Bench) -> None:
+def test_usage_counts_what_began_or_is_queued_and_plans_apart(bench: Bench) -> None:
     store = bench.store
     yesterday = store.add_run(new_run("a", 1))[0].id
     store.take_run(yesterday, "w1", 10)
@@ -519,13 +519,77 @@ def test_usage_counts_what_began_or_waits(bench: Bench) -> None:
     store.note_cost(today, usd=0.25)
     store.note_cost("no such run", usd=100.0)
     store.add_run(new_run("e", 5, name="acme/other", state=RunState.WAITING))
-    assert store.usage(since(0)) == QuotaUsage(runs=5, seconds=130, usd=9.5)
-    assert store.usage(since(500)) == QuotaUsage(runs=3, seconds=30, usd=0.5)
+    withdrawn = store.add_run(new_run("f", 6, state=RunState.WAITING))[0].id
+    store.cancel("mona", run=withdrawn)
+    store.take_run(withdrawn, "w2", 10)
+    assert store.usage(since(0)) == QuotaUsage(runs=3, plans=3, seconds=130, usd=9.5)
+    assert store.usage(since(500)) == QuotaUsage(runs=2, plans=2, seconds=30, usd=0.5)
     assert store.usage(since(500), repository="acme/pool") == QuotaUsage(
-        runs=2, seconds=30, usd=0.5
+        runs=2, plans=1, seconds=30, usd=0.5
     )
     assert store.usage(since(500), requester="hubot") == QuotaUsage(runs=1, seconds=30, usd=0.5)
     assert store.usage(since(500), repository="acme/other", requester="hubot") == QuotaUsage()
+
+
+def test_a_decision_is_made_once_and_with_what_it_does_or_not_at_all(bench: Bench) -> None:
+    store, other = bench.store, bench.another()
+    made = []
+
+    def act(ledger: Ledger) -> Outcome:
+        made.append(ledger.add_run(new_run("a"))[0].id)
+        seen = ledger.usage(since(0)).runs
+        return Outcome(kind="queued", runs=(made[-1],), text=f"{seen} \0 now")
+
+    def fails(ledger: Ledger) -> Outcome:
+        ledger.add_run(new_run("b"))
+        raise RuntimeError
+
+    assert store.outcome("a", 0) is None
+    first = store.decide("a", 0, act)
+    assert first.runs == tuple(made)
+    assert other.decide("a", 0, act) == other.outcome("a", 0)
+    assert len(made) == 1
+    with pytest.raises(RuntimeError):
+        store.decide("b", 0, fails)
+    assert [run.id for run in other.runs()] == made
+    assert store.outcome("b", 0) is None
+    assert store.decide("a", 1, lambda _: Outcome(text="second")).text == "second"
+
+
+def test_deciders_take_turns(bench: Bench) -> None:
+    stores, barrier = [bench.store, *(bench.another() for _ in range(2))], Barrier(3)
+
+    def decide(store: AppStore, name: str) -> None:
+        def act(ledger: Ledger) -> Outcome:
+            if ledger.usage(since(0)).runs >= 2:
+                return Outcome()
+            ledger.add_run(new_run(name))
+            return Outcome(kind="queued")
+
+        barrier.wait()
+        for number in range(4):
+            store.decide(f"{name}{number}", 0, act)
+
+    threads = [
+        Thread(target=decide, args=(store, f"g{number}")) for number, store in enumerate(stores)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(bench.store.runs()) == 2
+
+
+def test_texts_are_shared_until_they_are_taken_back(bench: Bench) -> None:
+    store, other = bench.store, bench.another()
+    assert store.shared("key") == ""
+    assert store.share("key", "one", once=True) == "one"
+    assert other.share("key", "two", once=True) == "one"
+    assert other.share("key", "three") == store.shared("key") == "three"
+    bench.clock.advance(60)
+    assert (store.shared("key", 59), store.shared("key", 61)) == ("", "three")
+    store.unshare("key")
+    assert other.shared("key") == ""
 
 
 def test_switches_are_thrown_and_taken_back(bench: Bench) -> None:

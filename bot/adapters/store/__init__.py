@@ -7,6 +7,7 @@ from pathlib import Path
 from sqlalchemy import Connection, inspect, text
 
 from bot.adapters.store.database import Database
+from bot.adapters.store.decisions import SqlDecisions, SqlShared
 from bot.adapters.store.deliveries import SqlComments, SqlDeliveries, SqlWriteRate
 from bot.adapters.store.leases import SqlLeases, SqlResults
 from bot.adapters.store.maintenance import SqlMaintenance, SqlUsage
@@ -79,6 +80,8 @@ class SqlStore(
     SqlComments,
     SqlWriteRate,
     SqlUsage,
+    SqlDecisions,
+    SqlShared,
 ):
     """Every store port over one database, whose tables are created or upgraded first. `clock`
     returns epoch seconds; the gaps (seconds) and caps limit writes to GitHub for each

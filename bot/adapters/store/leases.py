@@ -49,7 +49,8 @@ class SqlLeases(SqlPart, LeaseStore):
                 "state": _TAKEN[mine.state],
                 "takes": _c.takes + 1,
             }
-            began = now if mine.started_at is None else mine.started_at
+            # A run that was cancelled before it began uses up nobody's quota.
+            began = mine.started_at or (None if mine.cancelled_by else now)
             connection.execute(update(runs).where(_c.id == run).values(**lease, started_at=began))
             return one(connection, run)
 

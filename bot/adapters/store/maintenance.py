@@ -20,12 +20,13 @@ from sqlalchemy import (
 from typing_extensions import override
 
 from bot.adapters.store.part import SqlPart
-from bot.adapters.store.tables import costs, deliveries, runs, switches, writes
+from bot.adapters.store.tables import costs, deliveries, outcomes, runs, switches, writes
 from bot.models.run import RunState
 from bot.service.ports import Task
 from bot.service.ports.store import MaintenanceStore, QuotaUsage, UsageStore
 
 _OVER = (RunState.FINISHED.value, RunState.FAILED.value)
+_REMEMBERED_S = 365 * 86_400.0  # so long a delivery that is sent again does nothing again
 _DELIVERIES = ("waiting", "handling", "handled", "failed")
 
 
@@ -51,6 +52,7 @@ class SqlMaintenance(SqlPart, MaintenanceStore):
         with self._db.writing() as connection:
             connection.execute(delete(deliveries).where(handled))
             connection.execute(delete(writes).where(writes.c.at < then))
+            connection.execute(delete(outcomes).where(outcomes.c.at < then - _REMEMBERED_S))
             return connection.execute(
                 delete(runs).where(runs.c.seq.in_(old.with_for_update(skip_locked=True)))
             ).rowcount
@@ -105,26 +107,26 @@ def _unheard(
 
 
 class SqlUsage(SqlPart, UsageStore):
-    """Usage counts a run from its start, while it is queued, or when it waits for an approval."""
+    """Usage counts a run from its start, or while it is queued; plans are counted apart."""
 
     @override
     def usage(
         self, since: datetime, *, repository: str | None = None, requester: str | None = None
     ) -> QuotaUsage:
         then, c = since.timestamp(), runs.c
-        waits = and_(c.state == "waiting", c.created_at >= then)
-        unbegun = and_(c.started_at.is_(None), or_(c.state == "queued", waits))
+        unbegun = and_(c.started_at.is_(None), c.state == "queued", c.cancelled_by == "")
         ran = or_(c.started_at >= then, unbegun)
         ours = {"repository": repository, "requester": requester}
         mine = [c[name] == value for name, value in ours.items() if value is not None]
         counted = select(func.count(), func.coalesce(func.sum(c.seconds), 0.0)).where(ran, *mine)
+        planned = select(func.count()).where(c.planned == 1, c.created_at >= then, *mine)
         spent = select(func.coalesce(func.sum(costs.c.usd), 0.0)).where(costs.c.at >= then)
         if mine:
             spent = spent.select_from(costs.join(runs, costs.c.run == c.id)).where(*mine)
         with self._db.reading() as connection:
             number, seconds = connection.execute(counted).one()
-            usd = connection.execute(spent).scalar_one()
-            return QuotaUsage(runs=number, seconds=seconds, usd=usd)
+            plans, usd = (connection.execute(each).scalar_one() for each in (planned, spent))
+            return QuotaUsage(runs=number, plans=plans, seconds=seconds, usd=usd)
 
     @override
     def switches(self) -> dict[str, str]:

@@ -144,6 +144,7 @@ def _fresh(new: NewRun) -> dict[str, object]:
         "device": new.device,
         "plan": new.plan,
         "state": new.state.value,
+        "planned": int(new.state is RunState.WAITING),
         **dict.fromkeys(("turn", "takes"), 0),
         **dict.fromkeys(("not_before", "lease_until", "seconds"), 0.0),
     }

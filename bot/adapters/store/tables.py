@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from bot.service import db_text
 
-REVISION = "0002"
+REVISION = "0003"
 """The migration that leads to these tables."""
 
 
@@ -95,6 +95,7 @@ runs = Table(
     _text("device"),
     _text("plan"),
     _text("state"),
+    Column("planned", Integer, nullable=False, server_default="0"),
     *_offered(),
     _whole("takes"),
     _text("approved_by"),
@@ -153,6 +154,16 @@ costs = Table(
     Index("costs_by_time", "at"),
 )
 
+outcomes = Table(
+    "outcomes",
+    metadata,
+    Column("cause", Words, primary_key=True),
+    Column("ordinal", Integer, primary_key=True, autoincrement=False),
+    _text("body"),
+    _real("at"),
+    Index("outcomes_by_time", "at"),
+)
+
 comments = Table(
     "comments",
     metadata,
@@ -181,3 +192,8 @@ holds = Table(
 )
 
 switches = Table("switches", metadata, Column("name", Words, primary_key=True), _text("reason"))
+
+# What all processes know: alarms, and the key that signs links.
+shared = Table(
+    "shared", metadata, Column("name", Words, primary_key=True), _text("value"), _real("at")
+)

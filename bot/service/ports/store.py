@@ -2,7 +2,7 @@
 process is killed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal, Protocol
 
@@ -11,7 +11,7 @@ from bot.models.base import Record
 from bot.models.dialogue import Exchange
 from bot.models.report import Report
 from bot.models.run import Delivery, NewRun, Run, RunState
-from bot.service.ports import Task
+from bot.service.ports import Reaction, Task
 
 Claim = Literal["new", "again", "known"]
 
@@ -26,9 +26,12 @@ class Beat(Record):
 
 
 class QuotaUsage(Record):
-    """Usage since a moment: runs that began or wait, their compute seconds, and dollars."""
+    """Usage since a moment: runs that began or are queued, plans that were asked for (approved,
+    withdrawn or neither), compute seconds, and dollars.
+    """
 
     runs: int = 0
+    plans: int = 0
     seconds: float = 0.0
     usd: float = 0.0
 
@@ -43,6 +46,18 @@ class OurComment(Record):
     key: str
     comment: int
     digest: str = ""
+
+
+class Outcome(Record):
+    """What one command of a delivery, or the event itself, has led to. `runs` are the ids of the
+    runs that it queued, proposed, approved or cancelled; `text` and `reaction` answer whoever
+    asked.
+    """
+
+    kind: Literal["said", "unsaid", "queued", "waiting", "approved", "cancelled"] = "said"
+    runs: tuple[str, ...] = ()
+    text: str = ""
+    reaction: Reaction | None = None
 
 
 class DeliveryStore(Protocol):
@@ -237,6 +252,36 @@ class UsageStore(Protocol):
         """Metrics: "deliveries.<state>", "runs.<state>", "verdicts.<kind>"."""
 
 
+class Ledger(RunStore, CommentStore, UsageStore, Protocol):
+    """The store within one decision: all that is read and written is one transaction."""
+
+
+class DecisionStore(Protocol):
+    """What deliveries have led to."""
+
+    def outcome(self, cause: str, ordinal: int) -> Outcome | None:
+        """What this part of a delivery has led to, None before it was decided."""
+
+    def decide(self, cause: str, ordinal: int, act: Callable[[Ledger], Outcome]) -> Outcome:
+        """The outcome. The first time `act` decides: what it does and its outcome are stored in
+        one transaction, while no other process decides anything. After that nothing is done.
+        `act` must ask nobody but the ledger.
+        """
+
+
+class SharedStore(Protocol):
+    """Short texts that all processes know."""
+
+    def share(self, name: str, value: str, *, once: bool = False) -> str:
+        """Store a text, or with `once` leave an earlier one; returns the one that is stored."""
+
+    def shared(self, name: str, within_s: float | None = None) -> str:
+        """A text that was stored (in the last `within_s` seconds), "" when there is none."""
+
+    def unshare(self, name: str) -> None:
+        """Delete a text."""
+
+
 class MaintenanceStore(Protocol):
     """Recovery after dead workers and lost messages, and deletion of old data."""
 
@@ -268,6 +313,8 @@ class AppStore(
     CommentStore,
     WriteRateStore,
     UsageStore,
+    DecisionStore,
+    SharedStore,
     MaintenanceStore,
     Protocol,
 ):

@@ -1,0 +1,69 @@
+"""What follows from an outcome: runs are announced, offered and stopped, plans are shown. Nothing
+is decided here, so that it may be done again.
+"""
+
+from collections.abc import Sequence
+
+from bot.models.run import LIVE, Run, RunState
+from bot.render import plan as plans, sticky
+from bot.service import publish
+from bot.service.app_context import AppContext, heartbeat, new_owner, run_task
+from bot.service.ports.store import Outcome
+from bot.service.run_requests import planned
+
+
+def carry_out(context: AppContext, outcome: Outcome) -> None:
+    """Do what an outcome says, as far as it is not done yet."""
+    found = (context.store.run(run) for run in outcome.runs)
+    runs = [run for run in found if run is not None and run.state in LIVE]
+    match outcome.kind:
+        case "queued":
+            for run in runs:
+                _begin(context, run)
+        case "waiting":
+            for run in runs:
+                _propose(context, run)
+        case "approved":
+            for run in runs:
+                publish.close_plan(context, run, plans.approved(run))
+                context.offer(run)
+        case "cancelled":
+            stop(context, runs)
+
+
+def stop(context: AppContext, runs: Sequence[Run]) -> None:
+    """Stop cancelled runs. Queued ones are offered, so that a worker answers the issue now."""
+    for run in runs:
+        context.queue.abort(run_task(run))
+        if run.state is RunState.QUEUED:
+            context.offer(run)
+
+
+def _begin(context: AppContext, run: Run) -> None:
+    if run.state is RunState.QUEUED:
+        if run.request.trigger != "comment":
+            publish.react(context, run.request, "eyes")
+        _announce(context, run)
+        context.offer(context.store.run(run.id) or run)
+
+
+def _propose(context: AppContext, run: Run) -> None:
+    if run.state is RunState.WAITING:
+        where, number = publish.target(run.request), run.request.number
+        text = plans.waiting(planned(run), run, page=context.page(run))
+        publish.reply(context, where, number, publish.plan_key(run), text)
+
+
+def _announce(context: AppContext, run: Run) -> None:
+    """Comment that a run waits behind others. Writing the sticky comment takes the lease."""
+    owner, store, lease_s = new_owner(), context.store, context.policy.lease_s
+    ahead = store.ahead(run.id)
+    if not ahead or store.take_run(run.id, owner, lease_s) is None:
+        return
+    page = context.page(run)
+    try:
+        with heartbeat(lambda: store.beat(run.id, owner, lease_s), lease_s / 4):
+            body = sticky.working(run, ahead=ahead, page=page, elapsed_s=0.0, attempts=0)
+            publish.show(context, run, body)
+    finally:
+        store.defer_run(run.id, owner, 0.0)

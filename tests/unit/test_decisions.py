@@ -1,0 +1,143 @@
+"""A delivery is decided once: whatever fails afterwards, and however often it is sent, a second
+look only completes what the first one decided.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from threading import Event
+
+import pytest
+
+from bot.errors import TransientError
+from bot.models.run import RunState
+from bot.service.ports import Task
+from tests.unit.test_service import NOW, App, Slow, command, start_one, working
+
+AWAY = TransientError("502 Bad Gateway")
+
+
+def again(app, delivery, **changed):
+    """The same body, under a new delivery id."""
+    body = delivery.model_copy(update={"guid": f"{delivery.guid}-again", **changed})
+    app.store.claim([body])
+    app.queue.offer(Task(kind="delivery", id=body.guid))
+    app.queue.drain(app.service.handle)
+    return body
+
+
+@pytest.mark.parametrize("method", ["react", "create_comment"])
+def test_a_lost_reaction_makes_no_run_refuse_itself(method):
+    app = App(config="quota:\n  person: 1\ndefaults:\n  proofs: []\n")
+    app.hub.fail(AWAY, method)
+    delivery = app.deliver("comment", command(), sender="max")
+    app.resume()
+    assert [run.verdict for run in app.runs()] == ["reproduced"]
+    assert "eyes" in app.reactions(delivery)
+    assert "confused" not in app.reactions(delivery)
+    assert not any("quota" in body or "already in progress" in body for body in app.ours())
+
+
+def test_a_cancel_that_is_looked_at_twice_still_stopped_something():
+    slow = Slow()
+    app = App(slow)
+    run = start_one(app)
+    thread, _ = working(app, Task(kind="run", id=run.id))
+    assert slow.began.wait(60)
+    app.hub.fail(AWAY, "react")
+    delivery = app.deliver("comment", command("cancel"), sender="max")
+    thread.join(20)
+    app.resume()
+    assert [each.verdict for each in app.runs()] == ["cancelled"]
+    assert app.reactions(delivery) == {"+1"}
+    assert not any("nothing to cancel" in body for body in app.ours())
+
+
+def test_a_cancel_that_is_looked_at_twice_leaves_a_newer_run_alone():
+    app = App()
+    app.deliver("comment", command(python="3.10"), sender="stranger")
+    app.hub.fail(AWAY, "react")
+    app.deliver("comment", command("cancel"), sender="max")
+    app.deliver("comment", command(python="3.11"), sender="stranger")
+    app.resume()
+    newest, oldest = app.runs()
+    assert (newest.state, oldest.verdict) == (RunState.WAITING, "cancelled")
+
+
+def test_a_command_stops_only_what_was_asked_for_before_it():
+    app = App()
+    app.deliver("comment", command(python="3.10"), sender="stranger")
+    late = NOW - timedelta(minutes=1)
+    delivery = app.deliver("comment", command("cancel"), sender="max", received_at=late)
+    assert [run.state for run in app.runs()] == [RunState.WAITING]
+    assert app.reactions(delivery) == {"confused"}
+
+
+def test_an_approval_that_is_looked_at_twice_is_one():
+    app = App()
+    app.deliver("comment", command(), sender="passer-by")
+    (run,) = app.runs()
+    app.hub.fail(AWAY, "react")
+    approval = command("approve", run.request.plan[:12])
+    delivery = app.deliver("comment", approval, sender="max")
+    app.hub.repository("acme/lib").permissions["max"] = "none"
+    app.resume()
+    assert [run.verdict for run in app.runs()] == ["reproduced"]
+    assert app.reactions(delivery) == {"+1"}
+
+
+def test_the_same_body_under_another_id_does_nothing_again():
+    app = App()
+    opened = app.deliver(digest="a" * 64)
+    asked = app.deliver("comment", command(seed=7), command("help"), sender="max", digest="b" * 64)
+    writes = len(app.hub.writes)
+    for delivery in (opened, asked):
+        again(app, delivery)
+    assert len(app.runs()) == 2
+    assert {write.what for write in app.hub.writes[writes:]} <= {"react"}
+    gone = app.deliver("gone", issue=None, digest="c" * 64)
+    app.deliver("comment", command(python="3.12"), sender="stranger")
+    again(app, gone)
+    assert app.runs()[0].state is RunState.WAITING
+
+
+def test_an_issue_opened_with_a_trigger_label_runs_once():
+    app = App(config="triggers:\n  labels: [bug]\ndefaults:\n  proofs: []\n")
+    app.deliver()
+    app.deliver("labeled", label="bug", sender="max")
+    assert len(app.runs()) == 1
+    app.deliver("labeled", label="bug", sender="max", received_at=NOW + timedelta(days=1))
+    assert len(app.runs()) == 2, "set again a day later, it runs again"
+
+
+@pytest.mark.parametrize(("sender", "runs"), [("reporter", 0), ("tria", 1), ("max", 1)])
+def test_a_label_counts_only_from_those_who_may_set_it(sender, runs):
+    app = App(config="triggers:\n  opened: off\n  labels: [bug]\n")
+    app.deliver("labeled", label="bug", sender=sender)
+    assert len(app.runs()) == runs
+
+
+def test_plans_use_up_no_run_and_have_a_limit_of_their_own():
+    app = App(config="quota:\n  repository: 2\n  plans: 3\ndefaults:\n  proofs: []\n")
+    for number in range(5):
+        app.deliver("comment", command(seed=number + 1), sender=f"stranger{number}")
+    assert [run.state for run in app.runs()] == [RunState.WAITING] * 3
+    assert "quota.plans" in app.ours()[-1]
+    app.deliver("comment", command("cancel"), sender="stranger0")
+    for seed in (10, 11, 12):
+        app.deliver("comment", command(seed=seed), sender="max")
+    done = [run for run in app.runs() if run.verdict == "reproduced"]
+    assert len(done) == 2, "those with write permission have the whole quota"
+    waiting = app.store.runs(states=(RunState.WAITING,))[0]
+    app.deliver("comment", command("approve", waiting.request.plan[:12]), sender="max")
+    assert app.store.run(waiting.id).state is RunState.WAITING, "an approval makes it a run"
+    assert "quota.repository" in app.ours()[-1]
+
+
+def test_a_run_that_was_stopped_before_it_began_uses_up_nothing():
+    app = App(config="quota:\n  repository: 1\ndefaults:\n  proofs: []\n")
+    start = start_one(app)
+    app.store.cancel("max", run=start.id)
+    app.service.handle(Task(kind="run", id=start.id), Event())
+    app.deliver("comment", command(seed=3), sender="max")
+    assert [each.verdict for each in app.runs()] == ["reproduced", "cancelled"]

@@ -510,3 +510,39 @@ def test_other_words_in_the_reported_place_decide_nothing():
     elsewhere = PLACE.model_copy(update={"module_path": "lib/other.py", "path": "lib/other.py"})
     found = judge(seen(crash(message="no such option", frames=(OWN, elsewhere))), placed, SCRIPT)
     assert found.match is Match.OTHER
+
+
+STYLED = "the operand axes mismatch between query and key"
+STYLES = CrashSignature(exception="lib.AxesError", message=STYLED, frame="lib/linear.py")
+
+
+@pytest.mark.parametrize(
+    ("exception", "message", "frame", "match"),
+    [
+        ("AxesError", "the operand axes mismatched between query and key", PLACE, Match.MATCHED),
+        ("AxesError", "operand axes mismatches between the query and a key", PLACE, Match.MATCHED),
+        ("AxesError", "the operand axes mismatch between query and value", PLACE, Match.UNDECIDED),
+        ("AxesError", "the operand axes unmatched between query and key", PLACE, Match.UNDECIDED),
+        ("ValueError", "the operand axes mismatched between query and key", PLACE, Match.OTHER),
+        ("AxesError", "the operand axes mismatched between query and key", OWN, Match.OTHER),
+    ],
+)
+def test_words_in_other_forms_are_the_same_in_the_place_of_a_class_of_its_own(
+    exception, message, frame, match
+):
+    found = judge(seen(crash(exception, message, frames=(OWN, frame))), STYLES, SCRIPT)
+    assert found.match is match
+
+
+@pytest.mark.parametrize(
+    ("message", "match"),
+    [
+        ("the operand axes mismatched between query and key", Match.UNDECIDED),
+        ("the operand axes mismatch between query and value", Match.UNDECIDED),
+        ("no backend is registered for this device", Match.OTHER),
+    ],
+)
+@pytest.mark.parametrize("exception", ["AxesError", "ValueError"])
+def test_nearly_the_reported_words_without_a_place_decide_nothing(exception, message, match):
+    wanted = CrashSignature(exception=exception, message=STYLED)
+    assert judge(seen(crash(exception, message)), wanted, SCRIPT).match is match

@@ -2,11 +2,12 @@
 program itself raised it on purpose.
 """
 
+import builtins
 from collections.abc import Iterator
 
 from bot.models.attempt import Evidence, Failure, Script
 from bot.models.signature import CrashSignature
-from bot.rules.signatures import genuine, places, statements, wording
+from bot.rules.signatures import genuine, near_words, places, statements, wording
 
 _STRICT = 0.95
 
@@ -33,7 +34,7 @@ def _pieces(
         yield _checked(failure, wanted)
         return
     alike = wording.likeness(wanted.message, failure.message, names)
-    yield from _words(failure, wanted, alike)
+    yield from _words(failure, wanted, alike, names)
     yield from _where(failure, wanted, worded=_is_worded(wanted.message, alike))
     if _by_itself(failure, wanted, script):
         says = "the program itself raises or prints this error"
@@ -45,12 +46,14 @@ def _class(failure: Failure, wanted: CrashSignature) -> str:
     return other if one in {other, ""} else f"{other}, reported as {one}"
 
 
-def _words(failure: Failure, wanted: CrashSignature, alike: float) -> Iterator[Evidence]:
+def _words(
+    failure: Failure, wanted: CrashSignature, alike: float, names: frozenset[str]
+) -> Iterator[Evidence]:
     shown = wanted.message or wanted.frame or wanted.exception.startswith("SIG")
     if failure.message.strip() and not shown:
         yield Evidence(what="words", agrees=False, says="the reported exception has no message")
     elif wanted.message:
-        agrees = alike >= wording.ENOUGH
+        agrees = alike >= wording.ENOUGH or _restyled(failure, wanted, names)
         says = "" if agrees else f"the message differs (similarity {alike:.2f})"
         yield Evidence(what="words", agrees=agrees, score=alike, says=says)
     reported, seen = wording.axes(wanted.message), wording.axes(failure.message)
@@ -65,9 +68,25 @@ def _words(failure: Failure, wanted: CrashSignature, alike: float) -> Iterator[E
         yield Evidence(what="shapes", agrees=same and axes, says=says)
 
 
+def _restyled(failure: Failure, wanted: CrashSignature, names: frozenset[str]) -> bool:
+    """Whether a class of the library's own, in its place, has the words in other forms only."""
+    own = not hasattr(builtins, failure.exception.rsplit(".", 1)[-1])
+    alike = own and near_words.same_stems(wanted.message, failure.message, names)
+    return alike and is_placed(failure, wanted)
+
+
 def is_placed(failure: Failure, wanted: CrashSignature) -> bool:
     """Whether an exception arose in the library where the report says."""
     return any(piece.agrees for piece in _where(failure, wanted, worded=False))
+
+
+def may_be_reworded(failure: Failure, wanted: CrashSignature, names: frozenset[str]) -> bool:
+    """Whether an exception of the reported class and other words may be the reported one: it
+    arose in its place or, where the report shows none, has most of its words.
+    """
+    where = list(_where(failure, wanted, worded=False))
+    mostly = near_words.mostly(wanted.message, failure.message, names)
+    return where[0].agrees if where else mostly
 
 
 def _where(failure: Failure, wanted: CrashSignature, *, worded: bool) -> Iterator[Evidence]:

@@ -131,10 +131,11 @@ def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgeme
             met = _met(f"{failure.exception} {how}", _last_line(failure), failure)
             return met.model_copy(update={"weighed": weighed})
         closest = max(closest, weighed, key=len)
-        if weighed[-1].what == "words" and crashes.is_placed(failure, wanted):
+        if weighed[-1].what == "words" and crashes.may_be_reworded(failure, wanted, names):
             reworded = failure
     if reworded is not None:  # another release may word it otherwise
-        why = "the same exception arose in the same place, in other words"
+        placed = crashes.is_placed(reworded, wanted)
+        why = f"the same exception arose{' in the same place' if placed else ''}, in other words"
         told = _undecided(why, _last_line(reworded))
         return told.model_copy(update={"weighed": closest, "failure": reworded})
     if wanted.checks and not wanted.exception:

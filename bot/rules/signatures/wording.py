@@ -62,7 +62,7 @@ ENOUGH = 0.85
 _FEW, _PHRASE, _FORM, _MOST_FURTHER, _MOST_EXCHANGED = 3, 4, 0.7, 20, 2
 _WORD = re.compile(r"[a-z]")
 _WORDS = re.compile(r"[A-Za-z]{2,}")
-_FILLERS = {
+FILLERS = {
     *(
         "a",
         "an",
@@ -183,7 +183,7 @@ def _exchanged(wanted: list[str], given: list[str], opcodes: Sequence[_Opcode]) 
         and _WORD.match(one)
         and _WORD.match(other)
         and one.rsplit(".", 1)[-1] != other.rsplit(".", 1)[-1]
-        and not {one, other} & _FILLERS
+        and not {one, other} & FILLERS
         for before, one, other in pairs
     )
 

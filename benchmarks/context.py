@@ -24,6 +24,7 @@ from bot.pipeline.environment import specify
 from bot.pipeline.reading import intake
 from bot.pipeline.search import contexts
 from bot.ports import SourceIndex
+from bot.rules.code import line_budget
 from bot.rules.packages import repositories
 
 _FIRST = 10
@@ -148,7 +149,7 @@ def placed(
         rank=rank,
         shown=not shown.isdisjoint(wanted),
         seconds=seconds,
-        lines=sum(each.lines for each in made),
+        lines=sum(line_budget.size(each.chunks) for each in made),
         first=ranked[:3],
     )
 

@@ -163,14 +163,17 @@ class SourceIndex(Protocol):
         followed to their source.
         """
 
+    def literal(self, text: str, limit: int = 5) -> tuple[Chunk, ...]:
+        """Definitions that hold a text as it is written, each with the line where it stands."""
+
     def read(self, path: str, start: int, end: int) -> Chunk | None:
         """Lines of a file, by its path below its root or by the end of it where that is unique;
         None when there is none.
         """
 
     def around(self, path: str, line: int) -> Chunk | None:
-        """The smallest definition around a line (1-based); lines of the module where no
-        definition is.
+        """The smallest definition around a line (1-based), which is its focus; lines of the
+        module where no definition is.
         """
 
     def callers(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:

@@ -10,7 +10,7 @@ from typing import Literal
 
 from bot.models.base import Record
 
-Origin = Literal["installed", "clone", "issue", "lineage"]
+Origin = Literal["installed", "clone", "lineage"]
 ChunkKind = Literal["module", "class", "function", "method", "loop", "lines"]
 
 
@@ -157,7 +157,8 @@ class Environment(Record):
 class Chunk(Record):
     """Lines of one source file. `path` is below its root ("torch/nn/functional.py"), `start` and
     `end` are 1-based and inclusive, `name` the dotted name of what is defined there
-    ("torch.nn.functional.linear"), `why` are the reasons for choosing it, the strongest first.
+    ("torch.nn.functional.linear"), `focus` the line that matters most in it (0: its head), `why`
+    are the reasons for choosing it, the strongest first.
     """
 
     path: str
@@ -169,22 +170,17 @@ class Chunk(Record):
     origin: Origin = "installed"
     package: str = ""
     version: str = ""
+    focus: int = 0
     score: float = 0.0
     why: tuple[str, ...] = ()
 
 
 class Context(Record):
     """The chunks for one hypothesis, in reading order. `module` is the part of the package it is
-    about (see RepGen, arXiv 2512.14990, section on module partition);
-    `lines` their number in all.
+    about (see RepGen, arXiv 2512.14990, section on module partition).
     """
 
     rank: int
     title: str
     module: str = ""
     chunks: tuple[Chunk, ...] = ()
-
-    @property
-    def lines(self) -> int:
-        """How many source lines the context shows."""
-        return sum(chunk.end - chunk.start + 1 for chunk in self.chunks)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from bot.models.bug import Issue
+from bot.models.dialogue import Interpretation
 from bot.models.environment import Chunk, Context
+from bot.models.signature import CrashSignature
 from bot.pipeline.reading import intake
-from bot.pipeline.search import contexts
+from bot.pipeline.search import contexts, prompt_text
 from bot.rules.code import pointers
 from bot.rules.code.line_budget import fitted, merged, size
 from tests.support.fakes import FakeSourceIndex
@@ -138,22 +140,123 @@ def test_the_budget_is_kept_and_every_line_is_a_line_of_its_file() -> None:
             "`Attention.soften` and `align_right` and `train`", "polish a surface", budget
         )
         assert len(made) <= 4
-        assert sum(each.lines for each in made) <= max(budget, 120)
+        assert sum(size(each.chunks) for each in made) <= max(budget, 120)
         for chunk in (chunk for each in made for chunk in each.chunks):
             lines = TEXTS[chunk.path].split("\n")[chunk.start - 1 : chunk.end]
             assert chunk.text.split("\n") == lines
             assert chunk.why
 
 
-def test_the_reports_own_program_is_shown_as_such() -> None:
+def test_the_reports_own_program_is_not_shown_again() -> None:
     made = ranked(
         "`align_right` is wrong",
         "```python\nfrom net import align_right\nprint(align_right([1, 2], 1))\n```",
     )
-    own = [chunk for chunk in made[0].chunks if chunk.origin == "issue"]
-    assert [chunk.text for chunk in own] == [
-        "from net import align_right\nprint(align_right([1, 2], 1))"
+    assert "print(align_right" not in prompt_text.contexts(made)
+
+
+def body_of(made: tuple[Context, ...], name: str) -> str:
+    """What a reader of the prompt sees of a definition."""
+    pieces = [chunk for each in made for chunk in each.chunks if chunk.name.endswith(name)]
+    return prompt_text.listed(pieces)
+
+
+def test_a_named_function_is_shown_whole_without_its_docstring() -> None:
+    seen = body_of(ranked("`Attention.forward` ignores its mask", ""), "Attention.forward")
+    assert "keys = align_right(keys, 0)" in seen
+    assert "return self.soften(keys)" in seen
+    seen = prompt_text.contexts(ranked("`Attention` ignores its mask", ""))
+    assert "Scores keys." in seen
+    assert "Much more." not in seen
+    assert "self.heads = heads" in seen, "the constructor of a named class"
+    assert "return self.soften(keys)" in seen, "and what its call does"
+
+
+LONG_FRAME = """It fails:
+
+```
+Traceback (most recent call last):
+  File "/venv/lib/python3.11/site-packages/net/attention.py", line 900, in soften
+    total = total + 222
+TypeError: unsupported
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("title", "body", "line"),
+    [
+        ("It fails", LONG_FRAME, "total = total + 222"),
+        ("It is wrong", "https://github.com/o/net/blob/main/net/attention.py#L150", "total + 127"),
+        ("Broken", "It says `ValueError: heads must divide the width`.", "raise ValueError("),
+    ],
+)
+def test_a_long_body_is_cut_around_the_line_that_matters(title: str, body: str, line: str) -> None:
+    made = ranked(title, body)
+    seen = body_of(made, "Attention.soften")
+    assert line in seen
+    assert "def soften(self, keys):" in seen
+    assert "total = total + 5\n" not in seen
+    assert size(chunk for chunk in made[0].chunks if chunk.name.endswith("soften")) <= 120
+
+
+@pytest.mark.parametrize(
+    "message", ["the pad_id 7 was given but no lens", "a width of 8 is no multiple of four heads"]
+)
+def test_the_fixed_words_of_a_message_are_found_between_its_values(message: str) -> None:
+    texts = {
+        "net/core.py": 'def pad(n):\n    raise ValueError(f"the pad_id {n} was given "\n'
+        '        "but no lens")\n\n\ndef split(n):\n    assert n, f"a width of {n} is no "\n'
+        '        "multiple of four heads"\n',
+        "net/words.py": "def lens_was_given(multiple, four, heads, width, pad_id, given, lens):\n    pass\n",
+    }
+    issue = Issue(title="Broken", body=f"```\nValueError: {message}\n```\n")
+    made = contexts.contexts(intake.read(issue), issue, FakeSourceIndex(texts))
+    assert {chunk.path for each in made for chunk in each.chunks} == {"net/core.py"}
+    wanted = "net.core.pad" if "pad_id" in message else "net.core.split"
+    assert first(made).name == wanted
+
+
+@pytest.mark.parametrize("name", ["padding.py", "net/padding.py", "src/net/padding.py"])
+def test_a_file_that_the_report_names_is_shown(name: str) -> None:
+    for title, body in ((f"{name} shifts to the wrong side", ""), ("Shift", f"Look at {name}.")):
+        made = ranked(title, body)
+        assert made[0].module == "net.padding"
+        assert "moved = tokens[lens:]" in prompt_text.contexts(made)
+
+
+def test_an_argument_leads_to_who_holds_it() -> None:
+    assert first(ranked("The `pad_id=3` is ignored", "")).name == "net.padding.align_right"
+
+
+def test_what_only_shares_words_is_left_out_where_something_exact_is_found() -> None:
+    words = "How to polish the surface of a tool?"
+    assert "def polish" in prompt_text.contexts(ranked(words, ""))
+    assert "def polish" not in prompt_text.contexts(ranked(f"{words} See `align_right`", ""))
+
+
+def test_no_line_is_shown_twice() -> None:
+    made = ranked("`Attention.soften`, `Attention.forward`, `align_right`", LONG_FRAME)
+    lines = [
+        (chunk.path, at)
+        for each in made
+        for chunk in each.chunks
+        for at in range(chunk.start, chunk.end + 1)
     ]
+    assert len(made) > 1
+    assert len(lines) == len(set(lines))
+
+
+def test_the_reading_of_a_model_leads_to_what_it_names() -> None:
+    issue = Issue(title="It is wrong", body="Somehow.", repository="o/net")
+    bug = intake.read(issue)
+    assert "moved = tokens" not in prompt_text.contexts(contexts.contexts(bug, issue, SHELF))
+    refined = Interpretation(claim="c", api=("net.align_right",))
+    made = contexts.contexts(bug, issue, SHELF, refined=refined)
+    assert "moved = tokens" in prompt_text.contexts(made[:1])
+    placed = CrashSignature(exception="ValueError", frame="net/padding.py")
+    refined = Interpretation(claim="c", signature=placed)
+    assert contexts.contexts(bug, issue, SHELF, refined=refined)[0].module == "net.padding"
 
 
 def test_equal_reports_have_equal_contexts_and_an_empty_index_has_none() -> None:
@@ -174,7 +277,7 @@ def test_bodies_go_before_chunks() -> None:
     chunks = [Chunk(path=f"{n}.py", start=1, end=22, text=text) for n in range(3)]
     assert [chunk.end for chunk in fitted(chunks, 66)] == [22, 22, 22]
     assert [chunk.end for chunk in fitted(chunks, 30)] == [22, 2, 2]
-    assert [chunk.end for chunk in fitted(chunks, 5)] == [2, 2]
+    assert [chunk.end for chunk in fitted(chunks, 5)] == [5]
     assert size(fitted(chunks, 1)) == 1
 
 

@@ -574,3 +574,22 @@ def test_the_place_of_a_script_that_is_no_package_is_not_asked_for():
         assert report.verdict.kind == kind
         said = any("tools/export.py is not installed here" in note.text for note in report.notes)
         assert said is (kind == "reproduced")
+
+
+def test_later_questions_show_the_report_shorter_and_what_was_looked_up_once():
+    sources = FakeIndexer(
+        FakeSourceIndex(
+            {"acme/nn.py": "class Layer:\n    def __init__(self, dim, bias=True):\n        pass\n"
+             "\n\ndef helper():\n    return 4\n"}
+        )
+    )  # fmt: skip
+    subject = issue(BODY + "\n\n" + "It is long. " * 900)
+    look = act(action="search", query="helper")
+    model = ScriptedModel(answers(look, look, act(action="probe", code="print(1)"), write()))
+    decide(model, subject=subject, indexer=sources)
+    first, second, third, last = (each.messages[-1].content for each in model.asked[1:])
+    assert first.count("It is long.") > 2 * second.count("It is long.") > 100
+    assert BODY in last
+    for question in (second, third, last):
+        assert question.count("def helper()") == 1
+        assert "search 'helper'" in question

@@ -10,21 +10,23 @@ from bot.text.sanitize import redact
 from prompts import fence
 
 _MOST_BODY = 12_000
+_MOST_AGAIN = 5_000
 _MOST_BLOCK = 3_000
 _DUMPS = {FenceKind.ENVIRONMENT, FenceKind.REQUIREMENTS}
 _LOOSE = re.compile(r"[\W_]+")
 
 
-def report(issue: Issue, bug: BugReport) -> str:
+def report(issue: Issue, bug: BugReport, *, again: bool = False) -> str:
     """The report for a prompt: what a reader of the issue sees, dumps of environments left out
-    (their versions are known), inside the fence for outside text.
+    (their versions are known), inside the fence for outside text; shorter for a model that has
+    read it.
     """
     body = hidden_html.visible(issue.body)
     for block in bug.fences:
         most = 0 if block.kind in _DUMPS else _MOST_BLOCK
         if len(block.raw) > max(most, 200) and block.raw in body:
             body = body.replace(block.raw, _cut(block.raw, most), 1)
-    body = _cut(body, _MOST_BODY)
+    body = _cut(body, _MOST_AGAIN if again else _MOST_BODY)
     return (
         fence("issue title", redact(text.line(issue.title)))
         + "\n"

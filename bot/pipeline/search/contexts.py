@@ -1,27 +1,31 @@
 """BugReport + the available sources → ranked contexts: the code that is relevant to the report,
 each line with the reason.
 
-First comes what the report points at (frames, linked lines, names), then what that calls, then code
-with similar words. Code to which several of these lead ranks higher. There is one context per
-module, because hypotheses differ by module (RepGen, arXiv 2512.14990).
+First comes what the report points at (frames, linked lines, names, files, words of messages), then
+what that calls. Code with similar words comes in only where nothing is pointed at. Code to which
+several of these lead ranks higher. There is one context per module, because hypotheses differ by
+module (RepGen, arXiv 2512.14990).
 """
 
 from collections.abc import Iterable, Sequence
 
-from bot.models.bug import BugReport, FenceKind, Issue, Role
+from bot.models.bug import BugReport, Issue
+from bot.models.dialogue import Interpretation
 from bot.models.environment import Chunk, Context
 from bot.pipeline.search import hints
-from bot.pipeline.search.hints import Hint, short
+from bot.pipeline.search.hints import short
+from bot.pipeline.search.mentions import Hint
 from bot.ports import SourceIndex
 from bot.rules.code import imports, outline, syntax
-from bot.rules.code.line_budget import cut, fitted, merged, trimmed
+from bot.rules.code.line_budget import beyond, cut, fitted, merged, size, trimmed
 from prompts import shared
 
 _MOST = 4
-_SHARES = (0.4, 0.25, 0.2, 0.15)
+_FIRST, _NEXT, _LEAST = 0.6, 0.5, 24
 _PER_MODULE = 8
-_OWN_CODE = 60
 _FAINT = 0.12
+_WEAK = 0.2
+_CALLER_LINES = 20
 _OVERLOADS = ("@overload", "@typing.overload", "@torch.jit._overload")
 
 
@@ -29,35 +33,45 @@ def contexts(
     bug: BugReport,
     issue: Issue,
     sources: SourceIndex,
-    budget_lines: int = 220,
+    budget_lines: int = 200,
     *,
     lineage: Sequence[Chunk] = (),
+    refined: Interpretation | None = None,
 ) -> tuple[Context, ...]:
-    """At most four contexts, the most promising first, of about `budget_lines` lines in all.
-    `lineage` are pieces that the history of the issue leads to (linked issues and pull
-    requests), where someone knows it.
+    """At most four contexts, the most promising first, of about `budget_lines` lines in all; no
+    line is in two. `lineage` are pieces that the history of the issue leads to (linked issues
+    and pull requests), where someone knows it, `refined` a model's reading of the report.
     """
-    ranked = ranking(bug, issue, sources, lineage)
+    ranked = ranking(bug, issue, sources, lineage, refined)
     made: list[Context] = []
-    for rank, (path, chunks) in enumerate(by_module(ranked)[:_MOST], 1):
-        lines = max(int(budget_lines * _SHARES[rank - 1]), 30)
-        own = _own_code(bug, min(_OWN_CODE, lines // 4)) if rank == 1 else ()
-        needed = _closure(sources, chunks)
-        kept = fitted(
-            merged([*chunks, *needed]), lines - sum(piece.end - piece.start + 1 for piece in own)
-        )
-        ordered = sorted(kept, key=lambda piece: (piece.path != path, piece.path, piece.start))
-        first = max(chunks, key=lambda piece: piece.score)
-        title = f"{first.name or path}: {first.why[0]}"
-        made.append(Context(rank=rank, title=title, module=_module(path), chunks=(*own, *ordered)))
+    left = budget_lines
+    for path, chunks in by_module(ranked)[:_MOST]:
+        known = [piece for each in made for piece in each.chunks]
+        wanted = beyond(merged([*chunks, *_closure(sources, chunks)]), known)
+        most = left * _FIRST if not made else left * _NEXT
+        kept = fitted(wanted, max(int(most), _LEAST))
+        if kept and (not made or chunks[0].score >= ranked[0].score * _WEAK):
+            left -= size(kept)
+            made.append(_context(len(made) + 1, path, chunks, kept))
     return tuple(made)
 
 
+def _context(rank: int, path: str, chunks: Sequence[Chunk], kept: Sequence[Chunk]) -> Context:
+    first = max(chunks, key=lambda piece: piece.score)
+    ordered = sorted(kept, key=lambda piece: (piece.path != path, piece.path, piece.start))
+    title = f"{first.name or path}: {first.why[0]}"
+    return Context(rank=rank, title=title, module=_module(path), chunks=tuple(ordered))
+
+
 def ranking(
-    bug: BugReport, issue: Issue, sources: SourceIndex, lineage: Sequence[Chunk] = ()
+    bug: BugReport,
+    issue: Issue,
+    sources: SourceIndex,
+    lineage: Sequence[Chunk] = (),
+    refined: Interpretation | None = None,
 ) -> tuple[Chunk, ...]:
     """Every piece that is relevant to the report, best first, each with its score and reasons."""
-    return _summed(hints.gathered(bug, issue, sources, lineage))
+    return _summed(hints.gathered(bug, issue, sources, lineage, refined))
 
 
 def _summed(found: Iterable[Hint]) -> tuple[Chunk, ...]:
@@ -72,7 +86,9 @@ def _summed(found: Iterable[Hint]) -> tuple[Chunk, ...]:
         ordered = sorted(several, key=lambda hint: (-hint.weight, hint.why))
         score = sum(hint.weight * 0.6**place for place, hint in enumerate(ordered))
         why = tuple(dict.fromkeys(hint.why for hint in ordered))
-        made.append(ordered[0].chunk.model_copy(update={"score": round(score, 4), "why": why}))
+        focus = next((hint.chunk.focus for hint in ordered if hint.chunk.focus), 0)
+        changes = {"score": round(score, 4), "why": why, "focus": focus}
+        made.append(ordered[0].chunk.model_copy(update=changes))
     return tuple(sorted(made, key=lambda chunk: (-chunk.score, chunk.path, chunk.start)))
 
 
@@ -107,11 +123,19 @@ def _closure(sources: SourceIndex, chunks: Sequence[Chunk]) -> list[Chunk]:
             found += [_with(trimmed(chunk), why) for chunk in sources.symbol(name, 1)]
         found += _bases(sources, owner)
     main = chunks[0]
-    for chunk in sources.callers(main, 2):
-        found.append(_with(cut(chunk, 24), shared("why_calls", name=short(main))))
+    for chunk in [each for each in sources.callers(main, 4) if each.package == main.package][:2]:
+        calling = _calling(chunk, short(main).rpartition(".")[2])
+        found += [_with(piece, shared("why_calls", name=short(main))) for piece in calling]
     return list({chunk.text: chunk for chunk in reversed(found) if chunk.text.strip()}.values())[
         ::-1
     ]
+
+
+def _calling(chunk: Chunk, name: str) -> tuple[Chunk, ...]:
+    """A caller, cut around the call."""
+    lines = enumerate(chunk.text.split("\n"), chunk.start)
+    at = next((number for number, line in lines if f"{name}(" in line), 0)
+    return cut(chunk.model_copy(update={"focus": at}), _CALLER_LINES)
 
 
 def _bases(sources: SourceIndex, owner: str) -> list[Chunk]:
@@ -134,26 +158,6 @@ def _class_name(chunk: Chunk) -> str:
     if chunk.kind == "class":
         return chunk.name
     return chunk.name.rpartition(".")[0] if chunk.kind == "method" else ""
-
-
-def _own_code(bug: BugReport, lines: int) -> tuple[Chunk, ...]:
-    """The report's own program, preferably the one meant to reproduce the bug."""
-    programs = [
-        fence for fence in bug.programs if fence.kind is FenceKind.PROGRAM and fence.text.strip()
-    ]
-    if not programs or lines <= 0:
-        return ()
-    fence = min(programs, key=lambda fence: (fence.role is not Role.REPRODUCER, fence.index))
-    text = fence.text.rstrip("\n")
-    program = Chunk(
-        path="issue",
-        start=fence.line + 1,
-        end=fence.line + 1 + text.count("\n"),
-        text=text,
-        origin="issue",
-        why=(shared("why_own_program"),),
-    )
-    return (cut(program, lines),)
 
 
 def _with(chunk: Chunk, why: str) -> Chunk:

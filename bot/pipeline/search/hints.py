@@ -4,45 +4,47 @@ to, how strongly, and why.
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from bot.models.bug import BugReport, Frame, Issue, Symptom, Traceback
+from bot.models.dialogue import Interpretation
 from bot.models.environment import Chunk
+from bot.pipeline.search import mentions
+from bot.pipeline.search.mentions import Hint
 from bot.ports import SourceIndex
 from bot.rules.code import pointers
 from prompts import shared
 
 _FRAMES = 12
 _FOLLOWED = 6
+_EXACT = 4.0
 _LEARNING = {Symptom.NOT_LEARNING, Symptom.NONFINITE}
 
 
-class Hint(NamedTuple):
-    """A piece that something in the report leads to, how strongly, and why."""
-
-    chunk: Chunk
-    weight: float
-    why: str
-
-
 def gathered(
-    bug: BugReport, issue: Issue, sources: SourceIndex, lineage: Sequence[Chunk] = ()
+    bug: BugReport,
+    issue: Issue,
+    sources: SourceIndex,
+    lineage: Sequence[Chunk] = (),
+    refined: Interpretation | None = None,
 ) -> tuple[Hint, ...]:
-    """What the report points at, what its words are like, what the strongest of the former call,
-    and training loops.
+    """What the report (and a model's reading of it) points at, what the strongest of these call,
+    and training loops; what has similar words only where nothing is pointed at.
     """
+    names = (*(mentions.read(refined) if refined is not None else ()), *pointers.names(bug, issue))
     pointed = [
         *(Hint(chunk, 7.0, shared("why_lineage")) for chunk in lineage),
         *_framed(bug, sources),
         *_linked(bug, issue, sources),
-        *_named(bug, issue, sources),
+        *mentions.messages(bug, issue, sources, refined),
+        *mentions.named(names, sources),
     ]
+    pointed += mentions.files(issue, sources, pointed, refined)
     strongest = sorted(pointed, key=lambda hint: -hint.weight)[:_FOLLOWED]
     return (
         *pointed,
-        *_worded(bug, issue, sources),
+        *_worded(bug, issue, sources, pointed),
         *_called(sources, strongest),
-        *_learning(bug, sources),
+        *(_learning(bug, sources) if not _exact(pointed) else ()),
     )
 
 
@@ -119,39 +121,18 @@ def _line_of(quoted: Sequence[str], path: str, near: int, sources: SourceIndex) 
     return best[1] if best is not None else 0
 
 
-def _named(bug: BugReport, issue: Issue, sources: SourceIndex) -> Iterator[Hint]:
-    """Definitions of the names in the report; a name with many definitions says little about
-    each, and one with none is an attribute or an argument: whoever holds the word.
+def _exact(pointed: Sequence[Hint]) -> bool:
+    return any(hint.weight >= _EXACT for hint in pointed)
+
+
+def _worded(
+    bug: BugReport, issue: Issue, sources: SourceIndex, pointed: Sequence[Hint]
+) -> Iterator[Hint]:
+    """What the words are like: of the title, of what was raised or warned, of the whole text. On
+    their own they count only where nothing exact was found.
     """
-    for name in pointers.names(bug, issue):
-        found = [
-            piece
-            for piece in sources.symbol(name.text, 5)
-            if piece.kind != "module" or "." in name.text
-        ]
-        share = _share(name.text, len(found))
-        for place, chunk in enumerate(found[:3]):
-            why = shared("why_named", name=name.text, where=name.where)
-            yield Hint(chunk, name.weight * share / (1 + place), why)
-        for part in name.text.split(".") if not found else ():
-            if "_" in part.strip("_") or not (part.islower() or part.isupper()):
-                for place, chunk in enumerate(sources.search(part, 4)):
-                    yield Hint(
-                        chunk,
-                        name.weight * 0.6 / (1 + 0.4 * place),
-                        shared("why_word", name=part, where=name.where),
-                    )
-
-
-def _share(name: str, definitions: int) -> float:
-    if "." in name or definitions == 1:
-        return 1.0
-    plain = name.islower() and "_" not in name
-    return 1 / (1 + definitions) if plain else 0.8 if definitions < 4 else 0.5
-
-
-def _worded(bug: BugReport, issue: Issue, sources: SourceIndex) -> Iterator[Hint]:
-    """What the words are like: of the title, of what was raised or warned, of the whole text."""
+    exact = _exact(pointed)
+    known = {(hint.chunk.path, hint.chunk.start) for hint in pointed}
     raised = " ".join(
         f"{traceback.exception} {traceback.message[:300]}" for traceback in bug.tracebacks[:2]
     )
@@ -164,7 +145,8 @@ def _worded(bug: BugReport, issue: Issue, sources: SourceIndex) -> Iterator[Hint
     )
     for words, weight, why in asked:
         for place, chunk in enumerate(sources.search(words, 12) if words.strip() else ()):
-            yield Hint(chunk, weight * chunk.score / (1 + 0.2 * place), why)
+            if not exact or (chunk.path, chunk.start) in known:
+                yield Hint(chunk, weight * chunk.score / (1 + 0.2 * place), why)
 
 
 def _called(sources: SourceIndex, strongest: Sequence[Hint]) -> Iterator[Hint]:

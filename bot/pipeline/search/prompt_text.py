@@ -3,108 +3,61 @@ taken; and what a model learned from its earlier actions.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from bot.models.attempt import Attempt, Execution
-from bot.models.dialogue import ReadAction, SearchAction
 from bot.models.environment import Chunk, Context
-from bot.ports import SourceIndex
-from bot.rules.code import syntax
+from bot.rules.code.line_budget import shown
 from prompts import fence, shared
 from sandbox.port import RunResult
 
-_MOST_LINES = 160
 _MOST_LINE = 300
-_HITS = 5
-_WIDE = 30
-_HIT_LINES = 50
 _MOST_OUTPUT = 3_000  # characters
 _FRAMES = 6
+_BRIEF = 400  # characters
 
 
 def contexts(ranked: Iterable[Context]) -> str:
     """The contexts in their order."""
-    shown = []
+    blocks = []
     for context in ranked:
-        pieces = "\n\n".join(chunk(piece) for piece in context.chunks)
-        shown += [shared("context", rank=context.rank, title=context.title), pieces]
-    return "\n\n".join(shown) or shared("no_context")
+        blocks += [
+            shared("context", rank=context.rank, title=context.title),
+            listed(context.chunks),
+        ]
+    return "\n\n".join(blocks) or shared("no_context")
 
 
-def chunk(piece: Chunk, most: int = _MOST_LINES) -> str:
-    """One piece with line numbers, inside the fence, without all but the first line of its
-    docstrings.
+def listed(pieces: Iterable[Chunk]) -> str:
+    """Pieces of sources with line numbers, neighbours of one file inside one fence, without all
+    but the first line of their docstrings.
     """
-    lines, left_out = piece.text.splitlines(), syntax.docstrings(piece.text)
-    kept = [(at, line) for at, line in enumerate(lines) if at not in left_out]
-    shown = [f"{piece.start + at:5d}  {line[:_MOST_LINE]}" for at, line in kept[:most]]
-    if len(kept) > most:
-        shown.append("       " + shared("more_lines", count=len(kept) - most))
-    label = shared(
-        "piece",
-        origin=piece.origin,
-        path=piece.path,
-        start=piece.start,
-        end=piece.end,
-        package=f", {piece.package} {piece.version}".rstrip() if piece.package else "",
-        reasons=f" ({'; '.join(piece.why[:3])})" if piece.why else "",
-    )
-    return fence(label, "\n".join(shown))
+    blocks = []
+    for _, group in groupby(pieces, key=lambda piece: (piece.path, piece.origin, piece.version)):
+        first, *more = group
+        package = f", {first.package} {first.version}".rstrip() if first.package else ""
+        label = shared("piece", origin=first.origin, path=first.path, package=package)
+        blocks.append(fence(label, "\n".join(row for one in (first, *more) for row in _rows(one))))
+    return "\n\n".join(blocks)
 
 
-def look_up(sources: SourceIndex | None, wish: SearchAction | ReadAction) -> str:
-    """The answer to one look into the sources."""
-    if sources is None:
-        return shared("no_sources")
-    if isinstance(wish, ReadAction):
-        end = min(max(wish.end, wish.start), wish.start + _MOST_LINES - 1)
-        found = sources.read(wish.path.lstrip("/"), wish.start, end)
-        if found is None:
-            return shared("no_file", path=repr(wish.path[:200]))
-        cut = found.end < wish.end
-        return chunk(found) + ("\n" + shared("read_cut", line=found.end + 1) if cut else "")
-    hits = _literal(
-        wish.query, _unique([*sources.symbol(wish.query, 3), *sources.search(wish.query, _WIDE)])
-    )[:_HITS]
-    listed = "\n\n".join(chunk(hit, _HIT_LINES) for hit in hits)
-    return listed or shared("not_found", query=repr(wish.query[:200]))
+def _rows(piece: Chunk) -> Iterable[str]:
+    """Why a piece was taken, and its lines."""
+    if piece.why:
+        yield f"       [{'; '.join(piece.why[:2])}]"
+    lines = piece.text.split("\n")
+    for at in shown(piece.text):
+        yield f"{piece.start + at:5d}  {lines[at][:_MOST_LINE]}"
 
 
-def _literal(query: str, pieces: list[Chunk]) -> list[Chunk]:
-    """Pieces that hold what was asked for as it was written; where any does, the others are
-    noise.
-    """
-    words = query.split()
-    held = [piece for piece in pieces if all(word in piece.text for word in words)]
-    return held or pieces
-
-
-def _unique(pieces: Iterable[Chunk]) -> list[Chunk]:
-    known: dict[tuple[str, int], Chunk] = {}
-    for piece in pieces:
-        known.setdefault((piece.path, piece.start), piece)
-    return list(known.values())
-
-
-def request(wish: SearchAction | ReadAction) -> str:
-    """A look into the sources, in a few words."""
-    if isinstance(wish, SearchAction):
-        return shared("search", query=repr(wish.query))
-    return shared("read", path=wish.path, start=wish.start, end=wish.end)
-
-
-def looked_up(sources: SourceIndex | None, wish: SearchAction | ReadAction) -> str:
-    """What a look into the sources found."""
-    return shared("looked_up", request=request(wish), found=look_up(sources, wish))
-
-
-def probed(code: str, result: RunResult) -> str:
-    """What a probe printed and how it ended."""
-    return shared(
-        "probed",
-        code=fence("probe", code),
-        ended=_ended(result),
-        output=fence("output", _shortened(f"{result.stdout}\n{result.stderr}".strip())),
-    )
+def probed(result: RunResult, code: str = "") -> str:
+    """What a probe printed and how it ended; without its code the end of it, for later."""
+    output = f"{result.stdout}\n{result.stderr}".strip()
+    if not code:
+        brief = fence("output", output[-_BRIEF:])
+        return shared("earlier_probe", ended=_ended(result), output=brief)
+    output = fence("output", _shortened(output))
+    return shared("probed", code=fence("probe", code), ended=_ended(result), output=output)
 
 
 def _ended(run: RunResult | Execution) -> str:
@@ -137,6 +90,11 @@ def outcome(attempt: Attempt, result: RunResult | None) -> str:
             "\n\n".join(shown) or judgement.evidence or shared("no_output"),
         ),
     )
+
+
+def earlier(attempt: Attempt) -> str:
+    """What is said of a run when another program has taken its place."""
+    return shared("earlier_program", reason=attempt.judgement.reason)
 
 
 def _streams(attempt: Attempt, result: RunResult | None) -> Iterable[str]:

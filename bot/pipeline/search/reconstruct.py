@@ -179,14 +179,17 @@ def _material(session: Session, draft: RunPlan, refined: Interpretation, basis: 
     tops = dict.fromkeys(name.split(".")[0] for name in refined.api)
     names = [imports.distribution(top) or top for top in tops]
     report = report_excerpt.report(session.job.issue, draft.bug)
-    if basis.environment is not None and not wanted:
-        return Material(report, spec, basis.environment, basis.sources, basis.contexts)
+    again = report_excerpt.report(session.job.issue, draft.bug, again=True)
     named: set[str] = {canonicalize_name(name) for name in refined.packages}
-    environment, spec = _built(session, spec, named, basis)
-    found = _sources(session, draft, environment, names or sorted(named))
+    if basis.environment is not None and not wanted:
+        environment, opened = basis.environment, basis.sources
+    else:
+        environment, spec = _built(session, spec, named, basis)
+        opened = None
+    found = _sources(session, draft, environment, names or sorted(named), refined, opened)
     if not found[1]:
         found = basis.sources, basis.contexts
-    return Material(report, spec, environment, *found)
+    return Material(report, again, spec, environment, *found)
 
 
 def _built(
@@ -221,7 +224,12 @@ def _built(
 
 
 def _sources(
-    session: Session, draft: RunPlan, environment: Environment, names: list[str]
+    session: Session,
+    draft: RunPlan,
+    environment: Environment,
+    names: list[str],
+    refined: Interpretation | None = None,
+    opened: SourceIndex | None = None,
 ) -> tuple[SourceIndex | None, tuple[Context, ...]]:
     """The index of the packages' sources, and what of it bears on the report. An error here costs
     the sources, never the run.
@@ -231,10 +239,11 @@ def _sources(
         return None, ()
     with session.stage("candidates", "reading the sources of " + ", ".join(names[:3])):
         try:
-            sources = ports.indexer.open(
+            sources = opened or ports.indexer.open(
                 environment, tuple(dict.fromkeys(names)), cancel=ports.cancel
             )
-            return sources, contexting.contexts(draft.bug, session.job.issue, sources)
+            issue = session.job.issue
+            return sources, contexting.contexts(draft.bug, issue, sources, refined=refined)
         except Stopped:
             raise
         except Exception as error:

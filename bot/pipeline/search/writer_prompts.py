@@ -11,10 +11,10 @@ from bot.models.dialogue import (
     Question,
     WriteAction,
 )
-from bot.models.environment import Context, Environment
+from bot.models.environment import Environment
 from bot.models.signature import ObservationSignature, WarningSignature, members_of
 from bot.pipeline.confirm import verdicts
-from bot.pipeline.search import checks, prompt_text
+from bot.pipeline.search import checks
 from bot.pipeline.search.model_budget import question
 from bot.rules.signatures import observed
 from bot.rules.signatures.observed import MARK
@@ -27,7 +27,7 @@ def action_question(
     report: str,
     refined: Interpretation,
     environment: Environment,
-    contexts: tuple[Context, ...],
+    sources: str,
     history: str,
     left: str,
     limit_s: float,
@@ -40,7 +40,7 @@ def action_question(
         6_000,
         report=report,
         form=_form(refined),
-        contexts=prompt_text.contexts(contexts),
+        contexts=sources,
         history=history or prompt.fragment("no_history"),
         left=left,
         limit=f"{limit_s:g}",

@@ -26,22 +26,25 @@ from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import (
     checks,
+    look_ups,
     prompt_text,
     recovery,
     writer_prompts,
 )
 from bot.pipeline.search.model_budget import ModelBudget
+from bot.pipeline.search.notebook import Notebook
 from bot.ports import SourceIndex
 from prompts import fence, load, shared
-
-_NOTES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a model is shown: the report, the environment, and the sources that bear on it."""
+    """What a model is shown: the report (`again` when it has read it), the environment, and the
+    sources that bear on it.
+    """
 
     report: str
+    again: str
     spec: EnvironmentSpec
     environment: Environment
     sources: SourceIndex | None = None
@@ -75,9 +78,8 @@ def write_program(
 ) -> SearchResult | None:
     """The first program that fails as reported, else the last one; None when none was run."""
     written.update(contexts=tuple(context.title for context in material.contexts))
-    return _Writer(
-        runner, budget, refined, material, written, material.spec, material.contexts
-    ).loop()
+    notebook = Notebook(material.contexts)
+    return _Writer(runner, budget, refined, material, written, material.spec, notebook).loop()
 
 
 @dataclass(slots=True)
@@ -90,11 +92,10 @@ class _Writer:
     material: Material
     written: Reconstructed
     spec: EnvironmentSpec
-    contexts: tuple[Context, ...]
+    notebook: Notebook
     program: str = ""
     contrast: str = ""
     programs: int = 0
-    notes: list[str] = field(default_factory=list)
     last: SearchResult | None = None
 
     @property
@@ -105,10 +106,6 @@ class _Writer:
     def without(self, part: str) -> bool:
         """Whether a part is left out."""
         return part in self.runner.job.options.without
-
-    def note(self, text: str) -> None:
-        """Keep something for the next prompt; the oldest notes are dropped first."""
-        self.notes = [*self.notes, text][-_NOTES:]
 
     def loop(self) -> SearchResult | None:
         """Ask for actions and carry them out, until a program fails as reported or none is left
@@ -128,20 +125,20 @@ class _Writer:
         most = self.runner.job.options.max_attempts
         text = f"writing a program (try {self.programs + 1} of at most {most})"
         with self.runner.stage("candidates", text):
+            first = self.notebook.is_new
             question = writer_prompts.action_question(
-                self.material.report,
+                self.material.report if first else self.material.again,
                 self.refined,
                 self.environment,
-                self.contexts,
+                self.notebook.sources(),
                 "" if self.without("feedback") else self._history(),
                 self.budget.left(),
                 self.runner.job.options.timeout_s,
             )
             data = self.budget.ask(question).data
-        # What the model relies on is shown again, the rest is not.
-        ranked = self.material.contexts
-        self.contexts = tuple(each for each in ranked if each.rank == data["context"])
-        self.written.update(hypothesis=" ".join(data["thought"].split()))
+        thought = " ".join(data["thought"].split())
+        self.notebook.answered(data["context"], thought)
+        self.written.update(hypothesis=thought)
         return writer_prompts.parse_actions(data)
 
     def _give_up(self, action: GiveUpAction) -> None:
@@ -155,9 +152,9 @@ class _Writer:
             case SearchAction() | ReadAction():
                 self._look_up(action)
             case ProbeAction():
-                self.note(self._probed(action))
+                self._probe(action)
             case EnvironmentAction():
-                self.note(self._changed(action))
+                self.notebook.tell(self._changed(action))
             case WriteAction():
                 self.program, self.contrast = action.program, action.contrast
             case EditAction(file="program"):
@@ -167,9 +164,8 @@ class _Writer:
         return self._try(action.change) if isinstance(action, WriteAction | EditAction) else None
 
     def _look_up(self, wish: SearchAction | ReadAction) -> None:
-        text = f"looking into the sources: {prompt_text.request(wish)}"
-        self.runner.say("candidates", text)
-        self.note(prompt_text.looked_up(self.material.sources, wish))
+        self.runner.say("candidates", f"looking into the sources: {look_ups.request(wish)}")
+        self.notebook.look_up(self.material.sources, wish)
 
     def _changed(self, action: EnvironmentAction) -> str:
         """Build the environment with another package or version. What the host asked for stays,
@@ -195,10 +191,10 @@ class _Writer:
         self.spec = spec
         return shared("installed", environment=verdicts.versions(built))
 
-    def _probed(self, action: ProbeAction) -> str:
+    def _probe(self, action: ProbeAction) -> None:
         """Run a snippet like a program. What it prints proves nothing."""
         if self.without("probe"):
-            return shared("no_probes")
+            return self.notebook.tell(shared("no_probes"))
         options = self.runner.job.options
         script = Script(files={"repro.py": action.code}, origin="a model's probe", author="model")
         with self.runner.stage("search", "running a probe"):
@@ -206,7 +202,8 @@ class _Writer:
                 script, self.environment, options, self.runner.signature, options.seed, "probe"
             )
             result = self.runner.execute(spec)
-        return prompt_text.probed(action.code, result)
+        text = prompt_text.probed(result, action.code)
+        return self.notebook.tell(text, prompt_text.probed(result))
 
     def _try(self, change: str) -> SearchResult | None:
         """Check the program and run it. One that is refused costs a call and no try."""
@@ -214,7 +211,7 @@ class _Writer:
         self.written.update(changes=(*known.changes, change))
         if not self.without("checks") and (wrong := self._objections()):
             self.runner.say("candidates", "the program was not run: " + wrong[0])
-            self.note(prompt_text.refused(wrong))
+            self.notebook.tell(prompt_text.refused(wrong), prompt_text.refused(wrong[:1]))
             return None
         self.programs += 1
         origin = "a program written by a model"
@@ -225,10 +222,10 @@ class _Writer:
             why = self._confounded(found)
             if not why:
                 return found
-            self.note(why)
+            self.notebook.ran(why, self._outcome(brief=True))
             return None
         self.last = found
-        self.note(self._outcome())
+        self.notebook.ran(self._outcome(), self._outcome(brief=True))
         return None
 
     def _objections(self) -> list[str]:
@@ -265,13 +262,12 @@ class _Writer:
             self.refined = self.refined.model_copy(update={"needs_contrast": True})
         return shared("confounded", reason=judgement.reason, outcome=self._outcome())
 
-    def _outcome(self) -> str:
+    def _outcome(self, *, brief: bool = False) -> str:
         attempts = self.runner.attempts
+        if brief:
+            return prompt_text.earlier(attempts[-1])
         last = attempts.last_run
         return prompt_text.outcome(attempts[-1], last.result if last is not None else None)
 
     def _history(self) -> str:
-        known = self.written.record
-        thought = known.hypothesis if known is not None else ""
-        told = [shared("earlier_thought", thought=fence("thought", thought))] if thought else []
-        return prompt_text.history(self.program, self.contrast, [*self.notes, *told])
+        return self.notebook.history(self.program, self.contrast)

@@ -1,14 +1,17 @@
-"""Fits chunks into a number of lines: bodies are dropped before whole chunks, and the least
-relevant first.
+"""Fits chunks into a number of lines: the strongest whole, then the heads of the others. Lines of
+docstrings that no prompt shows do not count.
 """
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from bot.models.environment import Chunk
 from bot.rules.code import syntax
 
+LONGEST_BODY = 120
+_WHOLE = 0.3
 _SHORTEST = 12
+_BEFORE = 0.6
 
 
 def head_lines(text: str) -> int:
@@ -36,44 +39,65 @@ def head_lines(text: str) -> int:
 
 def trimmed(chunk: Chunk) -> Chunk:
     """The chunk without its body."""
-    return cut(chunk, head_lines(chunk.text))
+    return part(chunk, 0, head_lines(chunk.text))
 
 
-def cut(chunk: Chunk, lines: int) -> Chunk:
-    """The first lines of a chunk."""
-    if lines >= chunk.end - chunk.start + 1:
-        return chunk
-    text = "\n".join(chunk.text.split("\n")[:lines])
-    return chunk.model_copy(update={"end": chunk.start + lines - 1, "text": text})
+def part(chunk: Chunk, first: int, end: int) -> Chunk:
+    """The lines of a chunk from offset `first` to before `end`."""
+    lines = chunk.text.split("\n")[first:end]
+    start = chunk.start + first
+    changes = {"start": start, "end": start + len(lines) - 1, "text": "\n".join(lines)}
+    return chunk.model_copy(update=changes)
 
 
-def size(chunks: Sequence[Chunk]) -> int:
-    """Lines in all."""
-    return sum(chunk.end - chunk.start + 1 for chunk in chunks)
+def shown(text: str) -> list[int]:
+    """The offsets of the lines of a source that a prompt shows."""
+    left_out = syntax.docstrings(text)
+    return [at for at in range(text.count("\n") + 1) if at not in left_out]
+
+
+def size(chunks: Iterable[Chunk]) -> int:
+    """Lines shown in all."""
+    return sum(len(shown(chunk.text)) for chunk in chunks)
+
+
+def cut(chunk: Chunk, lines: int) -> tuple[Chunk, ...]:
+    """The chunk in at most so many lines: whole, or its head and the lines around its focus."""
+    kept = shown(chunk.text)
+    if len(kept) <= lines:
+        return (chunk,)
+    lines_of_head = head_lines(chunk.text)
+    head = sum(at < lines_of_head for at in kept)
+    head = head if head < len(kept) else 0  # no definition
+    focus = sum(at < chunk.focus - chunk.start for at in kept)
+    if head >= lines or focus < lines:
+        return (part(chunk, 0, kept[lines - 1] + 1),)
+    room = lines - head
+    first = min(max(focus - int(room * _BEFORE), head), len(kept) - room)
+    window = part(chunk, kept[first], kept[first + room - 1] + 1)
+    return (part(chunk, 0, kept[head - 1] + 1), window) if head else (window,)
 
 
 def fitted(chunks: Sequence[Chunk], lines: int) -> tuple[Chunk, ...]:
-    """The chunks, given most important first, in at most so many lines: heads of as many as fit,
-    then bodies in order.
+    """The chunks, given most important first, in about so many lines: the bodies of those that
+    count nearly as much as the first, then the heads of the others.
     """
-    kept: list[Chunk] = []
-    left = lines
-    for chunk in chunks:
-        head = trimmed(chunk) if kept or size([chunk]) > left else cut(trimmed(chunk), left)
-        if size([head]) <= left or not kept:
-            kept.append(cut(head, max(left, 1)))
-            left -= size(kept[-1:])
-    whole = {(chunk.path, chunk.start): chunk for chunk in chunks}
-    for at, head in enumerate(kept):
-        full = whole[head.path, head.start]
-        more = size([full]) - size([head])
-        if more > left and left >= _SHORTEST:
-            full = cut(full, size([head]) + left)
-            more = left
-        if more <= left:
-            kept[at] = full
-            left -= more
-    return tuple(kept)
+    best = max((chunk.score for chunk in chunks), default=0.0)
+    kept: dict[int, tuple[Chunk, ...]] = {}
+    for heads in (False, True):
+        for at, chunk in enumerate(chunks):
+            strong = chunk.score >= best * _WHOLE
+            left = lines - size(piece for pieces in kept.values() for piece in pieces)
+            if at not in kept and (heads or strong):
+                kept |= _room(at, trimmed(chunk) if heads else chunk, left, not kept)
+    return tuple(piece for at in sorted(kept) for piece in kept[at])
+
+
+def _room(at: int, chunk: Chunk, left: int, first: bool) -> dict[int, tuple[Chunk, ...]]:
+    """What of a chunk has room in the lines that are left; the first always has some."""
+    most = min(max(left, 1 if first else 0), LONGEST_BODY)
+    needed = min(size([chunk]), _SHORTEST + head_lines(chunk.text))
+    return {at: cut(chunk, most)} if needed <= most or first else {}
 
 
 def merged(chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
@@ -89,8 +113,30 @@ def merged(chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
         other = kept[at]
         wide = other if _within(chunk, other) else chunk
         why = tuple(dict.fromkeys((*other.why, *chunk.why)))
-        kept[at] = wide.model_copy(update={"why": why, "score": max(other.score, chunk.score)})
+        known = {"why": why, "score": max(other.score, chunk.score)}
+        kept[at] = wide.model_copy(update=known | {"focus": other.focus or chunk.focus})
     return tuple(kept)
+
+
+def beyond(chunks: Iterable[Chunk], known: Iterable[Chunk]) -> tuple[Chunk, ...]:
+    """What of the chunks is not among the known lines: a chunk of which most is known is left
+    out, one that overlaps begins or ends where the known lines do.
+    """
+    seen = list(known)
+    kept: list[Chunk] = []
+    for chunk in chunks:
+        free = [at for at in range(chunk.start, chunk.end + 1) if not _holds(seen, chunk.path, at)]
+        if 2 * len(free) < chunk.end - chunk.start + 1:
+            continue
+        last = next((at for at in free if at + 1 not in free), chunk.start)
+        piece = part(chunk, free[0] - chunk.start, last + 1 - chunk.start)
+        kept.append(piece)
+        seen.append(piece)
+    return tuple(kept)
+
+
+def _holds(chunks: Iterable[Chunk], path: str, line: int) -> bool:
+    return any(chunk.path == path and chunk.start <= line <= chunk.end for chunk in chunks)
 
 
 def _within(inner: Chunk, outer: Chunk) -> bool:

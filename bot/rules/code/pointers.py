@@ -76,6 +76,11 @@ def prose(issue: Issue) -> str:
     return _ADDRESS.sub(" ", text)[:_PROSE_CHARACTERS]
 
 
+def ticked(text: str) -> list[str]:
+    """What stands between backticks."""
+    return _TICKED.findall(text)
+
+
 def names(bug: BugReport, issue: Issue) -> tuple[Name, ...]:
     """Names of code, the most telling first, each once; a name in a program tells more when the
     words speak of it too.

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 from bot.models.environment import Chunk, Origin
-from bot.rules.code import call_graph, loops, pointers, symbols, syntax
+from bot.rules.code import call_graph, literal, loops, pointers, symbols, syntax
 from bot.rules.code.indexing import query_words
 from bot.rules.code.outline import Segment
 from bot.rules.code.symbols import DefinitionStore
@@ -17,7 +17,8 @@ _LOWER = 0.6
 _CANDIDATES = 60
 _CALLERS = 1_600
 _READ_LINES = 2_000
-_SHOWN_WHOLE = 200
+_HELD = 400
+_SHOWN_WHOLE = 600
 _SECONDARY = frozenset(
     {"tests", "test", "testing", "_internal", "_vendor", "vendor", "benchmarks", "examples"}
 )
@@ -69,7 +70,25 @@ class SegmentIndex:
         if len(plain) > 300 or not all(part.isidentifier() for part in plain.split(".")):
             return ()
         found = (symbols.lookup(self.store, one, limit, self._main) for one in (plain, rest) if one)
-        return self._chunks(next(filter(None, found), ()), limit)
+        return self._chunks(map(self._whole, next(filter(None, found), ())), limit)
+
+    def literal(self, text: str, limit: int = 5) -> tuple[Chunk, ...]:
+        """The main packages first, tests last."""
+        words = literal.words(text)
+        found = self.store.containing(words, _CALLERS) if words else ()
+        ordered = sorted(found, key=lambda segment: -self._weight(segment.path))[:_HELD]
+        pattern = literal.pattern(text)
+        hits = ((segment, pattern.search(self._text(segment))) for segment in ordered)
+        lines = {
+            self._whole(segment): segment.start + hit.string.count("\n", 0, hit.start())
+            for segment, hit in islice(((at, hit) for at, hit in hits if hit), limit)
+        }
+        chunks = ((self._chunk(segment), line) for segment, line in lines.items())
+        return tuple(
+            each.model_copy(update={"focus": line, "score": self._weight(each.path)})
+            for each, line in chunks
+            if each
+        )
 
     def read(self, path: str, start: int, end: int) -> Chunk | None:
         """At most 2,000 lines. A range that ends past the file is cut, one that begins there is
@@ -87,7 +106,8 @@ class SegmentIndex:
         """
         known = pointers.installed(path, self.store.paths())
         found = self._segment(known, line) if known is not None else None
-        return self._chunk(self._whole(found)) if found is not None else None
+        chunk = self._chunk(self._whole(found)) if found is not None else None
+        return chunk and chunk.model_copy(update={"focus": line})
 
     def callers(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
         """Callers within the same package before others, tests after them."""

@@ -36,6 +36,8 @@ def lookup(
     it; `main` packages first.
     """
     first = _Resolution(store).absolute(name)
+    if first is not None and limit == 1:  # who has a name like it takes long to tell
+        return (first,)
     parts = name.split(".")
     others = sorted(store.named(parts[-1]), key=lambda other: _distance(other, parts, main))
     ending = "." + ".".join(parts[-2:])

@@ -1,6 +1,7 @@
 """Syntax trees of sources that may be damaged or hostile: bounded, and None instead of an error."""
 
 import ast
+import re
 import textwrap
 import warnings
 from collections.abc import Iterator
@@ -10,7 +11,10 @@ from typing import TypeVar
 LONGEST = 1_500_000
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Node = TypeVar("_Node", bound=ast.AST)
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_DOCSTRING = re.compile(
+    r"""(?s)(?:\A|:[ \t]*(?:\#[^\n]*)?\n)\s*[rRuU]?(?P<quote>\"{3}|'{3})"""
+    r"""(?P<text>.*?)(?:(?P=quote)|\Z)"""
+)
 
 
 @lru_cache(maxsize=48)
@@ -71,11 +75,12 @@ def calls(tree: ast.AST) -> Iterator[str]:
 
 
 def docstrings(text: str) -> frozenset[int]:
-    """The offsets of the lines of docstrings, but for the first line with words."""
-    tree, lines, found = tree_of_lines(text), text.splitlines(), set[int]()
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, _DOCUMENTED) and ast.get_docstring(node, clean=False):
-            literal = node.body[0]
-            bare = lines[literal.lineno - 1].strip(" rR") in {'"""', "'''"}
-            found |= set(range(literal.lineno + bare, literal.end_lineno or 0))
+    """The offsets of the lines of docstrings, but for the first line with words. Found by their
+    place, so that lines cut out of a definition need not parse.
+    """
+    found = set[int]()
+    for literal in _DOCSTRING.finditer(text):
+        blank = len(literal["text"]) - len(literal["text"].lstrip())
+        first = text.count("\n", 0, literal.start("text") + blank)
+        found |= set(range(first + 1, text.count("\n", 0, literal.end()) + 1))
     return frozenset(found)

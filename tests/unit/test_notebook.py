@@ -1,0 +1,100 @@
+"""What a model sees of its own looks, probes and runs in later questions."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.models.dialogue import ReadAction, SearchAction
+from bot.models.environment import Chunk, Context
+from bot.pipeline.search import look_ups
+from bot.pipeline.search.notebook import Notebook
+from tests.support.source_index import FakeSourceIndex
+
+BODY = "\n".join(f"    step_{n}(x)" for n in range(90))
+TEXTS = {
+    "net/core.py": f'def align(x, pad_id=0):\n    """Align.\n\n    Much more.\n    """\n{BODY}\n'
+    '    raise ValueError("no room for the pad")\n\n\ndef other(x):\n    return x\n',
+    "net/words.py": "def room_for_pad(x):\n    '''No room.'''\n    return x\n",
+}
+SHELF = FakeSourceIndex(TEXTS)
+
+
+def lines(wish: SearchAction | ReadAction) -> str:
+    return "\n".join(piece.text for piece in look_ups.look_up(SHELF, wish).pieces)
+
+
+@pytest.mark.parametrize("query", ["align", "net.core.align", "pad_id", "`pad_id`", "pad_id zzz"])
+def test_a_search_finds_names_exactly(query: str) -> None:
+    found = look_ups.look_up(SHELF, SearchAction(query=query))
+    assert {piece.path for piece in found.pieces} == {"net/core.py"}
+    assert "def align(x, pad_id=0):" in lines(SearchAction(query=query))
+    assert found.remark == ""
+
+
+def test_a_search_for_the_words_of_a_message_shows_where_they_stand() -> None:
+    seen = lines(SearchAction(query='"no room for the pad"'))
+    assert "raise ValueError" in seen
+    assert "def align(" in seen, "with the head of the function"
+    assert "step_10(x)" not in seen, "cut around the hit"
+    assert "room_for_pad" not in seen
+
+
+def test_a_search_says_when_only_words_match() -> None:
+    found = look_ups.look_up(SHELF, SearchAction(query="pad a room"))
+    assert found.pieces
+    assert "nowhere as it is written" in found.remark
+    found = look_ups.look_up(SHELF, SearchAction(query="zebra"))
+    assert "Nothing was found" in found.remark
+
+
+def test_a_read_says_where_the_file_ends() -> None:
+    ends = look_ups.look_up(SHELF, ReadAction(path="net/words.py", start=1, end=50))
+    assert "end of file: net/words.py has 3 lines" in ends.remark
+    beyond = look_ups.look_up(SHELF, ReadAction(path="net/words.py", start=9, end=50))
+    assert "ends before that line" in beyond.remark
+    assert "no file" in look_ups.look_up(SHELF, ReadAction(path="net/no.py")).remark
+    assert look_ups.look_up(SHELF, ReadAction(path="net/core.py", start=1, end=5)).remark == ""
+
+
+def notebook() -> Notebook:
+    piece = Chunk(path="net/words.py", start=1, end=3, text=TEXTS["net/words.py"].rstrip())
+    return Notebook((Context(rank=1, title="one", chunks=(piece,)),))
+
+
+def test_a_piece_of_source_is_shown_once_and_stays_while_there_is_room() -> None:
+    notes = notebook()
+    for wish in (SearchAction(query="other"), ReadAction(path="net/core.py", start=98, end=99)):
+        notes.look_up(SHELF, wish)
+    notes.look_up(SHELF, ReadAction(path="net/words.py"))
+    assert notes.sources().count("def other(x)") == 1
+    assert notes.sources().count("def room_for_pad") == 1
+    assert "def other" not in notes.history("", "")
+    assert "search 'other'" in notes.history("", "")
+    notes.answered(0, "")
+    assert notes.sources().count("def other(x)") == 1, "the program may need it"
+
+
+def test_looks_fill_no_more_than_their_room() -> None:
+    notes = Notebook(())
+    texts = {f"net/m{n}.py": f"def f{n}():\n{BODY}\n" for n in range(9)}
+    for n in range(9):
+        notes.look_up(FakeSourceIndex(texts), ReadAction(path=f"net/m{n}.py", start=1, end=91))
+    assert "def f8" in notes.sources()
+    assert "def f2" not in notes.sources()
+    assert len(notes.sources().splitlines()) < 220
+
+
+def test_of_what_is_superseded_a_line_is_left() -> None:
+    notes = notebook()
+    notes.tell("a probe\nwith much output", "a probe")
+    notes.ran("the first run\nwith its output", "the first did not count")
+    assert "much output" in notes.history("p = 1", "")
+    notes.answered(1, "thought")
+    assert "much output" not in notes.history("p = 1", "")
+    assert "with its output" in notes.history("p = 1", ""), "the outcome of the last program stays"
+    notes.ran("the second run", "the second did not count")
+    told = notes.history("p = 2", "")
+    assert "with its output" not in told
+    assert "the first did not count" in told
+    assert "the second run" in told
+    assert "p = 2" in told

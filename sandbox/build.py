@@ -25,6 +25,7 @@ _LIMITS = Limits(
     cpus=4.0,
     pids=1024,
     file_mb=1024,
+    artifact_mb=1024,
     scratch_mb=6144,
     output_bytes=400_000,
 )

@@ -18,9 +18,9 @@ from sandbox.port import OnOutput, RunResult, RunSpec, SandboxError, Stream
 # The modules of the guard that each kind of sandbox needs, in the order of their imports: each
 # costs a run its compilation.
 MODULES = {
-    "docker": ("wire", "tree", "spawn", "place", "container", "main"),
-    "bwrap": ("wire", "tree", "spawn", "place", "host", "bubble", "main"),
-    "process": ("wire", "tree", "spawn", "place", "host", "main"),
+    "docker": ("wire", "tree", "spawn", "files", "place", "container", "main"),
+    "bwrap": ("wire", "tree", "spawn", "files", "place", "host", "bubble", "main"),
+    "process": ("wire", "tree", "spawn", "files", "place", "host", "main"),
 }
 # The guard travels as text, so that it runs in a container whose image knows nothing of it.
 BOOT = """
@@ -46,6 +46,7 @@ sys.modules["sandbox.guard.main"].main(kind)
 GRACE_S = 15.0
 STEP_S = 0.05
 LONGEST_LINE = 16_384
+LARGEST_NAMES = 8 << 20
 
 
 class Channel(Protocol):
@@ -105,6 +106,8 @@ class Outcome:
     )
     tails: dict[Stream, bytes] = field(default_factory=dict)
     artifacts: dict[str, bytes] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    handed_over: int = 0
     lines: dict[Stream, Lines] = field(default_factory=dict)
     buffer: bytearray = field(default_factory=bytearray)
 
@@ -115,7 +118,7 @@ class Outcome:
         """Take bytes from the guard."""
         self.buffer += data
         limits = self.spec.limits
-        largest = max(limits.file_mb << 20, limits.output_bytes, 1 << 20) + 65_536
+        largest = max(limits.artifact_mb << 20, limits.output_bytes, 1 << 20) + 65_536
         while len(self.buffer) >= wire.HEAD.size:
             kind, size = wire.HEAD.unpack_from(self.buffer)
             if size > largest:
@@ -135,11 +138,22 @@ class Outcome:
             raise SandboxError(payload.decode(errors="replace"))
         elif kind == wire.STARTED:
             self.started = True
-        elif kind == wire.ARTIFACT:
-            (size,) = struct.unpack_from(">H", payload)
-            self.artifacts[payload[2 : 2 + size].decode(errors="replace")] = payload[2 + size :]
+        elif kind in (wire.ARTIFACT, wire.REFUSED):
+            self.left(kind, payload)
         else:
             self.output(kind, payload)
+
+    def left(self, kind: bytes, payload: bytes) -> None:
+        """Take a file that the run left, or why it was refused."""
+        self.handed_over += len(payload)
+        if self.handed_over > (self.spec.limits.artifact_mb << 20) + LARGEST_NAMES:
+            raise SandboxError("the guard's answer is invalid: the artifacts exceed the limits")
+        (size,) = struct.unpack_from(">H", payload)
+        name, data = payload[2 : 2 + size].decode(errors="replace"), payload[2 + size :]
+        if kind == wire.ARTIFACT:
+            self.artifacts[name] = data
+        else:
+            self.refused[name] = data.decode(errors="replace")
 
     def output(self, kind: bytes, payload: bytes) -> None:
         """Take a piece of a stream."""
@@ -175,6 +189,7 @@ class Outcome:
             stdout_truncated=dropped["stdout"] > 0,
             stderr_truncated=dropped["stderr"] > 0,
             artifacts=self.artifacts,
+            refused=self.refused,
             **told,
         )
 

@@ -77,6 +77,7 @@ def job(spec: RunSpec, mode: str) -> dict[str, object]:
             "cpus": limits.cpus,
             "pids": pids(spec),
             "file_mb": limits.file_mb,
+            "artifact_mb": limits.artifact_mb,
             "scratch_mb": limits.scratch_mb,
             "output_bytes": limits.output_bytes,
         },

@@ -38,6 +38,7 @@ class Limits:
     cpus: float = 2.0
     pids: int = 512
     file_mb: int = 1024
+    artifact_mb: int = 8
     scratch_mb: int = 2048
     output_bytes: int = 1_000_000
 
@@ -65,7 +66,7 @@ class RunSpec:
     `files` maps relative paths to contents; they are written into the fresh, writable working
     directory, which is the current directory of the program and disappears with the run.
     `artifacts` are glob patterns below it that are read back afterwards (regular files only, never
-    links, at most `limits.file_mb` together). `env` is the whole environment: nothing is inherited.
+    links, at most `limits.artifact_mb` together). `env` is the whole environment: nothing is inherited.
     No run has a network.
     """
 
@@ -83,7 +84,8 @@ class RunSpec:
 class RunResult:
     """What a run did. Exactly one of `exit_code` and `signal` is set, unless the run was ended
     from outside (`timed_out`, `idle`, `cancelled`), when both may be None. `seconds` is wall
-    time of the program alone, without the sandbox's own start.
+    time of the program alone, without the sandbox's own start. `refused` says of artifacts that
+    were not read back why.
     """
 
     exit_code: int | None
@@ -98,6 +100,7 @@ class RunResult:
     stderr_truncated: bool = False
     seconds: float = 0.0
     artifacts: Mapping[str, bytes] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def ended_by_itself(self) -> bool:

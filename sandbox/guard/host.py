@@ -8,7 +8,7 @@ import fcntl
 import os
 import time
 
-from sandbox.guard import place, spawn, tree
+from sandbox.guard import files, place, spawn, tree
 
 ROOT = "/sys/fs/cgroup"
 NAME = "reprise"
@@ -190,7 +190,7 @@ class Host(place.RunLocation):
 
     def over_scratch(self) -> bool:
         with spawn.As(self.user):
-            return bool(place.used_mb(self.base) > self.limits["scratch_mb"])
+            return bool(files.used_mb(self.base) > self.limits["scratch_mb"])
 
     def clean(self) -> None:
         remove(self.job["scratch"])

@@ -10,7 +10,7 @@ import select
 import struct
 import time
 
-from sandbox.guard import place, spawn, tree, wire
+from sandbox.guard import files, place, spawn, tree, wire
 
 LIFE, OUT = 0, 1
 TICK_S = 0.2
@@ -136,17 +136,26 @@ class Watch:
             note = f"\n[killed: more than {self.limits['scratch_mb']} MiB on disk]\n"
             self.streams[1].feed(note.encode())
         outcome = self.outcome()
-        patterns = [place.pattern(glob) for glob in self.place.job["artifacts"]]
-        with spawn.As(self.place.user):
-            for path, data in (
-                place.collect(self.place.folder, patterns, self.limits["file_mb"] * tree.MIB)
-                if patterns
-                else ()
-            ):
-                name = path.encode(errors="surrogateescape")
-                wire.send(OUT, wire.ARTIFACT, struct.pack(">H", len(name)) + name + data)
+        self.hand_over()
+        if self.ending == "abandoned":
+            return
         outcome["dropped"] = {stream.name: stream.finish() for stream in self.streams}
-        wire.send(OUT, wire.RESULT, as_json(outcome).encode())
+        wire.send(OUT, wire.RESULT, wire.as_json(outcome).encode())
+
+    def hand_over(self) -> None:
+        """Send what the program left and the caller wants, unless the caller leaves meanwhile."""
+        budget = self.limits["artifact_mb"] * tree.MIB
+        # Compiled before the change of user, who may not see this interpreter's modules.
+        wanted = {glob: files.pattern(glob) for glob in self.place.job["artifacts"]}
+        with spawn.As(self.place.user):
+            for path, data in files.collect(self.place.folder, wanted, budget):
+                self.poll([LIFE], 0)
+                if self.ending == "abandoned":
+                    return
+                name = path.encode(errors="surrogateescape")
+                kind = wire.REFUSED if isinstance(data, str) else wire.ARTIFACT
+                content = data.encode() if isinstance(data, str) else data
+                wire.send(OUT, kind, struct.pack(">H", len(name)) + name + content)
 
     def outcome(self) -> dict[str, object]:
         """The result, less its streams."""
@@ -164,19 +173,6 @@ class Watch:
             **{name: self.ending == name for name in ("timed_out", "idle", "cancelled")},
             "seconds": self.seconds,
         }
-
-
-def as_json(value: object) -> str:
-    """JSON of numbers, truth values, None and dictionaries of these, without the module that
-    would cost each run its import.
-    """
-    if isinstance(value, dict):
-        return "{" + ",".join(f'"{key}":{as_json(inner)}' for key, inner in value.items()) + "}"
-    return (
-        {True: "true", False: "false", None: "null"}[value]
-        if value is None or isinstance(value, bool)
-        else repr(value)
-    )
 
 
 def read_job() -> place.Job:

@@ -10,9 +10,9 @@ import struct
 HEAD = struct.Struct(">cI")
 LIVE_BUDGET = 262_144
 
-# Frame kinds. Output beyond the kept head travels as LIVE (shown, not kept) within a budget; its
-# last part comes as TAIL.
-STARTED, RESULT, FAILED, ARTIFACT = b"S", b"R", b"F", b"A"
+# Frame kinds. A file that a run left comes as ARTIFACT, or as REFUSED with why. Output beyond the
+# kept head travels as LIVE (shown, not kept) within a budget; its last part comes as TAIL.
+STARTED, RESULT, FAILED, ARTIFACT, REFUSED = b"S", b"R", b"F", b"A", b"N"
 KEPT = {"stdout": b"O", "stderr": b"E"}
 LIVE = {"stdout": b"o", "stderr": b"e"}
 TAIL = {"stdout": b"T", "stderr": b"t"}
@@ -40,6 +40,19 @@ def read_exactly(fd: int, size: int) -> bytes:
 def send(fd: int, kind: bytes, payload: bytes = b"") -> None:
     """Send one frame."""
     write_all(fd, HEAD.pack(kind, len(payload)) + payload)
+
+
+def as_json(value: object) -> str:
+    """JSON of numbers, truth values, None and dictionaries of these, without the module that
+    would cost each run its import.
+    """
+    if isinstance(value, dict):
+        return "{" + ",".join(f'"{key}":{as_json(inner)}' for key, inner in value.items()) + "}"
+    return (
+        {True: "true", False: "false", None: "null"}[value]
+        if value is None or isinstance(value, bool)
+        else repr(value)
+    )
 
 
 class Capped:

@@ -15,7 +15,13 @@ _FOLDER = os.environ.get("REPRISE_TRACE")
 _SEED = os.environ.get("REPRISE_SEED")
 _WRITTEN = []
 _AT_EXIT = None
-_MAX_FRAMES, _MAX_TEXT, _MAX_CHAIN = 200, 20000, 8
+_MAX_FRAMES, _MAX_TEXT, _MAX_CHAIN, _MAX_ERRORS = 200, 20000, 8, 60
+_MAX_ROW = 1000000
+
+
+def _plain(text, most=1000):
+    """Text that any reader of JSON takes: without lone surrogates, and of a bounded length."""
+    return str(text)[:most].encode("utf-8", "replace").decode()
 
 
 def _frames(tb):
@@ -30,16 +36,18 @@ def _frames(tb):
         found = found[: _MAX_FRAMES // 2] + found[-_MAX_FRAMES // 2 :]
     return [
         {
-            "path": path,
+            "path": _plain(path),
             "line": line,
-            "function": name,
-            "code": linecache.getline(path, line).strip()[:500],
+            "function": _plain(name),
+            "code": _plain(linecache.getline(path, line).strip(), 500),
         }
         for path, line, name in found
     ]
 
 
-def _describe(error, depth=0):
+def _describe(error, depth=0, told=None):
+    told = [] if told is None else told
+    told.append(error)
     kind = type(error)
     try:
         message = str(error)
@@ -47,21 +55,19 @@ def _describe(error, depth=0):
         message = "<unprintable: %s>" % type(broken).__name__
     notes = getattr(error, "__notes__", None) or []
     row = {
-        "exception": kind.__qualname__,
-        "module": kind.__module__,
-        "bases": [base.__qualname__ for base in kind.__mro__[1:] if base is not object],
-        "message": message[:_MAX_TEXT],
-        "notes": [str(note)[:2000] for note in notes[:5]],
+        "exception": _plain(kind.__qualname__),
+        "module": _plain(kind.__module__),
+        "bases": [_plain(base.__qualname__) for base in kind.__mro__[1:50] if base is not object],
+        "message": _plain(message, _MAX_TEXT),
+        "notes": [_plain(note, 2000) for note in notes[:5]],
         "frames": _frames(error.__traceback__),
         "chained": [],
     }
     if depth < _MAX_CHAIN:
         before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-        if before is not None:
-            row["chained"].append(_describe(before, depth + 1))
-        for inner in getattr(error, "exceptions", ())[:_MAX_CHAIN]:
-            if isinstance(inner, BaseException):
-                row["chained"].append(_describe(inner, depth + 1))
+        for inner in (before, *getattr(error, "exceptions", ())[:_MAX_CHAIN]):
+            if isinstance(inner, BaseException) and len(told) < _MAX_ERRORS:
+                row["chained"].append(_describe(inner, depth + 1, told))
     return row
 
 
@@ -75,6 +81,8 @@ def _write(error, where):
             "where": where,
             "error": _describe(error),
         }
+        if len(json.dumps(row)) > _MAX_ROW:
+            row["error"]["chained"] = []
         path = os.path.join(_FOLDER, "trace-%d-%s.json" % (os.getpid(), where))
         with open(path + ".part", "w", encoding="utf-8", errors="replace") as out:
             json.dump(row, out)

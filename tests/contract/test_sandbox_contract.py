@@ -171,19 +171,21 @@ os.makedirs('out/deep'); open('out/a.json', 'wb').write(b'{}'); open('out/deep/b
     assert bench.run(source, steps).artifacts == {}
 
 
-def test_artifacts_over_the_size_limit_are_left_out(bench):
+def test_artifacts_over_the_size_limit_are_refused_with_the_reason(bench):
     source = "[open(name, 'wb').write(bytes(3 << 19)) for name in ('a.bin', 'b.bin')]; open('c.bin', 'wb').write(b'small')"
     steps = [Save("a.bin", bytes(3 << 19)), Save("b.bin", bytes(3 << 19)), Save("c.bin", b"small")]
     done = bench.run(
         source,
         steps,
         artifacts=("*.bin",),
-        limits=Limits(wall_s=20, memory_mb=512, scratch_mb=64, file_mb=2),
+        limits=Limits(wall_s=20, memory_mb=512, scratch_mb=64, artifact_mb=2),
     )
     assert {name: len(data) for name, data in done.artifacts.items()} == {
         "a.bin": 3 << 19,
         "c.bin": 5,
     }
+    assert set(done.refused) == {"b.bin"}
+    assert str(3 << 19) in done.refused["b.bin"]
 
 
 def test_artifacts_survive_a_failure(bench):

@@ -16,6 +16,8 @@ import pytest
 
 from sandbox.port import Limits
 
+SPARSE = Limits(wall_s=30, memory_mb=384, pids=256, scratch_mb=640, file_mb=600)
+ROOMY = Limits(wall_s=90, memory_mb=3072, scratch_mb=640)
 SMALL = Limits(wall_s=30, memory_mb=384, pids=256, scratch_mb=48, file_mb=32)
 
 
@@ -277,9 +279,38 @@ open('deep.bin', 'w').write('x')
         limits=Limits(wall_s=30, memory_mb=512, scratch_mb=64, file_mb=17),
     )
     assert done.exit_code == 0, done.stderr
-    assert sum(map(len, done.artifacts.values())) <= 17 << 20
+    assert sum(map(len, done.artifacts.values())) <= Limits().artifact_mb << 20
     assert 500 < len(done.artifacts) <= 1001
+    assert done.refused
     assert time.monotonic() - began < 15
+
+
+def test_a_sparse_file_in_the_place_of_a_trace_costs_nothing(real):
+    source = """
+import os
+os.makedirs('.reprise', exist_ok=True)
+with open('.reprise/trace-1-main.json', 'wb') as f: f.truncate(500 << 20)
+"""
+    done = real.run(source, artifacts=(".reprise/trace-*.json",), limits=SPARSE)
+    assert done.artifacts == {}
+    assert "524288000" in done.refused[".reprise/trace-1-main.json"]
+
+
+def test_300_000_folders_neither_stall_the_end_nor_hide_the_trace(walled):
+    source = """
+import os
+os.makedirs('.reprise', exist_ok=True)
+open('.reprise/trace-1-main.json', 'w').write('{}')
+for a in range(300):
+    for b in range(1000): os.makedirs(f'!{a}/{b}')
+"""
+    began = time.monotonic()
+    done = walled.run(source, artifacts=(".reprise/trace-*.json", "**/*.json"), limits=ROOMY)
+    took = time.monotonic() - began - done.seconds
+    assert done.exit_code == 0, done
+    assert done.artifacts == {".reprise/trace-1-main.json": b"{}"}
+    assert any("50000 files and folders" in why for why in done.refused.values())
+    assert took < 20, took
 
 
 def test_a_flood_of_output_is_capped_not_stored(real):

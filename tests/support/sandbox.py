@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 
 from sandbox import guard_client, layout
-from sandbox.guard import place, wire
+from sandbox.guard import files, wire
 from sandbox.port import Health, OnOutput, RunResult, RunSpec, SandboxError, Stream
 
 
@@ -200,12 +200,16 @@ class FakeSandbox:
                 run.take(step)
         except _Ended as end:
             ended = {"exit_code": None, **end.fields}
-        patterns = [place.pattern(glob) for glob in run.spec.artifacts]
-        budget = run.spec.limits.file_mb << 20
+        patterns = [files.pattern(glob) for glob in run.spec.artifacts]
+        budget = run.spec.limits.artifact_mb << 20
         for path, data in sorted(run.folder.items()):
-            if len(data) <= budget and any(one.match(path) for one in patterns):
-                budget -= len(data)
-                run.outcome.artifacts[path] = data
+            if not any(one.match(path) for one in patterns):
+                continue
+            if len(data) > budget:
+                run.outcome.refused[path] = f"it has {len(data)} bytes, {budget} are left"
+                continue
+            budget -= len(data)
+            run.outcome.artifacts[path] = data
         seconds = time.monotonic() - run.began
         run.outcome.result = {**ended, "seconds": seconds, "dropped": run.streams()}
         return run.outcome.built()

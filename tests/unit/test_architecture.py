@@ -115,6 +115,14 @@ def knows_the_keys(tree: ast.Module, path: str) -> bool:
     )
 
 
+def parses_unguarded(tree: ast.Module, path: str) -> bool:
+    found = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    calls = {(getattr(node.value, "id", ""), node.attr) for node in found}
+    return path != "bot/rules/parsing.py" and not calls.isdisjoint(
+        {("ast", "parse"), ("cst", "parse_module")}
+    )
+
+
 RULES: dict[Callable[[ast.Module, str], bool], tuple[str, str]] = {
     undocumented: ("bot/x.py", "import os"),
     reads_the_environment: ("bot/x.py", "'''X.'''\nimport os\nos.environ['HOME']"),
@@ -126,6 +134,7 @@ RULES: dict[Callable[[ast.Module, str], bool], tuple[str, str]] = {
         "sandbox/x.py",
         "'''X.'''\nimport subprocess\nsubprocess.run('ls', shell=True)",
     ),
+    parses_unguarded: ("bot/rules/x.py", "'''X.'''\nimport ast\nast.parse(text)"),
     knows_the_keys: ("bot/pipeline/x.py", "'''X.'''\nfrom pathlib import Path\nPath('keys')"),
 }
 

@@ -1,17 +1,12 @@
 """A negative verdict needs a witness: one run that is seen to reach the operation in question."""
 
-import json
-from typing import Any, TypeVar
-
 from bot.models.report import AnyVerdict, DifferentFailure, NotReproduced
 from bot.models.signature import OutputSignature, members_of
 from bot.pipeline.confirm import verdicts
-from bot.pipeline.execution import launch
+from bot.pipeline.execution import artifacts, launch
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.rules.operation import Functions, operation
 from sandbox.port import RunResult
-
-V = TypeVar("V")
 
 
 def witnessed(runner: Runner, found: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
@@ -55,27 +50,12 @@ def _output_alone(runner: Runner, found: SearchResult) -> bool:
 
 
 def _reached(result: RunResult, entry: str) -> tuple[Functions, frozenset[int]]:
-    """What the processes of a run entered, and the lines of the entry file that ran. The files
-    come from a hostile program: anything of another shape is left out.
-    """
+    """What the processes of a run entered, and the lines of the entry file that ran."""
     entered: set[tuple[str, str]] = set()
     lines: set[int] = set()
     for data in result.artifacts.values():
-        try:
-            row = json.loads(data)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(row, dict):
-            entered |= {(path, name) for path, name in _pairs(row.get("entered"), str)}
-            lines |= {line for file, line in _pairs(row.get("lines"), int) if file == entry}
+        row = artifacts.read(artifacts.Reached, data)
+        if isinstance(row, artifacts.Reached):
+            entered |= set(row.entered)
+            lines |= {line for file, line in row.lines if file == entry}
     return tuple(entered), frozenset(lines)
-
-
-def _pairs(value: Any, second: type[V]) -> list[tuple[str, V]]:
-    rows = value if isinstance(value, list) else []
-    return [
-        (row[0], row[1])
-        for row in rows
-        if isinstance(row, list) and len(row) == 2
-        if isinstance(row[0], str) and isinstance(row[1], second)
-    ]

@@ -46,6 +46,8 @@ def judge(seen: Observation, signature: AnySignature, script: Script) -> Judgeme
     """What one run shows: the signature matched, no failure, another failure, a setup failure, or
     nothing that decides.
     """
+    if seen.refused:
+        return _undecided(seen.refused[0])
     verdicts = [_either(seen, member, script) for member in members_of(signature)]
     for index, judgement in enumerate(verdicts):
         if judgement.match is Match.MATCHED:

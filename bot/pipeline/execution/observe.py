@@ -2,14 +2,13 @@
 printed lines.
 """
 
-import json
 import re
 import signal
-from typing import Any
 
 from bot.models.attempt import Failure
 from bot.models.base import Record
 from bot.models.bug import Frame, Traceback
+from bot.pipeline.execution import artifacts
 from bot.rules.intake import frames, tracebacks
 from bot.rules.signatures import values
 from sandbox.port import RunResult
@@ -21,11 +20,12 @@ _STDLIB = re.compile(r"/lib/python3\.\d+/(?!site-packages|dist-packages)|^<froze
 
 class Observation(Record):
     """One run as the judge sees it. `failures` has the escaped exception first; chained ones
-    hang on it. `output` are the printed lines made comparable, `told` the same ones for people,
-    `printed` all lines as they were.
+    hang on it; `refused` says which traces were not read, and why. `output` are the printed lines
+    made comparable, `told` the same ones for people, `printed` all lines as they were.
     """
 
     failures: tuple[Failure, ...]
+    refused: tuple[str, ...] = ()
     output: tuple[str, ...]
     told: tuple[str, ...]
     printed: tuple[str, ...] = ()
@@ -48,7 +48,8 @@ def observe(result: RunResult, roots: tuple[str, ...] = ()) -> Observation:
     program caught. `roots` are the folders of a clone on the path: its files are a package's,
     not the program's.
     """
-    escaped = _traced(result)
+    left = artifacts.traces(result.artifacts, result.refused)
+    escaped = _traced(left, result.exit_code)
     if result.signal is not None and not (
         result.timed_out or result.idle or result.cancelled or result.oom
     ):
@@ -60,6 +61,7 @@ def observe(result: RunResult, roots: tuple[str, ...] = ()) -> Observation:
     failures = (*escaped, *(row for row in printed if (row.exception, row.message) not in known))
     return Observation(
         failures=tuple(_placed(failure, roots) for failure in failures) if roots else failures,
+        refused=left.refused,
         output=tuple(values.lines(result.stdout)),
         told=tuple(values.told(result.stdout)),
         printed=tuple(result.stdout.splitlines()),
@@ -73,51 +75,33 @@ def observe(result: RunResult, roots: tuple[str, ...] = ()) -> Observation:
     )
 
 
-def _traced(result: RunResult) -> list[Failure]:
-    rows: list[dict[str, Any]] = []
-    for name, data in sorted(result.artifacts.items()):
-        if "trace-" in name:
-            try:
-                rows.append(json.loads(data))
-            except (ValueError, UnicodeDecodeError):
-                continue
-    # The file comes from a hostile program: anything of another shape is not ours.
-    good = [row for row in rows if isinstance(row, dict) and isinstance(row.get("error"), dict)]
-    # An exception that escapes ends a program with a status; a trace beside a clean end is of
-    # something that was caught.
-    main = [
-        row
-        for row in good
-        if row.get("main") and row.get("where") == "main" and result.exit_code != 0
-    ]
-    rest = [row for row in good if row not in main]
-    return [_failure(row["error"], swallowed=row not in main) for row in (*main, *rest)]
+def _traced(left: artifacts.Left, exit_code: int | None) -> list[Failure]:
+    """The exceptions of the traces. One that escapes ends a program with a status; a trace beside
+    a clean end is of something that was caught.
+    """
+    found = sorted(left.traces.values(), key=lambda trace: not _escaped(trace, exit_code))
+    return [_failure(one.error, swallowed=not _escaped(one, exit_code)) for one in found]
 
 
-def _failure(row: dict[str, Any], *, swallowed: bool, depth: int = 0) -> Failure:
-    shown = [frame for frame in row.get("frames", []) if isinstance(frame, dict)]
-    chained = (
-        [inner for inner in row.get("chained", []) if isinstance(inner, dict)]
-        if depth < _MOST_CHAIN
-        else []
-    )
+def _escaped(trace: artifacts.Trace, exit_code: int | None) -> bool:
+    return trace.main and trace.where == "main" and exit_code != 0
+
+
+def _failure(row: artifacts.TracedError, *, swallowed: bool, depth: int = 0) -> Failure:
+    chained = row.chained if depth < _MOST_CHAIN else ()
     return Failure(
-        exception=str(row.get("exception", "")),
-        message=str(row.get("message", "")),
-        bases=tuple(map(str, row.get("bases", []))),
-        frames=tuple(_frame(frame) for frame in shown),
+        exception=row.exception,
+        message=row.message,
+        bases=row.bases,
+        frames=tuple(_frame(frame) for frame in row.frames),
         swallowed=swallowed,
         chained=tuple(_failure(inner, swallowed=swallowed, depth=depth + 1) for inner in chained),
     )
 
 
-def _frame(row: dict[str, Any]) -> Frame:
-    line = row.get("line")
-    number = str(line) if isinstance(line, int) else None
-    found = frames.frame(
-        str(row.get("path", "")), number, str(row.get("function", "")), str(row.get("code", ""))
-    )
-    return _library(found)
+def _frame(row: artifacts.TracedFrame) -> Frame:
+    number = None if row.line is None else str(row.line)
+    return _library(frames.frame(row.path, number, row.function, row.code))
 
 
 def _library(frame: Frame) -> Frame:

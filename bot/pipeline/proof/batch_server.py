@@ -24,7 +24,7 @@ from sandbox.port import Limits, RunResult, RunSpec, SandboxError, Stream
 _POLL_S = 0.05
 _LIFE_S = 3600.0
 _OUTPUT = 64 << 20  # half of it comes whole; a server that printed a third of it is replaced
-_MAX_RESULT = 4 << 20
+_MAX_RESULT, _MAX_PARTS = 4 << 20, 1000
 _MESSAGE = re.compile(r"@(\d{1,6}) (\d{1,6}|end) (\d{1,6}) (\S*)\n?", re.ASCII)
 DEGREE = int(Limits().cpus) + 1  # one waits for its turn while another ends
 _FOLDER, _BATCH = ".reprise", "batch"
@@ -115,8 +115,9 @@ class BatchServer:
             return
         key = (int(part[1]), part[2])
         with self._changed:
-            parts = self._parts.setdefault(key, [])
-            parts.append(part[4])
+            parts = self._parts.setdefault(key, []) if len(self._parts) < _MAX_PARTS else []
+            if len(parts) < _MAX_PARTS:
+                parts.append(part[4])
             if int(part[3]) == 0:
                 self._whole[key] = _decompressed("".join(parts))
                 self._changed.notify_all()

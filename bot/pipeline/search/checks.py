@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from bot.models.dialogue import Interpretation
 from bot.models.signature import ObservationSignature, members_of
+from bot.rules import parsing
 from bot.rules.code.syntax import nodes
 from bot.rules.script_fixes import imports
 from bot.rules.signatures import relevance, staged
@@ -30,12 +31,10 @@ MOST_LINES = 400
 def objections(source: str, refined: Interpretation, *, device: str) -> tuple[str, ...]:
     """What is wrong with a program, as sentences for whoever wrote it; empty when it may run."""
     try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError) as error:
-        line = error.lineno if isinstance(error, SyntaxError) else None
-        where = " " + _objection("line", line=line) if line else ""
-        message = getattr(error, "msg", type(error).__name__)
-        return (_objection("syntax", error=message, where=where),)
+        tree = parsing.parse(source)
+    except SyntaxError as error:
+        where = " " + _objection("line", line=error.lineno) if error.lineno else ""
+        return (_objection("syntax", error=error.msg, where=where),)
     return tuple(_of(tree, source, refined, device))
 
 

@@ -3,7 +3,6 @@ iterations.
 """
 
 import ast
-import json
 from dataclasses import dataclass
 
 from packaging.requirements import InvalidRequirement, Requirement as Parsed
@@ -14,8 +13,9 @@ from bot.models.bug import ScriptFix
 from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requirement
 from bot.models.signature import HangSignature, members_of
 from bot.pipeline.environment import specify
-from bot.pipeline.execution import launch
+from bot.pipeline.execution import artifacts, launch
 from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.rules.intake.python import module_of
 from bot.rules.packages import repositories
 from bot.rules.packages.imports import distribution
 from bot.rules.script_fixes import downscale, imports
@@ -190,10 +190,7 @@ def _located(
     if not modules:
         return {}
     result = runner.execute(launch.names_spec(built, runner.job.options, names, tuple(modules)))
-    try:
-        found = json.loads(result.stdout.strip().splitlines()[-1])
-    except (ValueError, IndexError):
-        return {}
+    found = artifacts.last_row(result.stdout)
     # The answer comes out of the sandbox: only what was asked for is taken.
     return {name: module for name, module in found.items() if name in names and module in modules}
 
@@ -201,7 +198,7 @@ def _located(
 def _tops(built: Environment, script: Script) -> list[str]:
     """Packages to look in: those that the program imports, then those that were asked for."""
     found: list[str] = []
-    for node in ast.walk(ast.parse(script.source)):
+    for node in ast.walk(module_of(script.source)):
         if isinstance(node, ast.Import):
             found.extend(alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -3,12 +3,13 @@
 import ast
 import re
 import textwrap
-import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import TypeVar
 
-LONGEST = 1_500_000
+from bot.rules import parsing
+
+_KEPT = 300_000
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Node = TypeVar("_Node", bound=ast.AST)
 _DOCSTRING = re.compile(
@@ -17,17 +18,21 @@ _DOCSTRING = re.compile(
 )
 
 
-@lru_cache(maxsize=48)
 def tree_of(text: str) -> ast.Module | None:
-    """The tree of a module; None for what does not parse or no parser should be asked to read."""
-    if len(text) > LONGEST:
+    """The tree of a module; None for what does not parse or no parser should be asked to read.
+    Those of large files, hundreds of megabytes, are not kept.
+    """
+    return _cached(text) if len(text) <= _KEPT else _parsed(text)
+
+
+def _parsed(text: str) -> ast.Module | None:
+    try:
+        return parsing.parse(text)
+    except SyntaxError:
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(text)
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
-            return None
+
+
+_cached = lru_cache(maxsize=48)(_parsed)
 
 
 def tree_of_lines(text: str) -> ast.Module | None:

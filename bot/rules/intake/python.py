@@ -2,9 +2,10 @@
 
 import ast
 import re
-import warnings
 from functools import lru_cache
 from typing import Literal
+
+from bot.rules import parsing
 
 Evidence = Literal["none", "weak", "strong"]
 
@@ -38,8 +39,8 @@ def tree_of(text: str) -> ast.Module | None:
 def module_of(text: str) -> ast.Module:
     """The syntax tree of a program; an empty one when it does not parse."""
     try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return parsing.parse(text)
+    except SyntaxError:
         return ast.Module(body=[], type_ignores=[])
 
 
@@ -56,16 +57,12 @@ def is_call_of(node: ast.AST, *functions: str) -> bool:
 @lru_cache(maxsize=64)
 def attempt(text: str) -> ast.Module | SyntaxError | None:
     """The tree, or the complaint of the parser; None for what no parser should be asked to read."""
-    if len(text) > LONGEST:
+    try:
+        return parsing.parse(text, LONGEST)
+    except parsing.Unreadable:
         return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(text)
-        except SyntaxError as error:
-            return error.with_traceback(None)
-        except (ValueError, MemoryError, RecursionError):
-            return None
+    except SyntaxError as error:
+        return error.with_traceback(None)
 
 
 def looks_like(text: str) -> bool:

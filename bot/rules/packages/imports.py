@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from packaging.utils import canonicalize_name
 
+from bot.rules import parsing
 from bot.rules.intake import names
 from bot.rules.intake.python import name_of
 from bot.rules.packages import repositories
@@ -123,8 +124,8 @@ def imported(source: str) -> tuple[str, ...]:
     imports are left out.
     """
     try:
-        names = _from_tree(ast.parse(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        names = _from_tree(parsing.parse(source))
+    except SyntaxError:
         names = _from_lines(source)
     outside = (
         name

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import CodeType
 
+from bot.rules import parsing
 from bot.rules.script_fixes.edits import Positioned, Text, lines
 
 Files = Mapping[str, str]
@@ -92,21 +92,21 @@ def _replaced(text: str, replacements: set[Replacement]) -> str:
 
 def valid(path: str, text: str) -> bool:
     """Whether a file is Python that compiles (a file that is not Python always is valid)."""
-    return not path.endswith(".py") or _compiled(text, 0) is not None
+    if not path.endswith(".py"):
+        return True
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            compile(parsing.parse(text), "<program>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def parsed(text: str) -> ast.Module | None:
     """The tree of a file, None when it does not parse."""
-    tree = _compiled(text, ast.PyCF_ONLY_AST)
-    return tree if isinstance(tree, ast.Module) else None
-
-
-def _compiled(text: str, flags: int) -> ast.AST | CodeType | None:
     try:
-        with warnings.catch_warnings(action="ignore"):
-            code: ast.AST | CodeType = compile(text, "<program>", "exec", flags, dont_inherit=True)
-            return code
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return parsing.parse(text)
+    except SyntaxError:
         return None
 
 
@@ -203,8 +203,9 @@ def first_line(statement: ast.stmt) -> int:
 
 def parenthesised(text: str) -> str:
     """An expression in a form that is valid anywhere."""
-    tree = ast.parse(f"({text}\n)", mode="eval").body
-    return text if isinstance(tree, _ATOMS) and "\n" not in text else f"({text})"
+    tree = parsed(f"({text}\n)")
+    value = getattr(tree.body[0], "value", None) if tree is not None else None
+    return text if isinstance(value, _ATOMS) and "\n" not in text else f"({text})"
 
 
 def parsed_files(files: Files) -> list[ParsedFile]:

@@ -101,7 +101,7 @@ def statements(source: str) -> tuple[tuple[str, frozenset[str]], ...]:
 
 def _first_line(source: str) -> int:
     at = 0
-    for index, node in enumerate(ast.parse(source).body):
+    for index, node in enumerate(module_of(source).body):
         docstring = (
             index == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         )

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
+from pydantic_core import from_json
+
 from bot.models.signature import ObservationSignature, Predicate
 
 MARK = "REPRISE"
@@ -22,8 +24,8 @@ def printed(lines: Iterable[str], name: str) -> list[Any]:
     for line in lines:
         head, _, rest = line.strip().partition(" ")
         if head.rstrip(":") == MARK and len(rest) <= _MOST_LINE:
-            with suppress(ValueError, RecursionError):
-                row = json.loads(rest)
+            with suppress(ValueError):  # this parser bounds the depth
+                row = from_json(rest)
                 found += [_value(row[name])] if isinstance(row, dict) and name in row else []
     return found
 

@@ -1,0 +1,124 @@
+"""What comes back from where hostile code ran: one validating parser for each format.
+
+The sandbox bounds files and bytes. Here each document is bounded before it is parsed (bytes) and
+while it is (depth, by the parser; rows and characters, by its type), so that none takes more than
+a moment; one that does not fit is refused with the reason, never half believed.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic_core import from_json
+
+TRACE, REACHED = "trace-", "reached-"
+_MOST_BYTES = 1 << 20
+_MOST_TRACES, _MOST_ERRORS = 64, 64
+_Word = Annotated[str, StringConstraints(max_length=1000)]
+_Text = Annotated[str, StringConstraints(max_length=24_000)]
+_Number = Annotated[int, Field(ge=0, lt=10_000_000)]
+
+
+class _Told(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+class TracedFrame(_Told):
+    """One frame, as the probe writes it."""
+
+    path: _Word = ""
+    line: _Number | None = None
+    function: _Word = ""
+    code: _Word = ""
+
+
+class TracedError(_Told):
+    """One exception, with those that are chained to it."""
+
+    exception: _Word
+    message: _Text = ""
+    bases: tuple[_Word, ...] = Field((), max_length=64)
+    frames: tuple[TracedFrame, ...] = Field((), max_length=200)
+    chained: "tuple[TracedError, ...]" = Field((), max_length=9)
+
+    @property
+    def size(self) -> int:
+        """How many exceptions these are."""
+        return 1 + sum(inner.size for inner in self.chained)
+
+
+class Trace(_Told):
+    """One `trace-*.json` of the probe (sandbox/probe/sitecustomize.py)."""
+
+    pid: _Number = 0
+    main: bool = False
+    where: _Word = ""
+    error: TracedError
+
+
+class Reached(_Told):
+    """One `reached-*.json` of the probe (sandbox/probe/reached.py)."""
+
+    entered: tuple[tuple[_Text, _Text], ...] = Field((), max_length=2000)
+    lines: tuple[tuple[_Text, _Number], ...] = Field((), max_length=100_000)
+
+
+class Left(NamedTuple):
+    """The traces that a run left, by name, and why others were refused."""
+
+    traces: Mapping[str, Trace]
+    refused: tuple[str, ...]
+
+
+_T = TypeVar("_T", bound=BaseModel)
+
+
+def read(kind: type[_T], data: bytes) -> _T | str:
+    """One document, or why it is refused."""
+    if len(data) > _MOST_BYTES:
+        return f"it has {len(data)} bytes, over the limit of {_MOST_BYTES}"
+    try:
+        return kind.model_validate_json(data)
+    except (ValidationError, RecursionError) as error:
+        return _why(error)
+
+
+def _why(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return "it is nested too deeply"
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(str(part) for part in first["loc"][:6])
+    return f"{place}: {first['msg']}"[:300] if place else str(first["msg"])[:300]
+
+
+def traces(artifacts: Mapping[str, bytes], refused: Mapping[str, str]) -> Left:
+    """The traces among what a run left; all that was refused, here or by the sandbox."""
+    whys = [_refused(name, why) for name, why in refused.items()]
+    names = sorted(name for name in artifacts if TRACE in name)
+    if len(names) > _MOST_TRACES:
+        whys.append(_refused(names[_MOST_TRACES], f"there are {len(names)} traces"))
+    found: dict[str, Trace] = {}
+    for name in names[:_MOST_TRACES]:
+        trace = read(Trace, artifacts[name])
+        if isinstance(trace, Trace) and trace.error.size > _MOST_ERRORS:
+            trace = f"it chains {trace.error.size} exceptions"
+        if isinstance(trace, Trace):
+            found[name] = trace
+        else:
+            whys.append(_refused(name, trace))
+    return Left(found, tuple(whys[:5]))
+
+
+def _refused(name: str, why: str) -> str:
+    name = name.encode("ascii", "backslashreplace").decode()[:80]
+    return f"the artifact {name} was refused because {why}" if name else f"artifacts: {why}"
+
+
+def last_row(text: str) -> dict[str, Any]:
+    """The JSON object on the last line of what a program printed; empty when there is none."""
+    lines = text.strip().splitlines()
+    try:
+        found = from_json(lines[-1]) if lines and len(lines[-1]) <= _MOST_BYTES else None
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

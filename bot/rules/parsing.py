@@ -1,0 +1,41 @@
+"""The one door to Python's parser for text from outside: bounded in size and depth, and never an
+error but a SyntaxError.
+"""
+
+import ast
+import warnings
+
+LONGEST = 1_500_000
+DEEPEST = 150
+"""Levels of a tree. Code that people write has 60 at most; what walks a tree by recursion takes
+several calls a level.
+"""
+
+
+class Unreadable(SyntaxError):
+    """Text that no parser should be asked to read, or that this one cannot."""
+
+
+def parse(text: str, longest: int = LONGEST) -> ast.Module:
+    """The tree of a program. Raises SyntaxError, its subclass Unreadable where the text is too
+    long, nested too deeply or no text.
+    """
+    if len(text) > longest:
+        raise Unreadable(f"it has more than {longest} characters")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            tree = ast.parse(text)
+        except (ValueError, MemoryError, RecursionError) as error:
+            raise Unreadable(str(error) or "it is nested too deeply") from None
+    if _is_deep(tree):
+        raise Unreadable("it is nested too deeply")
+    return tree
+
+
+def _is_deep(tree: ast.AST) -> bool:
+    level, depth = [tree], 0
+    while level and depth <= DEEPEST:
+        level = [child for node in level for child in ast.iter_child_nodes(node)]
+        depth += 1
+    return bool(level)

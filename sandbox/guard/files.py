@@ -1,0 +1,158 @@
+"""Files in and artifacts out, by directory descriptors, so that no link the program plants leads
+anywhere else; within bounds, however much it left.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+
+from sandbox.guard import wire
+
+TYPE_CHECKING = False  # typing itself would cost each run ten milliseconds
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterator
+
+    Found = Iterator[tuple[int, str, str]]
+MAX_ENTRIES = 50_000
+MAX_FILES = 1_000
+MAX_REFUSED = 20
+MAX_DEPTH = 32
+
+
+def put(root: int, name: str, data: bytes) -> None:
+    """Write one file below the directory `root`; parents are made, links are not followed."""
+    *folders, last = name.split("/")
+    where = os.dup(root)
+    try:
+        for folder in folders:
+            try:  # noqa: SIM105  contextlib would be one more import at each start
+                os.mkdir(folder, 0o755, dir_fd=where)
+            except FileExistsError:
+                pass
+            deeper = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=where)
+            os.close(where)
+            where = deeper
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        handle = os.open(last, flags, 0o644, dir_fd=where)
+        try:
+            wire.write_all(handle, data)
+        finally:
+            os.close(handle)
+    finally:
+        os.close(where)
+
+
+def pattern(glob: str) -> re.Pattern[str]:
+    """A glob over relative paths: `*` and `?` stay within one name, `**/` spans folders."""
+    import re  # only runs that have artifacts pay for it
+
+    out = ""
+    for part in re.split(r"(\*\*/|\*\*|\*|\?)", glob):
+        out += {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}.get(part, re.escape(part))
+    return re.compile(out + r"\Z", re.DOTALL)
+
+
+def walk(root: int, left: list[int], prefix: str = "", depth: int = 0) -> Found:
+    """All below `root` but directories, down to `depth` folders: the directory's descriptor, the
+    name in it, the path. `left[0]` is how many entries, folders too, may still be looked at.
+    """
+    with os.scandir(root) as entries:
+        some = itertools.islice(entries, left[0])
+        found = sorted((one.name, one.is_dir(follow_symlinks=False)) for one in some)
+    left[0] -= len(found)
+    for name, folder in found:
+        if not folder:
+            yield root, name, prefix + name
+        elif depth and left[0]:
+            try:
+                deeper = _folder(root, name)
+            except OSError:
+                continue
+            try:
+                yield from walk(deeper, left, f"{prefix}{name}/", depth - 1)
+            finally:
+                os.close(deeper)
+
+
+def _folder(root: int, name: str) -> int:
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root)
+
+
+def _sought(root: int, glob: str, known: re.Pattern[str], left: list[int]) -> Found:
+    """The files that a glob can mean: only folders that can hold one are looked into."""
+    folders = glob.split("/")[:-1]
+    fixed = list(itertools.takewhile(lambda one: "*" not in one and "?" not in one, folders))
+    where = os.dup(root)
+    try:
+        for name in fixed:
+            deeper = _folder(where, name)
+            os.close(where)
+            where = deeper
+        prefix = "".join(f"{name}/" for name in fixed)
+        depth = MAX_DEPTH if "**" in glob else len(folders) - len(fixed)
+        yield from (row for row in walk(where, left, prefix, depth) if known.match(row[2]))
+    except OSError:
+        return
+    finally:
+        os.close(where)
+
+
+def collect(
+    root: int, wanted: dict[str, re.Pattern[str]], budget: int
+) -> Iterator[tuple[str, bytes | str]]:
+    """The bytes of each regular file below `root` that matches one of the globs, at most `budget`
+    together; of one that does not fit, the reason.
+    """
+    left, seen, refused = [MAX_ENTRIES], set[str](), 0
+    found = (_sought(root, glob, known, left) for glob, known in wanted.items())
+    for where, name, path in itertools.chain.from_iterable(found):
+        data = None if path in seen else _regular(where, name, budget)
+        refused += isinstance(data, str)
+        if len(seen) >= MAX_FILES or refused > MAX_REFUSED:
+            yield path, f"more than {MAX_FILES} files were left, or too many that do not fit"
+            return
+        if data is not None:
+            budget -= len(data) if isinstance(data, bytes) else 0
+            seen.add(path)
+            yield path, data
+    if not left[0]:
+        yield "", f"more than {MAX_ENTRIES} files and folders were left"
+
+
+def _regular(where: int, name: str, budget: int) -> bytes | str | None:
+    """The content of a file, why it is too large, or None for anything but a regular file."""
+    try:
+        if not stat.S_ISREG(os.lstat(name, dir_fd=where).st_mode):
+            return None
+        handle = os.open(
+            name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=where
+        )
+    except OSError:
+        return None
+    try:
+        about = os.fstat(handle)
+        if about.st_size > budget:
+            return f"it has {about.st_size} bytes, {budget} are left for what a run may hand over"
+        parts, left = [], about.st_size if stat.S_ISREG(about.st_mode) else 0
+        while left > 0 and (part := os.read(handle, min(left, 1 << 20))):
+            parts.append(part)
+            left -= len(part)
+        return b"".join(parts)
+    except OSError:
+        return None
+    finally:
+        os.close(handle)
+
+
+def used_mb(root: int) -> float:
+    """What lies below `root`, in MiB on disk; stops counting at a bound of entries."""
+    blocks = 0
+    for where, name, _ in walk(root, [MAX_ENTRIES], depth=MAX_DEPTH):
+        try:
+            blocks += os.lstat(name, dir_fd=where).st_blocks
+        except OSError:
+            continue
+    return blocks * 512 / 1048576

@@ -1,0 +1,60 @@
+"""Text from outside is parsed within bounds, and what walks its tree does not run out of stack."""
+
+import ast
+import time
+
+import pytest
+
+from bot.models.attempt import Script
+from bot.models.signature import CrashSignature
+from bot.pipeline.execution.judge import judge
+from bot.pipeline.execution.observe import observe
+from bot.rules import parsing
+from bot.rules.code import syntax
+from bot.rules.intake import python
+from bot.rules.packages import imports
+from bot.rules.reduce import edits
+from bot.rules.script_fixes import imports as script_imports
+from sandbox.port import RunResult
+
+HOSTILE = {
+    "brackets": "(" * 50_000,
+    "signs": "x = " + "-" * 5_000 + "1",
+    "a long sum": "x = " + "+".join(["a"] * 3_000),
+    "a long chain": "x = a" + ".b" * 20_000,
+    "nested calls": "f(" * 190 + ")" * 190,
+    "nested blocks": "\n".join(" " * n + "if x:" for n in range(95)) + "\n" + " " * 95 + "pass",
+    "many elifs": "if a: pass\n" + "elif a: pass\n" * 2_000,
+    "a null byte": "x = 1\0",
+    "half a surrogate": "x = '\ud800'",
+    "a huge number": "x = " + "9" * 5_000,
+    "too long": "x = 1\n" * 400_000,
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_hostile_text_is_unreadable_and_never_a_defect(what):
+    text, began = HOSTILE[what], time.process_time()
+    try:
+        tree = parsing.parse(text)
+    except SyntaxError:
+        tree = None
+    for read in (syntax.tree_of, python.tree_of, python.attempt, edits.parsed):
+        read(text)
+    assert isinstance(python.module_of(text), ast.Module)
+    imports.imported(text)
+    script_imports.undefined(text)
+    edits.valid("a.py", text)
+    script = Script(files={"repro.py": text})
+    seen = observe(RunResult(exit_code=1, stderr="Traceback (most recent call last):\nE: m\n"))
+    judge(seen, CrashSignature(exception="E", message="m"), script)
+    if tree is not None:
+        assert ast.unparse(tree)
+    assert time.process_time() - began < 10
+
+
+def test_the_deepest_tree_that_is_read_can_be_written_out():
+    width = parsing.DEEPEST - 6
+    assert ast.unparse(parsing.parse("x = " + "-" * width + "a"))
+    with pytest.raises(parsing.Unreadable, match="nested too deeply"):
+        parsing.parse("x = " + "-" * (width + 10) + "a")

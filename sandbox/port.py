@@ -66,8 +66,8 @@ class RunSpec:
     `files` maps relative paths to contents; they are written into the fresh, writable working
     directory, which is the current directory of the program and disappears with the run.
     `artifacts` are glob patterns below it that are read back afterwards (regular files only, never
-    links, at most `limits.artifact_mb` together). `env` is the whole environment: nothing is inherited.
-    No run has a network.
+    links, at most `limits.artifact_mb` together). `env` is the whole environment: nothing is
+    inherited. No run has a network.
     """
 
     argv: tuple[str, ...]

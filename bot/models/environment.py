@@ -32,7 +32,7 @@ class Requirement(Record):
 
     Where the name is only a guess for an import, `modules` has its top-level module and those below
     it that the report uses; `evidence` is what the index tells in favour of the name, "" while
-    nobody has asked.
+    nobody has asked. Where the distribution was `named`, the module is the guess.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Requirement(Record):
     reason: str
     modules: tuple[str, ...] = ()
     evidence: str = ""
+    named: bool = False
 
     @property
     def why(self) -> str:
@@ -79,11 +80,13 @@ class EnvironmentSpec(Record):
 
     `constraints` hold only where something installed draws the package, and are the first to go
     when no solution is found. `variables` are set for every run; `claims` are the versions the
-    report names, with `resolved` still empty. The `repository` of the issue and the distributions
-    that the report has `named` help to tell which distribution an import means.
+    report names, with `resolved` still empty; `python_why` says what decided the
+    Python. The `repository` of the issue and the distributions that the report has `named` help to
+    tell which distribution an import means.
     """
 
     python: str
+    python_why: str = ""
     requirements: tuple[Requirement, ...] = ()
     exclude_newer: datetime | None = None
     undated: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from bot.models.dialogue import Reading
 from bot.models.environment import BuildStep, Claimed, PinSource
 from bot.models.report import Claim, Comparison, Control, Determinism, Report
 from bot.models.signature import signature_hash
-from bot.render.phrases import program
+from bot.render.phrases import environment, program
 from bot.text.sanitize import redact
 
 SCHEMA_ID = "urn:reprise:report:1"
@@ -90,6 +90,7 @@ class PackageOut(_Out):
     name: str
     version: str
     rung: PinSource
+    why: str = Field("", description="Why this version, with the evidence for the name.")
 
 
 class EnvironmentOut(_Out):
@@ -214,12 +215,11 @@ class Published(_Out):
 
 def published(report: Report) -> Published:
     """The published form, typed."""
-    built = report.environment
     return Published(
         issue=IssueOut.model_validate(report.issue),
         verdict=_verdict(report),
         signature=_signature(report),
-        environment=built and EnvironmentOut.model_validate(built),
+        environment=_environment(report),
         script=_script(report),
         command=report.command,
         command_needs=report.command_needs,
@@ -282,6 +282,16 @@ def _signature(report: Report) -> SignatureOut | None:
         **report.signature.model_dump(),
         hash=report.signature_hash or signature_hash(report.signature),
     )
+
+
+def _environment(report: Report) -> EnvironmentOut | None:
+    built = report.environment
+    if built is None:
+        return None
+    whys = {name: why for name, _, why in environment.decided(report)}
+    packages = [dict(each) | {"why": whys.get(each.name, "")} for each in built.packages]
+    told = dict(built) | {"packages": packages}
+    return EnvironmentOut.model_validate({name: told[name] for name in EnvironmentOut.model_fields})
 
 
 def _script(report: Report) -> ScriptOut | None:

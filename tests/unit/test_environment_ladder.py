@@ -12,7 +12,7 @@ from bot.errors import UserError
 from bot.models.bug import BugReport, Frame, Issue, Quote, ReportKind, Traceback, VersionClaim
 from bot.models.environment import Environment, EnvironmentSpec, Package, PinSource, Requirement
 from bot.models.job import Options
-from bot.pipeline.environment import specify
+from bot.pipeline.environment import asked, specify
 from bot.rules.packages import imports, pythons, repositories, versions
 
 DAY = datetime(2024, 12, 1, tzinfo=UTC)
@@ -263,11 +263,11 @@ def test_a_clone_is_used_for_what_is_not_released() -> None:
 
 
 def test_a_missing_module_becomes_one_more_requirement() -> None:
-    wanted = specify.requirement_for_import("yaml")
+    wanted = asked.for_import("yaml")
     assert wanted is not None
     assert (wanted.name, wanted.rung) == ("pyyaml", PinSource.REPAIR)
-    assert specify.requirement_for_import("utils") is None
-    assert specify.requirement_for_import("json") is None
+    assert asked.for_import("utils") is None
+    assert asked.for_import("json") is None
     grown = specify.add(spec("import torch"), wanted)
     assert "pyyaml" in names(grown)
     assert (

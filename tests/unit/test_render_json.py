@@ -85,7 +85,12 @@ def test_a_reproduced_report_in_full() -> None:
     assert (verdict["runs"], verdict["failures"], verdict["interval"]) == (2, 2, [0.158, 1.0])
     assert data["signature"]["hash"] == report.signature_hash
     assert data["signature"]["exception"] == "RuntimeError"
-    assert {"name": "pool", "version": "0.3.1", "rung": "issue"} in data["environment"]["packages"]
+    assert {
+        "name": "pool",
+        "version": "0.3.1",
+        "rung": "issue",
+        "why": "the report says 0.3.1",
+    } in data["environment"]["packages"]
     assert data["script"]["path"] == "repro.py"
     assert data["script"]["lines"] == 5, "blank lines do not count"
     assert [attempt["purpose"] for attempt in data["attempts"]] == ["search", "confirm", "confirm"]

@@ -27,7 +27,7 @@ from bot.models.bug import Frame
 from bot.models.environment import BuildStep, Environment, EnvironmentSpec, PinSource, Requirement
 from bot.ports import Builder
 from bot.rules import releases
-from bot.rules.packages import companions, complaints, pythons, versions
+from bot.rules.packages import companions, complaints, nearby, pythons, versions
 from sandbox import indexes, interpreters, operators
 from sandbox.cache import Cache, DiskFull
 from sandbox.environment import Built, IndexDown, Installer, Unresolvable, Wishes
@@ -334,6 +334,7 @@ class _Job:
             pins = self.installer.resolve(self._wishes(draft), self._snapshot(draft.minor))
             torch_drawn = any(pin.startswith("torch==") for pin in pins)
             error = torch.NONE_TO_BE_HAD if torch_drawn and not self.torch.possible else ""
+            error = error or self._outlier(draft, pins)
         except Unresolvable as failure:
             pins, error = (), str(failure)
         self.steps.append(
@@ -344,6 +345,18 @@ class _Job:
             )
         )
         return (None, error) if error else (pins, "")
+
+    def _outlier(self, draft: Draft, pins: tuple[str, ...]) -> str:
+        """What is wrong with the release that the resolver fell back to, "" when nothing is."""
+        taken = dict(pin.split("==", 1) for pin in pins if "==" in pin)
+        for each in draft.requirements:
+            free = not each.specifier and each.name in taken and each.name not in draft.undated
+            history = self.owner.history(each.name) if free else ()
+            if told := nearby.outlier(
+                each.name, taken.get(each.name, ""), history, draft.exclude_newer
+            ):
+                return told
+        return ""
 
     def _wishes(self, draft: Draft) -> Wishes:
         excludes = [
@@ -421,7 +434,13 @@ class _Job:
         return any(each.name == "python" and each.note == "--python" for each in self.spec.claims)
 
     def _world(self) -> World:
-        return World(self.owner.releases, tuple(self.found), self._from_source, self._fixed())
+        return World(
+            self.owner.releases,
+            tuple(self.found),
+            self._from_source,
+            self._fixed(),
+            self.owner.history,
+        )
 
     def _oldest(self, draft: Draft) -> datetime | None:
         """When the oldest release that is pinned exactly came out."""

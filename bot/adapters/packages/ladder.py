@@ -9,8 +9,9 @@ from pathlib import Path
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from bot.models.bisect import Release
 from bot.models.environment import PinSource, Requirement
-from bot.rules.packages import companions, complaints, pythons, versions
+from bot.rules.packages import companions, complaints, nearby, pythons, versions
 
 _GUESSES = {PinSource.IMPORT, PinSource.REPOSITORY, PinSource.REPAIR}
 
@@ -18,7 +19,8 @@ _GUESSES = {PinSource.IMPORT, PinSource.REPOSITORY, PinSource.REPAIR}
 @dataclass(frozen=True, slots=True)
 class Draft:
     """One way to put the environment together. `what` says how it differs from the one before;
-    `notes` go beside the claims, `passed` are the Pythons that did not do, and `cloned` is the
+    `notes` go beside the claims, `passed` are the Pythons and `refused` the neighbouring releases
+    ("name==version") that did not do, and `cloned` is the
     distribution that the clone's own wheel holds.
     """
 
@@ -31,6 +33,7 @@ class Draft:
     wheels: tuple[Path, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     passed: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
     cloned: str = ""
 
 
@@ -44,6 +47,7 @@ class World:
     minors: tuple[str, ...]
     build: Callable[[str, Draft], Path | None]
     fixed_python: bool = False
+    history: Callable[[str], tuple[Release, ...]] = lambda _: ()
 
 
 Move = Callable[[Draft, str, World], Draft | None]
@@ -60,7 +64,7 @@ def next_draft(draft: Draft, text: str, world: World, tried: Iterable[Draft]) ->
 
 
 def _essence(draft: Draft) -> Draft:
-    return replace(draft, what="", notes=(), passed=())
+    return replace(draft, what="", notes=(), passed=(), refused=())
 
 
 def _forget_unknown(draft: Draft, text: str, _: World) -> Draft | None:
@@ -226,6 +230,32 @@ def _from_source(draft: Draft, text: str, world: World) -> Draft | None:
     return None
 
 
+def _near_release(draft: Draft, text: str, world: World) -> Draft | None:
+    """The release with a wheel that is nearest in time, older or newer, in place of one that can
+    be neither installed nor built.
+    """
+    unfit = {*complaints.without_wheel(text), *complaints.outlying(text)}
+    for old in draft.requirements:
+        if old.name not in unfit or old.rung is PinSource.OPTION:
+            continue
+        exact = versions.pinned(old.specifier)
+        refused = (*draft.refused, f"{old.name}=={exact}")
+        near = nearby.release(world.history(old.name), exact, draft.exclude_newer)
+        offered = [each for each in near if f"{old.name}=={each}" not in refused]
+        if not offered or sum(each.startswith(f"{old.name}==") for each in refused) > nearby.MOST:
+            continue
+        reason = f"the release that the report means cannot be installed; {offered[0]} is near it"
+        update = {"specifier": f"=={offered[0]}", "rung": PinSource.NEIGHBOUR, "reason": reason}
+        return replace(
+            draft,
+            what=f"with {old.name} {offered[0]}",
+            requirements=_swap(draft, old, old.model_copy(update=update)),
+            refused=refused,
+            notes=(*draft.notes, (old.name, reason)),
+        )
+    return None
+
+
 def _leave_out(draft: Draft, text: str, _: World) -> Draft | None:
     """A package that the program merely imports, and that can be neither had nor built, is left
     out.
@@ -277,6 +307,7 @@ MOVES: tuple[Move, ...] = (
     _plain_tensorflow,
     _with_wheels,
     _from_source,
+    _near_release,
     _drop_all_constraints,
     _loosen,
     _leave_out,

@@ -42,7 +42,7 @@ def _chosen(
     owner = spec.repository.partition("/")[0].lower()
     for names in ((wanted.name, target, owner, *spec.named), _needs(target, spec, index, end)):
         candidates = _known(names, wanted, spec, index, end)
-        published = wanted.rung is PinSource.REPOSITORY
+        published = wanted.named or wanted.rung is PinSource.REPOSITORY
         name, why = evidence.choose(
             wanted.modules, spec.repository, candidates, published=published
         )

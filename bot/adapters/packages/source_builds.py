@@ -46,7 +46,7 @@ def _newest(
         if each.source is not None
         and not each.yanked
         and not (limit and each.uploaded and each.uploaded > limit)
-        and wanted.contains(each.version)
+        and wanted.contains(each.version, prereleases=bool(wanted.prereleases))
     )
     return next(fitting, None)
 

@@ -31,6 +31,7 @@ from bot.rules.packages.claims import Claims
 from bot.rules.packages.python_wording import Range
 from bot.rules.script_fixes import imports as lacking
 
+_WORDED = "the report's errors are worded like those of this version"
 HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -42,17 +43,19 @@ def specify(report: BugReport, issue: Issue, options: Options, source: str) -> E
     wanted = _asked(options)
     target = _published(report, issue, source, claims)
     for name, reason, rung, modules in (*target, *_imported(report, source, issue.created_at)):
-        new = _pinned(name, reason, rung, claims, issue.created_at)
+        new = pinned(name, reason, rung, claims, issue.created_at)
         wanted.setdefault(name, new.model_copy(update={"modules": modules}))
     variables = backends.add(
         wanted,
         source,
         issue.created_at,
-        lambda name, why: _pinned(name, why, PinSource.IMPORT, claims, None),
+        lambda name, why: pinned(name, why, PinSource.IMPORT, claims, None),
     )
     repo = _repo(options, target[0].name if target else "", claims)
+    python, why = _python(options, claims, issue.created_at, python_wording.possible(report))
     return EnvironmentSpec(
-        python=_python(options, claims, issue.created_at, python_wording.possible(report)),
+        python=python,
+        python_why=why,
         requirements=tuple(wanted.values()),
         exclude_newer=issue.created_at,
         undated=companions.TORCH_FAMILY,
@@ -78,41 +81,6 @@ def add(spec: EnvironmentSpec, requirement: Requirement) -> EnvironmentSpec:
     return spec.model_copy(update={"requirements": (*kept, new), "constraints": bounds})
 
 
-def requirement_for_import(name: str, report: BugReport | None = None) -> Requirement | None:
-    """What to install for a module that a run found missing, at the version the report names;
-    None when it cannot be had.
-    """
-    distribution = imports.distribution(name)
-    if not distribution or name.partition(".")[0] in sys.stdlib_module_names:
-        return None
-    claims = said.gathered(report) if report else {}
-    pinned = _pinned(
-        distribution, f"module {name} was missing in a run", PinSource.REPAIR, claims, None
-    )
-    update = {
-        "name": companions.installed_as(distribution),
-        "modules": _used(imports.guessed(name), (name,), report),
-    }
-    return pinned.model_copy(update=update)
-
-
-def asked_by_model(name: str, version: str, reason: str) -> Requirement | None:
-    """What a model asks for; None when it is no plain name with a plain version."""
-    specifier = f"=={version}" if version else ""
-    try:
-        parsed = Parsed(f"{name}{specifier}")
-    except InvalidRequirement:
-        return None
-    if parsed.url or parsed.marker or parsed.extras:
-        return None
-    return Requirement(
-        name=companions.installed_as(repositories.alias(canonicalize_name(parsed.name))),
-        specifier=specifier,
-        rung=PinSource.REPAIR,
-        reason=f"a model asked for it: {reason}" if reason else "a model asked for it",
-    )
-
-
 def alternatives(
     spec: EnvironmentSpec,
     report: BugReport,
@@ -136,7 +104,7 @@ def _other_python(
     asked = any(each.name == "python" and each.note == "--python" for each in spec.claims)
     if asked or worded in {used, spec.python}:
         return ()
-    return (spec.model_copy(update={"python": worded}),)
+    return (spec.model_copy(update={"python": worded, "python_why": _WORDED}),)
 
 
 def _other_releases(
@@ -255,7 +223,7 @@ class _Wish(NamedTuple):
     modules: tuple[str, ...] = ()
 
 
-def _used(top: str, imported: Iterable[str], report: BugReport | None) -> tuple[str, ...]:
+def used(top: str, imported: Iterable[str], report: BugReport | None) -> tuple[str, ...]:
     """A top-level module whose distribution is only guessed, with what the report imports of it or
     quotes the files of; () for none.
     """
@@ -275,7 +243,7 @@ def _imported(report: BugReport, source: str, at: datetime | None) -> list[_Wish
             companions.installed_as(name, at),
             f"the program imports {module}",
             PinSource.IMPORT,
-            _used(imports.guessed(module), names, report),
+            used(imports.guessed(module), names, report),
         )
         for module in names
         if (name := imports.distribution(module))
@@ -307,7 +275,7 @@ def _published(report: BugReport, issue: Issue, source: str, claims: Claims) -> 
         else f"named like the repository {issue.repository}"
     )
     top = "" if known or imports.well_known(name) else name.replace("-", "_")
-    modules = _used(top, imports.imported(source), report)
+    modules = used(top, imports.imported(source), report)
     name = companions.installed_as(name, issue.created_at)
     return [_Wish(name, reason, PinSource.REPOSITORY, modules)]
 
@@ -321,7 +289,7 @@ def _published_as(name: str, source: str) -> str:
     return name
 
 
-def _pinned(
+def pinned(
     name: str, reason: str, rung: PinSource, claims: Claims, at: datetime | None
 ) -> Requirement:
     """A requirement at the strongest claim's version, else whatever the date allows."""
@@ -344,7 +312,10 @@ def _pinned(
     return Requirement(name=name, rung=rung, reason=reason + day)
 
 
-def _python(options: Options, claims: Claims, at: datetime | None, worded: Range) -> str:
+def _python(
+    options: Options, claims: Claims, at: datetime | None, worded: Range
+) -> tuple[str, str]:
+    """The minor version, and what decided it."""
     if options.python:
         minor = versions.python_minor(options.python)
         if not minor:
@@ -352,9 +323,13 @@ def _python(options: Options, claims: Claims, at: datetime | None, worded: Range
                 f"--python {options.python!r} is not a Python version.",
                 "Give a minor version such as 3.11.",
             )
-        return minor
-    named = (versions.python_minor(claim.version) for claim in claims.get("python", []))
-    return next(filter(None, named), "") or worded.nearest(pythons.usual(at, HOST))
+        return minor, f"--python {options.python}"
+    for claim in claims.get("python", []):
+        if minor := versions.python_minor(claim.version):
+            return minor, f"the report says {claim.version} ({claim.source})"
+    usual = pythons.usual(at, HOST)
+    near = worded.nearest(usual)
+    return near, "usual on the day of the report" if near == usual else _WORDED
 
 
 def _repo(options: Options, target: str, claims: Claims) -> RepoSource | None:

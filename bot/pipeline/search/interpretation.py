@@ -11,7 +11,7 @@ from typing import Any
 
 from bot.models.bug import BugReport, Issue
 from bot.models.dialogue import Interpretation, Pin, Question
-from bot.models.environment import Context, Environment
+from bot.models.environment import Context
 from bot.models.signature import (
     AnySignature,
     CrashSignature,
@@ -22,13 +22,12 @@ from bot.models.signature import (
     WarningSignature,
     members_of,
 )
-from bot.pipeline.confirm import verdicts
 from bot.pipeline.reading import report_excerpt
 from bot.pipeline.reading.signature import IDLE_BOUND_S
 from bot.pipeline.search import prompt_text
 from bot.pipeline.search.model_budget import question
 from bot.rules.signatures import observed, readings, warned, wording
-from prompts import Prompt, fence, load
+from prompts import Prompt, load
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
@@ -40,12 +39,12 @@ _EXCEPTIONS = ("Error", "Exception", "Warning", "Exit", "Interrupt", "StopIterat
 def build(
     issue: Issue,
     bug: BugReport,
-    environment: Environment | str,
+    environment: str,
     ranked: tuple[Context, ...] = (),
 ) -> Question:
     """What the reader is asked; the first context is shown, so that what counts is fixed by
     someone who has seen the code. It is not told how rules read the failure, nor what runs gave.
-    A text in place of the environment says why there is none.
+    `environment` tells what is installed, or why nothing is.
     """
     prompt = load("refine")
     return question(
@@ -56,11 +55,7 @@ def build(
         date=f"{issue.created_at:%Y-%m-%d}" if issue.created_at else prompt.fragment("unstated"),
         report=report_excerpt.report(issue, bug),
         known=_known(prompt, bug),
-        environment=prompt.fragment(
-            "no_environment", reason=fence("the builder", environment[:400])
-        )
-        if isinstance(environment, str)
-        else verdicts.versions(environment),
+        environment=environment,
         code=prompt_text.contexts(ranked[:1]),
     )
 

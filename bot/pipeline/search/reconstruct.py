@@ -7,7 +7,7 @@ here every generated program is executed.
 """
 
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 
 from packaging.utils import canonicalize_name
 
@@ -19,15 +19,22 @@ from bot.models.report import AnyVerdict, NotReproduced, SetupFailed
 from bot.models.run import RunPlan
 from bot.models.signature import CrashSignature, ObservationSignature, signature_hash
 from bot.pipeline.confirm import verdicts
-from bot.pipeline.environment import specify
+from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution.runner import Runner, SearchResult, Session
 from bot.pipeline.reading import report_excerpt
-from bot.pipeline.search import candidates, contexts as contexting, interpretation, report_programs
+from bot.pipeline.search import (
+    candidates,
+    contexts as contexting,
+    environment_text,
+    interpretation,
+    report_programs,
+)
 from bot.pipeline.search.model_budget import BudgetExceeded, ModelBudget
 from bot.pipeline.search.writing import Material, Reconstructed, write_program
 from bot.ports import SourceIndex
-from bot.rules.packages import evidence, imports
+from bot.rules.packages import imports
 from bot.rules.signatures import readings
+from prompts import fence, load
 
 
 def reconstruct(
@@ -134,6 +141,14 @@ class _Basis:
     contexts: tuple[Context, ...] = ()
     failure: str = ""
 
+    @property
+    def told(self) -> str:
+        """What a model is told of the environment."""
+        if self.environment is None:
+            why = fence("the builder", self.failure[:400])
+            return load("refine").fragment("no_environment", reason=why)
+        return environment_text.described(self.spec, self.environment)
+
 
 def _basis(session: Session, draft: RunPlan) -> _Basis:
     issue, options = session.job.issue, session.job.options
@@ -163,8 +178,7 @@ def _interpreted(
     if "refine" in session.job.options.without:
         return Interpretation(claim=issue.title, signature=draft.signature, inferred=("claim",))
     with session.stage("intake", "asking a model how it reads the report"):
-        environment = basis.environment or basis.failure
-        question = interpretation.build(issue, draft.bug, environment, basis.contexts)
+        question = interpretation.build(issue, draft.bug, basis.told, basis.contexts)
         answer = budget.ask(question)
     return interpretation.parse(answer.data, issue, draft.signature)
 
@@ -180,6 +194,7 @@ def _material(session: Session, draft: RunPlan, refined: Interpretation, basis: 
     names = [imports.distribution(top) or top for top in tops]
     report = report_excerpt.report(session.job.issue, draft.bug)
     again = report_excerpt.report(session.job.issue, draft.bug, again=True)
+    read = partial(_sources, session, draft, refined=refined)
     named: set[str] = {canonicalize_name(name) for name in refined.packages}
     if basis.environment is not None and not wanted:
         environment, opened = basis.environment, basis.sources
@@ -189,7 +204,8 @@ def _material(session: Session, draft: RunPlan, refined: Interpretation, basis: 
     found = _sources(session, draft, environment, names or sorted(named), refined, opened)
     if not found[1]:
         found = basis.sources, basis.contexts
-    return Material(report, again, spec, environment, *found)
+    named_here = tuple(names or sorted(named))
+    return Material(report, again, spec, environment, *found, named_here, read)
 
 
 def _built(
@@ -258,7 +274,6 @@ def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]
     """
     known = {row.name: row for row in spec.requirements}
     quoted = {pin.name: pin.version for pin in refined.pins if pin.quoted}
-    tops = [top for each in refined.api if (top := imports.guessed(each))]
     wanted = []
     for name in refined.packages:
         plain = canonicalize_name(name)
@@ -273,7 +288,8 @@ def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]
                 specifier=f"=={version}" if version else "",
                 rung=PinSource.ISSUE if version else PinSource.IMPORT,
                 reason=f"the report says {version} (read by a model)" if version else reason,
-                modules=tuple(top for top in tops if evidence.alike(top, plain))[:1],
+                modules=asked.modules(plain, refined.api),
+                named=True,
             )
         )
     return wanted

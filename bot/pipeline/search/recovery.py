@@ -12,7 +12,7 @@ from bot.models.attempt import Judgement, Match, Script
 from bot.models.bug import ScriptFix
 from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requirement
 from bot.models.signature import HangSignature, members_of
-from bot.pipeline.environment import specify
+from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution import artifacts, launch
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.rules.intake.python import module_of
@@ -120,7 +120,7 @@ def _shorter(runner: Runner, spec: EnvironmentSpec, script: Script) -> Fix | Non
 def _install(
     runner: Runner, spec: EnvironmentSpec, script: Script, module: str, text: str
 ) -> Fix | None:
-    wanted = specify.requirement_for_import(module, runner.bug) if module else _requirement(text)
+    wanted = asked.for_import(module, runner.bug) if module else _requirement(text)
     if wanted is None or any(_same(wanted, known) for known in spec.requirements):
         return None
     wider = runner.matched(specify.add(spec, wanted))

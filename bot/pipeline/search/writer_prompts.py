@@ -11,7 +11,6 @@ from bot.models.dialogue import (
     Question,
     WriteAction,
 )
-from bot.models.environment import Environment
 from bot.models.signature import ObservationSignature, WarningSignature, members_of
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.search import checks
@@ -26,7 +25,7 @@ _actions: TypeAdapter[tuple[Action, ...]] = TypeAdapter(tuple[Action, ...])
 def action_question(
     report: str,
     refined: Interpretation,
-    environment: Environment,
+    environment: str,
     sources: str,
     history: str,
     left: str,
@@ -67,13 +66,13 @@ def edited(text: str, edit: EditAction) -> str:
     return "\n".join([*lines[:start], *edit.text.rstrip("\n").splitlines(), *lines[end:]]) + "\n"
 
 
-def _failure(refined: Interpretation, environment: Environment) -> dict[str, str]:
+def _failure(refined: Interpretation, environment: str) -> dict[str, str]:
     """The claim, what counts as the failure, and where the program will run."""
     assert refined.signature is not None
     return {
         "claim": refined.claim,
         "signature": verdicts.describe(refined.signature),
-        "environment": verdicts.versions(environment),
+        "environment": environment,
     }
 
 

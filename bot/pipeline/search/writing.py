@@ -1,6 +1,9 @@
 """A bounded loop in which a model writes a program: write, check, run, think again."""
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 from bot.errors import BuildError
 from bot.models.attempt import Match, Script
@@ -19,13 +22,13 @@ from bot.models.dialogue import (
 from bot.models.environment import Context, Environment, EnvironmentSpec, PinSource
 from bot.models.report import Claim
 from bot.models.signature import AnySignature
-from bot.pipeline.confirm import verdicts
-from bot.pipeline.environment import specify
+from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import (
     checks,
+    environment_text,
     look_ups,
     prompt_text,
     recovery,
@@ -34,7 +37,11 @@ from bot.pipeline.search import (
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.pipeline.search.notebook import Notebook
 from bot.ports import SourceIndex
+from bot.rules.packages import imports
 from prompts import fence, load, shared
+
+Read = Callable[[Environment, list[str]], tuple[SourceIndex | None, tuple[Context, ...]]]
+"""An environment and the names of packages → their sources, and what of these to show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,17 @@ class Material:
     environment: Environment
     sources: SourceIndex | None = None
     contexts: tuple[Context, ...] = ()
+    names: tuple[str, ...] = ()
+    read: Read | None = None
+
+    def moved(self, spec: EnvironmentSpec, built: Environment, more: tuple[str, ...]) -> Material:
+        """The material of another environment: its sources, with those of `more` packages, are
+        read anew; where that fails, the old ones stay.
+        """
+        names = tuple(dict.fromkeys((*self.names, *more)))
+        new = replace(self, spec=spec, environment=built, names=names)
+        found = self.read(built, list(names)) if self.read is not None else (None, ())
+        return replace(new, sources=found[0], contexts=found[1]) if found[1] else new
 
 
 @dataclass(slots=True)
@@ -129,7 +147,7 @@ class _Writer:
             question = writer_prompts.action_question(
                 self.material.report if first else self.material.again,
                 self.refined,
-                self.environment,
+                environment_text.described(self.spec, self.environment),
                 self.notebook.sources(),
                 "" if self.without("feedback") else self._history(),
                 self.budget.left(),
@@ -171,7 +189,7 @@ class _Writer:
         """Build the environment with another package or version. What the host asked for stays,
         and so does what the report states, unless it names the new version too.
         """
-        wanted = specify.asked_by_model(action.package, action.version, action.reason)
+        wanted = asked.by_model(action.package, action.version, action.reason, self._imported())
         if wanted is None:
             return shared("not_installed", package=repr(action.package), reason="no such name")
         known = next((row for row in self.spec.requirements if row.name == wanted.name), None)
@@ -182,14 +200,29 @@ class _Writer:
             version = known.specifier.removeprefix("==")
             reason = known.reason
             return shared("stated_version", package=known.name, version=version, reason=reason)
-        spec = specify.add(self.spec, wanted)
+        spec, told = self.runner.ports.builder.matched(specify.add(self.spec, wanted))
+        if refused := [each for each in told if each.startswith(f"{wanted.name} ")]:
+            why = fence("the index", refused[0][:400])
+            return shared("not_installed", package=wanted.name, reason=why)
         try:
             built = self.runner.build(spec)
         except BuildError as error:
             why = fence("the builder", str(error)[:400])
             return shared("not_installed", package=wanted.name, reason=why)
-        self.spec = spec
-        return shared("installed", environment=verdicts.versions(built))
+        self._move(spec, built, wanted.name)
+        return shared("installed", environment=environment_text.described(spec, built))
+
+    def _imported(self) -> tuple[str, ...]:
+        """What the program imports, and the names that the report is about."""
+        return (*imports.imported(self.program), *self.refined.api)
+
+    def _move(self, spec: EnvironmentSpec, built: Environment, *more: str) -> None:
+        """Go on in another environment, with the sources as they are there."""
+        self.spec, before = spec, self.material
+        if built.id == before.environment.id:
+            return
+        self.material = before.moved(spec, built, more)
+        self.notebook.contexts = self.material.contexts
 
     def _probe(self, action: ProbeAction) -> None:
         """Run a snippet like a program. What it prints proves nothing."""
@@ -217,7 +250,8 @@ class _Writer:
         origin = "a program written by a model"
         script = Script(files={"repro.py": self.program}, origin=origin, author="model")
         found = recovery.run(self.runner, self.spec, script, change or "written by a model")
-        self.spec, self.program = found.spec, found.script.source
+        self._move(found.spec, found.environment)
+        self.program = found.script.source
         if found.judgement.match is Match.MATCHED:
             why = self._confounded(found)
             if not why:

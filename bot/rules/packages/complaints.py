@@ -11,6 +11,7 @@ _NO_WHEEL = re.compile(
     r"no usable wheels"
 )
 _TAGS = re.compile(r"found wheels for `([\w.-]+)` .*?tags?: (.+)")
+_OUTLYING = re.compile(r"only ([\w.-]+)==\S+ fits, an? (?:pre-release|release years older)")
 _TAG = re.compile(r"`(?:cp|py)3(\d+)`")
 _PYTHON = re.compile(
     r"[Pp]ython(?: version)? ?\(?\d[\d.]*\)? does not satisfy Python([<>=!~][^ ,]+(?:,[<>=!~][^ "
@@ -31,6 +32,11 @@ def hidden_by_date(text: str) -> list[str]:
 def without_wheel(text: str) -> list[str]:
     """Names that come only as source, or with no wheel for this Python."""
     return list(dict.fromkeys(first or second for first, second in _NO_WHEEL.findall(text)))
+
+
+def outlying(text: str) -> list[str]:
+    """Names of which only a release that the report cannot mean was left (`nearby.outlier`)."""
+    return list(dict.fromkeys(_OUTLYING.findall(text)))
 
 
 def pythons_with_wheels(text: str) -> set[str]:

@@ -1,0 +1,62 @@
+"""What a model is told of the environment, and how what it asks for is weighed."""
+
+from __future__ import annotations
+
+from bot.models.environment import (
+    Claimed,
+    Environment,
+    EnvironmentSpec,
+    Package,
+    PinSource,
+    Requirement,
+)
+from bot.pipeline.environment import asked
+from bot.pipeline.search import environment_text
+
+
+def test_what_was_asked_for_is_told_with_what_was_installed_and_why() -> None:
+    wanted = (
+        Requirement(
+            name="torch", specifier="==1.7.0", rung=PinSource.ISSUE, reason="the report says 1.7.0"
+        ),
+        Requirement(name="gone", rung=PinSource.IMPORT, reason="the program imports gone"),
+    )
+    built = Environment(
+        id="x",
+        python="3.11.9",
+        interpreter="python",
+        packages=(Package(name="torch", version="2.13.0+cpu", rung=PinSource.NEIGHBOUR),),
+        claims=(
+            Claimed(name="torch", claimed="1.7.0", resolved="2.13.0+cpu", note="nearest CPU build"),
+            Claimed(name="python", claimed="3.6", resolved="3.11.9", note="3.11, the nearest here"),
+            Claimed(name="numpy", claimed="1.19", resolved="1.26.4", note="no wheel for 3.11"),
+            Claimed(name="scipy", claimed="1.11.0", resolved="1.11.0"),
+        ),
+    )
+    spec = EnvironmentSpec(python="3.6", python_why="the report says 3.6", requirements=wanted)
+    told = environment_text.described(spec, built, "ImportError: no _C")
+    lines = told.splitlines()
+    assert any(
+        line.startswith("torch: asked for 1.7.0, installed 2.13.0+cpu: the report says 1.7.0")
+        and "nearest CPU build" in line
+        and "only builds for the CPU" in line
+        for line in lines
+    )
+    assert "gone: asked for any, not installed: the program imports gone" in lines
+    assert "numpy: asked for 1.19, installed 1.26.4: no wheel for 3.11" in lines
+    assert "As the report says: scipy 1.11.0" in lines
+    python = "Python 3.11.9, which cannot be changed (asked for 3.6: the report says 3.6; 3.11, the nearest here)"
+    assert python in lines
+    assert "ImportError: no _C" in lines
+
+
+def test_what_a_model_names_is_weighed_by_an_import_of_its_kind_else_by_its_name() -> None:
+    found = asked.by_model("acme-tools", "", "", ("torch", "acme_tools.nn"))
+    assert found is not None
+    assert (found.modules, found.named) == (("acme_tools",), True)
+    other = asked.by_model("some-thing", "1.0", "", ("torch",))
+    assert other is not None
+    assert other.modules == ("some_thing",)
+    known = asked.by_model("torch", "", "")
+    assert known is not None
+    assert known.modules == ()

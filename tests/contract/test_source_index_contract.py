@@ -109,6 +109,17 @@ def test_identifiers_are_found_by_their_parts_and_dependencies_come_later(
     assert len(index.search("linear", 1)) == 1
 
 
+def test_a_text_is_found_as_it_is_written_with_its_line(index: SourceIndex) -> None:
+    found = index.literal("A linear layer with padding")
+    assert [chunk.path for chunk in found] == ["pkg/layers.py", "dep/core.py"]
+    assert [chunk.focus for chunk in found] == [15, 2]
+    assert [chunk.name for chunk in index.literal("in_features: int")] == [
+        "pkg.layers.Linear.__init__"
+    ]
+    for text in ("in_feature", "padding linear layer", "", "(.*)+$", "zebra"):
+        assert index.literal(text) == ()
+
+
 def test_a_chunk_says_what_it_is_and_where_it_is_from(index: SourceIndex) -> None:
     (chunk,) = index.symbol("pkg.layers.make")
     assert (chunk.path, chunk.start, chunk.kind, chunk.package, chunk.version, chunk.origin) == (

@@ -593,3 +593,5 @@ def test_later_questions_show_the_report_shorter_and_what_was_looked_up_once():
     for question in (second, third, last):
         assert question.count("def helper()") == 1
         assert "search 'helper'" in question
+        assert question.index("def helper()") < question.index("search 'helper'")
+    assert "It stands above" in second

@@ -256,10 +256,10 @@ class _Writer:
             why = self._confounded(found)
             if not why:
                 return found
-            self.notebook.ran(why, self._outcome(brief=True))
+            self.notebook.ran(why, why.partition("\n")[0])
             return None
         self.last = found
-        self.notebook.ran(self._outcome(), self._outcome(brief=True))
+        self.notebook.ran(self._outcome(), prompt_text.earlier(self.runner.attempts[-1]))
         return None
 
     def _objections(self) -> list[str]:
@@ -296,10 +296,8 @@ class _Writer:
             self.refined = self.refined.model_copy(update={"needs_contrast": True})
         return shared("confounded", reason=judgement.reason, outcome=self._outcome())
 
-    def _outcome(self, *, brief: bool = False) -> str:
+    def _outcome(self) -> str:
         attempts = self.runner.attempts
-        if brief:
-            return prompt_text.earlier(attempts[-1])
         last = attempts.last_run
         return prompt_text.outcome(attempts[-1], last.result if last is not None else None)
 

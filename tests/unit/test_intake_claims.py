@@ -73,6 +73,24 @@ def good(found: BugReport) -> set[tuple[str, str]]:
             "* Packages:\n\t- Jinja2:            3.1.6\n\t- torch:             2.12.0+cu126\n* System:\n\t- python:            3.11.15\n\t- release:           10\n\t- version: 10.0.26200",
             {("jinja2", "3.1.6"), ("torch", "2.12.0+cu126"), ("python", "3.11.15")},
         ),
+        ("After upgrading RDT 1.21.0 it fails", {("rdt", "1.21.0")}),
+        (
+            "Fails since the release of RDT 1.21.0 in 0.7.2",
+            {("rdt", "1.21.0"), ("acme-nets", "0.7.2")},
+        ),
+        (
+            "```\nDeepSpeed general environment info:\ntorch version .................... 2.1.2+cu121\ndeepspeed info ................... 0.13.1, unknown, unknown\ntorch cuda version ............... 12.1\n```",
+            {("torch", "2.1.2+cu121"), ("deepspeed", "0.13.1")},
+        ),
+        (
+            "```\n- OS: Linux-5.10.0-x86_64 # 1 SMP\n- Python: 3.10.12\n- Stable-Baselines3: 2.3.0\n- PyTorch: 2.0.1\n- Gymnasium: 0.28.1\n```",
+            {
+                ("python", "3.10.12"),
+                ("stable-baselines3", "2.3.0"),
+                ("torch", "2.0.1"),
+                ("gymnasium", "0.28.1"),
+            },
+        ),
         ("It happens on the main branch.", {("acme-nets", "main")}),
         ("Since 0.7.2 it is broken", {("acme-nets", "0.7.2")}),
         ("happens with torch nightly 2.3.0.dev20240105+cpu", {("torch", "2.3.0.dev20240105+cpu")}),

@@ -33,6 +33,7 @@ _PYTHON_AND = re.compile(
 _COLUMNS = re.compile(
     rf"^\s{{0,4}}(?P<name>[A-Za-z][\w.-]{{0,60}})\s+(?P<version>{VERSION}|\d{{4}}\.\d+)(?:\s.*)?$"
 )
+_DOTTED = re.compile(r"(?: (?:version|info))? \.{3,} (?=\d)")  # as `ds_report` prints it
 _PIP_SHOW = re.compile(r"^\s*Name: (?P<name>[A-Za-z][\w.-]{0,60})\s*$")
 _PIP_VERSION = re.compile(rf"^\s*Version: (?P<version>{VERSION})\s*$")
 _TABLE_HEAD = re.compile(r"^\s*#?\s*(?:package|name)\s+version\b", re.I)
@@ -76,6 +77,7 @@ def claims(
         if len(line) > 600 or not line.strip():
             continue
         line = EXAMPLE.sub(" ", line) if "e.g" in line else line
+        line = _DOTTED.sub(": ", line)
         line = line if line[:5].strip() else "    " + line.lstrip()
         starts = _TABLE_HEAD.match(line) or _SECTION.match(line)
         listing = bool(starts) or (listing and not _OTHER_SECTION.match(line))

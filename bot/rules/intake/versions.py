@@ -42,6 +42,7 @@ _BEFORE_NOISE = re.compile(
     r"|figure|table|fedora|nvidia|mistral|gemma|yolov?|phi|resnet|opset|rhel|android|ios)[\s:=v/-]*$",
     re.I,
 )
+_OWNER = re.compile(r"(?<![\w-])(?P<name>[A-Z][A-Z0-9]{1,20})[`*\"']{0,3} $")  # "RDT 1.21.0"
 _BEFORE_VERSION = re.compile(
     r"\b(?:versions?|releases?|up "
     r"to|since|in|on|to|from|until|before|after|downgrad\w+|upgrad\w+|and)\s+[`\"']*$",
@@ -246,6 +247,8 @@ def _bare_name(text: str, match: re.Match[str], package: str, printed: dict[str,
     judged = polarity(text, match.start(), match.end()) and _versionlike(text, match)
     if _BEFORE_NOISE.search(before[-20:]) or not (judged or _PLAINLY.search(before)):
         return ""
+    if owner := _OWNER.search(before):
+        return names.distribution(owner["name"])
     return printed.get(match["version"]) or _nearest_name(text, match.start(), package) or package
 
 

@@ -178,6 +178,16 @@ class EnvironmentAction(Record):
     reason: str = Field("", max_length=300)
 
 
+class AmendAction(Record):
+    """Correct the exception that counts, once and before anything has run."""
+
+    action: Literal["amend"] = "amend"
+    exception: str = Field(max_length=120)
+    message: str = Field("", max_length=400)
+    in_file: str = Field("", max_length=300)
+    reason: str = Field("", max_length=300)
+
+
 class GiveUpAction(Record):
     """Stop, with the reason and questions that only the reporter can answer."""
 
@@ -193,6 +203,7 @@ Action = Annotated[
     | WriteAction
     | EditAction
     | EnvironmentAction
+    | AmendAction
     | GiveUpAction,
     Field(discriminator="action"),
 ]
@@ -212,7 +223,7 @@ class Reading(Record):
 class Reconstruction(Record):
     """A model's part in a run: its reading of the report, the thought behind its last program,
     what it was shown, and the change of each attempt. `readings` are given where a model reads
-    the report otherwise than the rules do.
+    the report otherwise than the rules do, or amends a reading before anything has run.
     """
 
     readings: tuple[Reading, ...] = ()

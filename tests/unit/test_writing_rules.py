@@ -6,6 +6,7 @@ from bot.pipeline.search import prompt_text
 from sandbox.port import RunResult
 from tests.support.fakes import ScriptedModel
 from tests.unit.test_reconstruct import (
+    CRASH,
     CRASHES,
     GOOD,
     TWIN,
@@ -82,3 +83,48 @@ def test_the_place_that_a_model_gives_beside_quoted_words_is_kept(file, seen, ki
     assert report.reconstruction.refined.signature.frame == (
         "" if file.startswith("other") else file
     )
+
+
+def amend(**fields):
+    row = {
+        "exception": "RuntimeError",
+        "message": "",
+        "in_file": "acme/core.py",
+        "reason": "core raises",
+    }
+    return {"thought": "", "context": 0, "actions": [{"action": "amend", **row, **fields}]}
+
+
+TWO = by_source(kv_2=crash("acme/core.py"), kv_4=says("fine"))
+
+
+def test_a_reading_is_amended_once_before_anything_has_run():
+    again = amend(in_file="acme/other.py")
+    model = ScriptedModel(answers(amend(), again, write(CRASHES, TWIN), first=CRASH))
+    report = decide(model, TWO)
+    assert report.verdict.kind == "reproduced"
+    assert report.signature.frame == "acme/core.py"
+    old, new = report.reconstruction.readings
+    assert (old.by, new.by) == ("model", "model")
+    assert "acme/nn.py" in old.says
+    assert "acme/core.py" in new.says
+    assert old.hash != new.hash
+    assert old.outcome == "amended before anything had run: core raises"
+
+
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        (write(CRASHES, TWIN), amend()),  # a program has run
+        ({"thought": "", "context": 0, "actions": [{"action": "probe", "code": "kv=4"}]}, amend()),
+        (amend(in_file="elsewhere/core.py"), write(CRASHES, TWIN)),  # a file of another package
+        (amend(exception="core"), write(CRASHES, TWIN)),  # no exception
+    ],
+)
+def test_a_reading_is_not_amended_later_or_to_what_cannot_count(first, then):
+    model = ScriptedModel(answers(first, then, write(CRASHES, TWIN), first=CRASH))
+    report = decide(model, TWO, max_attempts=2)
+    assert report.verdict.kind == "needs_info"
+    assert report.reconstruction.readings == ()
+    assert report.reconstruction.refined.signature.frame == "acme/nn.py"
+    assert any("What counts stays" in asked.messages[-1].content for asked in model.asked)

@@ -162,6 +162,19 @@ def _crash(
     )
 
 
+def amended(row: dict[str, Any], issue: Issue, refined: Interpretation) -> Interpretation | None:
+    """The reading with another exception that counts; None for the same or one that cannot."""
+    inferred: list[str] = []
+    found = _crash(row, issue, refined.api, inferred)
+    crash = isinstance(refined.signature, CrashSignature)
+    if not crash or found is None or found == refined.signature:
+        return None
+    weak = refined.needs_contrast or not found.message
+    kept = (name for name in refined.inferred if name == "claim")
+    changes = {"signature": found, "inferred": (*kept, *inferred), "needs_contrast": weak}
+    return refined.model_copy(update=changes)
+
+
 def _in_package(path: str, api: tuple[str, ...]) -> bool:
     """A module of the package in question, so that a crash of the program's own making cannot
     count.

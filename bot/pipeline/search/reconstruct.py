@@ -17,7 +17,7 @@ from bot.models.dialogue import Interpretation, Reading
 from bot.models.environment import Context, Environment, EnvironmentSpec, PinSource, Requirement
 from bot.models.report import AnyVerdict, NotReproduced, SetupFailed
 from bot.models.run import RunPlan
-from bot.models.signature import CrashSignature, ObservationSignature, signature_hash
+from bot.models.signature import CrashSignature, ObservationSignature
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution.runner import Runner, SearchResult, Session
@@ -30,7 +30,7 @@ from bot.pipeline.search import (
     report_programs,
 )
 from bot.pipeline.search.model_budget import BudgetExceeded, ModelBudget
-from bot.pipeline.search.writing import Material, Reconstructed, write_program
+from bot.pipeline.search.writing import Material, Reconstructed, reading, write_program
 from bot.ports import SourceIndex
 from bot.rules.packages import imports
 from bot.rules.signatures import readings
@@ -81,6 +81,8 @@ def _program(
             own = _own_program(runner, material)
             if own is not None:
                 return own
+    if not session.attempts:
+        written.amendable = "rules" if draft.signature == refined.signature else "model"
     return write_program(runner, budget, refined, material, written)
 
 
@@ -89,16 +91,10 @@ def _readings(draft: RunPlan, refined: Interpretation, verdict: AnyVerdict) -> t
     if draft.signature is None or draft.signature == refined.signature:
         return ()
     ran = draft.script is not None and draft.verdict is None
-    rules = Reading(
-        by="rules",
-        says=verdicts.describe(draft.signature),
-        hash=signature_hash(draft.signature),
-        outcome=verdict.reason if ran else "nothing was run",
-    )
+    rules = reading("rules", draft.signature, verdict.reason if ran else "nothing was run")
     if refined.signature is None:
         return (rules, Reading(by="model", says="nothing that a run could show", hash=""))
-    says, digest = verdicts.describe(refined.signature), signature_hash(refined.signature)
-    return (rules, Reading(by="model", says=says, hash=digest))
+    return (rules, reading("model", refined.signature))
 
 
 def _own_program(runner: Runner, material: Material) -> SearchResult | None:

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from bot.errors import BuildError
 from bot.models.attempt import Match, Script
 from bot.models.dialogue import (
     Action,
+    AmendAction,
     EditAction,
     EnvironmentAction,
     GiveUpAction,
     Interpretation,
     ProbeAction,
     ReadAction,
+    Reading,
     Reconstruction,
     SearchAction,
     WriteAction,
 )
 from bot.models.environment import Context, Environment, EnvironmentSpec, PinSource
 from bot.models.report import Claim
-from bot.models.signature import AnySignature
+from bot.models.signature import AnySignature, signature_hash
+from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Runner, SearchResult
@@ -29,6 +33,7 @@ from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import (
     checks,
     environment_text,
+    interpretation,
     look_ups,
     prompt_text,
     recovery,
@@ -72,7 +77,8 @@ class Material:
 @dataclass(slots=True)
 class Reconstructed:
     """A model's part in a run, kept up to date while it goes on. `result` is its last program, None
-    when there is none; `exceeded` names the limit that ended its work.
+    when there is none; `exceeded` names the limit that ended its work. `amendable` says whose
+    reading counts, as long as the model may amend it.
     """
 
     result: SearchResult | None = None
@@ -81,10 +87,17 @@ class Reconstructed:
     claims: list[Claim] = field(default_factory=list)
     exceeded: str = ""
     stopped: bool = False
+    amendable: Literal["", "rules", "model"] = ""
 
     def update(self, **changes: object) -> None:
         """Replace fields of the record."""
         self.record = (self.record or Reconstruction()).model_copy(update=changes)
+
+
+def reading(by: Literal["rules", "model"], signature: AnySignature, outcome: str = "") -> Reading:
+    """Someone's reading of the report, as the report lists it."""
+    says, digest = verdicts.describe(signature), signature_hash(signature)
+    return Reading(by=by, says=says, hash=digest, outcome=outcome)
 
 
 def write_program(
@@ -173,6 +186,8 @@ class _Writer:
                 self._probe(action)
             case EnvironmentAction():
                 self.notebook.tell(self._changed(action))
+            case AmendAction():
+                self.notebook.tell(self._amended(action))
             case WriteAction():
                 self.program, self.contrast = action.program, action.contrast
             case EditAction(file="program"):
@@ -184,6 +199,22 @@ class _Writer:
     def _look_up(self, wish: SearchAction | ReadAction) -> None:
         self.runner.say("candidates", f"looking into the sources: {look_ups.request(wish)}")
         self.notebook.look_up(self.material.sources, wish)
+
+    def _amended(self, action: AmendAction) -> str:
+        """Judge by another exception from now on, once and only before anything has run."""
+        written, old, by = self.written, self.refined.signature, self.written.amendable
+        issue = self.runner.job.issue
+        found = interpretation.amended(action.model_dump(), issue, self.refined) if by else None
+        if found is None or found.signature is None or old is None or not by:
+            return shared("not_amended")
+        why = f"amended before anything had run: {' '.join(action.reason.split())}"
+        known = written.record.readings if written.record is not None else ()
+        earlier = known[:-1] if by == "model" else known
+        told = (reading(by, old, why), reading("model", found.signature))
+        written.update(readings=(*earlier, *told), refined=found)
+        written.signature, written.amendable, self.refined = found.signature, "", found
+        self.runner = self.runner.judging(self.runner.bug, found.signature)
+        return shared("amended")
 
     def _changed(self, action: EnvironmentAction) -> str:
         """Build the environment with another package or version. What the host asked for stays,
@@ -228,6 +259,7 @@ class _Writer:
         """Run a snippet like a program. What it prints proves nothing."""
         if self.without("probe"):
             return self.notebook.tell(shared("no_probes"))
+        self.written.amendable = ""
         options = self.runner.job.options
         script = Script(files={"repro.py": action.code}, origin="a model's probe", author="model")
         with self.runner.stage("search", "running a probe"):
@@ -247,6 +279,7 @@ class _Writer:
             self.notebook.tell(prompt_text.refused(wrong), prompt_text.refused(wrong[:1]))
             return None
         self.programs += 1
+        self.written.amendable = ""
         origin = "a program written by a model"
         script = Script(files={"repro.py": self.program}, origin=origin, author="model")
         found = recovery.run(self.runner, self.spec, script, change or "written by a model")

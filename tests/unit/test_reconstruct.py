@@ -427,6 +427,26 @@ def test_a_model_changes_the_environment_but_not_what_the_report_states():
     assert rows["acme"].version == "1.2.0"
 
 
+def test_after_a_change_of_the_environment_the_sources_are_read_anew():
+    wanted = act(action="environment", package="beta", version="2.1", reason="acme.x needs it")
+    indexer = FakeIndexer(FakeSourceIndex({"acme/nn.py": "class Layer:\n    bias = 1\n"}))
+    decide(ScriptedModel(answers(wanted, write())), indexer=indexer)
+    (first, *_), (last, packages) = indexer.asked[0], indexer.asked[-1]
+    assert first != last
+    assert {"acme", "beta"} <= set(packages)
+
+
+def test_what_a_model_asks_for_is_refused_where_the_index_speaks_against_it():
+    wanted = act(action="environment", package="beta", version="", reason="acme.x needs it")
+    wrong = {"beta is not installed": "it belongs to another project", "beta": "left out"}
+    builder = FakeBuilder(wrong=wrong)
+    model = ScriptedModel(answers(wanted, write()))
+    report = decide(model, builder=builder)
+    assert "beta could not be installed" in model.asked[-1].messages[-1].content
+    assert "belongs to another project" in model.asked[-1].messages[-1].content
+    assert "beta" not in {row.name for row in report.environment.packages}
+
+
 class Unbuildable(FakeBuilder):
     """An index that lacks one distribution."""
 

@@ -186,7 +186,7 @@ class DockerSandbox(Sandbox):
         client: DockerClient,
         container: str,
         began: float,
-        outcome: guard_client.Outcome,
+        outcome: guard_client.Received,
         attached: Attached,
     ) -> RunResult:
         """The guard is PID 1, out of the program's reach: only the kernel, for memory, or

@@ -94,7 +94,7 @@ class Lines:
 
 
 @dataclass(slots=True)
-class Outcome:
+class Received:
     """The content of the frames so far."""
 
     spec: RunSpec
@@ -200,9 +200,9 @@ def follow(
     spec: RunSpec,
     cancel: threading.Event | None,
     on_output: OnOutput | None,
-) -> Outcome:
+) -> Received:
     """Talk to a guard until it has sent the result or is gone; the caller ends the connection."""
-    outcome = Outcome(spec, on_output)
+    outcome = Received(spec, on_output)
     inbox, over = queue.Queue[bytes](maxsize=256), threading.Event()
     threading.Thread(target=_pump, args=(channel, inbox, over), daemon=True).start()
     try:
@@ -214,7 +214,7 @@ def follow(
 
 
 def _listen(
-    channel: Channel, inbox: queue.Queue[bytes], outcome: Outcome, cancel: threading.Event | None
+    channel: Channel, inbox: queue.Queue[bytes], outcome: Received, cancel: threading.Event | None
 ) -> None:
     deadline, told = time.monotonic() + outcome.spec.limits.wall_s + GRACE_S, False
     while outcome.result is None:

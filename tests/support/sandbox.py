@@ -76,7 +76,7 @@ class _Run:
 
     spec: RunSpec
     cancel: Event
-    outcome: guard_client.Outcome
+    outcome: guard_client.Received
     folder: dict[str, bytes]
     began: float = field(default_factory=time.monotonic)
     active: float = 0.0
@@ -171,7 +171,7 @@ class FakeSandbox:
                 else self._watched(spec, done)
             )
         return self._play(
-            _Run(spec, cancel or Event(), guard_client.Outcome(spec, on_output), dict(spec.files)),
+            _Run(spec, cancel or Event(), guard_client.Received(spec, on_output), dict(spec.files)),
             done,
         )
 

@@ -33,6 +33,9 @@ _WORDS = frozenset(
 _KEPT = r"(?-i:\b([A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){0,6}_(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS))\b)"
 _OWN = r"(?-i:((?:[A-Z0-9]+_)+(?:API|ACCESS|AUTH|SECRET)_(?:KEY|TOKEN)|(?:HF|HUGGING_?FACE)(?:_HUB)?_TOKEN))"
 _LACKING = r"environ|\bset\b|missing|required?|not found|did not find|provide|no api[ _]key"
+# Looked for from the starts of lines and from words that may be one of the two: from every
+# character, a long message would cost quadratic time.
+_BOTH = rf"(?:(?m:^)|(?={_LACKING}|(?-i:\b[A-Z])))(?=[\s\S]{{0,400}}?(?:{_LACKING}))[\s\S]{{0,400}}?{_KEPT}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ RULES: tuple[SetupFailureRule, ...] = (
           only="ImportError ModuleNotFoundError"),
     _rule("missing-module", r"No module named ['\"]?([A-Za-z_]\w*)(?:\.[\w.]+)?['\"]?", "module"),
     _rule("secret-read", rf"^['\"]?{_OWN}['\"]?$", "variable", only="KeyError"),
-    _rule("secret-asked-for", rf"(?=[\s\S]{{0,400}}?(?:{_LACKING}))[\s\S]{{0,400}}?{_KEPT}", "variable"),
+    _rule("secret-asked-for", _BOTH, "variable"),
     _rule("hub-token", r"token is required\b.{0,60}\bno token found", "variable", "HF_TOKEN"),
     _rule("wandb-key", r"api_key not configured", "variable", "WANDB_API_KEY"),
     _rule("no-gpu", _GPU, "rewrite", "cpu"),
@@ -117,8 +120,8 @@ def recognise(exception: str, message: str) -> SetupFailure | None:
     """The setup failure that an exception (its bare class name) and its message show, or None."""
     name = exception.rsplit(".", 1)[-1]
     for rule in RULES:
-        found = rule.pattern.search(message)
-        if found and _applies(rule, name) and not _is_word(rule, found):
+        found = rule.pattern.search(message) if _applies(rule, name) else None
+        if found and not _is_word(rule, found):
             return _setup_failure(rule, found)
     return None
 

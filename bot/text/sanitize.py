@@ -10,6 +10,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from bot.models.base import Record
@@ -179,7 +180,7 @@ def _longest_run(text: str, char: str) -> int:
 
 def scrubbed(record: R, secrets: tuple[str, ...] = ()) -> R:
     """The record with every text in it cleaned; `secrets` are values that must not appear."""
-    return rewritten(record, lambda text: redact(clean(text), secrets))
+    return rewritten(record, cache(lambda text: redact(clean(text), secrets)))
 
 
 def rewritten(record: R, change: Callable[[str], str]) -> R:

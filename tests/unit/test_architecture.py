@@ -51,30 +51,38 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+class Parsed:
+    """A file's tree and all its nodes, found once for every rule."""
+
+    def __init__(self, source: str | bytes) -> None:
+        self.tree = ast.parse(source)
+        self.nodes = tuple(ast.walk(self.tree))
+
+
 @cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_bytes())
+def parsed(path: Path) -> Parsed:
+    return Parsed(path.read_bytes())
 
 
-def undocumented(tree: ast.Module, path: str) -> bool:
-    return not (ast.get_docstring(tree) or "").split("\n", 1)[0].strip()
+def undocumented(file: Parsed, path: str) -> bool:
+    return not (ast.get_docstring(file.tree) or "").split("\n", 1)[0].strip()
 
 
-def reads_the_environment(tree: ast.Module, path: str) -> bool:
+def reads_the_environment(file: Parsed, path: str) -> bool:
     if path in ENVIRONMENT_READERS:
         return False
     reads = {"environ", "getenv", "environb"}
     asked = (
-        node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in reads
+        node for node in file.nodes if isinstance(node, ast.Attribute) and node.attr in reads
     )
     return any(isinstance(node.value, ast.Name) and node.value.id == "os" for node in asked)
 
 
-def catches_everything(tree: ast.Module, path: str) -> bool:
+def catches_everything(file: Parsed, path: str) -> bool:
     if path in BROAD:
         return False
     broad = {"Exception", "BaseException"}
-    for node in ast.walk(tree):
+    for node in file.nodes:
         if isinstance(node, ast.ExceptHandler):
             caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
             reraises = any(
@@ -87,8 +95,8 @@ def catches_everything(tree: ast.Module, path: str) -> bool:
     return False
 
 
-def passes_a_shell(tree: ast.Module, path: str) -> bool:
-    for node in ast.walk(tree):
+def passes_a_shell(file: Parsed, path: str) -> bool:
+    for node in file.nodes:
         if (
             isinstance(node, ast.keyword)
             and node.arg == "shell"
@@ -104,10 +112,10 @@ def passes_a_shell(tree: ast.Module, path: str) -> bool:
     return False
 
 
-def knows_the_keys(tree: ast.Module, path: str) -> bool:
+def knows_the_keys(file: Parsed, path: str) -> bool:
     words = {
         node.value
-        for node in ast.walk(tree)
+        for node in file.nodes
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     return path != "benchmarks/scoring.py" and not words.isdisjoint(
@@ -115,15 +123,15 @@ def knows_the_keys(tree: ast.Module, path: str) -> bool:
     )
 
 
-def parses_unguarded(tree: ast.Module, path: str) -> bool:
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+def parses_unguarded(file: Parsed, path: str) -> bool:
+    found = (node for node in file.nodes if isinstance(node, ast.Attribute))
     calls = {(getattr(node.value, "id", ""), node.attr) for node in found}
     return path != "bot/rules/parsing.py" and not calls.isdisjoint(
         {("ast", "parse"), ("cst", "parse_module")}
     )
 
 
-RULES: dict[Callable[[ast.Module, str], bool], tuple[str, str]] = {
+RULES: dict[Callable[[Parsed, str], bool], tuple[str, str]] = {
     undocumented: ("bot/x.py", "import os"),
     reads_the_environment: ("bot/x.py", "'''X.'''\nimport os\nos.environ['HOME']"),
     catches_everything: (
@@ -141,10 +149,10 @@ RULES: dict[Callable[[ast.Module, str], bool], tuple[str, str]] = {
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_house_rule_holds_in_every_file_and_can_be_broken(
-    rule: Callable[[ast.Module, str], bool],
+    rule: Callable[[Parsed, str], bool],
 ) -> None:
     path, bad = RULES[rule]
-    assert rule(ast.parse(bad), path)
+    assert rule(Parsed(bad), path)
     files = [file for file in OURS if not file.is_relative_to(PROBE)]
     assert [name(file) for file in files if rule(parsed(file), name(file))] == []
 
@@ -195,18 +203,19 @@ def test_the_lock_names_public_hosts_only_and_every_dependency() -> None:
     assert wanted <= {package["name"] for package in tomllib.loads(lock)["package"]}
 
 
-def public_classes(files: dict[str, str]) -> dict[str, list[str]]:
+def public_classes(files: dict[str, Parsed]) -> dict[str, list[str]]:
     """Where each public class is defined, by its name."""
     found: dict[str, list[str]] = {}
-    for path, source in files.items():
-        for node in ast.parse(source).body:
+    for path, file in files.items():
+        for node in file.tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 found.setdefault(node.name, []).append(path)
     return found
 
 
 def test_no_two_public_classes_share_a_name() -> None:
-    twice = public_classes({"a.py": "class Row: ...", "b.py": "class Row: ..."})
+    row = Parsed("class Row: ...")
+    twice = public_classes({"a.py": row, "b.py": row})
     assert twice == {"Row": ["a.py", "b.py"]}
-    found = public_classes({name(file): file.read_text("utf-8") for file in OURS})
+    found = public_classes({name(file): parsed(file) for file in OURS})
     assert {key: places for key, places in found.items() if len(places) > 1} == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -13,6 +13,8 @@ from bot.errors import TransientError, UserError
 from bot.service.ports import Throttled
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
     from githubkit import GitHubCore
     from githubkit.config import Config
@@ -23,6 +25,14 @@ _KEY = (
     "Check REPRISE_APP_ID and REPRISE_PRIVATE_KEY: the key is the PEM file that GitHub made for "
     "this App."
 )
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The machine's certificates, read once: that takes 40 ms."""
+    import httpx
+
+    return httpx.create_ssl_context()
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,6 @@ class RestClient:
 
     @cached_property
     def _config(self) -> Config:
-        import httpx
         from githubkit.cache import MemCacheStrategy
         from githubkit.config import get_config
 
@@ -125,7 +134,7 @@ class RestClient:
             # a redirected POST would become a GET, and a token could leave its host
             follow_redirects=False,
             timeout=self._timeout_s,
-            ssl_verify=httpx.create_ssl_context(),
+            ssl_verify=_trusted(),
             cache_strategy=MemCacheStrategy(),
             http_cache=False,
             auto_retry=False,

@@ -3,6 +3,7 @@ name in text.
 """
 
 import re
+from functools import lru_cache
 
 _SAME_NAMES = """
 torch torchvision torchaudio torchtext torchmetrics torchdata torchao torchtune torchrl tensordict functorch captum
@@ -111,6 +112,7 @@ def import_home(repository: str) -> str:
     return repository.rsplit("/", 1)[-1].replace("-", "_").lower()
 
 
+@lru_cache(maxsize=64)
 def in_prose(extra: str = "") -> str:
     """A pattern for names in running text."""
     known = dict.fromkeys([*ALIASES, *([normal(extra)] if extra else [])])

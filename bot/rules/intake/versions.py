@@ -88,6 +88,11 @@ def _named(extra: str) -> re.Pattern[str]:
     )
 
 
+@lru_cache(maxsize=64)
+def _name(extra: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![\w./-])(?:{names.in_prose(extra)})(?![\w-])", re.I)
+
+
 _TRACEBACK = "Traceback (most recent call last)"
 
 
@@ -262,8 +267,7 @@ def _versionlike(text: str, match: re.Match[str]) -> bool:
 
 
 def _nearest_name(text: str, start: int, package: str) -> str:
-    pattern = re.compile(rf"(?<![\w./-])(?:{names.in_prose(package)})(?![\w-])", re.I)
-    found = pattern.findall(text[max(0, start - 200) : start])
+    found = _name(package).findall(text[max(0, start - 200) : start])
     return names.distribution(found[-1]) if found else ""
 
 

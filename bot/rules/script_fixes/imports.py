@@ -6,6 +6,7 @@ environment by the probe (`sandbox/probe/names.py`), the packages that the progr
 
 import ast
 import builtins
+from functools import lru_cache
 
 from pyflakes import checker, messages
 
@@ -41,6 +42,7 @@ def _table(text: str) -> dict[str, str]:
 MODULES, MEMBERS = _table(_MODULES), _table(_MEMBERS)
 
 
+@lru_cache(maxsize=64)
 def undefined(source: str) -> tuple[str, ...]:
     """Names that a program uses but never defines, by first use (pyflakes); () if unparseable."""
     found = checker.Checker(module_of(source), filename="program").messages

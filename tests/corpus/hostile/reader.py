@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from html.parser import HTMLParser
 
 from markdown_it import MarkdownIt
@@ -100,6 +101,7 @@ class _Reader(HTMLParser):
         self.seen.tags.append("?")
 
 
+@lru_cache(maxsize=4)
 def read(body: str) -> Seen:
     """Read a comment as GitHub would show it."""
     reader = _Reader()
@@ -113,6 +115,8 @@ def _formulas(body: str) -> list[str]:
     """Texts outside code with a dollar sign. GitHub looks for formulas before entities become
     characters.
     """
+    if "$" not in body.replace("&#36;", "S"):
+        return []
     tokens = _MARKDOWN.parse(body.replace("&#36;", "S"))
     parts = (part for token in tokens for part in token.children or ())
     return [part.content for part in parts if part.type != "code_inline" and "$" in part.content]

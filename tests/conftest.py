@@ -4,6 +4,7 @@ nothing is left out.
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import subprocess
@@ -72,6 +73,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         items[:] = kept
         config.hook.pytest_deselected(items=left_out)
+
+
+def pytest_collection_finish() -> None:
+    """What was imported stays: the collector need not look at it again in every test."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

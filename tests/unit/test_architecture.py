@@ -59,11 +59,6 @@ class Parsed:
         self.nodes = tuple(ast.walk(self.tree))
 
 
-@cache
-def parsed(path: Path) -> Parsed:
-    return Parsed(path.read_bytes())
-
-
 def undocumented(file: Parsed, path: str) -> bool:
     return not (ast.get_docstring(file.tree) or "").split("\n", 1)[0].strip()
 
@@ -72,9 +67,7 @@ def reads_the_environment(file: Parsed, path: str) -> bool:
     if path in ENVIRONMENT_READERS:
         return False
     reads = {"environ", "getenv", "environb"}
-    asked = (
-        node for node in file.nodes if isinstance(node, ast.Attribute) and node.attr in reads
-    )
+    asked = (node for node in file.nodes if isinstance(node, ast.Attribute) and node.attr in reads)
     return any(isinstance(node.value, ast.Name) and node.value.id == "os" for node in asked)
 
 
@@ -131,7 +124,8 @@ def parses_unguarded(file: Parsed, path: str) -> bool:
     )
 
 
-RULES: dict[Callable[[Parsed, str], bool], tuple[str, str]] = {
+Rule = Callable[[Parsed, str], bool]
+RULES: dict[Rule, tuple[str, str]] = {
     undocumented: ("bot/x.py", "import os"),
     reads_the_environment: ("bot/x.py", "'''X.'''\nimport os\nos.environ['HOME']"),
     catches_everything: (
@@ -147,14 +141,34 @@ RULES: dict[Callable[[Parsed, str], bool], tuple[str, str]] = {
 }
 
 
+def public_classes(file: Parsed) -> list[str]:
+    classes = [node.name for node in file.tree.body if isinstance(node, ast.ClassDef)]
+    return [each for each in classes if not each.startswith("_")]
+
+
+@cache
+def looked_at() -> tuple[dict[Rule, list[str]], dict[str, list[str]]]:
+    """The files that break each rule, and those that define each public class; one look for all,
+    since the trees of all files are large.
+    """
+    broken: dict[Rule, list[str]] = {rule: [] for rule in RULES}
+    defined: dict[str, list[str]] = {}
+    for path in OURS:
+        file = Parsed(path.read_bytes())
+        for each in public_classes(file):
+            defined.setdefault(each, []).append(name(path))
+        for rule in RULES if not path.is_relative_to(PROBE) else ():
+            broken[rule] += [name(path)] if rule(file, name(path)) else []
+    return broken, defined
+
+
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_a_house_rule_holds_in_every_file_and_can_be_broken(
-    rule: Callable[[Parsed, str], bool],
+    rule: Rule,
 ) -> None:
     path, bad = RULES[rule]
     assert rule(Parsed(bad), path)
-    files = [file for file in OURS if not file.is_relative_to(PROBE)]
-    assert [name(file) for file in files if rule(parsed(file), name(file))] == []
+    assert looked_at()[0][rule] == []
 
 
 def test_the_probe_imports_nothing_of_ours() -> None:
@@ -203,19 +217,6 @@ def test_the_lock_names_public_hosts_only_and_every_dependency() -> None:
     assert wanted <= {package["name"] for package in tomllib.loads(lock)["package"]}
 
 
-def public_classes(files: dict[str, Parsed]) -> dict[str, list[str]]:
-    """Where each public class is defined, by its name."""
-    found: dict[str, list[str]] = {}
-    for path, file in files.items():
-        for node in file.tree.body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found.setdefault(node.name, []).append(path)
-    return found
-
-
 def test_no_two_public_classes_share_a_name() -> None:
-    row = Parsed("class Row: ...")
-    twice = public_classes({"a.py": row, "b.py": row})
-    assert twice == {"Row": ["a.py", "b.py"]}
-    found = public_classes({name(file): parsed(file) for file in OURS})
-    assert {key: places for key, places in found.items() if len(places) > 1} == {}
+    assert public_classes(Parsed("class Row: ...\nclass _Row: ...")) == ["Row"]
+    assert {key: places for key, places in looked_at()[1].items() if len(places) > 1} == {}

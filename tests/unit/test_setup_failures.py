@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from bot.rules import setup_failures
@@ -136,3 +138,17 @@ def test_failures_that_are_no_setup_failure(exception, message):
 def test_every_rule_has_an_id_of_its_own():
     ids = [rule.id for rule in setup_failures.RULES]
     assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("piece", ["ab cd ", "Ab cd ", "environ ", "set A"])
+def test_a_long_message_costs_no_quadratic_time(piece):
+    started = time.process_time()
+    setup_failures.recognise("RuntimeError", piece * (60_000 // len(piece)))
+    assert time.process_time() - started < 2
+
+
+def test_a_secret_that_is_named_late_in_a_long_message_is_found():
+    message = "x" * 900 + " the variable MY_API_KEY " + "y" * 300 + " is not set"
+    failure = setup_failures.recognise("RuntimeError", message)
+    assert failure is not None
+    assert failure.variable == "MY_API_KEY"

@@ -17,6 +17,7 @@ from bot.rules.intake.sentences import Sentence
 from bot.rules.intake.text import distinct
 from bot.rules.intake.works_or_fails import polarity
 
+_DIGIT = re.compile(r"\d")
 _BARE = re.compile(rf"(?<![\w.=/#:-])v?(?P<version>{version_dumps.VERSION})(?![\w/%-])")
 _ON_MOVING = re.compile(
     r"\b(?:on|from|in|with|using|at)\s+(?:the\s+)?(?:current\s+|latest\s+)?[`'\"]?(?P<version>master|main|nightly"
@@ -117,6 +118,7 @@ def find(
     printed = {
         match["version"].rstrip("."): names.distribution(match["name"])
         for sentence in words
+        if _DIGIT.search(sentence.text)
         for match in _named(package).finditer(sentence.text)
     }
     printed |= {claim.version: claim.name for claim in reversed(used) if claim.source == "dump"}
@@ -220,7 +222,7 @@ def _from_sentence(
 ) -> Iterator[tuple[VersionClaim, str]]:
     """Claims of a sentence, each with "good", "bad" or ""."""
     text = version_dumps.EXAMPLE.sub(" ", sentence.text)
-    named = list(_named(package).finditer(text)) if any(map(str.isdigit, text)) else []
+    named = list(_named(package).finditer(text)) if _DIGIT.search(text) else []
     found = [(names.distribution(m["name"]), m) for m in named if _is_exact(text, m)]
     found += [
         (_bare_name(text, match, package, printed), match)

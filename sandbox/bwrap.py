@@ -27,6 +27,8 @@ ISOLATION = (
     f"--uid {layout.RUN_UID} --gid {layout.RUN_UID} --hostname {layout.HOSTNAME}"
 )
 SYSTEM = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+SETTINGS = ("/usr/local/etc", "/usr/etc")
+"""What this machine's own software is configured with, where /usr is shown."""
 ESSENTIALS = (
     "/etc/alternatives",
     "/etc/fonts",
@@ -50,7 +52,7 @@ PROTECTS = (
     "processes left running after the end",
 )
 EXPOSES = (
-    "the kernel interface, apart from a list of refused system calls",
+    "the kernel interface, apart from refused system calls and socket families",
     "the names and versions of what is installed under /usr",
 )
 FIX = (
@@ -128,6 +130,8 @@ def _system() -> Iterator[str]:
             yield from ("--symlink", str(path.readlink()), str(path))
         elif path.is_dir():
             yield from ("--ro-bind", str(path), str(path))
+    for path in filter(Path.is_dir, map(Path, SETTINGS)):
+        yield from ("--size", "4096", "--tmpfs", str(path), "--remount-ro", str(path))
 
 
 def _devices(spec: RunSpec) -> list[str]:

@@ -16,7 +16,7 @@ from docker import DockerClient
 from docker.types import DeviceRequest, LogConfig, Mount
 from typing_extensions import override
 
-from sandbox import guard_client, janitor, layout
+from sandbox import docker_seccomp, guard_client, janitor, layout
 from sandbox.port import (
     Health,
     OnOutput,
@@ -37,7 +37,7 @@ PROTECTS = (
     "memory, processors, number of processes, disk, wall and idle time",
     "processes left running after the end",
 )
-EXPOSES = ("the kernel interface that Docker's default seccomp profile allows",)
+EXPOSES = ("the kernel interface, apart from refused system calls and socket families",)
 FIX_DAEMON = "start the Docker daemon and give this user access to its socket"
 FIX_IMAGE = "build the base image: deploy/base/build.sh, or docker build deploy/base"
 
@@ -133,7 +133,8 @@ class DockerSandbox(Sandbox):
         problem = layout.trial(self)
         fix = FIX_IMAGE if self._client is not None else FIX_DAEMON
         runtime, version = self._runtime() or "default", self._info.get("CgroupVersion", "?")
-        detail = f"image {self.image}, {runtime} runtime, cgroup v{version}"
+        filtered = "a seccomp profile" if self._filters() else "no seccomp on this machine"
+        detail = f"image {self.image}, {runtime} runtime, cgroup v{version}; {filtered}"
         return Health(not problem, problem or detail, fix, PROTECTS, EXPOSES)
 
     @override
@@ -240,7 +241,7 @@ class DockerSandbox(Sandbox):
             read_only=True,
             tmpfs={layout.WORKDIR: f"{tmpfs},mode=0755", "/tmp": f"{tmpfs},mode=1777"},  # noqa: S108
             cap_drop=["ALL"],
-            security_opt=["no-new-privileges:true"],
+            security_opt=self._security(),
             mem_limit=limits.memory_mb << 20,
             memswap_limit=limits.memory_mb << 20,
             nano_cpus=int(min(limits.cpus, self._info.get("NCPU", limits.cpus)) * 1_000_000_000),
@@ -255,6 +256,13 @@ class DockerSandbox(Sandbox):
             runtime=self._runtime(),
             device_requests=self._devices(spec),
         )
+
+    def _security(self) -> list[str]:
+        confined = ["no-new-privileges:true"]
+        return [*confined, f"seccomp={docker_seccomp.profile()}"] if self._filters() else confined
+
+    def _filters(self) -> bool:
+        return any("name=seccomp" in one for one in self._info.get("SecurityOptions") or ())
 
     def _runtime(self) -> str | None:
         return "runsc" if "runsc" in self._info.get("Runtimes", {}) else None

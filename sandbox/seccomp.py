@@ -1,5 +1,5 @@
 """A small seccomp filter for bubblewrap: refuses system calls that reach for the kernel rather
-than for the run's own work.
+than for the run's own work, and every socket family but those that programs need.
 """
 
 import platform
@@ -24,10 +24,17 @@ AARCH64 = {
     "add_key": 217, "request_key": 218, "keyctl": 219, "swapon": 224, "swapoff": 225, "perf_event_open": 241, "open_by_handle_at": 265,
     "clock_adjtime": 266, "setns": 268, "finit_module": 273, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
 }  # fmt: skip
-# machine: (audit architecture, refused calls, clone)
-MACHINES = {"x86_64": (0xC000003E, X86_64, 56), "aarch64": (0xC00000B7, AARCH64, 220)}
+# machine: (audit architecture, refused calls, clone, socket, socketpair)
+MACHINES = {
+    "x86_64": (0xC000003E, X86_64, 56, 41, 53),
+    "aarch64": (0xC00000B7, AARCH64, 220, 198, 199),
+}
+UNIX, INET, INET6, NETLINK = 1, 2, 10, 16  # the last for interfaces and addresses only
+FAMILIES = (UNIX, INET, INET6)
+ROUTE = 0
 CLONE3, NEW_USER_NAMESPACE, X32 = 435, 0x10000000, 0x40000000
-EPERM, ENOSYS = 1, 38
+EPERM, ENOSYS, EAFNOSUPPORT = 1, 38, 97
+FIRST, THIRD = 16, 32  # where the lower halves of a call's arguments lie
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000
 LOAD, JUMP_EQ, JUMP_GE, JUMP_SET, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 
@@ -41,7 +48,7 @@ def program(machine: str = "") -> bytes:
     known = MACHINES.get(machine or platform.machine())
     if known is None:
         return b""
-    architecture, refused, clone = known
+    architecture, refused, clone, socket, pair = known
     lines = [
         _line(LOAD, 4),
         _line(JUMP_EQ, architecture, yes=1),
@@ -56,11 +63,31 @@ def program(machine: str = "") -> bytes:
     ]
     for number in sorted({*refused.values(), *BOTH.values()}):
         lines += [_line(JUMP_EQ, number, no=1), _line(RETURN, REFUSE | EPERM)]
+    sockets = _families()
     lines += [
+        _line(JUMP_EQ, socket, yes=1),
+        _line(JUMP_EQ, pair, no=len(sockets)),
+        *sockets,
         _line(JUMP_EQ, clone, no=3),
-        _line(LOAD, 16),
+        _line(LOAD, FIRST),
         _line(JUMP_SET, NEW_USER_NAMESPACE, no=1),
         _line(RETURN, REFUSE | EPERM),
         _line(RETURN, ALLOW),
     ]
     return b"".join(lines)
+
+
+def _families() -> list[bytes]:
+    """Allow a socket of a known family, and of netlink the one that lists interfaces."""
+    known = [
+        _line(JUMP_EQ, family, yes=len(FAMILIES) - at + 3) for at, family in enumerate(FAMILIES)
+    ]
+    return [
+        _line(LOAD, FIRST),
+        *known,
+        _line(JUMP_EQ, NETLINK, no=2),
+        _line(LOAD, THIRD),
+        _line(JUMP_EQ, ROUTE, yes=1),
+        _line(RETURN, REFUSE | EAFNOSUPPORT),
+        _line(RETURN, ALLOW),
+    ]

@@ -4,6 +4,7 @@ directory.
 
 from __future__ import annotations
 
+import _socket  # the public module would cost each run its enumerations
 import os
 import select
 import time
@@ -36,7 +37,9 @@ class Bubble(host.Host):
         self.join_group()
         info, info_w = os.pipe()
         block_r, block = os.pipe()
-        self.status, status_w = os.pipe()
+        # A socket cannot be opened again through /proc, as the program could do with a pipe of the
+        # shell that runs under its own user.
+        self.status, status_w = (end.detach() for end in _socket.socketpair())
         null = os.open(os.devnull, os.O_RDONLY)
         handed = {0: null, 1: out, 2: err, 3: status_w, INFO: info_w, BLOCK: block_r}
         options = ["--info-fd", str(INFO), "--block-fd", str(BLOCK)]

@@ -7,14 +7,18 @@ from __future__ import annotations
 import json
 import os
 import socket
+import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sandbox.port import Limits
+from tests.support import unprivileged
 
 SPARSE = Limits(wall_s=30, memory_mb=384, pids=256, scratch_mb=640, file_mb=600)
 ROOMY = Limits(wall_s=90, memory_mb=3072, scratch_mb=640)
@@ -37,6 +41,13 @@ def listener() -> Iterator[int]:
     yield server.getsockname()[1]
     server.shutdown(socket.SHUT_RDWR)
     server.close()
+
+
+@pytest.fixture
+def as_nobody(interpreter: Path) -> Iterator[Callable[..., Mapping[str, Any]]]:
+    """Runs a program in bubblewrap under a worker without rights."""
+    with tempfile.TemporaryDirectory(prefix="reprise-nobody-") as folder:
+        yield partial(unprivileged.run, interpreter, Path(folder))
 
 
 def said(done):
@@ -224,6 +235,76 @@ print(json.dumps({
     assert [
         found[name] for name in ("mount", "unshare_user", "unshare_mount", "clone_user", "setuid")
     ] == [True] * 5
+
+
+def test_only_sockets_that_programs_need_can_be_made(walled):
+    source = """
+import ctypes, errno, json, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def made(family, kind=socket.SOCK_DGRAM, protocol=0):
+    fd = libc.socket(family, kind, protocol)
+    if fd >= 0: os.close(fd)
+    return fd >= 0
+wide = 41 if os.uname().machine == 'x86_64' else 198
+print(json.dumps({
+    'unix': made(socket.AF_UNIX), 'inet': made(socket.AF_INET), 'route': made(socket.AF_NETLINK, socket.SOCK_RAW, 0),
+    'pair': bool(socket.socketpair()), 'links': len(socket.if_nameindex()) > 0, 'names': bool(socket.getaddrinfo('localhost', 80)),
+    'others': [f for f in range(3, 50) if f not in (10, 16) and any(made(f, kind) for kind in (1, 2, 3, 5))],
+    'netlink': [p for p in range(1, 32) if made(socket.AF_NETLINK, socket.SOCK_RAW, p)],
+    'high bits': libc.syscall(wide, ctypes.c_long((1 << 32) | 40), 1, 0) >= 0,
+    'io_uring': [libc.syscall(425, 8, ctypes.create_string_buffer(120)), ctypes.get_errno() == errno.EPERM],
+}))
+"""
+    found = said(walled.run(source))
+    assert [found[name] for name in ("unix", "inet", "route", "pair", "links", "names")] == [True] * 6  # fmt: skip
+    assert (found["others"], found["netlink"], found["high bits"]) == ([], [], False)
+    assert found["io_uring"] == [-1, True]
+
+
+def test_no_process_of_the_run_can_be_read_or_traced(walled):
+    source = """
+import ctypes, json, os, time
+libc = ctypes.CDLL(None, use_errno=True)
+child = os.fork()
+if child == 0: time.sleep(30)
+buffer = ctypes.create_string_buffer(8)
+local = (ctypes.c_size_t * 2)(ctypes.addressof(buffer), 8)
+calls = (310, 311) if os.uname().machine == 'x86_64' else (270, 271)
+print(json.dumps([libc.ptrace(16, child, 0, 0), *(libc.syscall(n, child, local, 1, local, 1, 0) for n in calls)]))
+os.kill(child, 9)
+"""
+    assert said(walled.run(source)) == [-1, -1, -1]
+
+
+@pytest.mark.bwrap
+def test_the_program_cannot_speak_for_its_guard(as_nobody):
+    source = """
+import os, pathlib, sys
+for path in pathlib.Path('/proc').glob('[0-9]*/fd/*'):
+    if path.parts[2] in (str(os.getpid()), 'self'): continue
+    try:
+        if os.readlink(path).startswith('pipe:'): open(path, 'w').write('Segmentation fault')
+    except OSError: pass
+sys.exit(139)
+"""
+    done = as_nobody(source)
+    assert (done["exit_code"], done["signal"]) == (139, None), done
+
+
+@pytest.mark.bwrap
+def test_settings_of_the_host_under_usr_are_masked(interpreter):
+    from tests.contract.conftest import bench_of
+
+    folder = Path("/usr/local/etc")
+    if os.geteuid() != 0 or not folder.is_dir():
+        pytest.skip("needs root and /usr/local/etc")
+    secret = folder / f"reprise-test-{os.getpid()}"
+    secret.write_text("password")
+    try:
+        source = "import json, os; print(json.dumps([os.listdir('/usr/local/etc'), os.access('/usr/local/etc', os.W_OK)]))"
+        assert said(bench_of("bwrap", interpreter).run(source)) == [[], False]
+    finally:
+        secret.unlink()
 
 
 def test_the_kernel_and_the_root_are_read_only(walled, interpreter):

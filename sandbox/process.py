@@ -44,7 +44,10 @@ def holder() -> str:
             return f"memory and processes limited by cgroup {'v2' if group.v2 else 'v1'}"
     finally:
         group.remove(0.2)
-    return "memory limited by the guard's polling, processes by RLIMIT_NPROC"
+    return (
+        "no control group: memory (of processes, memfd and tmpfs, not of the kernel's own buffers) "
+        "limited by the guard's polling, processes by RLIMIT_NPROC"
+    )
 
 
 class ProcessSandbox(Sandbox):

@@ -96,6 +96,17 @@ class Bubble(host.Host):
         os.close(folder)
         return -1
 
+    def held_mb(self, pids: list[int]) -> float:
+        """The files of memory, and what lies in the run's tmpfs."""
+        held = super().held_mb(pids)
+        for path in (self.job["workdir"], self.job["temporary"], "/dev/shm"):  # noqa: S108
+            try:
+                about = os.statvfs(f"/proc/{self.init}/root{path}")
+            except OSError:
+                continue
+            held += (about.f_blocks - about.f_bfree) * about.f_frsize / tree.MIB
+        return held
+
     def over_scratch(self) -> bool:
         """The tmpfs holds it."""
         return False

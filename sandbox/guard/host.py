@@ -185,8 +185,14 @@ class Host(place.RunLocation):
     def oom_kills(self) -> int:
         return self.group.oom_kills() if self.group else 0
 
-    def watches_memory(self) -> bool:
-        return self.group is None
+    def memory_mb(self, pids: list[int]) -> float:
+        if self.group is not None:
+            return 0.0
+        return tree.used_mb(pids, self.limits["memory_mb"], self.held_mb(pids))
+
+    def held_mb(self, pids: list[int]) -> float:
+        """What the run keeps in files of memory, mapped by a process or not."""
+        return tree.memory_files_mb(pids)
 
     def over_scratch(self) -> bool:
         with spawn.As(self.user):

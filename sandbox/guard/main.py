@@ -97,10 +97,7 @@ class Watch:
             self.ending = "abandoned"
         elif now - self.place.began > self.limits["wall_s"]:
             self.ending = "timed_out"
-        elif (
-            self.place.watches_memory()
-            and tree.used_mb(pids, self.limits["memory_mb"]) > self.limits["memory_mb"]
-        ):
+        elif self.place.memory_mb(pids) > self.limits["memory_mb"]:
             self.ending = "oom"
         elif self.is_idle(now):
             self.ending = "idle"

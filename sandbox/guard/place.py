@@ -56,9 +56,9 @@ class RunLocation:
         """How many of them the kernel killed for memory."""
         return 0
 
-    def watches_memory(self) -> bool:
-        """Whether the guard itself must hold the memory limit."""
-        return False
+    def memory_mb(self, pids: list[int]) -> float:  # noqa: ARG002
+        """Memory in use, where the guard itself must hold the limit."""
+        return 0.0
 
     def over_scratch(self) -> bool:
         """Whether the program filled more of the disk than it may; a sized tmpfs sees to it by

@@ -131,6 +131,42 @@ def test_a_memory_bomb_is_told_as_such(walled):
     assert done.signal == 9
 
 
+HELD = {
+    "a memfd that nothing maps": "fd = os.memfd_create('x')\nwhile True: os.write(fd, piece)",
+    "many memfds": "while True:\n  fd = os.memfd_create('x')\n  for _ in range(8): os.write(fd, piece)",
+    "a memfd that only a child keeps": "fd = os.memfd_create('x')\nif os.fork(): os.close(fd); time.sleep(20)\nwhile True: os.write(fd, piece)",
+    "/tmp": "f = open('/tmp/x', 'wb')\nwhile True: f.write(piece)",
+    "the work directory": "f = open('x', 'wb')\nwhile True: f.write(piece)",
+    "/dev/shm": "f = open('/dev/shm/x', 'wb')\nwhile True: f.write(piece)",
+    "memory": "data = bytearray()\nwhile True: data += piece",
+}
+
+
+@pytest.mark.bwrap
+@pytest.mark.parametrize("where", HELD)
+def test_without_a_control_group_memory_in_files_counts_too(as_nobody, where):
+    source = "import os, time\npiece = bytes(1 << 20)\n" + HELD[where]
+    done = as_nobody(source, memory_mb=160, scratch_mb=512, file_mb=512)
+    if "cgroup" in done["health"]:
+        pytest.skip("this machine gives everyone a control group")
+    assert done["oom"], done
+    assert "memfd and tmpfs" in done["health"]
+
+
+@pytest.mark.bwrap
+def test_without_a_control_group_shared_memory_counts_once(as_nobody):
+    source = """
+import mmap, os, time
+fd = os.memfd_create('x'); os.ftruncate(fd, 60 << 20)
+area = mmap.mmap(fd, 60 << 20); area[:] = bytes(60 << 20)
+for _ in range(4):
+    if os.fork() == 0: sum(area[n] for n in range(0, 60 << 20, 4096)); time.sleep(1.5); os._exit(0)
+time.sleep(2); print('done')
+"""
+    done = as_nobody(source, memory_mb=260, scratch_mb=64)
+    assert (done["oom"], done["stdout"]) == (False, "done\n"), done
+
+
 @pytest.mark.parametrize("folder", [".", "/tmp", "/dev/shm"])
 def test_filling_the_disk_fills_only_the_run(walled, folder):
     source = f"""

@@ -67,6 +67,7 @@ def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -
     from bot import bootstrap
     from bot.service.app import Service
     from bot.service.app_context import AppContext, HostPolicy
+    from bot.service.credentials import WatchedGitHub
     from bot.service.github_proxy import RateLimitedGitHub
     from sandbox.select import choose
 
@@ -83,7 +84,7 @@ def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -
         daily_usd=settings.daily_usd,
         keep_days=settings.keep_days,
     )
-    limited = RateLimitedGitHub(github, store)
+    limited = RateLimitedGitHub(WatchedGitHub(github, store), store)
     context = AppContext(store, queue, limited, _Engine(settings, sandbox), policy)
     return Service(context, reconcile_s=settings.reconcile_s)
 

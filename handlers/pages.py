@@ -6,11 +6,13 @@ index, no cache, no list.
 """
 
 import asyncio
+import hmac
 from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
+from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Header, HTTPException, Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from bot.errors import RepriseError
@@ -21,6 +23,7 @@ from bot.render.html import page
 from bot.render.html.view import view
 from bot.render.phrases.program import smaller
 from bot.render.report_json import report_text
+from bot.service.ports.store import ALARM_S, CREDENTIALS_ALARM
 from bot.text.sanitize import redact, scrubbed
 from handlers.setup_pages import app_page
 from handlers.state import RequestedRun, Web
@@ -64,10 +67,19 @@ def landing(web: Web) -> Response:
 
 
 @_get("/metrics")
-def metrics(web: Web) -> Response:
-    """Figures in Prometheus' text format."""
+def metrics(web: Web, authorization: Annotated[str, Header()] = "") -> Response:
+    """Figures in Prometheus' text format, for those who have the token."""
+    token = web.settings.metrics_token
+    if token is None or not token.get_secret_value():
+        raise HTTPException(404)
+    wanted = f"Bearer {token.get_secret_value()}"
+    if not hmac.compare_digest(authorization.encode(), wanted.encode()):
+        return PlainTextResponse(
+            "A token is needed.\n", 401, _FILE | {"WWW-Authenticate": "Bearer"}
+        )
     counts, switches = web.counts.read()
-    text = page.metrics(counts, len(switches), VERSION)
+    refused = bool(web.store.shared(CREDENTIALS_ALARM, ALARM_S))
+    text = page.metrics(counts, len(switches), VERSION, refused=refused)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8", headers=_FILE)
 
 
@@ -138,11 +150,17 @@ async def healthz() -> PlainTextResponse:
 
 @router.get("/readyz")
 async def readyz(web: Web) -> JSONResponse:
-    """200, or 503 when the store fails or takes longer than two seconds."""
+    """200; or 503 when the store fails or takes longer than two seconds, or while GitHub refuses
+    the App's credentials.
+    """
     try:
-        await asyncio.wait_for(asyncio.to_thread(web.store.switches), READY_S)
+        alarm = asyncio.to_thread(web.store.shared, CREDENTIALS_ALARM, ALARM_S)
+        reason = await asyncio.wait_for(alarm, READY_S)
     except (RepriseError, TimeoutError):
-        return JSONResponse({"status": "waiting", "reason": "the store does not answer"}, 503)
+        reason = "the store does not answer"
+    if reason:
+        reason = redact(reason, web.settings.secrets)
+        return JSONResponse({"status": "waiting", "reason": reason}, 503)
     return JSONResponse({"status": "ready"})
 
 

@@ -91,7 +91,8 @@ class RunState(StrEnum):
     """Where a run stands.
 
     WAITING for an approval → QUEUED → RUNNING → REPORTED (the verdict is stored, GitHub does not
-    show it yet) → FINISHED. FAILED is a defect of ours. A run that a dead worker left goes back
+    show it yet) → FINISHED (with an `error` where GitHub took no comment). FAILED is a defect of
+    ours. A run that a dead worker left goes back
     from RUNNING to QUEUED.
     """
 

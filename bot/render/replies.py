@@ -22,7 +22,7 @@ from bot.render.document import (
 )
 from bot.render.markdown import inline, print_block, print_blocks
 from bot.render.phrases import sentence, shown
-from bot.render.phrases.requests import name
+from bot.render.phrases.requests import name, unposted
 from bot.render.phrases.verdict import TITLES
 from bot.render.plan import HASH
 from bot.rules import verbs
@@ -121,7 +121,8 @@ def standing(run: Run) -> Text:
     state = STATES[run.state]
     if run.verdict:
         done = run.state is RunState.FINISHED
-        return Strong(TITLES.get(run.verdict, "Done")) if done else state
+        title = Strong(TITLES.get(run.verdict, "Done")) if done else state
+        return (title, f"; {unposted(run)}") if done and run.error else title
     if run.cancelled_by and run.state is not RunState.FAILED:
         return "stopping"
     if run.state is RunState.RUNNING and run.progress:

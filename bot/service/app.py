@@ -8,7 +8,7 @@ from bot.errors import TransientError, UserError
 from bot.service.app_context import AppContext, heartbeat, new_owner
 from bot.service.execute_run import execute
 from bot.service.handle_delivery import handle
-from bot.service.ports import Gone, Hook, PeriodicTask, Task, Throttled
+from bot.service.ports import CredentialsRefused, Gone, Hook, PeriodicTask, Task, Throttled
 from bot.text.sanitize import redact
 
 _log = logging.getLogger(__name__)
@@ -16,6 +16,7 @@ _REAP_S = 5.0
 _PRUNE_S = 6 * 3600.0
 _AGAIN_S = 15.0
 _MOST_TURNS = 40
+_MOST_GONE = 4  # what GitHub does not know a moment after it told of it may still come
 _LOOK_BACK = timedelta(days=2)  # GitHub keeps deliveries for three
 _IN_FLIGHT = timedelta(seconds=30)  # GitHub waits ten for an answer
 _MOST = 50
@@ -64,26 +65,35 @@ class Service:
         try:
             with heartbeat(lambda: store.renew_delivery(task.id, owner, lease_s), lease_s / 4):
                 handle(self.context, delivery)
+        except CredentialsRefused:
+            self._defer(task, owner, _patience(task.turn + 2))
         except Throttled as error:
             self._defer(task, owner, error.after_s)
-        except Gone as error:
-            store.finish_delivery(task.id, owner, f"gone from GitHub: {error}")
         except TransientError as error:
-            if task.turn >= _MOST_TURNS:
-                store.finish_delivery(task.id, owner, str(error))
+            most = _MOST_GONE if isinstance(error, Gone) else _MOST_TURNS
+            if task.turn < most:
+                self._defer(task, owner, _patience(task.turn))
             else:
-                self._defer(task, owner, _AGAIN_S * 2 ** min(task.turn, 6))
+                self._give_up(task, owner, str(error))
         except UserError as error:
-            store.finish_delivery(task.id, owner, f"{error} {error.fix}")
+            self._give_up(task, owner, f"{error} {error.fix}")
         except Exception as error:
             store.finish_delivery(task.id, owner, self._describe(error))
             raise
         else:
             store.finish_delivery(task.id, owner)
 
+    def _give_up(self, task: Task, owner: str, why: str) -> None:
+        _log.warning("delivery %s is not handled: %s", task.id, why)
+        self.context.store.finish_delivery(task.id, owner, why)
+
     def _defer(self, task: Task, owner: str, after_s: float) -> None:
         turn = self.context.store.defer_delivery(task.id, owner, after_s)
         self.context.queue.offer(task.model_copy(update={"turn": turn}), after_s)
+
+
+def _patience(turn: int) -> float:
+    return _AGAIN_S * float(2 ** min(turn, 6))
 
 
 def reap(context: AppContext) -> int:

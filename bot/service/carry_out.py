@@ -8,11 +8,11 @@ from bot.models.run import LIVE, Run, RunState
 from bot.render import plan as plans, sticky
 from bot.service import publish
 from bot.service.app_context import AppContext, heartbeat, new_owner, run_task
-from bot.service.ports.store import Outcome
+from bot.service.ports.store import Settled
 from bot.service.run_requests import planned
 
 
-def carry_out(context: AppContext, outcome: Outcome) -> None:
+def carry_out(context: AppContext, outcome: Settled) -> None:
     """Do what an outcome says, as far as it is not done yet."""
     found = (context.store.run(run) for run in outcome.runs)
     runs = [run for run in found if run is not None and run.state in LIVE]

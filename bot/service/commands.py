@@ -12,7 +12,7 @@ from bot.service import app_context, publish
 from bot.service.app_context import IssueEvent
 from bot.service.carry_out import carry_out
 from bot.service.ports import Reaction
-from bot.service.ports.store import Ledger, Outcome
+from bot.service.ports.store import Ledger, Settled
 from bot.service.quotas import over_quota
 from bot.service.run_requests import (
     approval_hash,
@@ -52,7 +52,7 @@ class Commands:
         self._answer(outcomes)
         return any(outcome.kind in {"queued", "waiting"} for outcome in outcomes)
 
-    def _outcome(self, ordinal: int, command: Command, switched_off: str) -> Outcome:
+    def _outcome(self, ordinal: int, command: Command, switched_off: str) -> Settled:
         if command.problems or not command.verb:
             return self._say(ordinal, replies.misunderstood(command), "confused")
         if switched_off and command.verb not in _ALWAYS:
@@ -72,11 +72,11 @@ class Commands:
                 return self._reproduce(ordinal, command)
         return self._say(ordinal, replies.unavailable(command.verb), "confused")
 
-    def _say(self, ordinal: int, text: str, reaction: Reaction = "+1") -> Outcome:
-        said = Outcome(text=text, reaction=reaction)
+    def _say(self, ordinal: int, text: str, reaction: Reaction = "+1") -> Settled:
+        said = Settled(text=text, reaction=reaction)
         return self._context.store.decide(self._cause, ordinal, lambda _: said)
 
-    def _refuse(self, ordinal: int, reason: str) -> Outcome:
+    def _refuse(self, ordinal: int, reason: str) -> Settled:
         return self._say(ordinal, replies.refused(reason), "confused")
 
     def _may_write(self) -> bool:
@@ -88,7 +88,7 @@ class Commands:
         )
         return replies.status(runs, self._context.page)
 
-    def _reproduce(self, ordinal: int, command: Command) -> Outcome:
+    def _reproduce(self, ordinal: int, command: Command) -> Settled:
         asked = request(self._event, self._sender, command, ordinal)
         usual = asked.proof is None and command.choices == Choices()
         own = usual and self._sender == self._event.issue.author and self._config.author_may_run
@@ -100,32 +100,32 @@ class Commands:
             act = partial(may_wait, self._event, without_model(asked))
         return self._context.store.decide(self._cause, ordinal, act)
 
-    def _approve(self, ordinal: int, prefix: str) -> Outcome:
+    def _approve(self, ordinal: int, prefix: str) -> Settled:
         if not self._may_write():
             reason = "You need write permission on this repository to approve a run."
             return self._refuse(ordinal, reason)
         return self._context.store.decide(self._cause, ordinal, partial(self._approval, prefix))
 
-    def _approval(self, prefix: str, ledger: Ledger) -> Outcome:
+    def _approval(self, prefix: str, ledger: Ledger) -> Settled:
         where = self._where.repository
         waiting = self._with_plan(ledger, prefix, RunState.WAITING)
         if waiting and _plan_changed(waiting[0]):
             ledger.cancel("Reprise (its plan has changed)", run=waiting[0].id)
             text = replies.refused("The plan has changed; request a new one.")
-            return Outcome(kind="cancelled", runs=(waiting[0].id,), text=text, reaction="confused")
+            return Settled(kind="cancelled", runs=(waiting[0].id,), text=text, reaction="confused")
         if waiting and (limit := over_quota(self._context, ledger, self._config, where)):
-            return Outcome(text=replies.quota(limit), reaction="confused")
+            return Settled(text=replies.quota(limit), reaction="confused")
         approved = ledger.approve(where, self._number, prefix, self._sender)
         before = [run for run in self._with_plan(ledger, prefix, *RunState) if run.approved_by]
         if approved is None and not before:
-            return Outcome(text=replies.no_such_plan(prefix), reaction="confused")
-        return Outcome(kind="approved", runs=((approved or before[0]).id,), reaction="+1")
+            return Settled(text=replies.no_such_plan(prefix), reaction="confused")
+        return Settled(kind="approved", runs=((approved or before[0]).id,), reaction="+1")
 
     def _with_plan(self, ledger: Ledger, prefix: str, *states: RunState) -> list[Run]:
         runs = others(self._event, ledger, *states)
         return [run for run in runs if run.request.plan.startswith(prefix)]
 
-    def _cancel(self, ordinal: int) -> Outcome:
+    def _cancel(self, ordinal: int) -> Settled:
         live = others(self._event, self._context.store, *LIVE)
         may = bool(live) and self._may_write()
         if live and not may and all(run.request.requester != self._sender for run in live):
@@ -134,16 +134,16 @@ class Commands:
         act = partial(self._cancellation, may)
         return self._context.store.decide(self._cause, ordinal, act)
 
-    def _cancellation(self, may: bool, ledger: Ledger) -> Outcome:
+    def _cancellation(self, may: bool, ledger: Ledger) -> Settled:
         live = others(self._event, ledger, *LIVE)
         mine = [run.id for run in live if may or run.request.requester == self._sender]
         if not mine:
-            return Outcome(text=replies.nothing_to_cancel(), reaction="confused")
+            return Settled(text=replies.nothing_to_cancel(), reaction="confused")
         for run in mine:
             ledger.cancel(self._sender, run=run)
-        return Outcome(kind="cancelled", runs=tuple(mine), reaction="+1")
+        return Settled(kind="cancelled", runs=tuple(mine), reaction="+1")
 
-    def _answer(self, outcomes: list[Outcome]) -> None:
+    def _answer(self, outcomes: list[Settled]) -> None:
         """Post the answers as one comment, then the reaction. People without write permission
         get a limited number of comments a day.
         """
@@ -160,9 +160,9 @@ class Commands:
         """Whether this comment is one of the first that its sender is answered today."""
         key = f"replies:{self._sender}:{self._context.day():%Y-%m-%d}"
 
-        def count(ledger: Ledger) -> Outcome:
+        def count(ledger: Ledger) -> Settled:
             many = tally(ledger, self._where.repository, key) > _MOST_REPLIES
-            return Outcome(kind="unsaid" if many else "said")
+            return Settled(kind="unsaid" if many else "said")
 
         return self._context.store.decide(self._cause, _REPLY, count).kind == "said"
 

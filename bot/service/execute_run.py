@@ -72,7 +72,7 @@ class _Execution:
             if self._run.state is not RunState.RUNNING or self._work(stop):
                 announce(self._context, self._run, self._owner)
         except Throttled as error:
-            self._defer(error.after_s)
+            self._defer(error.after_s, counted=False)
         except Gone as error:
             _log.info("run %s: its issue is gone: %s", self._run.id, error)
             self._store.finish_run(self._run.id, self._owner)
@@ -186,8 +186,8 @@ class _Execution:
         if report.cost.calls:
             self._store.note_cost(self._run.id, **report.cost.model_dump(exclude={"estimated"}))
 
-    def _defer(self, after_s: float) -> None:
-        turn = self._store.defer_run(self._run.id, self._owner, after_s)
+    def _defer(self, after_s: float, *, counted: bool = True) -> None:
+        turn = self._store.defer_run(self._run.id, self._owner, after_s, counted=counted)
         self._context.queue.offer(run_task(self._run, turn), after_s)
 
     def _retry(self, error: Exception) -> None:
@@ -200,8 +200,14 @@ class _Execution:
             self._defer(_RETRY_S * 2 ** min(current.takes - 1, 6))
 
     def _fail(self, error: str) -> None:
-        """Mark the run as failed and say so on the issue, if GitHub can be reached."""
+        """Mark the run as failed and say so on the issue, if GitHub can be reached. A verdict that
+        could not be posted stays a verdict.
+        """
         context, run, owner = self._context, self._run, self._owner
+        if (self._store.run(run.id) or run).state is RunState.REPORTED:
+            _log.error("run %s: its verdict could not be posted: %s", run.id, error)
+            self._store.finish_run(run.id, owner, error)
+            return
         _log.error("run %s failed: %s", run.id, error)
         lease_s = self._policy.lease_s
         try:

@@ -15,6 +15,7 @@ from bot.models.base import Record
 from bot.service.ports import (
     BeforeWrite,
     CloneToken,
+    CredentialsRefused,
     GitHub,
     Hook,
     Permission,
@@ -66,9 +67,9 @@ class GitHubProxy(GitHub):
             return github.file(target, path, most_bytes)
 
     @override
-    def find_comment(self, target: Target, number: int, marker: str) -> int | None:
+    def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
         with self._reading(target) as github:
-            return github.find_comment(target, number, marker)
+            return github.find_comments(target, number, marker)
 
     @override
     def create_comment(self, target: Target, number: int, body: str) -> int:
@@ -81,6 +82,12 @@ class GitHubProxy(GitHub):
         where = f"{target.repository}, comment {comment}"
         with self._writing(target, Written(what="edit", where=where, text=body)) as github:
             github.update_comment(target, comment, body)
+
+    @override
+    def delete_comment(self, target: Target, comment: int) -> None:
+        where = f"{target.repository}, comment {comment}"
+        with self._writing(target, Written(what="deletion", where=where, text="")) as github:
+            github.delete_comment(target, comment)
 
     @override
     def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
@@ -145,7 +152,7 @@ class RateLimitedGitHub(GitHubProxy):
     def _reading(self, target: Target) -> Iterator[GitHub]:
         try:
             yield self._github
-        except RateLimited:
+        except (RateLimited, CredentialsRefused):
             raise
         except Throttled as throttled:
             self._store.hold_writes(target.installation, throttled.after_s)

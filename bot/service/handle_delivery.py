@@ -14,7 +14,7 @@ from bot.service.carry_out import carry_out
 from bot.service.commands import Commands
 from bot.service.configuration import problem_key
 from bot.service.ports import Target
-from bot.service.ports.store import Ledger, Outcome
+from bot.service.ports.store import Ledger, Settled
 from bot.service.run_requests import (
     RunRequest,
     may_run,
@@ -40,7 +40,7 @@ def handle(context: AppContext, delivery: Delivery) -> None:
         _handle_issue(IssueEvent(context, delivery, issue, target, issue.number, config), off)
 
 
-def _end(delivery: Delivery, ledger: Ledger) -> Outcome:
+def _end(delivery: Delivery, ledger: Ledger) -> Settled:
     """Cancel the runs of an issue, a repository or an installation that is no more."""
     repository, issue = delivery.repository, delivery.issue
     if delivery.trigger == "uninstalled":
@@ -51,7 +51,7 @@ def _end(delivery: Delivery, ledger: Ledger) -> Outcome:
         runs = ledger.cancel(by, repository=repository.full_name, number=number)
     else:
         runs = ()
-    return Outcome(kind="cancelled", runs=tuple(run.id for run in runs))
+    return Settled(kind="cancelled", runs=tuple(run.id for run in runs))
 
 
 def _handle_issue(event: IssueEvent, off: str) -> None:
@@ -93,7 +93,7 @@ def _start(event: IssueEvent) -> bool:
     return outcome.kind == "queued"
 
 
-def _decide(event: IssueEvent) -> Outcome | None:
+def _decide(event: IssueEvent) -> Settled | None:
     """Whether this event starts a run, or proposes one; None when it asks for none."""
     context, config, opened = event.context, event.config, event.delivery.trigger == "opened"
     person = event.issue.author if opened else event.delivery.sender
@@ -113,9 +113,9 @@ def _decide(event: IssueEvent) -> Outcome | None:
     return None
 
 
-def _once(event: IssueEvent, asked: RunRequest, may: bool, ledger: Ledger) -> Outcome:
+def _once(event: IssueEvent, asked: RunRequest, may: bool, ledger: Ledger) -> Settled:
     if opened_twice(event, asked, ledger):
-        return Outcome()
+        return Settled()
     return (may_run if may else may_wait)(event, asked, ledger)
 
 
@@ -126,6 +126,6 @@ def _report_problems(event: IssueEvent) -> None:
     if not loaded.problems:
         return
     key, cause = f"config:{problem_key(loaded.problems)}", event.delivery.cause
-    first = context.store.decide(f"{where.repository}:{key}", 0, lambda _: Outcome(text=cause))
+    first = context.store.decide(f"{where.repository}:{key}", 0, lambda _: Settled(text=cause))
     if first.text == cause:
         publish.reply(context, where, event.number, key, problems(loaded.problems))

@@ -1,9 +1,11 @@
 """Idempotent writes to GitHub: the sticky comment, the verdict, replies, reactions and labels."""
 
 import hashlib
+import logging
+from collections.abc import Sequence
 from functools import partial
 
-from bot.errors import TransientError
+from bot.errors import TransientError, UserError
 from bot.models.report import Report
 from bot.models.run import NewRun, Run, RunState
 from bot.render import labels, plan as plans, sticky
@@ -15,6 +17,7 @@ from bot.service.ports import Gone, Reaction, Target
 from bot.service.ports.store import OurComment
 
 STICKY = "run"
+_log = logging.getLogger(__name__)
 _DECIDED = frozenset({"reproduced", "not_reproduced", "different_failure", "inconclusive"})
 
 
@@ -29,6 +32,9 @@ def upsert(
     """Create or replace our comment with this key. The stored id is tried first, then the marker
     in our own comments: that finds a comment whose response was lost. Unless `revive`, a comment
     that somebody deleted stays deleted.
+
+    A comment that was written after we had given up waiting is a second one; the next look at the
+    marker deletes it.
     """
     digest = hashlib.sha256(body.encode()).hexdigest()
     known = context.store.comment(where.repository, number, key)
@@ -44,15 +50,27 @@ def upsert(
         else:
             context.store.put_comment(known.model_copy(update={"digest": digest}))
             return
-    found = context.github.find_comment(where, number, sticky.marker(key))
-    if found is not None:
-        context.github.update_comment(where, found, body)
-    comment = found if found is not None else context.github.create_comment(where, number, body)
-    context.store.put_comment(
-        OurComment(
-            repository=where.repository, number=number, key=key, comment=comment, digest=digest
-        )
-    )
+    comment, *strays = context.github.find_comments(where, number, sticky.marker(key)) or (0,)
+    if comment:
+        context.github.update_comment(where, comment, body)
+    else:
+        comment = context.github.create_comment(where, number, body)
+    written = OurComment(repository=where.repository, number=number, key=key, comment=comment)
+    context.store.put_comment(written.model_copy(update={"digest": digest}))
+    _delete(context, where, strays)
+
+
+def sweep(context: AppContext, where: Target, number: int, key: str) -> None:
+    """Delete comments with this key other than the one that the store knows."""
+    known = context.store.comment(where.repository, number, key)
+    if known is not None:
+        found = context.github.find_comments(where, number, sticky.marker(key))
+        _delete(context, where, [each for each in found if each != known.comment])
+
+
+def _delete(context: AppContext, where: Target, comments: Sequence[int]) -> None:
+    for comment in comments:
+        context.github.delete_comment(where, comment)
 
 
 def reply(context: AppContext, where: Target, number: int, key: str, text: str) -> None:
@@ -125,9 +143,15 @@ def _show(context: AppContext, run: Run, report: Report) -> None:
     page, secrets = context.page(shown), context.policy.secrets
     body = sticky.final(report, page=page, secrets=secrets, ends=tuple(filter(None, ends)))
     show(context, run, body)
-    if context.config(target(run.request)).labels:
-        label(context, run, report.verdict.kind)
-    react(context, run.request, "+1")
+    try:
+        sweep(context, target(run.request), run.request.number, STICKY)
+        if context.config(target(run.request)).labels:
+            label(context, run, report.verdict.kind)
+        react(context, run.request, "+1")
+    except UserError as error:
+        _log.warning(
+            "run %s: the verdict is posted, but not all that goes with it: %s", run.id, error
+        )
 
 
 def _last_decided(context: AppContext, run: Run) -> Run | None:

@@ -58,8 +58,8 @@ class DryRunGitHub(GitHub):
         return self.config if own else None
 
     @override
-    def find_comment(self, target: Target, number: int, marker: str) -> int | None:
-        return None
+    def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
+        return ()
 
     @override
     def create_comment(self, target: Target, number: int, body: str) -> int:
@@ -68,6 +68,10 @@ class DryRunGitHub(GitHub):
     @override
     def update_comment(self, target: Target, comment: int, body: str) -> None:
         """Nothing to change."""
+
+    @override
+    def delete_comment(self, target: Target, comment: int) -> None:
+        """Nothing to delete."""
 
     @override
     def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:

@@ -10,7 +10,7 @@ from bot.models.run import LIVE, Command, NewRun, Repository, Run, RunPlan, RunS
 from bot.pipeline import plan
 from bot.render import replies
 from bot.service.app_context import IssueEvent
-from bot.service.ports.store import Ledger, OurComment, Outcome, RunStore
+from bot.service.ports.store import Ledger, OurComment, RunStore, Settled
 from bot.service.quotas import over_plans, over_quota
 
 _SINGLE_PROOF_MINUTES = 30
@@ -89,38 +89,38 @@ def others(event: IssueEvent, store: RunStore, *states: RunState) -> list[Run]:
     ]
 
 
-def may_run(event: IssueEvent, asked: RunRequest, ledger: Ledger) -> Outcome:
+def may_run(event: IssueEvent, asked: RunRequest, ledger: Ledger) -> Settled:
     """Decide on a run that may start at once."""
     issue = ledger.runs(repository=event.target.repository, number=event.number, states=tuple(LIVE))
     busy = [run for run in issue if run.state is not RunState.WAITING]
     if any(run.request.job == asked.job for run in busy):
         text = replies.refused("The same run is already in progress.")
-        return Outcome(text=text, reaction="eyes")
+        return Settled(text=text, reaction="eyes")
     where = event.target.repository
     if limit := over_quota(event.context, ledger, event.config, where, asked.requester):
         return limited(event, ledger, limit)
     run = ledger.add_run(_new(event, asked, RunState.QUEUED))[0]
-    return Outcome(kind="queued", runs=(run.id,), reaction="eyes")
+    return Settled(kind="queued", runs=(run.id,), reaction="eyes")
 
 
-def may_wait(event: IssueEvent, asked: RunRequest, ledger: Ledger) -> Outcome:
+def may_wait(event: IssueEvent, asked: RunRequest, ledger: Ledger) -> Settled:
     """Decide on a run whose plan waits until someone with write permission approves it."""
     approval, where = approval_hash(asked.job, asked.plan), event.target.repository
     waiting = ledger.runs(repository=where, number=event.number, states=(RunState.WAITING,))
     if any(run.request.plan == approval for run in waiting):
-        return Outcome(reaction="eyes")
+        return Settled(reaction="eyes")
     if limit := over_plans(event.context, ledger, event.config, where, asked.requester):
         return limited(event, ledger, limit)
     run = ledger.add_run(_new(event, asked, RunState.WAITING))[0]
-    return Outcome(kind="waiting", runs=(run.id,), reaction="eyes")
+    return Settled(kind="waiting", runs=(run.id,), reaction="eyes")
 
 
-def limited(event: IssueEvent, ledger: Ledger, limit: str) -> Outcome:
+def limited(event: IssueEvent, ledger: Ledger, limit: str) -> Settled:
     """A refusal by a limit. One person is told once a day; after that there is a reaction."""
     key = f"quota:{event.delivery.sender}:{event.context.day():%Y-%m-%d}"
     asked = event.delivery.trigger == "comment"
     told = asked and tally(ledger, event.target.repository, key) > 1
-    return Outcome(text="" if told else replies.quota(limit), reaction="confused")
+    return Settled(text="" if told else replies.quota(limit), reaction="confused")
 
 
 def tally(ledger: Ledger, repository: str, key: str) -> int:

@@ -67,6 +67,10 @@ class Settings(BaseSettings):
         description="Webhook secret that GitHub signs deliveries with. "
         "Required once the App is registered.",
     )
+    metrics_token: SecretStr | None = Field(
+        None,
+        description="Bearer token that GET /metrics asks for. Without one there is no /metrics.",
+    )
     app_file: Path = Field(
         Path("reprise-app.env"),
         description="File with the App's id, key and secret, written by the setup page.",
@@ -259,7 +263,7 @@ class Settings(BaseSettings):
         """Values that must never be shown."""
         hidden = (
             self.github_token, self.private_key, self.webhook_secret, self.model_key,
-            self.openai_api_key,
+            self.openai_api_key, self.metrics_token,
         )  # fmt: skip
         values = [_plain(secret) for secret in hidden]
         with suppress(UserError):  # reported where the key is needed

@@ -14,7 +14,7 @@ from bot.adapters.store import MEMORY
 from bot.models.run import RunState
 from bot.service import db_text
 from bot.service.ports import Task
-from bot.service.ports.store import AppStore, Beat, Ledger, OurComment, Outcome, QuotaUsage
+from bot.service.ports.store import AppStore, Beat, Ledger, OurComment, QuotaUsage, Settled
 from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
 from tests.contract.samples import SCRIPT, attempt, delivery, exchange, new_run, report
 
@@ -535,12 +535,12 @@ def test_a_decision_is_made_once_and_with_what_it_does_or_not_at_all(bench: Benc
     store, other = bench.store, bench.another()
     made = []
 
-    def act(ledger: Ledger) -> Outcome:
+    def act(ledger: Ledger) -> Settled:
         made.append(ledger.add_run(new_run("a"))[0].id)
         seen = ledger.usage(since(0)).runs
-        return Outcome(kind="queued", runs=(made[-1],), text=f"{seen} \0 now")
+        return Settled(kind="queued", runs=(made[-1],), text=f"{seen} \0 now")
 
-    def fails(ledger: Ledger) -> Outcome:
+    def fails(ledger: Ledger) -> Settled:
         ledger.add_run(new_run("b"))
         raise RuntimeError
 
@@ -553,18 +553,18 @@ def test_a_decision_is_made_once_and_with_what_it_does_or_not_at_all(bench: Benc
         store.decide("b", 0, fails)
     assert [run.id for run in other.runs()] == made
     assert store.outcome("b", 0) is None
-    assert store.decide("a", 1, lambda _: Outcome(text="second")).text == "second"
+    assert store.decide("a", 1, lambda _: Settled(text="second")).text == "second"
 
 
 def test_deciders_take_turns(bench: Bench) -> None:
     stores, barrier = [bench.store, *(bench.another() for _ in range(2))], Barrier(3)
 
     def decide(store: AppStore, name: str) -> None:
-        def act(ledger: Ledger) -> Outcome:
+        def act(ledger: Ledger) -> Settled:
             if ledger.usage(since(0)).runs >= 2:
-                return Outcome()
+                return Settled()
             ledger.add_run(new_run(name))
-            return Outcome(kind="queued")
+            return Settled(kind="queued")
 
         barrier.wait()
         for number in range(4):

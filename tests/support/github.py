@@ -164,12 +164,7 @@ class FakeGitHub:
         """A file of the set-up; None when there is none, or it is no text, or larger."""
         with self._lock:
             self._called("file")
-            here = self.repositories.get(target.repository)
-            found = (
-                here.files.get(path)
-                if here is not None and here.installation == target.installation
-                else None
-            )
+            found = self._repository(target).files.get(path)
             if found is None:
                 return None
             raw = found.encode() if isinstance(found, str) else found
@@ -178,13 +173,13 @@ class FakeGitHub:
             except UnicodeDecodeError:
                 return None
 
-    def find_comment(self, target: Target, number: int, marker: str) -> int | None:
-        """The oldest comment of the App whose body starts with the marker."""
+    def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
+        """The comments of the App whose body starts with the marker, the oldest first."""
         with self._lock:
-            self._called("find_comment")
+            self._called("find_comments")
             self._issue(target, number)
             ours = self.ours(target.repository, number)
-            return next((each.id for each in ours if each.body.startswith(marker)), None)
+            return tuple(each.id for each in ours if each.body.startswith(marker))
 
     def create_comment(self, target: Target, number: int, body: str) -> int:
         """Write a comment, once a call."""
@@ -211,6 +206,18 @@ class FakeGitHub:
             self.writes.append(
                 RecordedWrite("update_comment", target.repository, found.number, comment, body)
             )
+            _answer(lost)
+
+    def delete_comment(self, target: Target, comment: int) -> None:
+        """Delete a comment, once."""
+        self._pace(target)
+        with self._lock:
+            lost = self._called("delete_comment")
+            self._repository(target)
+            found = self.comments.pop(comment, None)
+            if found is not None:
+                where = (target.repository, found.number, comment)
+                self.writes.append(RecordedWrite("delete_comment", *where))
             _answer(lost)
 
     def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:

@@ -171,7 +171,9 @@ def test_errors_of_github_propagate_but_what_is_missing_beside_the_repository_is
                 raise Gone("no such repository")
             return super().file(target, path, most_bytes)
 
-    assert load(Without(), TARGET) == Loaded()
+    alone = Without()
+    alone.repository("acme/pool")
+    assert load(alone, TARGET) == Loaded()
 
 
 def test_a_file_that_is_too_long_is_told() -> None:

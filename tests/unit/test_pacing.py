@@ -124,7 +124,7 @@ def test_reads_are_not_booked(desk):
     )
     desk.paced.permission(TARGET, "mona")
     desk.paced.file(TARGET, "a")
-    desk.paced.find_comment(TARGET, 7, "<!-- m -->")
+    desk.paced.find_comments(TARGET, 7, "<!-- m -->")
     desk.paced.clone_token(TARGET)
     desk.paced.hooks(datetime(2020, 1, 1, tzinfo=UTC))
     desk.paced.redeliver(3)

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from bot.adapters.github.http import ApiResponse
 from bot.errors import TransientError, UserError
-from bot.service.ports import Gone, Hook, Permission, Throttled
+from bot.service.ports import CredentialsRefused, Gone, Hook, Permission, Throttled
 from bot.text.sanitize import clip, one_line, redact
 
 _ROLES: dict[str, Permission] = {role: role for role in get_args(Permission)}
@@ -50,17 +50,18 @@ def too_large(data: Any) -> bool:
     return any(isinstance(each, dict) and each.get("code") == "too_large" for each in known)
 
 
-def own_comment(answer: ApiResponse, app_id: int, slug: str, marker: str) -> int | None:
-    """The first comment that this App wrote itself and that starts with the marker. No person's
-    login can end in [bot].
+def own_comments(answer: ApiResponse, app_id: int, slug: str, marker: str) -> list[int]:
+    """The comments that this App wrote itself and that start with the marker. No person's login
+    can end in [bot].
     """
+    found = []
     for comment in answer.data:
         author, through = comment.get("user") or {}, comment.get("performed_via_github_app") or {}
         by_login = bool(slug) and str(author.get("login")).lower() == f"{slug}[bot]".lower()
         ours = by_login or (author.get("type") == "Bot" and through.get("id") == app_id)
         if ours and (comment.get("body") or "").startswith(marker):
-            return int(comment["id"])
-    return None
+            found.append(int(comment["id"]))
+    return found
 
 
 def later_pages(first: ApiResponse, most: int) -> Iterator[int]:
@@ -108,21 +109,21 @@ def problem(
     unknown = status == 404 and "integration not found" in said.lower()  # the App itself
     gone = status in {404, 410, 451} or (status == 403 and "suspended" in said.lower())
     failed, cause = status >= 500 or status in {408, 409, 423}, f": {said}." if said else "."
-    unreadable = f"GitHub's answer to {what} cannot be parsed."
+    unreadable = f"The answer to {what} is not GitHub's."
+    refused = f"GitHub refuses {what} ({status}){cause}"
     errors = (
-        (unknown, UserError("GitHub does not know this App.", _CREDENTIALS)),
+        (unknown, CredentialsRefused("GitHub does not know this App.", _CREDENTIALS)),
+        (status == 401, CredentialsRefused(refused, _CREDENTIALS)),
         (gone, Gone(f"{what} is not available on GitHub{cause}")),
         (300 <= status < 400, Gone(f"GitHub has moved the target of {what}.")),
         (failed, TransientError(f"GitHub answered {what} with status {status}.")),
         (200 <= status < 300, TransientError(unreadable, "Check REPRISE_GITHUB_API_URL.")),
-        (True, UserError(f"GitHub refuses {what} ({status}){cause}", _fix(answer))),
+        (True, UserError(refused, _fix(answer))),
     )
     return next(error for applies, error in errors if applies)
 
 
 def _fix(answer: ApiResponse) -> str:
-    if answer.status == 401:
-        return _CREDENTIALS
     needed = clip(one_line(answer.headers.get("x-accepted-github-permissions", "")), 200)
     if answer.status == 403 and needed:
         return f"Give the App the permission {needed} and accept it for the installation."

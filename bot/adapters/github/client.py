@@ -78,35 +78,27 @@ class GitHubApp(GitHub):
         quoted = paths.file(path)
         if quoted is None:
             return None
-        try:
-            where = f"{paths.repository(target)}/contents/{quoted}"
-            answer = self._ask(
-                Grant(target, "contents", "read"), "GET", where, accept=_OBJECT, expected={403}
-            )
-        except Gone:
-            return None
+        where, grant = f"{paths.repository(target)}/contents/{quoted}", _contents(target)
+        answer = self._ask(grant, "GET", where, accept=_OBJECT, expected={403, 404})
         if answer.status == 403 and not answers.too_large(answer.data):
             raise problem(answer, f"GET {where}")
         text = partial(answers.text, answer.data, most_bytes)
         return _read(answer, where, text) if answer.ok else None
 
     @override
-    def find_comment(self, target: Target, number: int, marker: str) -> int | None:
+    def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
         path = f"{paths.repository(target)}/issues/{number:d}/comments"
 
         def page(which: int) -> ApiResponse:
             grant, params = Grant(target, "issues", "write"), {"per_page": _PAGE, "page": which}
             return self._ask(grant, "GET", path, params=params)
 
-        first = page(1)
+        first, found = page(1), list[int]()
         for which in (1, *answers.later_pages(first, _MOST_PAGES)):
             answer = first if which == 1 else page(which)
-            found = _read(
-                answer, path, partial(answers.own_comment, answer, self._app_id, self._slug, marker)
-            )
-            if found is not None:
-                return found
-        return None
+            ours = partial(answers.own_comments, answer, self._app_id, self._slug, marker)
+            found += _read(answer, path, ours)
+        return tuple(found)
 
     @override
     def create_comment(self, target: Target, number: int, body: str) -> int:
@@ -116,22 +108,22 @@ class GitHubApp(GitHub):
 
     @override
     def update_comment(self, target: Target, comment: int, body: str) -> None:
-        self._write(
-            target,
-            "PATCH",
-            f"{paths.repository(target)}/issues/comments/{comment:d}",
-            {"body": body},
-        )
+        path = f"{paths.repository(target)}/issues/comments/{comment:d}"
+        answer = self._write(target, "PATCH", path, {"body": body})
+        _verify(answer, path, lambda: answer.data["id"] == comment)
+
+    @override
+    def delete_comment(self, target: Target, comment: int) -> None:
+        path = f"{paths.repository(target)}/issues/comments/{comment:d}"
+        answer = self._write(target, "DELETE", path, expected={404})
+        _verify(answer, path, lambda: answer.status in {204, 404})
 
     @override
     def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
         thing = f"{number:d}" if comment is None else f"comments/{comment:d}"
-        self._write(
-            target,
-            "POST",
-            f"{paths.repository(target)}/issues/{thing}/reactions",
-            {"content": reaction},
-        )
+        path = f"{paths.repository(target)}/issues/{thing}/reactions"
+        answer = self._write(target, "POST", path, {"content": reaction})
+        _verify(answer, path, lambda: answer.data["content"] == reaction)
 
     @override
     def labels(
@@ -148,28 +140,26 @@ class GitHubApp(GitHub):
         answer = self._ask(
             Grant(target, "issues", "write"), "GET", here, params={"per_page": _PAGE}
         )
-        on = _read(answer, here, lambda: {str(each["name"]).lower() for each in answer.data})
+        on = _read(answer, here, lambda: _names(answer))
         name = paths.segment(add)
         if name is not None and add.lower() not in on:
-            if (
-                self._ask(
-                    Grant(target, "issues", "write"), "GET", f"{home}/labels/{name}", expected={404}
-                ).status
-                == 404
-            ):
+            known = f"{home}/labels/{name}"
+            grant = Grant(target, "issues", "write")
+            if self._ask(grant, "GET", known, expected={404}).status == 404:
                 made = {"name": add, "color": colour.lstrip("#"), "description": description}
-                self._write(
-                    target, "POST", f"{home}/labels", made, expected={422}
-                )  # 422: somebody was faster
-            self._write(target, "POST", here, {"labels": [add]})
+                # 422: somebody was faster
+                self._write(target, "POST", f"{home}/labels", made, expected={422})
+            put = self._write(target, "POST", here, {"labels": [add]})
+            _verify(put, here, lambda: add.lower() in _names(put))
         for each in remove:
             gone = paths.segment(each)  # an empty one would take off every label
             if gone is not None and each.lower() in on - {add.lower()}:
-                self._write(target, "DELETE", f"{here}/{gone}", expected={404})
+                off = self._write(target, "DELETE", f"{here}/{gone}", expected={404})
+                _verify(off, here, partial(_removed, off))
 
     @override
     def clone_token(self, target: Target) -> CloneToken:
-        return CloneToken(token=self._tokens.get(Grant(target, "contents", "read")))
+        return CloneToken(token=self._tokens.get(_contents(target)))
 
     @override
     def hooks(self, since: datetime) -> tuple[Hook, ...]:
@@ -187,7 +177,9 @@ class GitHubApp(GitHub):
     @override
     def redeliver(self, hook: int) -> None:
         path = f"/app/hook/deliveries/{hook:d}/attempts"
-        if not self._as_app("POST", path, expected={400, 422}).ok:
+        answer = self._as_app("POST", path, expected={400, 422})
+        _verify(answer, path, lambda: isinstance(answer.data, dict))
+        if not answer.ok:
             raise Gone(f"GitHub does not send delivery {hook} again.")
 
     def _as_app(
@@ -243,3 +235,21 @@ def _read(answer: ApiResponse, path: str, read: Callable[[], T]) -> T:
     except (AttributeError, KeyError, TypeError, ValueError):
         failure = problem(answer, path)
     raise failure
+
+
+def _contents(target: Target) -> Grant:
+    return Grant(target, "contents", "read")
+
+
+def _names(labels: ApiResponse) -> set[str]:
+    return {str(each["name"]).lower() for each in labels.data}
+
+
+def _removed(answer: ApiResponse) -> bool:
+    return answer.status == 404 or _names(answer) is not None
+
+
+def _verify(answer: ApiResponse, path: str, done: Callable[[], bool]) -> None:
+    """Raises TransientError when an answer does not bear out what was written."""
+    if not _read(answer, path, done):
+        raise problem(answer, path)

@@ -9,8 +9,8 @@ from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from bot.errors import TransientError, UserError
-from bot.service.ports import Throttled
+from bot.errors import TransientError
+from bot.service.ports import CredentialsRefused, Throttled
 
 if TYPE_CHECKING:
     import ssl
@@ -88,7 +88,8 @@ class RestClient:
         """Send one request with a token, with none ("") or as the App itself (None). `path` is
         already quoted.
 
-        Raises TransientError when there was no response, UserError when the App's key cannot sign.
+        Raises TransientError when there was no response, CredentialsRefused when the App's key
+        cannot sign.
         """
         from githubkit.exception import GitHubException, RequestFailed
 
@@ -97,7 +98,7 @@ class RestClient:
         if body is not None:
             content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
             headers["Content-Type"] = "application/json"
-        problem: TransientError | UserError
+        problem: TransientError
         try:
             sender = self._as_app if token is None else self._with(token)
             sent = sender.request(method, path, params=params, content=content, headers=headers)
@@ -112,7 +113,7 @@ class RestClient:
         # raised outside of the except clauses, so that its context does not hold the request
         raise problem
 
-    def _problem(self, error: Exception) -> TransientError | UserError:
+    def _problem(self, error: Exception) -> TransientError:
         import httpx
 
         cause, host = getattr(error, "exc", None), urlsplit(self._api_url).hostname
@@ -121,7 +122,7 @@ class RestClient:
         if isinstance(cause, httpx.HTTPError):
             reason = str(cause).strip() or type(cause).__name__
             return TransientError(f"{host} cannot be reached: {reason}.")
-        return UserError("The App's private key cannot sign a request.", _KEY)
+        return CredentialsRefused("The App's private key cannot sign a request.", _KEY)
 
     @cached_property
     def _config(self) -> Config:

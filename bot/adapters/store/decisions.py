@@ -12,7 +12,7 @@ from bot.adapters.store.database import Database
 from bot.adapters.store.part import SqlPart
 from bot.adapters.store.tables import outcomes, shared
 from bot.service import db_text
-from bot.service.ports.store import DecisionStore, Ledger, Outcome, SharedStore
+from bot.service.ports.store import DecisionStore, Ledger, Settled, SharedStore
 
 _o, _s = outcomes.c, shared.c
 
@@ -36,12 +36,12 @@ class SqlDecisions(SqlPart, DecisionStore):
     """Decisions: one after the other, each together with what it does."""
 
     @override
-    def outcome(self, cause: str, ordinal: int) -> Outcome | None:
+    def outcome(self, cause: str, ordinal: int) -> Settled | None:
         body = self._value(select(_o.body).where(_o.cause == cause, _o.ordinal == ordinal))
-        return None if body is None else Outcome.model_validate_json(body)
+        return None if body is None else Settled.model_validate_json(body)
 
     @override
-    def decide(self, cause: str, ordinal: int, act: Callable[[Ledger], Outcome]) -> Outcome:
+    def decide(self, cause: str, ordinal: int, act: Callable[[Ledger], Settled]) -> Settled:
         with self._db.writing() as connection:
             self._db.lock(connection, "reprise-decisions")
             inside = copy(self)

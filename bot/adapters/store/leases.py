@@ -79,10 +79,12 @@ class SqlLeases(SqlPart, LeaseStore):
 
     @override
     def finish_run(self, run: str, owner: str, error: str = "") -> bool:
-        state = RunState.FAILED if error else RunState.FINISHED
         with self._db.writing() as connection:
-            if not held(connection, run, owner):
+            row = held(connection, run, owner)
+            if not row:
                 return False
+            failed = error and row.state != RunState.REPORTED.value
+            state = RunState.FAILED if failed else RunState.FINISHED
             over = {
                 **_FREE,
                 "state": state.value,
@@ -93,7 +95,7 @@ class SqlLeases(SqlPart, LeaseStore):
             return True
 
     @override
-    def defer_run(self, run: str, owner: str, after_s: float) -> int:
+    def defer_run(self, run: str, owner: str, after_s: float, *, counted: bool = True) -> int:
         with self._db.writing() as connection:
             row = held(connection, run, owner)
             if row:
@@ -103,6 +105,7 @@ class SqlLeases(SqlPart, LeaseStore):
                     **_FREE,
                     "state": state,
                     "turn": _c.turn + 1,
+                    "takes": _c.takes if counted else _c.takes - 1,
                     "not_before": until,
                     "offered_at": until,
                 }

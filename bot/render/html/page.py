@@ -96,7 +96,7 @@ def missing(title: str, text: str) -> str:
     return _templates.get_template("missing.html").render(title=title, text=text)
 
 
-def metrics(counts: dict[str, int], switches: int, version: str) -> str:
+def metrics(counts: dict[str, int], switches: int, version: str, *, refused: bool) -> str:
     """The same figures in Prometheus' text format."""
     families = [("deliveries", "state"), ("runs", "state"), ("verdicts", "kind")]
     lines = []
@@ -108,6 +108,8 @@ def metrics(counts: dict[str, int], switches: int, version: str) -> str:
             for _, value in rows
         ]
     lines += [*_gauge("switches", "Kill switches that are on."), f"reprise_switches {switches}"]
+    lines += _gauge("credentials_refused", "1 while GitHub refuses the App's credentials.")
+    lines += [f"reprise_credentials_refused {int(refused)}"]
     lines += _gauge("info", "The version of Reprise.")
     return "\n".join([*lines, f'reprise_info{{version="{_escaped(version)}"}} 1']) + "\n"
 

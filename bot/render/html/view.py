@@ -11,7 +11,7 @@ from bot.models.run import LIVE, Run, RunState
 from bot.render.document import Block, Document, Headline, Paragraph, Section, StepList, Text
 from bot.render.phrases import program
 from bot.render.phrases.program import telling
-from bot.render.phrases.requests import asked, elapsed, steps
+from bot.render.phrases.requests import asked, elapsed, steps, unposted
 from bot.render.sections import attempts as attempts_section, document
 from bot.render.sticky import queued
 from bot.text.sanitize import scrubbed
@@ -61,10 +61,15 @@ def view(
         place=f"{name}#{number}",
         issue_title=run.request.job.issue.title or f"{name}#{number}",
         issue_url=f"{github_url}/{name}/issues/{number}" if _NAME.fullmatch(name) else "",
-        request=(*asked(run)[:-1], f" on {moment(run.created_at)}."),
+        request=(*asked(run)[:-1], f" on {moment(run.created_at)}.", *_unposted(run)),
         document=whole,
         files=files,
     )
+
+
+def _unposted(run: Run) -> list[str]:
+    done = run.state is RunState.FINISHED and run.error
+    return [f" The verdict {unposted(run)}."] if done else []
 
 
 def _files(report: Report) -> tuple[str, ...]:

@@ -34,6 +34,11 @@ def asked(run: Run) -> tuple[Inline, ...]:
     return (*request, *chosen(run), *approved, ".")
 
 
+def unposted(run: Run) -> str:
+    """Why a verdict stands on the run's page only."""
+    return clip(f"could not be posted on the issue: {one_line(run.error).rstrip('.')}", 300)
+
+
 def chosen(run: Run) -> tuple[Inline, ...]:
     """The command and its options: " as `/reproduce bisect` with `torch=2.1.0`"."""
     command = f" as `{PREFIX} {run.request.proof}`" if run.request.proof else ""

@@ -77,6 +77,14 @@ class Throttled(TransientError):
         self.after_s = after_s
 
 
+class CredentialsRefused(Throttled):
+    """GitHub does not accept the App's id, its key or a token. All work waits until it does."""
+
+    def __init__(self, message: str, fix: str) -> None:
+        super().__init__(message, 60.0)
+        self.fix = fix
+
+
 class Gone(TransientError):
     """The issue, comment or repository no longer exists, or the installation cannot see it."""
 
@@ -110,9 +118,9 @@ class GitHub(Protocol):
     """What the App asks of GitHub. Each call uses a token narrowed to one repository and one
     permission.
 
-    Raises Throttled with the time to wait, Gone for what does not exist (any more),
-    TransientError for GitHub's own errors, UserError when the App's credentials or permissions
-    are wrong.
+    Raises Throttled with the time to wait, CredentialsRefused when GitHub does not know the App,
+    Gone for what does not exist (any more), TransientError for GitHub's own errors and for answers
+    that are not GitHub's, UserError when the App's permissions do not suffice.
     """
 
     def before_writes(self, hook: BeforeWrite) -> Self:
@@ -124,8 +132,10 @@ class GitHub(Protocol):
     def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
         """A text file of the default branch; None when it is missing, binary or larger."""
 
-    def find_comment(self, target: Target, number: int, marker: str) -> int | None:
-        """The oldest comment of the App itself on an issue whose body starts with the marker."""
+    def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
+        """The comments of the App itself on an issue whose body starts with the marker, the
+        oldest first.
+        """
 
     def create_comment(self, target: Target, number: int, body: str) -> int:
         """Write a comment and return its id. Never retried: after an error the caller looks for
@@ -134,6 +144,9 @@ class GitHub(Protocol):
 
     def update_comment(self, target: Target, comment: int, body: str) -> None:
         """Replace the body of a comment. Gone when it was deleted."""
+
+    def delete_comment(self, target: Target, comment: int) -> None:
+        """Delete a comment of the App. Idempotent."""
 
     def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
         """React to a comment, or to the issue itself. Idempotent."""

@@ -48,7 +48,7 @@ class OurComment(Record):
     digest: str = ""
 
 
-class Outcome(Record):
+class Settled(Record):
     """What one command of a delivery, or the event itself, has led to. `runs` are the ids of the
     runs that it queued, proposed, approved or cancelled; `text` and `reaction` answer whoever
     asked.
@@ -153,11 +153,14 @@ class LeaseStore(Protocol):
         """Renew a lease and report progress. `seconds` is added to the run's compute time."""
 
     def finish_run(self, run: str, owner: str, error: str = "") -> bool:
-        """Mark as FINISHED, or as FAILED with an error. False when the lease was lost."""
+        """Mark as FINISHED, or as FAILED with an error; a REPORTED run has its verdict and is
+        FINISHED all the same, with the error why it was not posted. False when the lease was lost.
+        """
 
-    def defer_run(self, run: str, owner: str, after_s: float) -> int:
+    def defer_run(self, run: str, owner: str, after_s: float, *, counted: bool = True) -> int:
         """Release the run (RUNNING becomes QUEUED, REPORTED stays), to be taken no sooner than in
-        `after_s` seconds. Returns the turn to offer it under.
+        `after_s` seconds. Unless `counted`, it has not been taken. Returns the turn to offer it
+        under.
         """
 
 
@@ -259,14 +262,21 @@ class Ledger(RunStore, CommentStore, UsageStore, Protocol):
 class DecisionStore(Protocol):
     """What deliveries have led to."""
 
-    def outcome(self, cause: str, ordinal: int) -> Outcome | None:
+    def outcome(self, cause: str, ordinal: int) -> Settled | None:
         """What this part of a delivery has led to, None before it was decided."""
 
-    def decide(self, cause: str, ordinal: int, act: Callable[[Ledger], Outcome]) -> Outcome:
+    def decide(self, cause: str, ordinal: int, act: Callable[[Ledger], Settled]) -> Settled:
         """The outcome. The first time `act` decides: what it does and its outcome are stored in
         one transaction, while no other process decides anything. After that nothing is done.
         `act` must ask nobody but the ledger.
         """
+
+
+CREDENTIALS_ALARM = "alarm:credentials"
+"""Where all processes say why GitHub refuses the App's credentials."""
+
+ALARM_S = 1200.0
+"""How long an alarm counts: longer than the time between two looks at waiting work."""
 
 
 class SharedStore(Protocol):

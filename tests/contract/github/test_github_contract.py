@@ -80,7 +80,8 @@ def test_a_file_that_is_large_or_no_text_is_none(world):
 @pytest.mark.parametrize("name", ["elsewhere/net", "octo/other", "octo/..", "octo", ""])
 def test_what_the_installation_does_not_cover(world, name):
     other = Target(installation=world.target.installation, repository=name)
-    assert world.github.file(other, "README.md") is None
+    with pytest.raises(Gone):  # not "no file": a switched-off repository would run
+        world.github.file(other, "README.md")
     with pytest.raises(Gone):
         world.github.create_comment(other, world.number, "text")
     with pytest.raises(Gone):
@@ -104,7 +105,7 @@ def test_what_was_deleted_is_gone(world):
     with pytest.raises(Gone):
         world.github.create_comment(world.target, 987_654, "text")
     with pytest.raises(Gone):
-        world.github.find_comment(world.target, 987_654, MARK)
+        world.github.find_comments(world.target, 987_654, MARK)
     assert world.comments() == []
 
 
@@ -112,26 +113,28 @@ def test_finds_the_oldest_comment_of_its_own(world):
     world.say("mona", f"{MARK} I am the bot")
     world.say("other[bot]", f"{MARK} so am I")
     world.github.create_comment(world.target, world.number, f"> {MARK}\n\nquoted")
-    assert world.github.find_comment(world.target, world.number, MARK) is None
+    assert world.github.find_comments(world.target, world.number, MARK) == ()
     first = world.github.create_comment(world.target, world.number, f"{MARK}\nverdict")
-    world.github.create_comment(world.target, world.number, f"{MARK}\nverdict again")
-    assert world.github.find_comment(world.target, world.number, MARK) == first
-    assert world.github.find_comment(world.target, world.number, "<!-- reprise:other -->") is None
+    second = world.github.create_comment(world.target, world.number, f"{MARK}\nverdict again")
+    assert world.github.find_comments(world.target, world.number, MARK) == (first, second)
+    for _ in range(2):
+        world.github.delete_comment(world.target, second)
+    assert world.github.find_comments(world.target, world.number, MARK) == (first,)
+    assert world.github.find_comments(world.target, world.number, "<!-- reprise:other -->") == ()
 
 
 def test_finds_its_comment_behind_many_others(world):
     for number in range(130):
         world.say("mona", f"comment {number}")
     made = world.github.create_comment(world.target, world.number, f"{MARK}\nverdict")
-    assert world.github.find_comment(world.target, world.number, MARK) == made
+    assert world.github.find_comments(world.target, world.number, MARK) == (made,)
 
 
 def test_a_comment_whose_answer_was_lost_is_found(world):
     world.lose_answer()
     with pytest.raises(TransientError):
         world.github.create_comment(world.target, world.number, f"{MARK}\nverdict")
-    found = world.github.find_comment(world.target, world.number, MARK)
-    assert found is not None
+    (found,) = world.github.find_comments(world.target, world.number, MARK)
     world.github.update_comment(world.target, found, f"{MARK}\nverdict, edited")
     assert world.comments() == [(world.login, f"{MARK}\nverdict, edited")]
 
@@ -268,7 +271,7 @@ def test_a_pace_is_asked_before_each_write(world):
     )
     here = world.target.installation
     assert asked == [(here, True), *[(here, False)] * 7]
-    slow.find_comment(world.target, world.number, MARK)
+    slow.find_comments(world.target, world.number, MARK)
     slow.permission(world.target, "mona")
     slow.file(world.target, "a")
     assert len(asked) == 8

@@ -61,7 +61,8 @@ def test_a_repository_that_cannot_be_is_gone(script, hub, repository):
     odd = Target(installation=5, repository=repository)
     with pytest.raises(Gone):
         hub.create_comment(odd, 7, "text")
-    assert hub.file(odd, "a.yml") is None
+    with pytest.raises(Gone):
+        hub.file(odd, "a.yml")
     assert script.requests == []
 
 
@@ -155,8 +156,8 @@ def test_our_comment_is_told_from_everybody_elses(script, hub):
         said(7, "<!-- m --> a later one"),
     ]
     script.on(f"GET {COMMENTS}", 200, comments)
-    assert hub.find_comment(TARGET, 7, "<!-- m -->") == 6
-    assert hub.find_comment(TARGET, 7, "<!-- n -->") is None
+    assert hub.find_comments(TARGET, 7, "<!-- m -->") == (6, 7)
+    assert hub.find_comments(TARGET, 7, "<!-- n -->") == ()
 
 
 def test_a_long_conversation_is_read_from_both_ends(script, hub):
@@ -173,8 +174,8 @@ def test_a_long_conversation_is_read_from_both_ends(script, hub):
         )
 
     script.call(f"GET {COMMENTS}", answer)
-    assert hub.find_comment(TARGET, 7, "<!-- m -->") == 397
-    assert asked == [*range(1, 11), *range(391, 398)]
+    assert hub.find_comments(TARGET, 7, "<!-- m -->") == (397, 399)
+    assert asked == [*range(1, 11), *range(391, 401)]
 
 
 def test_labels_are_written_only_where_something_changes(script, hub):
@@ -185,7 +186,8 @@ def test_labels_are_written_only_where_something_changes(script, hub):
         422,
         {"message": "Validation Failed", "errors": [{"code": "already_exists"}]},
     )
-    script.on(f"POST {here}", 200, [])
+    script.on(f"POST {here}", 200, [{"name": "Reprise: reproduced"}])
+    script.on(f"DELETE {here}", 200, [])
     hub.labels(
         TARGET,
         7,
@@ -211,6 +213,8 @@ def test_labels_are_written_only_where_something_changes(script, hub):
 
 def test_each_write_is_announced_before_it_is_sent(script, hub):
     script.on("GET /repos/octo/net/issues/7/labels", 200, [{"name": "old"}])
+    script.on("POST .*/labels", 200, [{"name": "new"}])
+    script.on("DELETE ", 200, [])
     script.on("POST ", 201, {"id": 1})
     script.rules.insert(
         0, ("/access_tokens$", (201, {}, {"token": "t", "expires_at": "2099-01-01T00:00:00Z"}))

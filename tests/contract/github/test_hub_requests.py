@@ -17,7 +17,7 @@ import pytest
 
 from bot.adapters.github.client import GitHubApp
 from bot.errors import TransientError, UserError
-from bot.service.ports import Gone, Target, Throttled
+from bot.service.ports import CredentialsRefused, Gone, Target, Throttled
 from tests.support.fakes import FrozenClock
 
 TARGET = Target(installation=5, repository="octo/net")
@@ -55,7 +55,7 @@ def test_each_step_has_a_token_of_its_own(script, hub):
     hub.permission(TARGET, "mona")
     hub.file(TARGET, "a.yml")
     hub.clone_token(TARGET)
-    script.on("POST .*/reactions", 201, {"id": 1})
+    script.on("POST .*/reactions", 201, {"id": 1, "content": "eyes"})
     hub.react(TARGET, 7, None, "eyes")
     asked = [
         each.body["permissions"] for each in script.requests if each.path.endswith("/access_tokens")
@@ -91,7 +91,7 @@ def test_a_revoked_token_is_minted_anew_once(script, hub):
     assert script.minted == 2
     script.rules.clear()
     script.on("GET .*/contents/", 401, {"message": "Bad credentials"})
-    with pytest.raises(UserError, match="Bad credentials"):
+    with pytest.raises(CredentialsRefused, match="Bad credentials"):
         hub.file(TARGET, "a.txt")
     assert script.minted == 3
 
@@ -199,11 +199,33 @@ def test_a_redirect_is_not_followed(script, hub):
 
 def test_a_success_that_github_never_gave_is_no_success(script, hub):
     script.on(f"POST {COMMENTS}", 200, b"<html>Sign in to the proxy</html>")
-    with pytest.raises(TransientError, match="cannot be parsed"):
+    with pytest.raises(TransientError, match="not GitHub's"):
         hub.create_comment(TARGET, 7, "text")
     script.on("/permission$", 200, ["surprise"])
-    with pytest.raises(TransientError, match="cannot be parsed"):
+    with pytest.raises(TransientError, match="not GitHub's"):
         hub.permission(TARGET, "mona")
+
+
+WRITES = {
+    "edit": lambda hub: hub.update_comment(TARGET, 3, "text"),
+    "delete": lambda hub: hub.delete_comment(TARGET, 3),
+    "react": lambda hub: hub.react(TARGET, 7, None, "eyes"),
+    "label": lambda hub: hub.labels(TARGET, 7, "new", (), "ffffff", ""),
+    "unlabel": lambda hub: hub.labels(TARGET, 7, "old", ("gone",), "ffffff", ""),
+    "redeliver": lambda hub: hub.redeliver(899),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("page", [b"<html>Sign in to the proxy</html>", b"[1]", b'{"ok": 1}', b""])
+def test_no_write_takes_a_strangers_answer_for_its_own(script, hub, write, page):
+    script.on("GET .*/issues/7/labels", 200, [{"name": "old"}, {"name": "gone"}])
+    script.on("GET .*/labels/new", 200, {"name": "new"})
+    script.on("(POST|PATCH|DELETE) /(repos|app/hook)/", 200, page)
+    if (write, page) == ("redeliver", b'{"ok": 1}'):
+        return  # GitHub answers with an object without fields
+    with pytest.raises(TransientError, match="not GitHub's"):
+        WRITES[write](hub)
 
 
 def test_a_missing_permission_is_named(script, hub):
@@ -242,7 +264,8 @@ def test_what_the_installation_no_longer_covers_is_gone(script, hub, status, mes
     script.on("/access_tokens$", status, {"message": message})
     with pytest.raises(Gone):
         hub.clone_token(TARGET)
-    assert hub.file(TARGET, "a.yml") is None
+    with pytest.raises(Gone):
+        hub.file(TARGET, "a.yml")
 
 
 @pytest.mark.parametrize(
@@ -251,10 +274,10 @@ def test_what_the_installation_no_longer_covers_is_gone(script, hub, status, mes
 )
 def test_a_wrong_app_id_is_not_taken_for_a_missing_repository(script, hub, status, message):
     script.on("^[A-Z]+ /app/", status, {"message": message})
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(CredentialsRefused) as caught:
         hub.file(TARGET, "a.yml")
     assert "REPRISE_APP_ID" in caught.value.fix
-    with pytest.raises(UserError):
+    with pytest.raises(CredentialsRefused):
         hub.hooks(datetime.now(UTC))
 
 
@@ -271,7 +294,7 @@ def test_a_repository_of_the_same_name_elsewhere_is_not_taken_for_it(script, hub
 
 def test_an_unusable_key_is_told_without_being_shown(script):
     key = "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"
-    with pytest.raises(UserError, match="private key") as caught:
+    with pytest.raises(CredentialsRefused, match="private key") as caught:
         GitHubApp(script.base, APP, key, SLUG).clone_token(TARGET)
     assert "c2VjcmV0" not in everything(caught.value)
     assert script.requests == []

@@ -16,7 +16,7 @@ import pytest
 
 from bot.adapters.github.client import GitHubApp
 from bot.errors import TransientError, UserError
-from bot.service.ports import Gone, Throttled
+from bot.service.ports import CredentialsRefused, Gone, Throttled
 
 MARK = "<!-- reprise:run -->"
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -110,7 +110,7 @@ def test_an_installation_that_ended_or_sleeps_or_grants_less(served):
 
 
 def test_a_stranger_to_github_is_told_so(served):
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(CredentialsRefused) as caught:
         GitHubApp(served.server.api_url, 1, served.state.app.key, "reprise").clone_token(
             served.target
         )
@@ -148,7 +148,7 @@ def test_a_lost_edit_is_sent_once(served):
 def test_silence_ends_with_the_time_that_was_given(served):
     app = served.state.app
     hub = GitHubApp(served.server.api_url, app.id, app.key, app.slug, timeout_s=2)
-    hub.find_comment(served.target, served.number, MARK)
+    hub.find_comments(served.target, served.number, MARK)
     served.server.fail("hang", "POST", "/comments$", seconds=10)
     with pytest.raises(TransientError, match="did not answer"):
         hub.create_comment(served.target, served.number, "text")
@@ -170,7 +170,7 @@ def test_every_request_is_one_that_github_describes_and_no_step_takes_more_than_
     steps = {
         "permission": lambda: hub.permission(where, "mona"),
         "file": lambda: hub.file(where, ".github/reprise.yml"),
-        "find": lambda: hub.find_comment(where, 7, MARK),
+        "find": lambda: hub.find_comments(where, 7, MARK),
         "create": lambda: hub.create_comment(where, 7, MARK),
         "edit": lambda: hub.update_comment(where, served.state.ours("octo/net", 7)[0].id, "text"),
         "react": lambda: hub.react(where, 7, None, "eyes"),

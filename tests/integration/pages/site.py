@@ -29,7 +29,10 @@ from tests.support.fakes import InlineQueue
 
 SECRET = "webhook secret of this test"
 LOG = "exit code 1\n--- stdout\n<script>alert(1)</script> \u00e9 webhook secret of this test\n"
-SETTINGS = Settings(app_slug="reprise-test", webhook_secret=SecretStr(SECRET))
+METRICS = "token of this test"
+SETTINGS = Settings(
+    app_slug="reprise-test", webhook_secret=SecretStr(SECRET), metrics_token=SecretStr(METRICS)
+)
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,9 @@ class Site:
     store: AppStore
     runs: dict[str, str]
 
-    def get(self, path: str, method: str = "GET") -> Answer:
-        request = urllib.request.Request(self.url + path, method=method)
+    def get(self, path: str, method: str = "GET", token: str = METRICS) -> Answer:
+        headers = {"Authorization": f"Bearer {token}"} if token and path == "/metrics" else {}
+        request = urllib.request.Request(self.url + path, method=method, headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:
                 return Answer(answer.status, answer.headers, answer.read())

@@ -18,7 +18,7 @@ from bot.render.html.page import REFRESH_S, run_page
 from bot.render.html.svg.runs import ceiling
 from bot.render.html.view import view
 from bot.render.phrases.control import paired
-from bot.service.ports.store import AppStore
+from bot.service.ports.store import CREDENTIALS_ALARM, AppStore
 from handlers.app import create
 from tests.corpus.hostile.corpus import Hostile, load
 from tests.golden.stages import REPORTS, run
@@ -233,6 +233,29 @@ def test_figures_are_in_prometheus_format(pages: Site) -> None:
     samples = [line for line in lines if not line.startswith("#")]
     assert all(line.rpartition(" ")[2].isdigit() for line in samples)
     assert len(samples) == len({line.rpartition(" ")[0] for line in samples})
+
+
+def test_figures_are_for_those_who_have_the_token(pages: Site) -> None:
+    for token in ("", "another", "token of this tes\u00e9".encode().decode("latin-1")):
+        refused = pages.get("/metrics", token=token)
+        assert (refused.status, refused.headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert "reprise_" not in refused.text
+    settings = SETTINGS.model_copy(update={"metrics_token": None})
+    with served(create(settings, pages.store, InlineQueue())) as url:
+        assert Site(url, pages.store, {}).get("/metrics").status == 404
+
+
+def test_refused_credentials_are_said_aloud(pages: Site) -> None:
+    assert pages.get("/readyz").status == 200
+    assert "reprise_credentials_refused 0" in pages.get("/metrics").text
+    pages.store.share(CREDENTIALS_ALARM, f"GitHub refuses POST /x (401). {SECRET}")
+    waiting = pages.get("/readyz")
+    assert waiting.status == 503
+    assert "GitHub refuses POST" in waiting.text
+    assert SECRET not in waiting.text
+    assert "reprise_credentials_refused 1" in pages.get("/metrics").text
+    pages.store.unshare(CREDENTIALS_ALARM)
+    assert pages.get("/readyz").status == 200
 
 
 def test_assets_last(pages: Site) -> None:

@@ -52,10 +52,10 @@ class Memory(MemoryStore):
                 )
         return claims
 
-    def switches(self) -> dict[str, str]:
+    def shared(self, name: str, within_s: float | None = None) -> str:
         if self.error is not None:
             raise self.error
-        return super().switches()
+        return super().shared(name, within_s)
 
 
 class Offers(InlineQueue):

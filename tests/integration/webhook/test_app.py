@@ -143,6 +143,8 @@ def test_a_long_issue_is_read_all_the_same(world: World) -> None:
     ("method", "path", "status"),
     [
         ("GET", "/webhook", 405),
+        ("HEAD", "/webhook", 405),
+        ("PUT", "/webhook", 405),
         ("POST", "/nowhere", 404),
         ("GET", "/healthz", 200),
         ("GET", "/readyz", 200),

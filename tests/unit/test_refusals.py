@@ -1,0 +1,138 @@
+"""What GitHub refuses: credentials wait loudly, a verdict that cannot be posted stays a verdict,
+and a comment that came late is deleted.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from bot.errors import TransientError, UserError
+from bot.models.run import RunState
+from bot.render import replies
+from bot.render.html.view import view
+from bot.service import publish
+from bot.service.app import Service, reconcile
+from bot.service.app_context import AppContext
+from bot.service.credentials import WatchedGitHub
+from bot.service.ports import CredentialsRefused, Gone
+from bot.service.ports.store import ALARM_S, CREDENTIALS_ALARM
+from tests.unit.test_service import WHERE, App, command
+
+REFUSED = CredentialsRefused("GitHub refuses POST /app/x (401).", "Check REPRISE_APP_ID.")
+
+
+def watched(app):
+    """The App with the GitHub that raises alarms."""
+    hub = WatchedGitHub(app.hub, app.store)
+    app.service = Service(AppContext(app.store, app.queue, hub, app._engine, app.house))
+    return app
+
+
+@pytest.mark.parametrize("method", ["file", "permission", "react", "create_comment"])
+def test_refused_credentials_wait_loudly_and_lose_nothing(method, caplog):
+    app = watched(App())
+    app.hub.fail(REFUSED, method, times=60)
+    delivery = app.deliver("comment", command(seed=3), sender="max")
+    for _ in range(50):
+        app.resume()
+    if method == "file":  # nothing else has succeeded since
+        assert app.store.shared(CREDENTIALS_ALARM, ALARM_S).startswith("GitHub refuses POST")
+    assert "Check REPRISE_APP_ID" in caplog.text
+    assert app.store.counts()["deliveries.failed"] == 0
+    app.hub._failures.clear()
+    app.resume()
+    app.resume()
+    assert [run.verdict for run in app.runs()] == ["reproduced"]
+    assert "+1" in app.reactions(delivery)
+    assert app.store.shared(CREDENTIALS_ALARM, ALARM_S) == ""
+
+
+def test_a_private_run_waits_for_its_token_however_long():
+    app = watched(App())
+    private = {"id": 7, "full_name": "acme/lib", "clone_url": "https://github.com/acme/lib.git"}
+    app.hub.fail(REFUSED, "clone_token", times=30)
+    repository = type(app.deliver("gone").repository)(**private, private=True)
+    app.deliver("comment", command(seed=3), sender="max", repository=repository)
+    for _ in range(35):
+        app.resume()
+    assert [run.verdict for run in app.runs()] == ["reproduced"]
+
+
+def test_asking_for_missed_deliveries_raises_the_alarm_too():
+    app = watched(App())
+    app.hub.fail(REFUSED, "hooks")
+    with pytest.raises(CredentialsRefused):
+        reconcile(app.service.context)
+    assert app.store.shared(CREDENTIALS_ALARM, ALARM_S)
+    reconcile(app.service.context)
+    assert app.store.shared(CREDENTIALS_ALARM, ALARM_S) == ""
+
+
+def test_what_github_does_not_know_at_first_is_asked_for_again():
+    app = App()
+    app.hub.fail(Gone("POST /app/installations/1/access_tokens is not available"), "file", times=2)
+    app.deliver("comment", command(seed=3), sender="max")
+    assert app.runs() == ()
+    app.resume()
+    app.resume()
+    assert [run.verdict for run in app.runs()] == ["reproduced"]
+
+
+LOCKED = UserError("GitHub refuses POST (403): Unable to create comment because issue is locked.")
+
+
+@pytest.mark.parametrize("error", [LOCKED, TransientError("GitHub answered with status 502.")])
+def test_a_verdict_that_cannot_be_posted_is_shown_elsewhere(error):
+    app = App()
+    app.hub.fail(error, "create_comment", times=100)
+    app.deliver()
+    for _ in range(25):
+        app.resume(5000.0)
+    (run,) = app.runs()
+    assert (run.state, run.verdict) == (RunState.FINISHED, "reproduced")
+    assert str(error).rstrip(".") in run.error
+    shown = replies.status([run], lambda run: "https://reprise.example")
+    assert "**Reproduced**; could not be posted on the issue: GitHub" in shown
+    page = view(
+        run,
+        app.store.report(run.id),
+        (),
+        github_url="https://github.com",
+        now=datetime.now(UTC),
+    )
+    assert "could not be posted on the issue" in "".join(map(str, page.request))
+    assert "Reproduced" in str(page.document)
+    assert "bug in Reprise" not in str(page)
+
+
+def test_a_label_that_is_refused_costs_no_verdict(caplog):
+    app = App()
+    app.hub.fail(LOCKED, "labels")
+    app.deliver()
+    (run,) = app.runs()
+    assert (run.state, run.verdict, run.error) == (RunState.FINISHED, "reproduced", "")
+    assert "not all that goes with it" in caplog.text
+
+
+def test_a_comment_that_came_after_our_timeout_is_deleted_at_the_next_look():
+    app = App()
+    marker = "<!-- reprise:run -->"
+    app.deliver()
+    (first,) = app.hub.ours("acme/lib", 3)
+    late = app.hub.comment("acme/lib", 3, app.hub.login, f"{marker}\nlate")
+    quoted = app.hub.comment("acme/lib", 3, "mona", f"{marker}\nquoted")
+    app.deliver("comment", command(seed=4), sender="max")
+    assert [comment.id for comment in app.hub.ours("acme/lib", 3)] == [first.id]
+    assert late not in app.hub.comments
+    assert quoted in app.hub.comments
+
+
+def test_two_comments_under_one_key_become_one():
+    app = App()
+    app.hub.issue("acme/lib", 3)
+    for _ in range(2):
+        app.hub.comment("acme/lib", 3, app.hub.login, "<!-- reprise:plan:1 -->\nold")
+    publish.reply(app.service.context, WHERE, 3, "plan:1", "new")
+    assert [body.partition("\n")[2] for body in app.ours()] == ["new"]

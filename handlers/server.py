@@ -7,11 +7,12 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from bot.errors import UserError
+from handlers.connections import LimitedConnection
 
 BACKLOG = 1024
 _OPTIONS = {
     "loop": "uvloop",
-    "http": "httptools",
+    "http": LimitedConnection,
     "ws": "none",
     "lifespan": "on",
     "access_log": False,

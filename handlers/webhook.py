@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -25,8 +25,12 @@ from handlers.batch_writer import BatchWriter
 from handlers.events import AppIdentity, IgnoredDelivery, InvalidPayload, read
 
 MAX_BYTES = 25 * 1024 * 1024  # GitHub's own limit for a payload
-MAX_BUFFERED = 2 * MAX_BYTES  # of all requests together, before their signatures are verified
+MAX_BUFFERED = 2 * MAX_BYTES  # of all long bodies together, before their signatures are verified
+SHORT_BYTES = 256 * 1024  # nearly every delivery; these have an allowance that long ones leave
+MAX_BUFFERED_SHORT = 48 * 1024 * 1024
 READ_S = 10.0
+STALL_S = 5.0  # between two pieces of a body
+LEAST_RATE = 65_536  # bytes a second, on average beyond the first STALL_S
 WAIT_S = 8.0  # GitHub gives up after ten
 LONG_BYTES = 32 * 1024  # parsed outside the event loop
 RETRY_AFTER_S = 5
@@ -36,6 +40,7 @@ _EVENT = re.compile(r"[a-z0-9_]{1,64}", re.ASCII)
 _IN_SETTINGS = " in the App's settings on GitHub."
 _log = logging.getLogger("reprise.webhook")
 _SCHEME = "sha256="
+_CLOSE = {"Connection": "close"}  # the rest of the body may never come
 
 
 class Webhook:
@@ -51,7 +56,7 @@ class Webhook:
         self._writer = BatchWriter(store)
         self._queue = queue
         self._offers = ThreadPoolExecutor(1, "offers")
-        self._buffered = 0
+        self._buffered = {True: 0, False: 0}  # bytes of short bodies, and of long ones
 
     async def receive(self, request: Request) -> Response:
         """Answer one delivery."""
@@ -106,29 +111,49 @@ class Webhook:
             )
 
     async def _body(self, request: Request) -> bytes:
-        """The raw body: its size is checked while it arrives, then its signature."""
-        chunks: list[bytes] = []
-        size = 0
-        try:
-            async with asyncio.timeout(READ_S):
-                async for chunk in request.stream():
-                    size += len(chunk)
-                    self._buffered += len(chunk)
-                    chunks.append(chunk)
-                    if size > MAX_BYTES:
-                        raise _too_large()
-                    if self._buffered > MAX_BUFFERED:
-                        raise _retry_later("Too many requests are being received.")
-        except TimeoutError:
-            raise HTTPException(408, "The body did not arrive in time.") from None
-        finally:
-            self._buffered -= size
-        body = b"".join(chunks)
+        """The raw body, once its signature is checked."""
+        body = await self._received(request)
         if not verify(self._secret, body, request.headers.get("x-hub-signature-256")):
             raise HTTPException(
                 401, "The signature does not match: the webhook secret or the body differs."
             )
         return body
+
+    async def _received(self, request: Request) -> bytes:
+        """The raw body. Its size and its pace are checked while it arrives."""
+        chunks: list[bytes] = []
+        size, short = 0, 0 < int(request.headers.get("content-length", "0")) <= SHORT_BYTES
+        most = MAX_BUFFERED_SHORT if short else MAX_BUFFERED
+        try:
+            async for chunk in _paced(request.stream()):
+                size += len(chunk)
+                self._buffered[short] += len(chunk)
+                chunks.append(chunk)
+                if size > MAX_BYTES:
+                    raise _too_large()
+                if self._buffered[short] > most:
+                    raise _retry_later("Too many requests are being received.")
+        except TimeoutError:
+            raise HTTPException(408, "The body did not arrive in time.", _CLOSE) from None
+        finally:
+            self._buffered[short] -= size
+        return b"".join(chunks)
+
+
+async def _paced(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The pieces of a body. Raises TimeoutError when it stalls, or is too slow or late."""
+    clock, size = asyncio.get_running_loop().time, 0
+    began = clock()
+    while True:
+        pause = min(STALL_S, began + READ_S - clock())
+        try:
+            chunk = await asyncio.wait_for(anext(stream), pause)
+        except StopAsyncIteration:
+            return
+        size += len(chunk)
+        yield chunk
+        if size < (clock() - began - STALL_S) * LEAST_RATE:
+            raise TimeoutError
 
 
 def _checked(headers: Mapping[str, str]) -> tuple[str, str]:
@@ -154,11 +179,11 @@ def _checked(headers: Mapping[str, str]) -> tuple[str, str]:
 
 
 def _too_large() -> HTTPException:
-    return HTTPException(413, f"A payload may have at most {MAX_BYTES} bytes.")
+    return HTTPException(413, f"A payload may have at most {MAX_BYTES} bytes.", _CLOSE)
 
 
 def _retry_later(reason: str) -> HTTPException:
-    return HTTPException(503, reason, {"Retry-After": str(RETRY_AFTER_S)})
+    return HTTPException(503, reason, _CLOSE | {"Retry-After": str(RETRY_AFTER_S)})
 
 
 def sign(secret: str, body: bytes) -> str:

@@ -17,10 +17,10 @@ _PRUNE_S = 6 * 3600.0
 _AGAIN_S = 15.0
 _MOST_TURNS = 40
 _MOST_GONE = 4  # what GitHub does not know a moment after it told of it may still come
-_LOOK_BACK = timedelta(days=2)  # GitHub keeps deliveries for three
+_LOOK_BACK = timedelta(hours=71)  # GitHub keeps deliveries for three days
 _IN_FLIGHT = timedelta(seconds=30)  # GitHub waits ten for an answer
 _MOST = 50
-_TRIES = 5  # a delivery that we refuse that often (a wrong secret, say) is not sent again
+_LEAST_PAUSE, _MOST_PAUSE = timedelta(minutes=1), timedelta(hours=2)  # it doubles each time
 
 
 class Service:
@@ -106,22 +106,26 @@ def reap(context: AppContext) -> int:
 
 
 def reconcile(context: AppContext, grace: timedelta = _IN_FLIGHT) -> int:
-    """Ask GitHub to resend deliveries that we never stored; returns how many. Attempts younger
-    than `grace` may still be in flight.
+    """Ask GitHub to resend deliveries that we never stored, for as long as it keeps them; returns
+    how many. Attempts younger than `grace` may still be in flight.
     """
     now = datetime.fromtimestamp(context.now(), UTC)
     tries: dict[str, list[Hook]] = {}
     for hook in sorted(context.github.hooks(now - _LOOK_BACK), key=lambda hook: hook.at):
         tries.setdefault(hook.guid, []).append(hook)
     failed = [each for each in tries.values() if not any(hook.ok for hook in each)]
-    last = [each[-1] for each in failed if len(each) < _TRIES]
-    missed = [hook for hook in last if hook.at <= now - grace]
+    missed = [each[-1] for each in failed if each[-1].at <= now - max(grace, _pause(len(each)))]
     seen = context.store.seen([hook.guid for hook in missed])
     asked = [hook for hook in missed if hook.guid not in seen][:_MOST]
     for hook in asked:
         _log.info("asked GitHub for delivery %s (%s) again", hook.guid, hook.event)
         context.github.redeliver(hook.id)
     return len(asked)
+
+
+def _pause(tries: int) -> timedelta:
+    """How long a delivery that failed so often rests: at first not at all."""
+    return min(_LEAST_PAUSE * 2 ** min(tries - 1, 8), _MOST_PAUSE) if tries > 1 else timedelta()
 
 
 def prune(context: AppContext) -> int:

@@ -971,8 +971,20 @@ def test_deliveries_that_never_arrived_are_asked_for_again():
             for n in range(5)
         ),
     ]
+
+    def asked():
+        return [write.id for write in app.hub.writes if write.what == "redeliver"]
+
     assert reconcile(app.service.context) == 1
-    assert [write.id for write in app.hub.writes if write.what == "redeliver"] == [1]
+    assert asked() == [1]
+    app.service.context.now = lambda: time() + 1800
+    reconcile(app.service.context)
+    assert 9 in asked(), "what fails again and again is asked for ever more rarely, not given up"
+    app.service.context.now = lambda: time() + 70 * 3600
+    reconcile(app.service.context)
+    assert asked().count(9) == 2
+    app.service.context.now = lambda: time() + 72 * 3600
+    assert reconcile(app.service.context) == 0, "GitHub no longer has it"
 
 
 def test_a_delivery_looked_at_twice_is_answered_once():

@@ -30,7 +30,7 @@ T = TypeVar("T")
 _OBJECT = "application/vnd.github.object+json"
 _PAGE = 100
 _MOST_PAGES = 10  # from either end of a conversation
-_MOST_HOOK_PAGES = 5
+_MOST_HOOK_PAGES = 30
 
 
 class GitHubApp(GitHub):

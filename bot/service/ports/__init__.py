@@ -166,7 +166,7 @@ class GitHub(Protocol):
         """A token to clone with: contents read, this repository only."""
 
     def hooks(self, since: datetime) -> tuple[Hook, ...]:
-        """The deliveries GitHub attempted since a moment, newest first, at most a few hundred."""
+        """The deliveries GitHub attempted since a moment, newest first, at most 3,000."""
 
     def redeliver(self, hook: int) -> None:
         """Ask GitHub to send a delivery again."""

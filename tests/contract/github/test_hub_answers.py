@@ -256,7 +256,7 @@ def test_deliveries_are_read_page_by_page_until_the_moment(script, hub):
         (899, "guid-1", False),
     ]
     assert len(script.requests) == 3
-    assert len(hub.hooks(now - timedelta(days=900))) == 5
+    assert len(hub.hooks(now - timedelta(days=900))) == 30
     script.on("POST /app/hook/deliveries/899/attempts", 202, {})
     hub.redeliver(899)
     assert script.requests[-1].line == "POST /app/hook/deliveries/899/attempts"

@@ -8,6 +8,7 @@ import asyncio
 import json
 import threading
 import time
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -101,6 +102,33 @@ def test_bodies_that_come_at_the_same_time_share_one_allowance(
     assert asyncio.run(world.post(opened(), "issues", GUID)).status == 202, (
         "what was held is given back"
     )
+
+
+def test_long_bodies_leave_room_for_short_ones(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook, "MAX_BUFFERED", 1)
+    assert asyncio.run(world.post(opened(), "issues", GUID)).status == 202
+    monkeypatch.setattr(webhook, "MAX_BUFFERED_SHORT", 1)
+    assert asyncio.run(world.post(opened("y"), "issues", f"{GUID}2")).status == 503
+
+
+def test_a_body_has_a_least_rate(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(webhook, "STALL_S", 0.2)
+    got = []
+
+    async def slowly() -> AsyncIterator[bytes]:
+        for _ in range(100):
+            await asyncio.sleep(0.05)
+            yield b"x"
+
+    async def receive() -> None:
+        async for piece in webhook._paced(slowly()):
+            got.append(piece)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(receive())
+    assert 2 <= len(got) <= 20
 
 
 def test_a_body_that_trickles_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,20 +115,20 @@ def test_long_bodies_leave_room_for_short_ones(
 
 def test_a_body_has_a_least_rate(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(webhook, "STALL_S", 0.2)
-    got = []
+    sent = []
 
     async def slowly() -> AsyncIterator[bytes]:
-        for _ in range(100):
+        for number in range(100):
             await asyncio.sleep(0.05)
+            sent.append(number)
             yield b"x"
 
-    async def receive() -> None:
-        async for piece in webhook._paced(slowly()):
-            got.append(piece)
+    async def receive() -> list[bytes]:
+        return [piece async for piece in webhook._paced(slowly())]
 
     with pytest.raises(TimeoutError):
         asyncio.run(receive())
-    assert 2 <= len(got) <= 20
+    assert 2 <= len(sent) <= 20
 
 
 def test_a_body_that_trickles_is_given_up(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,20 +8,26 @@ elsewhere, inside a sandbox (`sandbox.build`).
 
 import hashlib
 import platform
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 
 from uv import find_uv_bin
 
-from sandbox import operators, subprocesses
+from sandbox import lockfile, operators, subprocesses
 from sandbox.cache import Cache, DiskFull
 from sandbox.indexes import Indexes
 from sandbox.interpreters import Interpreter, Snapshot, snapshot
 from sandbox.port import SandboxError
+from sandbox.unpacking import Bounds, NoRoom, TooLarge, Watch
 
-_FORMAT = "1"
+FORMAT = "2"
+"""Of environments; another one leaves those that exist aside."""
+
+_COMPILER = Path(str(resources.files("sandbox").joinpath("probe", "compile_sources.py")))
 _NETWORK = (
     "error sending request",
     "Failed to fetch",
@@ -30,6 +36,7 @@ _NETWORK = (
     "operation timed out",
     "tcp connect",
 )
+_FILE_TOO_LARGE = re.compile(r"Failed to \w+ `([\w.-]+)[^`]*`[\s\S]*\(os error 27\)")
 _FULL = ("No space left on device", "os error 28", "Disk quota exceeded")
 _UV = {
     "PATH": "/usr/bin:/bin",
@@ -90,7 +97,10 @@ class Installer:
 
     cache: Cache
     indexes: Indexes
+    bounds: Bounds = field(default_factory=Bounds)
     _uv: str = field(default_factory=find_uv_bin)
+    _sizes: dict[str, int] = field(default_factory=dict, init=False)
+    """Of the packed wheels that were resolved, in bytes by their pins."""
 
     def python(self, found: Interpreter) -> Snapshot:
         """The relocated copy of an interpreter, made on first use."""
@@ -104,7 +114,8 @@ class Installer:
         if not wishes.requirements:
             return ()
         with self.cache.scratch() as folder:
-            argv = self._compiling(python, *_dates(wishes), *_backend(wishes))
+            argv = self._compiling(python, "--format", "pylock.toml", *_dates(wishes))
+            argv += _backend(wishes)
             lists = {
                 "--constraints": wishes.constraints,
                 "--overrides": wishes.overrides,
@@ -113,14 +124,12 @@ class Installer:
             for option, lines in lists.items():
                 argv += [option, _file(folder, option[2:], lines)] if lines else []
             argv.append(_file(folder, "requirements", wishes.requirements))
-            done = self._run(argv, python, self._links(wishes))
-        if done.code:
-            raise _failure(done.err)
-        return tuple(
-            line.strip()
-            for line in done.out.splitlines()
-            if line.strip() and not line.startswith(("#", "-"))
-        )
+            # Wheels without a hash are unpacked for it.
+            local = lockfile.folder_sizes(self._places(wishes))
+            done = self._unpacking(argv, python, wishes, local)
+        sizes = lockfile.sizes(done.out)
+        self._sizes |= sizes
+        return tuple(sizes)
 
     def reachable(self, backend: str, python: Snapshot) -> bool:
         """Whether the index of a torch backend answers, asked with little patience."""
@@ -149,8 +158,14 @@ class Installer:
         with self.cache.guarded(f"env-{key}"):
             if not self.cache.complete("envs", key):
                 shutil.rmtree(root, ignore_errors=True)
-                self._fill(built, wishes)
-                (root / ".complete").write_text("\n".join(pins), encoding="utf-8")
+                try:
+                    self._fill(built, wishes)
+                except SandboxError:
+                    shutil.rmtree(root, ignore_errors=True)
+                    raise
+                marker = root / ".complete"
+                marker.unlink(missing_ok=True)  # a wheel may bring one
+                marker.write_text("\n".join(pins), encoding="utf-8")
         return built
 
     def _fill(self, built: Built, wishes: Wishes) -> None:
@@ -171,33 +186,44 @@ class Installer:
                     ":all:",
                     "--python",
                     str(built.interpreter),
+                    *self._offline(),
                 ]
                 argv += [*_backend(wishes), "-r", _file(folder, "lock", built.pins)]
-                self._checked(argv, built.python, self._links(wishes))
+                sizes = {pin.partition("==")[0]: self._sizes.get(pin, 0) for pin in built.pins}
+                self._unpacking(argv, built.python, wishes, sizes)
         if operators.missing(built.site):
             operators.declare(built.site)
-        # The environment's own Python would run the `.pth` files it was just given; the bare one
-        # with -S does not look there.
-        self._run(
-            [bare, "-I", "-S", "-c", _COMPILE, str(built.site), *self._donors(built)], built.python
-        )
+        self._byte_code(built)
 
-    def _donors(self, built: Built) -> list[str]:
-        """Environments of the same Python with the same releases, whose byte code can be shared."""
-        missing, donors = set(built.pins), []
-        complete = self.cache.folder("envs").glob("*/.complete")
-        markers = sorted(complete, key=lambda path: path.stat().st_mtime, reverse=True)
-        for marker in markers[:50]:
-            other = marker.parent / built.site.relative_to(built.root)
-            shared = (
-                missing & set(marker.read_text(encoding="utf-8").splitlines())
-                if other.is_dir()
-                else set()
-            )
-            if shared:
-                missing -= shared
-                donors.append(str(other))
-        return donors
+    def _unpacking(
+        self, argv: list[str], python: Snapshot, wishes: Wishes, sizes: dict[str, int]
+    ) -> subprocesses.Completed:
+        """Run uv on wheels of these packed sizes by name, under the limits for them."""
+        watch = Watch(self.cache.folder("uv"), sizes, self.bounds)
+        try:
+            watch.room()
+            done = self._run(argv, python, self._links(wishes), watch)
+            watch.ended()
+        except TooLarge as error:
+            raise Unresolvable(str(error)) from error
+        except NoRoom as error:
+            raise DiskFull(str(error)) from error
+        if found := _FILE_TOO_LARGE.search(done.err):
+            most = f"{self.bounds.most >> 20} MiB"
+            raise Unresolvable(f"{found[1]} has a file of more than {most}, the limit for a file")
+        if done.code:
+            raise _failure(done.err)
+        return done
+
+    def _byte_code(self, built: Built) -> None:
+        """Compile the sources. The environment's own Python would run the `.pth` files it was just
+        given; the bare one with -S does not look there.
+        """
+        store = self.cache.folder("bytecode") / built.python.root.name
+        argv = [str(built.python.executable), "-I", "-S", "-W", "ignore", str(_COMPILER)]
+        done = self._run([*argv, str(built.root), str(built.site), str(store)], built.python)
+        if done.code:
+            raise SandboxError(f"the byte code could not be made: {done.err.strip()[-300:]}")
 
     def _compiling(self, python: Snapshot, *more: str) -> list[str]:
         argv = [
@@ -210,7 +236,10 @@ class Installer:
             "--only-binary",
             ":all:",
         ]
-        return [*argv, "--python", str(python.executable), *more]
+        return [*argv, *self._offline(), "--python", str(python.executable), *more]
+
+    def _offline(self) -> list[str]:
+        return ["--no-index"] if self.indexes.offline else []  # uv has no variable for it
 
     def _checked(
         self, argv: list[str], python: Snapshot, more: dict[str, str] | None = None
@@ -220,19 +249,27 @@ class Installer:
             raise _failure(done.err)
 
     def _run(
-        self, argv: list[str], python: Snapshot, more: dict[str, str] | None = None
+        self,
+        argv: list[str],
+        python: Snapshot,
+        more: dict[str, str] | None = None,
+        watch: Watch | None = None,
     ) -> subprocesses.Completed:
         places = {
             "HOME": str(self.cache.folder("home")),
             "UV_CACHE_DIR": str(self.cache.folder("uv")),
         }
         env = _UV | places | self.indexes.variables() | python.variables | (more or {})
-        return subprocesses.run(argv, env=env, cancel=self.cache.cancel)
+        limits = self.bounds.rlimits
+        return subprocesses.run(argv, env=env, cancel=self.cache.cancel, limits=limits, watch=watch)
 
     def _links(self, wishes: Wishes) -> dict[str, str]:
         """The places for single files, with the folders of wheels that were built here."""
         places = [*self.indexes.find_links, *(str(wheel.parent) for wheel in wishes.wheels)]
         return {"UV_FIND_LINKS": ",".join(dict.fromkeys(places))} if places else {}
+
+    def _places(self, wishes: Wishes) -> tuple[Path, ...]:
+        return (*self.indexes.folders, *(wheel.parent for wheel in wishes.wheels))
 
 
 def _key(pins: Sequence[str], wishes: Wishes, python: Snapshot) -> str:
@@ -241,7 +278,7 @@ def _key(pins: Sequence[str], wishes: Wishes, python: Snapshot) -> str:
     """
     own = [f"{wheel.parent.name}/{wheel.name}" for wheel in wishes.wheels]
     parts = [
-        _FORMAT,
+        FORMAT,
         python.root.name,
         platform.machine(),
         wishes.torch_backend,
@@ -276,39 +313,3 @@ def _failure(text: str) -> SandboxError:
     if any(mark in text for mark in _NETWORK) and "HTTP status client error" not in text:
         return IndexDown(next((line.strip() for line in text.splitlines() if line.strip()), ""))
     return Unresolvable(text.strip())
-
-
-_COMPILE = """
-import compileall, os, sys
-from importlib.util import cache_from_source
-def shared(name):
-    for donor in donors:
-        twin = os.path.join(donor, os.path.relpath(name, site))
-        try:
-            if os.path.samefile(name, twin):
-                target = cache_from_source(name)
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                os.link(cache_from_source(twin), target)
-                return True
-        except OSError:
-            pass
-    return False
-site, donors = sys.argv[1], sys.argv[2:]
-files = [os.path.join(f, n) for f, _, names in os.walk(site) for n in names if n.endswith('.py')]
-files = [name for name in files if not shared(name)]
-count = min(os.cpu_count() or 1, 8, 1 + len(files) // 50)
-children = []
-for k in range(count - 1):
-    pid = os.fork()
-    if not pid:
-        import ctypes
-        ctypes.CDLL(None).prctl(1, 9)
-        for name in files[k + 1::count]:
-            compileall.compile_file(name, quiet=2)
-        os._exit(0)
-    children.append(pid)
-for name in files[0::count]:
-    compileall.compile_file(name, quiet=2)
-for pid in children:
-    os.waitpid(pid, 0)
-"""

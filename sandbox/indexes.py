@@ -56,7 +56,6 @@ class Indexes:
             "SSL_CERT_FILE": self.certificate,
             "UV_INSECURE_HOST": " ".join(self.trusted_hosts),
             "UV_HTTP_TIMEOUT": self.timeout_s,
-            "UV_NO_INDEX": "1" if self.offline else "",
             **dict(self.proxies),
         }
         return {name: value for name, value in settings.items() if value}
@@ -110,8 +109,7 @@ def read(
         or values.get("timeout")
         or values.get("default-timeout")
         or "",
-        offline=values.get("no-index", "").lower() in {"1", "true", "yes", "on"}
-        or environ.get("UV_NO_INDEX") == "1",
+        offline=values.get("no-index", "").lower() in {"1", "true", "t", "yes", "y", "on"},
         proxies=_proxies(environ, values),
     )
 

@@ -2,24 +2,26 @@
 with whoever started them.
 """
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
 from sandbox.port import SandboxError
 
-# Asks the kernel for SIGKILL at the parent's death, makes sure that it has not come already, and
-# becomes the program.
+# Asks the kernel for SIGKILL at the parent's death, makes sure that it has not come already, takes
+# its limits, and becomes the program.
 _DIE_WITH_PARENT = (
-    "import ctypes,os,sys;ctypes.CDLL(None).prctl(1,9);os.getppid()==int(sys.argv[1]) or "
-    "os._exit(137);"
-    "os.execv(sys.argv[2],sys.argv[2:])"
+    "import ctypes,json,os,resource as r,sys;ctypes.CDLL(None).prctl(1,9);"
+    "os.getppid()==int(sys.argv[1]) or os._exit(137);"
+    "[r.setrlimit(getattr(r,n),(v,v)) for n,v in json.loads(sys.argv[2]).items()];"
+    "os.execv(sys.argv[3],sys.argv[3:])"
 )
 _POLL_S = 0.05
 
@@ -44,9 +46,12 @@ def run(
     cwd: Path | None = None,
     cancel: Event | None = None,
     timeout_s: float = 1800.0,
+    limits: Mapping[str, int] | None = None,
+    watch: Callable[[int], None] | None = None,
 ) -> Completed:
-    """Run one helper to its end. Raises Interrupted when cancelled and SandboxError when it
-    cannot start or takes too long.
+    """Run one helper to its end, with resource `limits` by name. Raises Interrupted when cancelled,
+    SandboxError when it cannot start or takes too long, and what `watch` raises, which is called
+    with its process id while it runs.
     """
     if cancel is not None and cancel.is_set():
         raise Interrupted("stopped before it began")
@@ -57,6 +62,7 @@ def run(
         "-c",
         _DIE_WITH_PARENT,
         str(os.getpid()),
+        json.dumps(limits or {}),
         *map(str, argv),
     ]
     deadline = time.monotonic() + timeout_s
@@ -76,17 +82,25 @@ def run(
     except OSError as error:
         raise SandboxError(f"{argv[0]} cannot be started: {error.strerror}") from error
     try:
-        out, err = _wait(process, cancel, deadline)
+        out, err = _wait(process, cancel, deadline, watch)
     finally:
         _end(process)
     return Completed(process.returncode, out, err)
 
 
-def _wait(process: subprocess.Popen[str], cancel: Event | None, deadline: float) -> tuple[str, str]:
+def _wait(
+    process: subprocess.Popen[str],
+    cancel: Event | None,
+    deadline: float,
+    watch: Callable[[int], None] | None,
+) -> tuple[str, str]:
+    pause = 1.0 if cancel is None and watch is None else _POLL_S
     while True:
         try:
-            return process.communicate(timeout=_POLL_S if cancel is not None else 1.0)
+            return process.communicate(timeout=pause)
         except subprocess.TimeoutExpired:
+            if watch is not None:
+                watch(process.pid)
             if cancel is not None and cancel.is_set():
                 raise Interrupted("stopped on request") from None
             if time.monotonic() > deadline:

@@ -30,7 +30,7 @@ from bot.rules import releases
 from bot.rules.packages import companions, complaints, nearby, pythons, versions
 from sandbox import indexes, interpreters, operators
 from sandbox.cache import Cache, DiskFull
-from sandbox.environment import Built, IndexDown, Installer, Unresolvable, Wishes
+from sandbox.environment import FORMAT, Built, IndexDown, Installer, Unresolvable, Wishes
 from sandbox.interpreters import Snapshot
 from sandbox.port import Sandbox, SandboxError
 from sandbox.subprocesses import Interrupted
@@ -139,7 +139,7 @@ class UvBuilder(Builder):
             spec.model_dump_json(),
             repr(self._settings.without_secrets()),
             *wheels,
-            "6",
+            FORMAT,
         )
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 

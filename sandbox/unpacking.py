@@ -1,0 +1,157 @@
+"""Limits on what unpacking wheels may cost this host. The installer unpacks each into a folder of
+its cache; those folders are measured while it works and when it has ended.
+"""
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sandbox.port import SandboxError
+
+_GIB = 1 << 30
+_EVERY_S = 0.5
+_INFO = re.compile(r"([A-Za-z0-9._]+)-([^-/]+)\.dist-info")
+
+
+class TooLarge(SandboxError):
+    """A package would take more of this host than it may; the message names both."""
+
+
+class NoRoom(SandboxError):
+    """Less of the disk is free than must stay free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What one wheel may unpack to, in bytes and files; `ratio` counts beyond `harmless` bytes.
+    `reserve` is what stays free on the disk, `memory` the installer's own.
+    """
+
+    most: int = 8 * _GIB
+    files: int = 200_000
+    ratio: int = 100
+    harmless: int = 64 << 20
+    reserve: int = 2 * _GIB
+    memory: int = 4 * _GIB
+
+    @property
+    def rlimits(self) -> dict[str, int]:
+        """For the installer itself: no single file may be larger than a whole wheel. Its threads,
+        one for each processor, have an address space of their own.
+        """
+        stacks = (os.cpu_count() or 1) * (16 << 20)
+        return {"RLIMIT_AS": self.memory + stacks, "RLIMIT_FSIZE": self.most}
+
+
+@dataclass
+class Watch:
+    """Looks after one installation into `cache`. `sizes` are those of the packed wheels by name,
+    0 where that is unknown.
+    """
+
+    cache: Path
+    sizes: Mapping[str, int]
+    bounds: Bounds
+    _next: float = field(default=0.0, init=False)
+
+    def __call__(self, pid: int) -> None:
+        """Look at what the installer is writing. Raises TooLarge or NoRoom, which ends it."""
+        if time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + _EVERY_S
+        self.room()
+        for folder in _written(pid, self.cache):
+            self._weighed(folder)
+
+    def room(self) -> None:
+        """Raise NoRoom when the disk is too full to go on."""
+        free = shutil.disk_usage(self.cache).free
+        if free < self.bounds.reserve:
+            raise NoRoom(
+                f"only {free / _GIB:.1f} GiB of the disk are free, "
+                f"and {self.bounds.reserve / _GIB:.1f} GiB must stay so"
+            )
+
+    def ended(self) -> None:
+        """Look at the wheels that are new; what is too large is removed. Others, of installations
+        at the same time, are theirs to judge.
+        """
+        noted = self.cache.parent / "unpacked"
+        noted.mkdir(exist_ok=True)
+        for folder in self.cache.glob("archive-v*/*"):
+            note = noted / folder.name
+            if not note.exists() and _named(folder) in self.sizes:
+                note.write_text(str(self._weighed(folder)), encoding="ascii")
+
+    def _weighed(self, folder: Path) -> int:
+        """The bytes in the folder of one wheel. Raises TooLarge."""
+        name = _named(folder)
+        packed = self.sizes.get(name, max(self.sizes.values(), default=0))
+        most = self.bounds.most
+        if packed:
+            most = min(most, max(self.bounds.harmless, self.bounds.ratio * packed))
+        size = count = 0
+        for each in _files(folder):
+            size, count = size + each, count + 1
+            if size > most or count > self.bounds.files:
+                shutil.rmtree(folder, ignore_errors=True)
+                forget(self.cache, name)
+                raise TooLarge(f"{name} unpacks to more than {self._limit(size > most, most)}")
+        return size
+
+    def _limit(self, by_size: bool, most: int) -> str:
+        if not by_size:
+            return f"{self.bounds.files} files, the limit for a package"
+        if most < self.bounds.most:
+            return (
+                f"{most >> 20} MiB: the limit is {self.bounds.ratio} times its packed size, "
+                f"or {self.bounds.harmless >> 20} MiB"
+            )
+        return f"{most >> 20} MiB, the limit for a package"
+
+
+def forget(cache: Path, name: str) -> None:
+    """Remove what the installer's cache notes of a package; it does not look whether that is still
+    unpacked.
+    """
+    for depth in ("*", "*/*"):
+        for folder in cache.glob(f"wheels-v*/{depth}/{name}"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _written(pid: int, cache: Path) -> set[Path]:
+    """The folders right below the cache in which a process has files open: others install at the
+    same time.
+    """
+    found = set()
+    for link in Path(f"/proc/{pid}/fd").glob("*"):
+        try:
+            opened = link.readlink()
+        except OSError:
+            continue
+        if opened.is_relative_to(cache) and opened != cache:
+            found.add(cache / opened.relative_to(cache).parts[0])
+    return {folder for folder in found if folder.name.startswith(".tmp") and folder.is_dir()}
+
+
+def _named(folder: Path) -> str:
+    """The package in the folder, or a file of it while its name is not there yet."""
+    inside = sorted(each.name for each in folder.iterdir())
+    infos = (found for each in inside if (found := _INFO.fullmatch(each)))
+    info = next(infos, None)
+    if info:
+        return re.sub(r"[-_.]+", "-", info[1]).lower()
+    return f"a package with {inside[0][:80]}" if inside else "a package"
+
+
+def _files(folder: Path) -> Iterator[int]:
+    for where, _, names in os.walk(folder):
+        for name in names:
+            try:
+                yield Path(where, name).lstat().st_size
+            except OSError:
+                continue

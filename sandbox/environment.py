@@ -22,7 +22,7 @@ from sandbox.cache import Cache, DiskFull
 from sandbox.indexes import Indexes
 from sandbox.interpreters import Interpreter, Snapshot, snapshot
 from sandbox.port import SandboxError
-from sandbox.unpacking import Bounds, NoRoom, TooLarge, Watch
+from sandbox.unpacking import Bounds, NoRoom, TooLarge, UnpackWatch
 
 FORMAT = "2"
 """Of environments; another one leaves those that exist aside."""
@@ -199,7 +199,7 @@ class Installer:
         self, argv: list[str], python: Snapshot, wishes: Wishes, sizes: dict[str, int]
     ) -> subprocesses.Completed:
         """Run uv on wheels of these packed sizes by name, under the limits for them."""
-        watch = Watch(self.cache.folder("uv"), sizes, self.bounds)
+        watch = UnpackWatch(self.cache.folder("uv"), sizes, self.bounds)
         try:
             watch.room()
             done = self._run(argv, python, self._links(wishes), watch)
@@ -253,7 +253,7 @@ class Installer:
         argv: list[str],
         python: Snapshot,
         more: dict[str, str] | None = None,
-        watch: Watch | None = None,
+        watch: UnpackWatch | None = None,
     ) -> subprocesses.Completed:
         places = {
             "HOME": str(self.cache.folder("home")),

@@ -2,7 +2,6 @@
 with whoever started them.
 """
 
-import json
 import os
 import signal
 import subprocess
@@ -18,9 +17,9 @@ from sandbox.port import SandboxError
 # Asks the kernel for SIGKILL at the parent's death, makes sure that it has not come already, takes
 # its limits, and becomes the program.
 _DIE_WITH_PARENT = (
-    "import ctypes,json,os,resource as r,sys;ctypes.CDLL(None).prctl(1,9);"
+    "import ctypes,os,resource as r,sys;ctypes.CDLL(None).prctl(1,9);"
     "os.getppid()==int(sys.argv[1]) or os._exit(137);"
-    "[r.setrlimit(getattr(r,n),(v,v)) for n,v in json.loads(sys.argv[2]).items()];"
+    "[r.setrlimit(getattr(r,n),(int(v),)*2) for n,v in (p.split('=') for p in sys.argv[2].split())];"
     "os.execv(sys.argv[3],sys.argv[3:])"
 )
 _POLL_S = 0.05
@@ -62,7 +61,7 @@ def run(
         "-c",
         _DIE_WITH_PARENT,
         str(os.getpid()),
-        json.dumps(limits or {}),
+        " ".join(f"{name}={value}" for name, value in (limits or {}).items()),
         *map(str, argv),
     ]
     deadline = time.monotonic() + timeout_s

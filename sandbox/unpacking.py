@@ -48,7 +48,7 @@ class Bounds:
 
 
 @dataclass
-class Watch:
+class UnpackWatch:
     """Looks after one installation into `cache`. `sizes` are those of the packed wheels by name,
     0 where that is unknown.
     """

@@ -19,7 +19,8 @@ from sandbox.port import SandboxError
 _DIE_WITH_PARENT = (
     "import ctypes,os,resource as r,sys;ctypes.CDLL(None).prctl(1,9);"
     "os.getppid()==int(sys.argv[1]) or os._exit(137);"
-    "[r.setrlimit(getattr(r,n),(int(v),)*2) for n,v in (p.split('=') for p in sys.argv[2].split())];"
+    "[r.setrlimit(getattr(r,n),(int(v),)*2)"
+    " for n,_,v in (p.partition('=') for p in sys.argv[2].split())];"
     "os.execv(sys.argv[3],sys.argv[3:])"
 )
 _POLL_S = 0.05

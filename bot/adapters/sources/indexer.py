@@ -22,7 +22,8 @@ from sandbox.cache import Cache
 from sandbox.port import SandboxError
 from sandbox.subprocesses import Interrupted
 
-_CACHED_TEXTS = 64
+_CACHED_TEXTS = 256
+_CACHED_ANSWERS = 256
 _SHARE_OF_DEPENDENCIES = 0.3
 _MAX_POSTINGS = (6_000, 2_500)
 _MIN_WORDS = 2
@@ -39,6 +40,8 @@ class SqliteStore(SegmentStore):
         self._paths = sorted(self._readers)
         self._lock = Lock()
         self._text = lru_cache(_CACHED_TEXTS)(_text)
+        self._of_file = lru_cache(_CACHED_ANSWERS)(self._segments)
+        self._of_name = lru_cache(_CACHED_ANSWERS)(self._named)
 
     @override
     def paths(self) -> Sequence[str]:
@@ -57,13 +60,12 @@ class SqliteStore(SegmentStore):
     @override
     def segments(self, path: str) -> Sequence[Segment]:
         with self._lock:
-            return self._readers[path].segments(path) if path in self._readers else []
+            return self._of_file(path)
 
     @override
     def named(self, last: str) -> Sequence[Segment]:
         with self._lock:
-            found = [segment for reader in self._all for segment in reader.named(last)]
-        return sorted(found, key=_position)
+            return self._of_name(last)
 
     @override
     def containing(self, words: Sequence[str], limit: int) -> Sequence[Segment]:
@@ -89,6 +91,13 @@ class SqliteStore(SegmentStore):
                 ),
             ]
         return sorted(found, key=lambda hit: (-hit[1], *_position(hit[0])))[:limit]
+
+    def _segments(self, path: str) -> Sequence[Segment]:
+        return self._readers[path].segments(path) if path in self._readers else ()
+
+    def _named(self, last: str) -> Sequence[Segment]:
+        found = (segment for reader in self._all for segment in reader.named(last))
+        return sorted(found, key=_position)
 
     @property
     def _all(self) -> Sequence[TreeReader]:

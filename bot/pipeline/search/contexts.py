@@ -16,7 +16,7 @@ from bot.pipeline.search import hints
 from bot.pipeline.search.hints import short
 from bot.pipeline.search.mentions import Hint
 from bot.ports import SourceIndex
-from bot.rules.code import imports, outline, syntax
+from bot.rules.code import imports, outline
 from bot.rules.code.line_budget import beyond, cut, fitted, merged, size, trimmed
 from prompts import shared
 
@@ -142,8 +142,7 @@ def _bases(sources: SourceIndex, owner: str) -> list[Chunk]:
     """Heads of the bases of a class that are of its own package."""
     found = []
     for chunk in sources.symbol(owner, 1):
-        tree = syntax.tree_of_lines(chunk.text)
-        named = imports.bases(tree, owner.rpartition(".")[2]) if tree is not None else ()
+        named = imports.bases(chunk.text, owner.rpartition(".")[2])
         for base in named[:3]:
             known = sources.symbol(f"{outline.module_of(chunk.path)}.{base}", 1)
             found += [

@@ -33,7 +33,8 @@ def bindings(text: str, path: str) -> Bindings:
     if not path.endswith("__init__.py"):
         package = package.rpartition(".")[0]
     names: dict[str, str] = {}
-    for node in ast.walk(tree):
+    nested = list(syntax.statements(tree))
+    for node in nested:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 top = alias.name.partition(".")[0]
@@ -49,20 +50,27 @@ def bindings(text: str, path: str) -> Bindings:
     stars = tuple(
         dict.fromkeys(
             _base(node, package)
-            for node in ast.walk(tree)
+            for node in nested
             if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
         )
     )
     return Bindings(names, stars)
 
 
-def bases(tree: ast.AST, name: str) -> tuple[str, ...]:
-    """Dotted names of the bases of the first class of that (simple) name."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            plain = (b.value if isinstance(b, ast.Subscript) else b for b in node.bases)
-            return tuple(filter(None, map(syntax.dotted, plain)))
-    return ()
+def bases(text: str, name: str) -> tuple[str, ...]:
+    """Dotted names of the bases of the first class of that (simple) name in a module."""
+    return _bases_of_classes(text).get(name, ())
+
+
+@lru_cache(maxsize=256)
+def _bases_of_classes(text: str) -> dict[str, tuple[str, ...]]:
+    tree = syntax.tree_of_lines(text) or ast.Module([], [])
+    found: dict[str, tuple[str, ...]] = {}
+    for node in syntax.statements(tree):
+        if isinstance(node, ast.ClassDef):
+            plain = (each.value if isinstance(each, ast.Subscript) else each for each in node.bases)
+            found.setdefault(node.name, tuple(filter(None, map(syntax.dotted, plain))))
+    return found
 
 
 def _base(node: ast.ImportFrom, package: str) -> str:

@@ -5,7 +5,7 @@ end of the name.
 from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from bot.rules.code import imports, syntax
+from bot.rules.code import imports
 from bot.rules.code.outline import Segment
 
 _SELF = frozenset({"self", "cls", "super"})
@@ -39,11 +39,12 @@ def lookup(
     if first is not None and limit == 1:  # who has a name like it takes long to tell
         return (first,)
     parts = name.split(".")
-    others = sorted(store.named(parts[-1]), key=lambda other: _distance(other, parts, main))
+    others = store.named(parts[-1])
     ending = "." + ".".join(parts[-2:])
     found = [other for other in others if len(parts) == 1 or other.dotted.endswith(ending)]
     if first is None and not found:
         found = [other for other in others if _in_order(parts, other.dotted.split("."))]
+    found.sort(key=lambda other: _distance(other, parts, main))
     return tuple(dict.fromkeys([*([first] if first else []), *found]))[:limit]
 
 
@@ -109,8 +110,7 @@ class _Resolution:
         return own or next(filter(None, found), None)
 
     def _bases(self, path: str, owner: str) -> Iterator[Segment]:
-        tree = syntax.tree_of(self.store.text(path) or "")
-        named = imports.bases(tree, owner.rpartition(".")[2]) if tree is not None else ()
+        named = imports.bases(self.store.text(path) or "", owner.rpartition(".")[2])
         for base in named if self.level < _MOST_LEVELS else ():
             found = _Resolution(self.store, self.level + 1).inside(path, base)
             if found is not None and found.kind == "class":
@@ -128,8 +128,8 @@ class _Resolution:
         """The last definition of that name in a file: overloads and fallbacks come before the real
         one.
         """
-        named = self.store.named(name.rpartition(".")[2])
-        found = [segment for segment in named if (segment.path, segment.name) == (path, name)]
+        segments = self.store.segments(path)
+        found = [each for each in segments if each.name == name and not each.part]
         return found[-1] if found else None
 
 

@@ -12,6 +12,7 @@ from bot.rules import parsing
 _KEPT = 300_000
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Node = TypeVar("_Node", bound=ast.AST)
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
 _DOCSTRING = re.compile(
     r"""(?s)(?:\A|:[ \t]*(?:\#[^\n]*)?\n)\s*[rRuU]?(?P<quote>\"{3}|'{3})"""
     r"""(?P<text>.*?)(?:(?P=quote)|\Z)"""
@@ -49,6 +50,16 @@ def tree_of_lines(text: str) -> ast.Module | None:
 def nodes(tree: ast.AST, kind: type[_Node]) -> list[_Node]:
     """The nodes of one kind in a tree, outer ones before those within."""
     return [node for node in ast.walk(tree) if isinstance(node, kind)]
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a tree, outer ones before those within. Far fewer than the nodes."""
+    level = [tree]
+    while level:
+        yield from level
+        level = [
+            child for node in level for held in _BLOCKS for child in getattr(node, held, None) or ()
+        ]
 
 
 def dotted(node: ast.AST) -> str:

@@ -486,6 +486,31 @@ def test_an_exception_that_the_library_logs_in_one_line_counts_and_is_called_log
     assert "logged" in judgement.reason
 
 
+REFUSED = "option --use-feature: invalid choice: 'old' (choose from 'fast', 'new')"
+
+
+@pytest.mark.parametrize(
+    ("reported", "fields", "match"),
+    [
+        (REFUSED, {"errors": f"Usage:\n  tool [options]\n\n{REFUSED}\n"}, Match.MATCHED),
+        (REFUSED, {"errors": f"Usage:\n\ntool: error: {REFUSED}\n"}, Match.MATCHED),
+        (REFUSED, {"errors": f"{REFUSED}\n", "exit_code": 0}, Match.PASSED),
+        (REFUSED, {"errors": "Usage:\n\nno such option: --feature\n"}, Match.OTHER),
+        ("", {"errors": "Usage:\n\nno such option: --feature\n"}, Match.OTHER),
+    ],
+)
+def test_the_exit_of_a_command_is_known_by_the_line_it_writes_last(reported, fields, match):
+    wanted = CrashSignature(exception="SystemExit", message=reported, frame="lib/parser.py")
+    assert judge(seen(**{"exit_code": 2} | fields), wanted, SCRIPT).match is match
+
+
+def test_an_exit_whose_words_the_program_writes_itself_shows_nothing():
+    own = f"import lib, sys\nlib.go()\nprint({REFUSED!r}, file=sys.stderr)\nsys.exit(2)\n"
+    wanted = CrashSignature(exception="SystemExit", message=REFUSED)
+    run = seen(errors=f"{REFUSED}\n", exit_code=2)
+    assert judge(run, wanted, Script(files={"repro.py": own})).match is not Match.MATCHED
+
+
 def test_a_line_without_a_level_is_no_log_and_a_quoted_place_asks_for_more_than_a_line():
     line = "lib.tables:could not open: ValueError: no table for the key 'rows'"
     assert judge(seen(errors=line), LOGGED, SCRIPT).match is Match.PASSED

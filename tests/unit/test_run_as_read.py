@@ -6,8 +6,11 @@ import sys
 
 import pytest
 
-from bot.models.attempt import Match
+from bot.models.attempt import Match, Script
 from bot.models.bug import Issue
+from bot.models.environment import Environment
+from bot.models.job import Options
+from bot.models.signature import WarningSignature
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.judge import judge
 from bot.pipeline.execution.observe import observe
@@ -15,7 +18,8 @@ from bot.pipeline.reading import intake, signature
 from bot.pipeline.search import candidates
 from sandbox.port import RunResult
 
-LIBRARY = """class ShapeMismatchError(Exception): pass
+LIBRARY = """import warnings
+class ShapeMismatchError(Exception): pass
 class Layer:
     def __init__(self, dim):
         self.dim = dim
@@ -33,6 +37,8 @@ def fetch(path):
     return open(path)
 def compiled(x):
     raise RuntimeError("expected a dense tensor")
+def old():
+    warnings.warn("this is old", DeprecationWarning)
 """
 SIZE = "cannot multiply operand of size 3 with weight of size 4"
 TRACE = f"""Traceback (most recent call last):
@@ -60,7 +66,7 @@ def execute(tmp_path):
     probe.mkdir()
     (probe / "sitecustomize.py").write_bytes(launch.probe("sitecustomize.py"))
 
-    def run(source):
+    def run(source, variables=None):
         for old in probe.glob("trace-*"):
             old.unlink()
         (tmp_path / "repro.py").write_text(source)
@@ -69,7 +75,7 @@ def execute(tmp_path):
         done = subprocess.run(
             [sys.executable, "repro.py"],
             cwd=tmp_path,
-            env={**known, "PYTHONPATH": path, "REPRISE_TRACE": str(probe)},
+            env={**known, **(variables or {}), "PYTHONPATH": path, "REPRISE_TRACE": str(probe)},
             capture_output=True,
             text=True,
             timeout=60,
@@ -231,3 +237,15 @@ PASTED = {
 @pytest.mark.parametrize("name", PASTED)
 def test_a_program_is_found_however_it_was_pasted(execute, name):
     assert reproduced(execute, PASTED[name])
+
+
+@pytest.mark.parametrize(("at_least", "given"), [(1, 1), (2, 2)])
+def test_a_reported_deprecation_is_visible_however_python_hides_it(execute, at_least, given):
+    wanted = WarningSignature(category="DeprecationWarning", message="is old", at_least=at_least)
+    program = Script(files={"repro.py": "import acme\nfor _ in range(2):\n    acme.old()\n"})
+    run = launch.spec(
+        program, Environment(id="e", python="3", interpreter="p"), Options(), wanted, 0, "run"
+    )
+    seen = observe(execute(program.source, run.env))
+    assert judge(seen, wanted, program).match is Match.MATCHED
+    assert seen.errors.count("is old") == given

@@ -121,7 +121,7 @@ def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgeme
     names = genuine.own_names(script.source)
     closest: tuple[Evidence, ...] = ()
     reworded: Failure | None = None
-    for failure in (*flatten(seen.failures), *_logged(seen, wanted)):
+    for failure in (*flatten(seen.failures), *_logged(seen, wanted), *_exited(seen, wanted)):
         same = wording.same_exception(wanted.exception, failure.exception, failure.bases)
         if not same or setup_failures.made_here(failure.message):
             continue
@@ -156,6 +156,16 @@ def _logged(seen: Observation, wanted: CrashSignature) -> list[Failure]:
         for found in named
         if found is not None
     ]
+
+
+def _exited(seen: Observation, wanted: CrashSignature) -> list[Failure]:
+    """The exit that a command-line tool asked for: Python shows no traceback of it, the last line
+    that the tool wrote says why.
+    """
+    written = [line.strip() for line in seen.errors.splitlines() if line.strip()]
+    if seen.escaped is not None or not seen.exit_code or not written or not wanted.message:
+        return []
+    return [Failure(exception="SystemExit", message=written[-1])]
 
 
 def _last_line(failure: Failure) -> str:

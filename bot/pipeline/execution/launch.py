@@ -73,13 +73,8 @@ def spec(
         limits = Limits(wall_s=wall, idle_s=idle)
         # Early, because what it prints counts as progress and starts the bound anew.
         variables["REPRISE_STACKS_AFTER"] = f"{hang.bound_s / 2:g}"
-    if any(
-        isinstance(member, WarningSignature) and member.at_least > 1
-        for member in members_of(signature)
-    ):
-        variables["PYTHONWARNINGS"] = (
-            "always"  # by default Python shows a warning once for each place
-        )
+    if filters := _warning_filters(signature):
+        variables["PYTHONWARNINGS"] = filters
     return RunSpec(
         argv=(environment.interpreter, script.entry),
         files=files,
@@ -90,6 +85,16 @@ def spec(
         device=options.device,
         label=label,
     )
+
+
+def _warning_filters(signature: AnySignature) -> str:
+    """What makes a reported warning visible: left alone, Python hides a library's deprecations,
+    which the reporter saw, and shows a warning once for each place.
+    """
+    wanted = [member for member in members_of(signature) if isinstance(member, WarningSignature)]
+    if not wanted:
+        return ""
+    return "always" if any(member.at_least > 1 for member in wanted) else "default"
 
 
 def reached_spec(

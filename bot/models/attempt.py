@@ -116,7 +116,8 @@ class Judgement(Record):
     """What one run shows, with the words that show it. `weighed` is what each piece of the
     exception said, up to the one that decided. `member` tells which of several
     signatures was matched, from 0; `value` is the number that an observation printed; `contrary`
-    is whether the output that the report expects was printed instead.
+    is whether the output that the report expects was printed instead. `doubt` is why this run can
+    confirm no bug, whatever it shows.
     """
 
     match: Match
@@ -128,6 +129,7 @@ class Judgement(Record):
     member: int = 0
     value: float | None = None
     contrary: bool = False
+    doubt: str = ""
 
 
 class Execution(Record):

@@ -64,11 +64,14 @@ class _Counted(Record):
 
 
 class Reproduced(_Counted):
-    """The frozen signature was met."""
+    """The frozen signature was met. `doubt` is why no control can confirm a bug with this program:
+    it may make the difference between versions itself.
+    """
 
     kind: Literal["reproduced"] = "reproduced"
     determinism: Determinism
     control: Control = Control()
+    doubt: str = ""
 
 
 class NotReproduced(_Counted):

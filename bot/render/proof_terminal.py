@@ -144,10 +144,14 @@ def _control(report: Report) -> list[Block]:
     if control.p is not None:
         test = f"p {controls.chance(control.p)} (Fisher's exact test, one-sided)"
     weak = "" if controls.sets_apart(control) else ", which is not a significant difference"
-    notes = controls.control_notes(control, report.control_spec)
+    doubt, notes = (
+        verdicts.unconfirmed(report),
+        controls.control_notes(control, report.control_spec),
+    )
     return [
-        Headline(verdicts.shown_by(control), f"{test}{weak}."),
+        Headline(verdicts.shown_by(report), f"{test}{weak}."),
         DataTable(("", "Failed", "Runs"), rows),
+        *([Paragraph(doubt)] if doubt else []),
         *([BulletList("", notes)] if notes else []),
     ]
 

@@ -5,7 +5,8 @@ Copied into the sandbox and put on PYTHONPATH; imports nothing but the standard 
 of ours. It never raises, draws no random numbers, and changes nothing that the program can see
 beyond the seeds. `REPRISE_TRACE` names the folder for `trace-<pid>.json`, `REPRISE_SEED` the seed,
 `REPRISE_STACKS_AFTER` the seconds after which all stacks are printed (for hangs); with
-`REPRISE_WANTED`, what the program reaches is written down too (`reached.py`).
+`REPRISE_WANTED`, what the program reaches is written down too (`reached.py`). The file `key` in
+that folder signs what this process writes, and that it came to its own end.
 """
 
 import os
@@ -15,106 +16,39 @@ _FOLDER = os.environ.get("REPRISE_TRACE")
 _SEED = os.environ.get("REPRISE_SEED")
 _WRITTEN = []
 _AT_EXIT = None
-_MAX_FRAMES, _MAX_TEXT, _MAX_CHAIN, _MAX_ERRORS = 200, 20000, 8, 60
-_MAX_ROW = 1000000
 
 
-def _plain(text, most=1000):
-    """Text that any reader of JSON takes: without lone surrogates, and of a bounded length."""
-    return str(text)[:most].encode("utf-8", "replace").decode()
-
-
-def _frames(tb):
-    import linecache
-
-    found = []
-    while tb is not None and len(found) < 10000:
-        code = tb.tb_frame.f_code
-        found.append((code.co_filename, tb.tb_lineno, getattr(code, "co_qualname", code.co_name)))
-        tb = tb.tb_next
-    if len(found) > _MAX_FRAMES:
-        found = found[: _MAX_FRAMES // 2] + found[-_MAX_FRAMES // 2 :]
-    return [
-        {
-            "path": _plain(path),
-            "line": line,
-            "function": _plain(name),
-            "code": _plain(linecache.getline(path, line).strip(), 500),
-        }
-        for path, line, name in found
-    ]
-
-
-def _describe(error, depth=0, told=None):
-    told = [] if told is None else told
-    told.append(error)
-    kind = type(error)
-    try:
-        message = str(error)
-    except Exception as broken:
-        message = "<unprintable: %s>" % type(broken).__name__
-    notes = getattr(error, "__notes__", None) or []
-    row = {
-        "exception": _plain(kind.__qualname__),
-        "module": _plain(kind.__module__),
-        "bases": [_plain(base.__qualname__) for base in kind.__mro__[1:50] if base is not object],
-        "message": _plain(message, _MAX_TEXT),
-        "notes": [_plain(note, 2000) for note in notes[:5]],
-        "frames": _frames(error.__traceback__),
-        "chained": [],
-    }
-    if depth < _MAX_CHAIN:
-        before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
-        for inner in (before, *getattr(error, "exceptions", ())[:_MAX_CHAIN]):
-            if isinstance(inner, BaseException) and len(told) < _MAX_ERRORS:
-                row["chained"].append(_describe(inner, depth + 1, told))
-    return row
-
-
-def _write(error, where):
-    import json
-
-    try:
-        row = {
-            "pid": os.getpid(),
-            "main": os.environ.get("REPRISE_MAIN") == str(os.getpid()),
-            "where": where,
-            "error": _describe(error),
-        }
-        if len(json.dumps(row)) > _MAX_ROW:
-            row["error"]["chained"] = []
-        path = os.path.join(_FOLDER, "trace-%d-%s.json" % (os.getpid(), where))
-        with open(path + ".part", "w", encoding="utf-8", errors="replace") as out:
-            json.dump(row, out)
-        os.replace(path + ".part", path)
-        if where == "main":
-            _WRITTEN.append(path)
-    except Exception:
-        return
-
-
-def _install_hooks():
+def _install_hooks(key):
     import atexit
     import threading
 
-    before, before_thread = sys.excepthook, threading.excepthook
+    import _reprise_trace
+
+    before, before_thread, owner = sys.excepthook, threading.excepthook, os.getpid()
+
+    def write(error, where):
+        try:
+            path = _reprise_trace.write(_FOLDER, error, where, key)
+        except Exception:
+            return
+        if path and where == "main":
+            _WRITTEN.append(path)
 
     def on_exception(kind, error, tb):
-        if isinstance(error, BaseException):
-            _write(error, "main")
+        write(error, "main")
         before(kind, error, tb)
 
     def on_thread_exception(args):
-        if isinstance(args.exc_value, BaseException):
-            _write(args.exc_value, "thread")
+        write(args.exc_value, "thread")
         before_thread(args)
 
     def at_exit():
         # A library may have put its own hook in the place of ours; Python keeps the exception that
         # ended the program.
-        error = getattr(sys, "last_value", None)
-        if isinstance(error, BaseException) and not _WRITTEN:
-            _write(error, "main")
+        if not _WRITTEN:
+            write(getattr(sys, "last_value", None), "main")
+        if key and os.getpid() == owner:
+            _reprise_trace.put(_FOLDER, "end-%d" % owner, "%d" % owner, key)
 
     global _AT_EXIT
     _AT_EXIT = at_exit
@@ -177,6 +111,18 @@ class _AfterImport:
         return spec
 
 
+def _key():
+    """What signs the traces of this process, the run's first: gone before the program starts."""
+    path = os.path.join(_FOLDER, "key")
+    try:
+        with open(path, "rb") as source:
+            key = source.read()
+        os.remove(path)
+    except OSError:
+        return b""
+    return key
+
+
 def _arm():
     global _FOLDER
     os.environ.setdefault("REPRISE_MAIN", str(os.getpid()))
@@ -184,7 +130,7 @@ def _arm():
         _FOLDER = os.environ["REPRISE_TRACE"] = os.path.abspath(
             _FOLDER
         )  # the program may change directory or start others
-        _install_hooks()
+        _install_hooks(_key())
     if _SEED is not None:
         import random
 

@@ -80,6 +80,21 @@ def test_a_failure_at_every_run_is_reproduced_in_two_fresh_runs():
     assert len(found.signature_hash) == 64
 
 
+@pytest.mark.parametrize(
+    ("program", "doubt"),
+    [
+        ("import lib\nprint(lib.__version__)\nlib.fit()\n", ""),
+        ("import lib\nif lib.__version__ < '2':\n    lib.fit()\n", "a version decides"),
+        ("import lib, os\nlib.fit()\nos._exit(1)\n", "the program can leave"),
+    ],
+)
+def test_a_verdict_says_why_its_program_can_confirm_nothing(program, doubt):
+    found = decide(report(program), lambda spec: fails())
+    assert found.verdict.kind == "reproduced"
+    assert bool(found.verdict.doubt) == bool(doubt)
+    assert found.verdict.doubt.startswith(doubt)
+
+
 def test_a_program_that_never_fails_is_not_reproduced_after_nine_runs():
     found = decide(report(), lambda spec: OK)
     assert (found.verdict.kind, found.verdict.runs, found.verdict.failures) == (

@@ -277,6 +277,21 @@ def test_commits_that_pass_are_runs_of_a_version_that_passes():
     assert "clones" not in report_text(found)
 
 
+def test_a_program_that_may_make_the_difference_itself_confirms_nothing():
+    world, doubt = commits_world(), "a version decides what the program does: `lib.__version__`"
+    first = finished(world)
+    doubted = first.verdict.model_copy(update={"doubt": doubt})
+    first = first.model_copy(update={"verdict": doubted})
+    found, _ = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
+    assert words.standing(found).startswith("Differs between versions: ")
+    assert words.unconfirmed(found) == f"This does not confirm a bug: {doubt}."
+    assert "Turn the script" not in words.next_step(found)
+    assert "Bug confirmed" not in report_text(found)
+    alone = resume.prove(first, world.runner.job, world.runner.ports, "bisect")
+    assert alone.bisection is None
+    assert f"nothing was bisected: {doubt}" in alone.notes_on("bisect")
+
+
 def test_versions_that_fail_too_are_named_and_not_passed_over():
     world = World(lambda at: FAILS, released(3), bad="1.1")
     first = finished(world)

@@ -64,7 +64,8 @@ def execute(tmp_path):
     (package / "__init__.py").write_text(LIBRARY)
     probe = tmp_path / ".reprise"
     probe.mkdir()
-    (probe / "sitecustomize.py").write_bytes(launch.probe("sitecustomize.py"))
+    for name in launch.PROBES:
+        (probe / name).write_bytes(launch.probe(name))
 
     def run(source, variables=None):
         for old in probe.glob("trace-*"):

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 from bot.models.attempt import Judgement, Match, Script
 from bot.models.bug import BugReport
 from bot.models.dialogue import Reconstruction
-from bot.models.report import AnyVerdict, Claim, Determinism
+from bot.models.report import AnyVerdict, Claim, Determinism, Reproduced
 from bot.models.signature import AnySignature, HangSignature, members_of
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.witness import witnessed
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.rules import flaky
+from bot.rules.signatures import doubts
 from bot.rules.statistics import SequentialTest, TestDecision
 
 _REPEATS = 3
@@ -45,6 +46,10 @@ def confirm(runner: Runner, found: SearchResult) -> tuple[AnyVerdict, Match]:
         if decision == "fails":
             determinism = _determinism(runner, found)
     verdict = verdicts.verdict(decision, runs, determinism, (verdicts.versions(found.environment),))
+    if isinstance(verdict, Reproduced):
+        signs = (run.doubt for run in runs if run.doubt)
+        doubt = doubts.doubt(found.script.files) or next(signs, "")
+        verdict = verdict.model_copy(update={"doubt": doubt})
     verdict = witnessed(runner, found, verdicts.as_mended(verdict, found.script))
     return verdict, Match.MATCHED if decision == "fails" else found.judgement.match
 

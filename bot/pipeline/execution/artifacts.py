@@ -5,13 +5,14 @@ while it is (depth, by the parser; rows and characters, by its type), so that no
 a moment; one that does not fit is refused with the reason, never half believed.
 """
 
+import hashlib
 from collections.abc import Mapping
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic_core import from_json
 
-TRACE, REACHED = "trace-", "reached-"
+TRACE, END = "trace-", "end-"
 _MOST_BYTES = 1 << 20
 _MOST_TRACES, _MOST_ERRORS = 64, 64
 _Word = Annotated[str, StringConstraints(max_length=1000)]
@@ -48,7 +49,7 @@ class TracedError(_Told):
 
 
 class Trace(_Told):
-    """One `trace-*.json` of the probe (sandbox/probe/sitecustomize.py)."""
+    """One `trace-*.json` of the probe (sandbox/probe/_reprise_trace.py)."""
 
     pid: _Number = 0
     main: bool = False
@@ -64,10 +65,15 @@ class Reached(_Told):
 
 
 class Left(NamedTuple):
-    """The traces that a run left, by name, and why others were refused."""
+    """The traces that a run left, by name, and why others were refused. With a key, `signed` are
+    those that the probe of the run's first process wrote, and `ended` says whether that came to
+    its own end.
+    """
 
     traces: Mapping[str, Trace]
     refused: tuple[str, ...]
+    signed: frozenset[str] = frozenset()
+    ended: bool = True
 
 
 _T = TypeVar("_T", bound=BaseModel)
@@ -91,7 +97,7 @@ def _why(error: Exception) -> str:
     return f"{place}: {first['msg']}"[:300] if place else str(first["msg"])[:300]
 
 
-def traces(artifacts: Mapping[str, bytes], refused: Mapping[str, str]) -> Left:
+def traces(artifacts: Mapping[str, bytes], refused: Mapping[str, str], key: bytes = b"") -> Left:
     """The traces among what a run left; all that was refused, here or by the sandbox."""
     whys = [_refused(name, why) for name, why in refused.items()]
     names = sorted(name for name in artifacts if TRACE in name)
@@ -106,7 +112,14 @@ def traces(artifacts: Mapping[str, bytes], refused: Mapping[str, str]) -> Left:
             found[name] = trace
         else:
             whys.append(_refused(name, trace))
-    return Left(found, tuple(whys[:5]))
+    true = {name for name, data in artifacts.items() if not key or _is_signed(name, data, key)}
+    ended = not key or any(name.rpartition("/")[2].startswith(END) for name in true)
+    return Left(found, tuple(whys[:5]), frozenset(true & found.keys()), ended)
+
+
+def _is_signed(name: str, data: bytes, key: bytes) -> bool:
+    made = hashlib.blake2b(data[:_MOST_BYTES], key=key, digest_size=16).hexdigest()
+    return name.endswith(f"-{made}.json")
 
 
 def _refused(name: str, why: str) -> str:

@@ -46,6 +46,21 @@ def judge(seen: Observation, signature: AnySignature, script: Script) -> Judgeme
     """What one run shows: the signature matched, no failure, another failure, a setup failure, or
     nothing that decides.
     """
+    judgement = _judged(seen, signature, script)
+    doubt = seen.doubt or _unsigned(seen, judgement)
+    return judgement.model_copy(update={"doubt": doubt}) if doubt else judgement
+
+
+def _unsigned(seen: Observation, judgement: Judgement) -> str:
+    """Why a traced exception that counts may be made up: only the probe tells of base classes."""
+    failure = judgement.failure
+    traced = failure is not None and failure.bases and judgement.match is Match.MATCHED
+    if not seen.keyed or not traced or failure in seen.signed:
+        return ""
+    return "only a trace that the probe did not sign tells of the exception"
+
+
+def _judged(seen: Observation, signature: AnySignature, script: Script) -> Judgement:
     if seen.refused:
         return _undecided(seen.refused[0])
     verdicts = [_either(seen, member, script) for member in members_of(signature)]

@@ -1,6 +1,7 @@
 """Script + Environment + seed → RunSpec: how a program is started, the same way every time."""
 
 import json
+import secrets
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -13,6 +14,9 @@ from bot.models.signature import AnySignature, HangSignature, WarningSignature, 
 from sandbox.port import Limits, Mount, RunSpec
 
 _FOLDER = ".reprise"
+PROBES = ("sitecustomize.py", "_reprise_trace.py")
+KEY = f"{_FOLDER}/key"
+"""What the probe signs its traces with; it is gone before the program starts."""
 _GRACE_S = 15.0
 # No run reaches a network, so libraries are told to fail at once instead of retrying; nothing opens
 # a window or phones home, and no frame of a traceback is hidden.
@@ -55,7 +59,8 @@ def spec(
     anything else as long as the options say.
     """
     files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
-    files[f"{_FOLDER}/sitecustomize.py"] = probe("sitecustomize.py")
+    files |= {f"{_FOLDER}/{name}": probe(name) for name in PROBES}
+    files[KEY] = secrets.token_hex(16).encode()
     variables = _variables(environment, options, seed)
     limits = Limits(wall_s=options.timeout_s)
     hang = next(
@@ -81,7 +86,7 @@ def spec(
         env=variables,
         mounts=tuple(Mount(Path(path)) for path in environment.mounts),
         limits=limits,
-        artifacts=(f"{_FOLDER}/trace-*.json",),
+        artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json"),
         device=options.device,
         label=label,
     )

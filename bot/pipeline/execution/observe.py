@@ -4,11 +4,13 @@ printed lines.
 
 import re
 import signal
+from operator import itemgetter
 
 from bot.models.attempt import Failure
 from bot.models.base import Record
 from bot.models.bug import Frame, Traceback
 from bot.pipeline.execution import artifacts
+from bot.pipeline.execution.installed import Installed
 from bot.rules.intake import frames, tracebacks
 from bot.rules.signatures import values
 from sandbox.port import RunResult
@@ -20,12 +22,17 @@ _STDLIB = re.compile(r"/lib/python3\.\d+/(?!site-packages|dist-packages)|^<froze
 
 class Observation(Record):
     """One run as the judge sees it. `failures` has the escaped exception first; chained ones
-    hang on it; `refused` says which traces were not read, and why. `output` are the printed lines
-    made comparable, `told` the same ones for people, `printed` all lines as they were.
+    hang on it; of a run with a key (`keyed`), `signed` are those that the probe vouches for.
+    `refused` says which traces were not read, and why; `doubt` why this run can confirm nothing.
+    `output` are the printed lines made comparable, `told` the same ones for people, `printed` all
+    lines as they were.
     """
 
     failures: tuple[Failure, ...]
     refused: tuple[str, ...] = ()
+    signed: tuple[Failure, ...] = ()
+    keyed: bool = False
+    doubt: str = ""
     output: tuple[str, ...]
     told: tuple[str, ...]
     printed: tuple[str, ...] = ()
@@ -43,13 +50,23 @@ class Observation(Record):
         return next((failure for failure in self.failures if not failure.swallowed), None)
 
 
-def observe(result: RunResult, roots: tuple[str, ...] = ()) -> Observation:
+def observe(
+    result: RunResult,
+    roots: tuple[str, ...] = (),
+    *,
+    key: bytes = b"",
+    mounts: tuple[str, ...] = (),
+) -> Observation:
     """Everything a run shows. The probe's trace is preferred; printed tracebacks are what the
     program caught. `roots` are the folders of a clone on the path: its files are a package's,
-    not the program's.
+    not the program's. With the `key` of the run, only what its probe signed is taken for an
+    exception that ended it; with its `mounts`, only installed files for a library's.
     """
-    left = artifacts.traces(result.artifacts, result.refused)
-    escaped = _traced(left, result.exit_code)
+    left = artifacts.traces(result.artifacts, result.refused, key)
+    installed = Installed(mounts, roots)
+    traced = [(one, name in left.signed) for name, one in _traced(left, result.exit_code)]
+    traced = [(installed.checked(one), signed) for one, signed in traced]
+    escaped = [one for one, _ in traced]
     if result.signal is not None and not (
         result.timed_out or result.idle or result.cancelled or result.oom
     ):
@@ -62,6 +79,9 @@ def observe(result: RunResult, roots: tuple[str, ...] = ()) -> Observation:
     return Observation(
         failures=tuple(_placed(failure, roots) for failure in failures) if roots else failures,
         refused=left.refused,
+        signed=tuple(flatten(tuple(one for one, signed in traced if signed))),
+        keyed=bool(key),
+        doubt=_doubt(result, left, installed),
         output=tuple(values.lines(result.stdout)),
         told=tuple(values.told(result.stdout)),
         printed=tuple(result.stdout.splitlines()),
@@ -75,12 +95,26 @@ def observe(result: RunResult, roots: tuple[str, ...] = ()) -> Observation:
     )
 
 
-def _traced(left: artifacts.Left, exit_code: int | None) -> list[Failure]:
+def _traced(left: artifacts.Left, exit_code: int | None) -> list[tuple[str, Failure]]:
     """The exceptions of the traces. One that escapes ends a program with a status; a trace beside
     a clean end is of something that was caught.
     """
-    found = sorted(left.traces.values(), key=lambda trace: not _escaped(trace, exit_code))
-    return [_failure(one.error, swallowed=not _escaped(one, exit_code)) for one in found]
+    found = [
+        (not _escaped(trace, exit_code), name, trace)
+        for name, trace in left.traces.items()
+        if name in left.signed or not trace.main
+    ]
+    rows = sorted(found, key=itemgetter(0, 1))
+    return [(name, _failure(trace.error, swallowed=caught)) for caught, name, trace in rows]
+
+
+def _doubt(result: RunResult, left: artifacts.Left, installed: Installed) -> str:
+    """Why this run can confirm nothing: signs that the program has a hand in what is told of it."""
+    if any(trace.main and name not in left.signed for name, trace in left.traces.items()):
+        return "the program wrote a trace of its own"
+    if result.exit_code is not None and result.ended_by_itself and not left.ended:
+        return "the program left without Python's own end, as with os._exit"
+    return installed.forged[0] if installed.forged else ""
 
 
 def _escaped(trace: artifacts.Trace, exit_code: int | None) -> bool:

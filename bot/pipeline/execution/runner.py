@@ -145,10 +145,11 @@ class Runner(Session):
             self.attempts.add(kept, LastRun(script, environment, None))
             return kept.judgement
         number, options = len(self.attempts) + 1, self.job.options
-        result = self.execute(
-            launch.spec(script, environment, options, self.signature, seed, f"run {number}")
-        )
-        seen = observe.observe(result, environment.roots)
+        spec = launch.spec(script, environment, options, self.signature, seed, f"run {number}")
+        result = self.execute(spec)
+        key, mounts = spec.files[launch.KEY], environment.mounts
+        seen = observe.observe(result, environment.roots, key=key, mounts=mounts)
+        self.context.check()
         attempt = Attempt(
             number=number,
             purpose=purpose,

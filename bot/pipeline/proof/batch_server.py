@@ -28,7 +28,7 @@ _MAX_RESULT, _MAX_PARTS = 4 << 20, 1000
 _MESSAGE = re.compile(r"@(\d{1,6}) (\d{1,6}|end) (\d{1,6}) (\S*)\n?", re.ASCII)
 DEGREE = int(Limits().cpus) + 1  # one waits for its turn while another ends
 _FOLDER, _BATCH = ".reprise", "batch"
-_PROBES = ("sitecustomize.py", "batch.py", "batch_child.py")
+_PROBES = (*launch.PROBES, "batch.py", "batch_child.py")
 _ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"
 )

@@ -155,6 +155,8 @@ class _Search:
             judgement = passing.runs[seed]
             if judgement.match is Match.MATCHED:
                 return "it fails there too"
+            if judgement.doubt:
+                return f"that run cannot be relied on: {judgement.doubt}"
             if judgement.match is not Match.PASSED:
                 return f"the program does not finish there: {control_environments.words(judgement)}"
         return ""

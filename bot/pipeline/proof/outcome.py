@@ -35,6 +35,12 @@ class Failing:
         verdict = self.report.verdict
         return verdict.control if isinstance(verdict, Reproduced) else NO_CONTROL
 
+    @property
+    def doubt(self) -> str:
+        """Why no difference between versions can confirm a bug with this program, or ""."""
+        verdict = self.report.verdict
+        return verdict.doubt if isinstance(verdict, Reproduced) else ""
+
 
 @dataclass(frozen=True, slots=True)
 class ProofOutcome:

@@ -132,6 +132,9 @@ def _defect(proof: Proof, error: Exception) -> ProofOutcome:
 
 
 def _bisect(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
+    if failing.doubt:
+        runner.note(f"nothing was bisected: {failing.doubt}")
+        return ProofOutcome("bisect", tuple(runner.notes))
     package = runner.job.options.package or _package_at_fault(failing, runner)
     if not package:
         runner.note("nothing was bisected: the report does not tell which package is at fault")

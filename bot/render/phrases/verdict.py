@@ -6,7 +6,6 @@ from bot.models.job import PROOFS
 from bot.models.report import (
     BudgetReached,
     Cancelled,
-    Control,
     DifferentFailure,
     Inconclusive,
     NotReproduced,
@@ -82,15 +81,17 @@ def interval(low: float, high: float) -> str:
 
 
 def standing(report: Report) -> str:
-    """Whether the bug is confirmed or only its symptom seen; "" for verdicts that claim neither."""
+    """Whether the bug is confirmed, the program only differs between versions, or only its symptom
+    was seen; "" for verdicts that claim nothing of it.
+    """
     if not isinstance(report.verdict, Reproduced):
         return ""
     control = report.verdict.control
     if control.type == "none":
-        return f"{shown_by(control)}: {_uncontrolled(report)}."
+        return f"{shown_by(report)}: {_uncontrolled(report)}."
     weak = "" if controls.sets_apart(control) else ", which is not a significant difference"
     line = controls.control_line(report.verdict, controls.reported_version(report))
-    return f"{shown_by(control)}: {line}{weak}."
+    return f"{shown_by(report)}: {line}{weak}."
 
 
 def _uncontrolled(report: Report) -> str:
@@ -106,9 +107,20 @@ def _uncontrolled(report: Report) -> str:
     return "no control was run"
 
 
-def shown_by(control: Control) -> str:
+def shown_by(report: Report) -> str:
     """What a control says about the failure."""
-    return "Bug confirmed" if controls.sets_apart(control) else "Symptom observed"
+    if not controls.sets_apart(controls.of(report)):
+        return "Symptom observed"
+    return "Differs between versions" if unconfirmed(report) else "Bug confirmed"
+
+
+def unconfirmed(report: Report) -> str:
+    """Why a control that sets the failure apart confirms no bug, as a sentence; or ""."""
+    verdict = report.verdict
+    if not isinstance(verdict, Reproduced) or not verdict.doubt:
+        return ""
+    apart = controls.sets_apart(verdict.control)
+    return f"This does not confirm a bug: {verdict.doubt}." if apart else ""
 
 
 def reason(report: Report) -> str:
@@ -131,6 +143,8 @@ def next_step(report: Report, run: str = "") -> str:
 def _next_control(report: Report, command: str) -> str:
     """What turns a failure into a confirmed bug, and a confirmed bug into a test."""
     control = controls.of(report)
+    if unconfirmed(report):
+        return "Give a program whose steps are the same in every version, and run it again."
     if controls.sets_apart(control):
         return "Turn the script into a regression test."
     if control.type == "none" and bisection.passing(report):

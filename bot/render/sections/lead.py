@@ -47,7 +47,7 @@ def verdict(report: Report) -> Section:
     headline = Headline(verdicts.TITLES[kind], " ".join(filter(None, line)), kind)
     shown = kind == "reproduced" and report.comparison  # the table says what occurred
     reason = "" if shown else verdicts.reason(report)
-    texts: list[Text] = [reason, proofs.where(report.bisection)]
+    texts: list[Text] = [reason, verdicts.unconfirmed(report), proofs.where(report.bisection)]
     paragraphs = [Paragraph(text) for text in texts if text]
     return Section("verdict", blocks=[headline, *paragraphs, _figures(report)])
 

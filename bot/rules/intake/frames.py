@@ -35,7 +35,7 @@ PYTEST = re.compile(
     r"(?P<function>\S+)|(?P<exc>[A-Z]\w*(?<!Warning)))?\s*$"
 )
 PYTEST_ERROR = re.compile(r"^\s*E\s{2,}\S")
-_SITE = re.compile(r".*(?:site|dist)-packages/(?P<module>[^/]+.*)$")
+LIBRARY = re.compile(r".*(?:site|dist)-packages/(?P<module>[^/]+.*)$")
 _STDLIB = re.compile(
     r"(?i).*/(?:lib(?:64)?/python3\.\d{1,2}|python3\d{1,2}/lib)/(?!(?:site|dist)-packages/)"
 )
@@ -62,7 +62,7 @@ def frame(path: str, line: str | None, function: str, code: str = "", home: str 
     """A frame with its package worked out; `home` is the import name of the repository."""
     shown = path.strip().strip("[]")
     plain = shown.replace("\\", "/")
-    site, standard = _SITE.match(plain), _STDLIB.match(plain)
+    site, standard = LIBRARY.match(plain), _STDLIB.match(plain)
     # What runs as a module outside all packages is a script, whatever its folder is called.
     own = "" if standard or function.strip() == "<module>" else _own(plain, home)
     # Cython gives the path below the package, or the bare name of the file.

@@ -75,6 +75,7 @@ def _child(source, show, folder):
 
 def _probed(path, source, folder):
     os.environ.update(REPRISE_TRACE=folder, REPRISE_MAIN=str(os.getpid()))
+    sys.path.insert(0, os.environ["PROBE"])
     runpy.run_path(str(Path(os.environ["PROBE"], "sitecustomize.py")))
     _unfilter()
     _execute(path, source)

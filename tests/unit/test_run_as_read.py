@@ -38,7 +38,7 @@ def fetch(path):
 def compiled(x):
     raise RuntimeError("expected a dense tensor")
 def old():
-    warnings.warn("this is old", DeprecationWarning)
+    warnings.warn("acme.old is deprecated, use acme.new", DeprecationWarning)
 """
 SIZE = "cannot multiply operand of size 3 with weight of size 4"
 TRACE = f"""Traceback (most recent call last):
@@ -242,11 +242,15 @@ def test_a_program_is_found_however_it_was_pasted(execute, name):
 
 @pytest.mark.parametrize(("at_least", "given"), [(1, 1), (2, 2)])
 def test_a_reported_deprecation_is_visible_however_python_hides_it(execute, at_least, given):
-    wanted = WarningSignature(category="DeprecationWarning", message="is old", at_least=at_least)
+    wanted = WarningSignature(
+        category="DeprecationWarning",
+        message="acme.old is deprecated, use acme.new",
+        at_least=at_least,
+    )
     program = Script(files={"repro.py": "import acme\nfor _ in range(2):\n    acme.old()\n"})
     run = launch.spec(
         program, Environment(id="e", python="3", interpreter="p"), Options(), wanted, 0, "run"
     )
     seen = observe(execute(program.source, run.env))
     assert judge(seen, wanted, program).match is Match.MATCHED
-    assert seen.errors.count("is old") == given
+    assert seen.errors.count("DeprecationWarning: acme.old is deprecated") == given

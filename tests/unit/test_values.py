@@ -17,6 +17,9 @@ TOL = {"rtol": 1e-3, "atol": 1e-6}
         ("tensor([1., 2.])", "tensor( [ 1.,2. ] )", True),
         ("<Foo object at 0x7f001122>", "<Foo object at 0x55aabbcc>", True),
         ("v1.0 loads", "v2.0 loads", False),
+        ("shape: torch.Size([1, 3])", "shape: (1, 3)", True),
+        ("torch.Size([3])", "(3,)", True),
+        ("TensorShape([2, 5])", "(5, 2)", False),
     ],
 )
 def test_lines(one, other, same):

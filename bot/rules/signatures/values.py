@@ -10,6 +10,7 @@ from bot.rules.signatures.wording import strip_ansi
 _NUMBER = re.compile(
     r"(?<![\w.])[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+|inf(?:inity)?|nan)(?![\w])", re.IGNORECASE
 )
+_SHAPE = re.compile(r"\b(?:(?:torch\.)?Size|TensorShape)\(\[([\d,]*)\]\)")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 _MOST_LINES = 5000
 
@@ -22,12 +23,17 @@ def shown(line: str) -> str:
 
 
 def clean(line: str) -> str:
-    """A line made comparable: without escapes, addresses and superfluous spaces. Spaces next to
-    brackets and commas do not count.
+    """A line made comparable: without escapes, addresses and superfluous spaces; a shape as the
+    tuple that people write for it. Spaces next to brackets and commas do not count.
     """
     text = _ADDRESS.sub("<addr>", strip_ansi(line))
     text = re.sub(r"\s*([\[\](){},:=])\s*", r"\1", text)
-    return " ".join(text.split())
+    return " ".join(_SHAPE.sub(_as_tuple, text).split())
+
+
+def _as_tuple(shape: re.Match[str]) -> str:
+    sizes = shape[1]
+    return f"({sizes},)" if sizes.isdigit() else f"({sizes})"
 
 
 def lines(text: str) -> list[str]:

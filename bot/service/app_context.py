@@ -1,4 +1,4 @@
-"""What the App's use-cases share: the ports, the host's policy, permissions and quotas, how the
+"""What the App's use-cases share: the ports, the host's policy and permissions, how the
 engine is called, and how a lease is kept.
 """
 

@@ -83,6 +83,7 @@ def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -
         daily_minutes=settings.daily_minutes,
         daily_usd=settings.daily_usd,
         keep_days=settings.keep_days,
+        link_days=settings.link_days,
     )
     limited = RateLimitedGitHub(WatchedGitHub(github, store), store)
     context = AppContext(store, queue, limited, _Engine(settings, sandbox), policy)

@@ -1,10 +1,11 @@
 """The JSON API for runs, with its own OpenAPI description and documentation page.
 
-The access rules are those of the run pages: a run's id cannot be guessed and is the only key to
-it. So runs are looked up by id, and never listed.
+The access rules are those of the run pages: a run's name cannot be guessed and is the only key to
+it; a private repository's is signed and expires. So runs are looked up by name, and never listed.
 """
 
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, FastAPI, Query, Request
@@ -16,7 +17,7 @@ from bot.models.run import Run, RunState
 from bot.render.report_json import Published, report_json
 from bot.text.sanitize import redact
 from handlers.pages import PRIVATE, VERSION
-from handlers.state import RequestedRun, Web, WebState, find_run
+from handlers.state import RequestedRun, Web, WebState, find_run, without_folders
 
 MAX_RUNS = 50
 
@@ -74,16 +75,18 @@ def runs(
     ids: Annotated[list[str], Query(alias="id", max_length=MAX_RUNS)], web: Web
 ) -> RunStatuses:
     """The status of each run whose id is given. Unknown ids are ignored."""
-    found = (find_run(name, web.store) for name in dict.fromkeys(ids))
-    return RunStatuses(runs=tuple(RunStatus(**_status(run, web)) for run in found if run))
+    found = ((name, find_run(name, web.store)) for name in dict.fromkeys(ids))
+    return RunStatuses(
+        runs=tuple(RunStatus(**_status(run, web, name)) for name, run in found if run)
+    )
 
 
 @router.get("/runs/{run}", responses={404: {"model": ApiError}}, response_model=RunWithReport)
-def run_result(run: RequestedRun, web: Web) -> dict[str, Any]:
+def run_result(run: RequestedRun, web: Web, request: Request) -> dict[str, Any]:
     """A run's status and, once it exists, its report."""
-    report = web.store.report(run.id)
-    body = report_json(report, secrets=web.settings.secrets) if report is not None else None
-    return _status(run, web) | {"report": body}
+    report, hide = web.store.report(run.id), partial(without_folders, web.settings)
+    body = report and report_json(report, secrets=web.settings.secrets, hide=hide)
+    return _status(run, web, request.path_params["run"]) | {"report": body}
 
 
 def create(web: WebState) -> FastAPI:
@@ -104,11 +107,11 @@ async def _unavailable(_request: Request, _error: Exception) -> Response:
     return JSONResponse({"detail": detail}, 503, PRIVATE | {"Retry-After": "30"})
 
 
-def _status(run: Run, web: WebState) -> dict[str, Any]:
+def _status(run: Run, web: WebState, name: str) -> dict[str, Any]:
     request = run.request
     return {
         **run.model_dump(include=set(RunStatus.model_fields)),
-        "url": f"{web.settings.public_url}/runs/{run.id}",
+        "url": f"{web.settings.public_url}/runs/{name}",
         "repository": request.repository.full_name,
         "number": request.number,
         "requester": request.requester,

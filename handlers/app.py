@@ -32,7 +32,11 @@ def create(settings: Settings, store: AppStore, queue: Queue) -> FastAPI:
         openapi_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        exception_handlers={404: pages.not_found, TransientError: pages.unavailable},
+        exception_handlers={
+            403: pages.expired,
+            404: pages.not_found,
+            TransientError: pages.unavailable,
+        },
     )
     app.state.web = web
     app.add_route("/webhook", webhook.receive, methods=["POST"])

@@ -26,7 +26,7 @@ from bot.render.report_json import report_text
 from bot.service.ports.store import ALARM_S, CREDENTIALS_ALARM
 from bot.text.sanitize import redact, scrubbed
 from handlers.setup_pages import app_page
-from handlers.state import RequestedRun, Web
+from handlers.state import RequestedRun, Web, without_folders
 
 MAX_NUMBER = 100_000
 READY_S = 2.0
@@ -96,7 +96,7 @@ async def icon() -> Response:
 
 
 @_get("/runs/{run}")
-def run_page(run: RequestedRun, web: Web) -> Response:
+def run_page(run: RequestedRun, web: Web, request: Request) -> Response:
     """The page of a run."""
     report = web.store.report(run.id)
     shown = view(
@@ -107,6 +107,7 @@ def run_page(run: RequestedRun, web: Web) -> Response:
         now=datetime.now(UTC),
         ahead=web.store.ahead(run.id) if run.state is RunState.QUEUED else 0,
         secrets=web.settings.secrets,
+        name=request.path_params["run"],
     )
     return HTMLResponse(page.run_page(shown), headers=_PAGE)
 
@@ -127,7 +128,8 @@ def original(run: RequestedRun, web: Web) -> Response:
 @_get("/runs/{run}/report.json")
 def report_file(run: RequestedRun, web: Web) -> Response:
     """The report for programs."""
-    text = report_text(_report(run, web), secrets=web.settings.secrets)
+    hide = partial(without_folders, web.settings)
+    text = report_text(_report(run, web), secrets=web.settings.secrets, hide=hide)
     return Response(text, media_type="application/json", headers=_FILE)
 
 
@@ -137,9 +139,8 @@ def log(run: RequestedRun, number: int, web: Web) -> Response:
     text = web.store.log(run.id, number) if 0 < number <= MAX_NUMBER else None
     if not text:
         raise HTTPException(404)
-    return Response(
-        redact(text, web.settings.secrets), media_type="text/plain; charset=utf-8", headers=_FILE
-    )
+    text = redact(without_folders(web.settings, text), web.settings.secrets)
+    return Response(text, media_type="text/plain; charset=utf-8", headers=_FILE)
 
 
 @router.get("/healthz")
@@ -168,6 +169,12 @@ async def not_found(_request: Request, _error: Exception) -> Response:
     """The page for an unknown address."""
     text = "There is no page at this address. Pages of old runs are deleted."
     return HTMLResponse(page.missing("Not found", text), 404, _PAGE)
+
+
+async def expired(_request: Request, error: Exception) -> Response:
+    """The page for a link to a private run that no longer counts."""
+    text = getattr(error, "detail", "")
+    return HTMLResponse(page.missing("Link expired", text), 403, _PAGE)
 
 
 async def unavailable(_request: Request, _error: Exception) -> Response:

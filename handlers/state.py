@@ -10,10 +10,15 @@ from typing import Annotated
 from fastapi import Depends, HTTPException, Request
 
 from bot.models.run import Run
+from bot.service import links
 from bot.service.ports.store import AppStore
 from bot.settings import Settings
+from bot.text.sanitize import shorten_paths
 
-_RUN_ID = re.compile(r"[A-Za-z0-9_-]{16,64}")
+_RUN_ID = re.compile(r"([A-Za-z0-9_-]{16,64})(?:\.\d{1,7}\.[0-9a-f]{32})?", re.ASCII)
+_EXPIRED = (
+    "This link is incomplete or has expired. For a new one, comment /reproduce status on the issue."
+)
 _FRESH_S = 5.0
 
 
@@ -51,17 +56,32 @@ async def _state(request: Request) -> WebState:
 Web = Annotated[WebState, Depends(_state)]
 
 
+def without_folders(settings: Settings, text: str) -> str:
+    """Text in which no absolute path tells about the host."""
+    return shorten_paths(text.replace(str(settings.cache_dir), "..."))
+
+
 def find_run(name: str, store: AppStore) -> Run | None:
-    """The run with this id. The store is asked only for what can be an id."""
-    return store.run(name) if _RUN_ID.fullmatch(name) else None
+    """The run with this name, which must be signed for a private repository. The store is asked
+    only for what can be a name.
+    """
+    run = _named(name, store)
+    return run if run is not None and links.admits(name, run, store, time.time()) else None
+
+
+def _named(name: str, store: AppStore) -> Run | None:
+    shaped = _RUN_ID.fullmatch(name)
+    return store.run(shaped[1]) if shaped else None
 
 
 def _requested_run(run: str, web: Web) -> Run:
-    found = find_run(run, web.store)
+    found = _named(run, web.store)
     if found is None:
         raise HTTPException(404, "There is no such run, or it was deleted.")
+    if not links.admits(run, found, web.store, time.time()):
+        raise HTTPException(403, _EXPIRED)
     return found
 
 
 RequestedRun = Annotated[Run, Depends(_requested_run)]
-"""The run that the path names. Its id cannot be guessed and is the only key to it."""
+"""The run that the path names. Its name cannot be guessed and is the only key to it."""

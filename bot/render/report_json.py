@@ -4,7 +4,7 @@ added.
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -238,28 +238,38 @@ def published(report: Report) -> Published:
     )
 
 
-def report_json(report: Report, *, secrets: Iterable[str] = ()) -> dict[str, Any]:
-    """The published form as plain data, credentials removed. NaN and infinities are strings."""
-    data = published(report).model_dump(mode="json", by_alias=True)
-    return {key: _written(value, tuple(secrets)) for key, value in data.items()}
+def report_json(
+    report: Report, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
+) -> dict[str, Any]:
+    """The published form as plain data, credentials removed, and what `hide` takes out of a text.
+    NaN and infinities are strings.
+    """
+    data, known = published(report).model_dump(mode="json", by_alias=True), tuple(secrets)
+
+    def clean(text: str) -> str:
+        return redact(hide(text), known)
+
+    return {key: _written(value, clean) for key, value in data.items()}
 
 
-def report_text(report: Report, *, secrets: Iterable[str] = ()) -> str:
+def report_text(
+    report: Report, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
+) -> str:
     """report.json as it is written: indented, one final newline, characters as they are."""
-    data = report_json(report, secrets=secrets)
+    data = report_json(report, secrets=secrets, hide=hide)
     return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _written(value: Any, secrets: tuple[str, ...]) -> Any:
+def _written(value: Any, clean: Callable[[str], str]) -> Any:
     match value:
         case float() if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         case str():
-            return redact(value, secrets).encode("utf-8", "replace").decode()
+            return clean(value).encode("utf-8", "replace").decode()
         case list():
-            return [_written(item, secrets) for item in value]
+            return [_written(item, clean) for item in value]
         case dict():
-            return {key: _written(item, secrets) for key, item in value.items()}
+            return {key: _written(item, clean) for key, item in value.items()}
     return value
 
 

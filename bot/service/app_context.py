@@ -19,7 +19,7 @@ from bot.models.job import Job
 from bot.models.report import Report
 from bot.models.run import Delivery, Repository, Run
 from bot.ports import Listener, Recorder
-from bot.service import configuration
+from bot.service import configuration, links
 from bot.service.ports import (
     WRITERS,
     CloneToken,
@@ -74,6 +74,7 @@ class HostPolicy:
     daily_minutes: int = 2_880
     daily_usd: float = 0.0
     keep_days: int = 90
+    link_days: int = 30
     takes: int = 10
 
 
@@ -109,7 +110,10 @@ class AppContext:
 
     def page(self, run: Run) -> str:
         """The address of a run's page, "" when this host has none."""
-        return f"{self.policy.public_url}/runs/{run.id}" if self.policy.public_url else ""
+        if not self.policy.public_url:
+            return ""
+        name = links.name(run, self.store, self.now(), self.policy.link_days)
+        return f"{self.policy.public_url}/runs/{name}"
 
     def offer(self, run: Run, after_s: float = 0.0) -> None:
         """Offer a run to the workers, due in `after_s` seconds."""

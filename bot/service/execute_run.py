@@ -200,23 +200,20 @@ class _Execution:
             self._defer(_RETRY_S * 2 ** min(current.takes - 1, 6))
 
     def _fail(self, error: str) -> None:
-        """Mark the run as failed and say so on the issue, if GitHub can be reached. A verdict that
-        could not be posted stays a verdict.
-        """
-        context, run, owner = self._context, self._run, self._owner
-        if (self._store.run(run.id) or run).state is RunState.REPORTED:
-            _log.error("run %s: its verdict could not be posted: %s", run.id, error)
-            self._store.finish_run(run.id, owner, error)
-            return
-        _log.error("run %s failed: %s", run.id, error)
-        lease_s = self._policy.lease_s
+        """Mark the run as failed and say so; a verdict that was not posted stays a verdict."""
+        _log.error("run %s failed: %s", self._run.id, error)
+        if (self._store.run(self._run.id) or self._run).state is not RunState.REPORTED:
+            self._admit()
+        self._store.finish_run(self._run.id, self._owner, error)
+
+    def _admit(self) -> None:
+        context, run, lease_s = self._context, self._run, self._policy.lease_s
         try:
-            with heartbeat(lambda: self._store.beat(run.id, owner, lease_s), lease_s / 4):
+            with heartbeat(lambda: self._store.beat(run.id, self._owner, lease_s), lease_s / 4):
                 publish.show(context, run, sticky.failed(run, context.page(run)))
                 publish.react(context, run.request, "confused")
-        except (TransientError, UserError) as unreachable:
-            _log.warning("run %s: the failure is not on GitHub: %s", run.id, unreachable)
-        self._store.finish_run(run.id, owner, error)
+        except (TransientError, UserError) as error:
+            _log.warning("run %s: the failure is not on GitHub: %s", run.id, error)
 
 
 def _cancelled(by: str, attempts: int) -> Cancelled:

@@ -33,11 +33,21 @@ def handle(context: AppContext, delivery: Delivery) -> None:
     if delivery.trigger in {"uninstalled", "gone"}:
         outcome = context.store.decide(delivery.cause, 0, partial(_end, delivery))
         carry_out(context, outcome)
+        _forget(context, delivery)
     elif repository is not None and issue is not None and issue.number is not None:
         target = Target(installation=delivery.installation, repository=repository.full_name)
         off = context.switched_off(delivery.installation, repository)
         config = context.config(target) if not off else Config()
         _handle_issue(IssueEvent(context, delivery, issue, target, issue.number, config), off)
+
+
+def _forget(context: AppContext, delivery: Delivery) -> None:
+    """Delete what belongs to private repositories that the App has left for good."""
+    repository, where = delivery.repository, delivery.installation
+    if delivery.trigger == "uninstalled" and delivery.action == "deleted":
+        _log.info("erased %d private runs of installation %d", context.store.erase(where), where)
+    elif repository is not None and delivery.issue is None and delivery.trigger == "gone":
+        context.store.erase(where, repository.full_name)
 
 
 def _end(delivery: Delivery, ledger: Ledger) -> Settled:

@@ -124,6 +124,12 @@ class Settings(BaseSettings):
         description="Seconds between requests to GitHub for deliveries that never arrived.",
     )
     keep_days: int = Field(90, ge=1, description="Days to keep finished runs.")
+    link_days: int = Field(
+        30,
+        ge=1,
+        le=3_650,
+        description="Days that a link to the page of a private repository's run is good for.",
+    )
     sandbox: Literal["auto", "docker", "bwrap", "process"] = Field(
         "auto",
         description="Sandbox of a worker. auto never picks process, which isolates nothing.",

@@ -11,7 +11,7 @@ from threading import Barrier, Thread
 import pytest
 
 from bot.adapters.store import MEMORY
-from bot.models.run import RunState
+from bot.models.run import Repository, RunState
 from bot.service import db_text
 from bot.service.ports import Task
 from bot.service.ports.store import AppStore, Beat, Ledger, OurComment, QuotaUsage, Settled
@@ -635,6 +635,37 @@ def test_figures_and_forgetting(bench: Bench) -> None:
     assert store.seen(["a", "b", "c"]) == {"c"}
     assert store.usage(since(0)) == QuotaUsage(runs=1)
     assert store.reserve_write(1, notifies=True) == 0
+
+
+def test_what_is_private_can_be_erased(bench: Bench) -> None:
+    store, private = bench.store, Repository(id=2, full_name="acme/secret", private=True)
+    other = private.model_copy(update={"full_name": "acme/other"})
+    open_ = store.add_run(new_run("open", 1))[0].id
+    runs = [
+        store.add_run(new_run(guid, 7, repository=where))[0].id
+        for guid, where in (("a", private), ("b", private), ("c", other))
+    ]
+    store.take_run(runs[0], "w", 10)
+    store.note_attempt(runs[0], "w", attempt(), SCRIPT, "log")
+    store.put_report(runs[0], "w", report())
+    store.claim([delivery("open"), delivery("a", repository=private, digest="d1")])
+    store.claim(
+        [delivery("e", repository=private, installation=12), delivery("c", repository=other)]
+    )
+    store.decide("d1", 0, lambda _: Settled(text="private words"))
+    store.put_comment(OurComment(repository="acme/secret", number=7, key="run", comment=5))
+    assert store.erase(2) == 0
+    assert store.erase(1, "acme/secret") == 2
+    assert [run.id for run in store.runs()] == [runs[2], open_]
+    assert (store.report(runs[0]), store.attempts(runs[0])) == (None, ())
+    assert not store.beat(runs[0], "w", 10).cancel
+    assert store.beat(runs[0], "w", 10).lost
+    assert store.outcome("d1", 0) is None
+    assert store.comment("acme/secret", 7, "run") is None
+    assert store.seen(["open", "a", "c", "e"]) == {"open", "c", "e"}
+    assert store.erase(1) == 1
+    assert [run.id for run in store.runs()] == [open_]
+    assert store.seen(["open", "a", "c", "e"]) == {"open", "e"}
 
 
 # --- text nobody should send ---------------------------------------------------------------------

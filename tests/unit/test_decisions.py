@@ -12,7 +12,7 @@ import pytest
 from bot.errors import TransientError
 from bot.models.run import RunState
 from bot.service.ports import Task
-from tests.unit.test_service import NOW, App, Slow, command, start_one, working
+from tests.unit.test_service import NOW, REPOSITORY, App, Slow, command, start_one, working
 
 AWAY = TransientError("502 Bad Gateway")
 
@@ -141,3 +141,26 @@ def test_a_run_that_was_stopped_before_it_began_uses_up_nothing():
     app.service.handle(Task(kind="run", id=start.id), Event())
     app.deliver("comment", command(seed=3), sender="max")
     assert [each.verdict for each in app.runs()] == ["reproduced", "cancelled"]
+
+
+@pytest.mark.parametrize(
+    ("action", "trigger", "left"),
+    [("deleted", "uninstalled", 0), ("suspend", "uninstalled", 1), ("removed", "gone", 0)],
+)
+def test_what_belongs_to_a_private_repository_goes_with_the_app(action, trigger, left):
+    app = App()
+    private = REPOSITORY.model_copy(update={"private": True})
+    app.deliver("comment", command(seed=3), sender="max", repository=private)
+    (run,) = app.runs()
+    assert app.store.report(run.id) is not None
+    where = None if trigger == "uninstalled" else private
+    app.deliver(trigger, issue=None, repository=where, action=action)
+    assert len(app.runs()) == left
+    assert (app.store.report(run.id) is None) == (left == 0)
+
+
+def test_what_is_public_stays_when_the_app_goes():
+    app = App()
+    app.deliver()
+    app.deliver("uninstalled", issue=None, repository=None, action="deleted")
+    assert [run.verdict for run in app.runs()] == ["reproduced"]

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, inspect, text
 from bot.adapters.store.database import Database
 from bot.adapters.store.decisions import SqlDecisions, SqlShared
 from bot.adapters.store.deliveries import SqlComments, SqlDeliveries, SqlWriteRate
+from bot.adapters.store.erasing import SqlErasing
 from bot.adapters.store.leases import SqlLeases, SqlResults
 from bot.adapters.store.maintenance import SqlMaintenance, SqlUsage
 from bot.adapters.store.runs import SqlRuns
@@ -82,6 +83,7 @@ class SqlStore(
     SqlUsage,
     SqlDecisions,
     SqlShared,
+    SqlErasing,
 ):
     """Every store port over one database, whose tables are created or upgraded first. `clock`
     returns epoch seconds; the gaps (seconds) and caps limit writes to GitHub for each

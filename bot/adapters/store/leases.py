@@ -85,13 +85,9 @@ class SqlLeases(SqlPart, LeaseStore):
                 return False
             failed = error and row.state != RunState.REPORTED.value
             state = RunState.FAILED if failed else RunState.FINISHED
-            over = {
-                **_FREE,
-                "state": state.value,
-                "error": db_text.line(error),
-                "finished_at": self._clock(),
-            }
-            connection.execute(update(runs).where(_c.id == run).values(**over))
+            over = {**_FREE, "state": state.value, "error": db_text.line(error)}
+            change = update(runs).where(_c.id == run)
+            connection.execute(change.values(**over, finished_at=self._clock()))
             return True
 
     @override

@@ -44,8 +44,11 @@ def view(
     now: datetime,
     ahead: int = 0,
     secrets: Iterable[str] = (),
+    name: str = "",
 ) -> RunView:
-    """A run with its report, or with its attempts so far. `now` is aware of its zone."""
+    """A run with its report, or with its attempts so far. `now` is aware of its zone, `name` what
+    the address calls the run.
+    """
     hidden = tuple(secrets)
     run = scrubbed(run, hidden)
     if report is not None and run.state is not RunState.FAILED:
@@ -54,13 +57,13 @@ def view(
     else:
         done = [scrubbed(_brief(attempt), hidden) for attempt in attempts]
         whole, files = _progress(run, done, ahead, now), ()
-    name, number = run.request.repository.full_name, run.request.number
+    place, number = run.request.repository.full_name, run.request.number
     return RunView(
-        base=f"/runs/{run.id}",
+        base=f"/runs/{name or run.id}",
         live=run.state in LIVE,
-        place=f"{name}#{number}",
-        issue_title=run.request.job.issue.title or f"{name}#{number}",
-        issue_url=f"{github_url}/{name}/issues/{number}" if _NAME.fullmatch(name) else "",
+        place=f"{place}#{number}",
+        issue_title=run.request.job.issue.title or f"{place}#{number}",
+        issue_url=f"{github_url}/{place}/issues/{number}" if _NAME.fullmatch(place) else "",
         request=(*asked(run)[:-1], f" on {moment(run.created_at)}.", *_unposted(run)),
         document=whole,
         files=files,

@@ -312,6 +312,16 @@ class MaintenanceStore(Protocol):
         """
 
 
+class ErasingStore(Protocol):
+    """Deletion of what is no longer ours to keep."""
+
+    def erase(self, installation: int, repository: str | None = None) -> int:
+        """Delete what belongs to the private repositories of an installation, or to one of them:
+        runs with their results, deliveries and what they led to, and the ids of comments. Returns
+        the number of runs.
+        """
+
+
 class RunHistory(RunStore, ResultStore, Protocol):
     """Runs and their results."""
 
@@ -326,6 +336,7 @@ class AppStore(
     DecisionStore,
     SharedStore,
     MaintenanceStore,
+    ErasingStore,
     Protocol,
 ):
     """Everything in one store, as the composition root builds it."""

@@ -72,7 +72,7 @@ def new(name: str, report: Report, number: int, **values: object) -> NewRun:
     asked = NewRun(
         delivery=f"delivery of {name}",
         installation=1,
-        repository=Repository(id=1, full_name="acme/pool", private=True),
+        repository=Repository(id=1, full_name="acme/pool"),
         number=number,
         requester="octocat",
         trigger="comment",

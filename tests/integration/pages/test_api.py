@@ -9,6 +9,7 @@ import pytest
 
 from bot.errors import TransientError
 from bot.render.report_json import report_json
+from bot.text.sanitize import shorten_paths
 from handlers.app import create
 from tests.golden.stages import REPORTS
 from tests.integration.pages.site import SECRET, SETTINGS, Site, served
@@ -28,7 +29,7 @@ def test_a_run_is_its_state_and_what_report_json_holds(pages: Site, name: str) -
     assert (run["state"], run["verdict"]) == ("finished", REPORTS[name].verdict.kind)
     assert (run["repository"], run["requester"]) == ("acme/pool", "octocat")
     assert run["url"].endswith(f"/runs/{run['id']}")
-    assert run["report"] == report_json(REPORTS[name], secrets=[SECRET])
+    assert run["report"] == report_json(REPORTS[name], secrets=[SECRET], hide=shorten_paths)
 
 
 def test_a_live_run_has_no_report_yet(pages: Site) -> None:

@@ -5,8 +5,10 @@ becomes on them.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,16 +16,18 @@ import pytest
 
 from bot.errors import TransientError
 from bot.models.job import Options
+from bot.models.run import Repository
 from bot.render.html.page import REFRESH_S, run_page
 from bot.render.html.svg.runs import ceiling
 from bot.render.html.view import view
 from bot.render.phrases.control import paired
+from bot.service import links
 from bot.service.ports.store import CREDENTIALS_ALARM, AppStore
 from handlers.app import create
 from tests.corpus.hostile.corpus import Hostile, load
 from tests.golden.stages import REPORTS, run
 from tests.integration.pages.reading import words, wrong
-from tests.integration.pages.site import LOG, SECRET, SETTINGS, Site, served
+from tests.integration.pages.site import LOG, SECRET, SETTINGS, Site, new, served, worked
 from tests.support.fakes import InlineQueue, MemoryStore
 from tests.unit.test_hostile_outgoing import poisoned
 
@@ -256,6 +260,42 @@ def test_refused_credentials_are_said_aloud(pages: Site) -> None:
     assert "reprise_credentials_refused 1" in pages.get("/metrics").text
     pages.store.unshare(CREDENTIALS_ALARM)
     assert pages.get("/readyz").status == 200
+
+
+PRIVATE = Repository(id=2, full_name="acme/secret", private=True)
+
+
+def test_a_private_run_is_shown_to_those_with_a_link_that_still_counts(pages: Site) -> None:
+    report = REPORTS["reproduced"]
+    asked = new("private", report, 7, repository=PRIVATE)
+    run, _ = pages.store.add_run(asked)
+    worked(pages.store, run, report, report.attempts)
+    pages.store.put_report(run.id, "worker", report)
+    now = time.time()
+    good = links.name(run, pages.store, now, 30)
+    shown = pages.get(f"/runs/{good}")
+    assert shown.status == 200
+    addresses = re.findall(r'href="(/runs/[^"]+)"', shown.text)
+    assert addresses
+    assert all(pages.get(address).status == 200 for address in addresses)
+    assert pages.get(f"/api/runs/{good}").status == 200
+    assert good in pages.get(f"/api/runs?id={good}").text
+    old = links.name(run, pages.store, now - 32 * 86_400, 30)
+    forged = f"{good[:-1]}{'0' if good[-1] != '0' else '1'}"
+    later = good.replace(good.split(".")[1], "99999")
+    for name in (run.id, old, forged, later, f"{run.id}..", f"{good}.x", f"{run.id}.{10**30}.a"):
+        for path in (f"/runs/{name}", f"/runs/{name}/report.json", f"/api/runs/{name}"):
+            refused = pages.get(path)
+            assert refused.status in {403, 404}, path
+            assert "acme/secret" not in refused.text
+        assert "acme/secret" not in pages.get(f"/api/runs?id={name}").text
+    assert "/reproduce status" in pages.get(f"/runs/{old}").text
+
+
+def test_no_published_report_names_the_hosts_folders(pages: Site) -> None:
+    for name, id_ in pages.runs.items():
+        for path in (f"/runs/{id_}", f"/runs/{id_}/report.json", f"/api/runs/{id_}"):
+            assert not re.search(r"/home/|/root/|\\.cache|/var/", pages.get(path).text), name
 
 
 def test_assets_last(pages: Site) -> None:

@@ -112,6 +112,7 @@ class _Engine:
         from bot.adapters.model.configured import configured
         from bot.pipeline.proof import resume
 
+        bootstrap.make_room(self._settings)
         model, repo = configured(self._settings, job.options.model or ""), job.options.repo
         ports = bootstrap.ports(
             job.options,

@@ -15,6 +15,7 @@ from bot.adapters.model.cassette import Recording
 from bot.adapters.model.configured import configured
 from bot.adapters.packages.builder import UvBuilder
 from bot.adapters.run_folder.folder import Folder
+from bot.adapters.run_folder.keeping import keep_runs
 from bot.models.attempt import Script
 from bot.models.bug import Issue
 from bot.models.job import Job, Options
@@ -24,6 +25,7 @@ from bot.render.comment import comment
 from bot.render.report_json import report_text
 from bot.settings import Settings, host
 from bot.text.sanitize import redact, rewritten
+from sandbox import caps
 from sandbox.cache import Cache
 from sandbox.port import Sandbox
 from sandbox.select import choose
@@ -125,9 +127,17 @@ def _worked(
 
 
 def sweep(sandbox: Sandbox, settings: Settings) -> None:
-    """Remove what killed processes left of their runs and in the cache."""
+    """Remove what killed processes left of their runs and in the cache, and what exceeds a cap."""
     sandbox.sweep()
     Cache(settings.cache_dir).sweep()
+    make_room(settings)
+
+
+def make_room(settings: Settings) -> None:
+    """Bring the cache and the run folders below their caps."""
+    if settings.cache_dir.is_dir():
+        caps.keep(Cache(settings.cache_dir), settings.caps, int(settings.reserve_gb * 1e9))
+    keep_runs(settings.runs_dir, int(settings.runs_gb * 1e9))
 
 
 def _indexer(settings: Settings) -> SourceIndexer:

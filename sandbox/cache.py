@@ -1,5 +1,5 @@
 """The folder in which environments are kept: locks between builders, private scratch, notes, what
-killed builders left, and files for a run that is under way.
+killed builders left, and what runs hold.
 """
 
 import errno
@@ -7,16 +7,18 @@ import fcntl
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-from sandbox.port import Mount, SandboxError
+from sandbox import locks
+from sandbox.locks import Held
+from sandbox.port import SandboxError
 from sandbox.subprocesses import Interrupted
 
 _POLL_S = 0.05
@@ -34,6 +36,7 @@ class Cache:
 
     root: Path
     cancel: Event | None = None
+    held: Held = field(default_factory=Held)
 
     def folder(self, name: str) -> Path:
         """A folder of the cache, made on first use."""
@@ -48,6 +51,18 @@ class Cache:
     def complete(self, folder: str, key: str) -> bool:
         """Whether the thing of that name was finished."""
         return (self.root / folder / key / ".complete").exists()
+
+    def using(self, folder: str, key: str) -> bool:
+        """Whether the thing of that name was finished; from now on it is held, and used last."""
+        marker = self.root / folder / key / ".complete"
+        self.touch(marker, key)
+        return marker.exists()
+
+    def touch(self, path: Path, key: str) -> None:
+        """Hold what has this key, and note at a file of it that it was used now."""
+        self.hold(f"use-{key}")
+        with suppress(OSError):
+            os.utime(path)
 
     def recall(self, key: str) -> dict[str, Any] | None:
         """What was noted under a key, or None."""
@@ -98,83 +113,64 @@ class Cache:
 
     def sweep(self) -> int:
         """Remove what killed processes left behind, as far as this user may; returns how many
-        things went.
+        things went. Locks that nobody has, of what nobody builds, go as well.
         """
         gone = 0
         for path in [*self.root.glob("envs/*"), *self.root.glob("scratch/*")]:
             if (path / ".complete").exists():
                 continue
-            shared = path.parent.name == "envs"
-            with (
-                suppress(OSError, SandboxError),
-                self._lock(f"env-{path.name}" if shared else path.name, wait=False) as held,
-            ):
-                if held and path.exists() and not (path / ".complete").exists():
+            name = f"env-{path.name}" if path.parent.name == "envs" else path.name
+            with suppress(OSError, SandboxError), self.removing(name) as free:
+                if free and path.exists() and not (path / ".complete").exists():
                     shutil.rmtree(path, ignore_errors=True)
                     gone += 1
-                if held and not shared and not path.exists():
-                    # Nobody waits for the lock of a scratch. That of an environment stays: who
-                    # waits for it would hold a file that is gone, and the next one another.
-                    self._locked(path.name).unlink(missing_ok=True)
+        for lock in self.root.glob("locks/*.lock"):
+            with suppress(OSError, SandboxError), self.removing(lock.stem):
+                pass
         return gone
+
+    def hold(self, name: str) -> None:
+        """Keep others from removing what has this name, as long as `held` lives."""
+        with self.space():
+            self.held.add(name, partial(self._descriptor, name, fcntl.LOCK_SH))
+
+    @contextmanager
+    def sharing(self, name: str) -> Iterator[None]:
+        """Do something that others may do too, but during which nothing of it may be removed."""
+        descriptor = self._descriptor(name, fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
+
+    @contextmanager
+    def removing(self, *names: str) -> Iterator[bool]:
+        """Whether nobody builds or holds what has these names; then nobody does until the end, when
+        the locks go too.
+        """
+        with ExitStack() as stack:
+            free = all(stack.enter_context(self._lock(name, wait=False)) for name in names)
+            yield free
+            for name in names if free else ():
+                self._locked(name).unlink(missing_ok=True)
 
     def _locked(self, name: str) -> Path:
         return self.folder("locks") / f"{name}.lock"
 
     @contextmanager
     def _lock(self, name: str, *, wait: bool) -> Iterator[bool]:
-        with self._locked(name).open("a") as stream:
-            held = _try_lock(stream.fileno())
-            while wait and not held:
-                if self.cancel is not None and self.cancel.is_set():
-                    raise Interrupted("stopped while waiting for another build")
-                time.sleep(_POLL_S)
-                held = _try_lock(stream.fileno())
-            yield held
+        descriptor = self._descriptor(name, fcntl.LOCK_EX, wait=wait)
+        try:
+            yield descriptor is not None
+        finally:
+            if descriptor is not None:
+                os.close(descriptor)
 
+    def _descriptor(self, name: str, kind: int, *, wait: bool = True) -> int | None:
+        return locks.acquire(self._locked(name), kind, self._pause if wait else None)
 
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-class Inbox:
-    """A folder to put files into, whole or not at all. It is this process's until `close`; the
-    cache's sweep takes those of the dead. Raises SandboxError when it cannot be made.
-
-    It lies in the `cache` folder, all that a worker in a container shares with its daemon's host;
-    without one, in a temporary folder.
-    """
-
-    def __init__(self, cache: Path | None) -> None:
-        self._held = ExitStack()
-        root = cache or Path(
-            self._held.enter_context(tempfile.TemporaryDirectory(prefix="reprise-inbox-"))
-        )
-        self._cache = Cache(root)
-        self.path: Path = self._held.enter_context(self._cache.scratch())
-        self.path.chmod(0o755)  # the run has a user of its own
-
-    @property
-    def mount(self) -> Mount:
-        """What the run must have to read it, at the path that the folder has here."""
-        return Mount(self.path)
-
-    def put(self, name: str, data: bytes) -> None:
-        """Add a file; whoever looks for it sees all of it."""
-        part = self.path / f".{name}.part"
-        with self._cache.space():
-            part.write_bytes(data)
-            part.chmod(0o644)
-            part.replace(self.path / name)
-
-    def take_back(self, name: str) -> None:
-        """Remove a file that was read."""
-        (self.path / name).unlink(missing_ok=True)
-
-    def close(self) -> None:
-        """Remove the folder."""
-        self._held.close()
+    def _pause(self) -> None:
+        if self.cancel is not None and self.cancel.is_set():
+            raise Interrupted("stopped while waiting for another build")
+        time.sleep(_POLL_S)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
-from sandbox import lockfile, operators, subprocesses
+from sandbox import footprint, lockfile, operators, subprocesses
 from sandbox.cache import Cache, DiskFull
 from sandbox.indexes import Indexes
 from sandbox.interpreters import Interpreter, Snapshot, snapshot
@@ -153,7 +153,7 @@ class Installer:
         key = _key(pins, wishes, python)
         root = self.cache.folder("envs") / key
         built = Built(key, root, root / "bin/python", python, tuple(pins))
-        if self.cache.complete("envs", key):
+        if self.cache.using("envs", key):
             return built
         with self.cache.guarded(f"env-{key}"):
             if not self.cache.complete("envs", key):
@@ -163,6 +163,7 @@ class Installer:
                 except SandboxError:
                     shutil.rmtree(root, ignore_errors=True)
                     raise
+                footprint.note(root)
                 marker = root / ".complete"
                 marker.unlink(missing_ok=True)  # a wheel may bring one
                 marker.write_text("\n".join(pins), encoding="utf-8")
@@ -261,7 +262,10 @@ class Installer:
         }
         env = _UV | places | self.indexes.variables() | python.variables | (more or {})
         limits = self.bounds.rlimits
-        return subprocesses.run(argv, env=env, cancel=self.cache.cancel, limits=limits, watch=watch)
+        with self.cache.sharing("uv"):
+            return subprocesses.run(
+                argv, env=env, cancel=self.cache.cancel, limits=limits, watch=watch
+            )
 
     def _links(self, wishes: Wishes) -> dict[str, str]:
         """The places for single files, with the folders of wheels that were built here."""

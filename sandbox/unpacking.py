@@ -98,8 +98,7 @@ class UnpackWatch:
         for each in _files(folder):
             size, count = size + each, count + 1
             if size > most or count > self.bounds.files:
-                shutil.rmtree(folder, ignore_errors=True)
-                forget(self.cache, name)
+                remove(self.cache, folder)
                 raise TooLarge(f"{name} unpacks to more than {self._limit(size > most, most)}")
         return size
 
@@ -114,13 +113,15 @@ class UnpackWatch:
         return f"{most >> 20} MiB, the limit for a package"
 
 
-def forget(cache: Path, name: str) -> None:
-    """Remove what the installer's cache notes of a package; it does not look whether that is still
-    unpacked.
+def remove(cache: Path, folder: Path) -> None:
+    """Remove an unpacked wheel, and what the installer notes of its package: it does not look
+    whether that is still there.
     """
+    name = _named(folder)
     for depth in ("*", "*/*"):
-        for folder in cache.glob(f"wheels-v*/{depth}/{name}"):
-            shutil.rmtree(folder, ignore_errors=True)
+        for notes in cache.glob(f"wheels-v*/{depth}/{name}"):
+            shutil.rmtree(notes, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _written(pid: int, cache: Path) -> set[Path]:

@@ -53,6 +53,18 @@ class Settings(BaseSettings):
     )
     cache_dir: Path = Field(default_factory=_cache, description="Cache of environments and clones.")
     runs_dir: Path = Field(Path("reprise-runs"), description="Run folders, unless --out names one.")
+    environments_gb: float = Field(
+        20.0,
+        gt=0,
+        description="GB that environments may take. The one used least recently goes first.",
+    )
+    wheels_gb: float = Field(2.0, gt=0, description="GB that wheels built from source may take.")
+    clones_gb: float = Field(10.0, gt=0, description="GB that clones may take.")
+    indexes_gb: float = Field(2.0, gt=0, description="GB that indexes of source code may take.")
+    runs_gb: float = Field(10.0, gt=0, description="GB that the folder of run folders may take.")
+    reserve_gb: float = Field(
+        3.0, ge=0, description="GB of free disk below which Reprise halves its caches."
+    )
 
     app_id: int | None = Field(
         None,
@@ -230,6 +242,17 @@ class Settings(BaseSettings):
                 f"OPENAI_BASE_URL is invalid: {error}.", "Correct it, or set REPRISE_MODEL_URL."
             ) from None
         return given or (_OPENAI if own or shared else ""), own or shared
+
+    @property
+    def caps(self) -> dict[str, int]:
+        """What each part of the cache may take, in bytes."""
+        gigabytes = {
+            "environments": self.environments_gb,
+            "wheels": self.wheels_gb,
+            "clones": self.clones_gb,
+            "indexes": self.indexes_gb,
+        }
+        return {name: int(each * 1e9) for name, each in gigabytes.items()}
 
     @property
     def token(self) -> str:

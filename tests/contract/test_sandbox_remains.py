@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 
 from sandbox import docker as hull, janitor, process, seccomp
-from sandbox.cache import Cache, Inbox
+from sandbox.cache import Cache
 from sandbox.guard import tree
+from sandbox.inbox import Inbox
 from sandbox.port import Limits, RunSpec, SandboxError, SandboxUnavailable
 from sandbox.process import ProcessSandbox
 from sandbox.select import choose
@@ -180,7 +181,7 @@ def test_a_sweep_takes_an_unlocked_scratch_directory(scratch):
 INBOX = """
 import sys
 from pathlib import Path
-from sandbox.cache import Inbox
+from sandbox.inbox import Inbox
 inbox = Inbox(Path(sys.argv[1]))
 inbox.put("0.json", b"{}")
 print(inbox.path, flush=True)

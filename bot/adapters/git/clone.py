@@ -17,7 +17,7 @@ from pathlib import Path
 
 from bot.errors import Stopped, TransientError, UserError
 from bot.models.environment import RepoSource
-from sandbox import subprocesses
+from sandbox import footprint, subprocesses
 from sandbox.cache import Cache
 from sandbox.subprocesses import Completed, Interrupted
 
@@ -163,6 +163,8 @@ class Git:
         store = self.cache.folder("repos") / hashlib.sha256(place.encode()).hexdigest()[:16]
         with self.cache.guarded(f"repo-{store.name}"):
             yield store
+            if store.is_dir():
+                os.utime(store)
 
     def _fetch(self, place: str, store: Path, ref: str, local: bool) -> bool:
         """Have a reference and its history, or everything; True when it is that one commit
@@ -240,13 +242,14 @@ class Git:
     def _tree(self, store: Path, commit: str) -> Path:
         tree = self.cache.folder("trees") / f"{store.name}-{commit[:16]}"
         marker = tree.with_suffix(".complete")
+        self.cache.touch(marker, tree.name)
         if not marker.exists():
             shutil.rmtree(tree, ignore_errors=True)
             tree.mkdir(mode=0o755)
             options = ("-q", "--force", "--no-recurse-submodules")
             self._git(store, f"--work-tree={tree}", "checkout", *options, commit, "--", ".")
             (store / "index").unlink(missing_ok=True)
-            marker.touch()
+            marker.write_text(str(footprint.taken(tree)), encoding="ascii")
         return tree
 
     def _changed(self, place: str, store: Path) -> bool:

@@ -32,6 +32,7 @@ from sandbox import indexes, interpreters, operators
 from sandbox.cache import Cache, DiskFull
 from sandbox.environment import FORMAT, Built, IndexDown, Installer, Unresolvable, Wishes
 from sandbox.interpreters import Snapshot
+from sandbox.locks import Held
 from sandbox.port import Sandbox, SandboxError
 from sandbox.subprocesses import Interrupted
 
@@ -60,6 +61,7 @@ class UvBuilder(Builder):
     _index: PackageIndex = field(init=False)
     _settings: indexes.Indexes = field(init=False)
     _probing: Lock = field(default_factory=Lock, init=False)
+    _held: Held = field(default_factory=Held, init=False)
     _visions: dict[Torch, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -110,7 +112,7 @@ class UvBuilder(Builder):
     @override
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:
         started = time.monotonic()
-        cache = Cache(self.cache, cancel)
+        cache = Cache(self.cache, cancel, self._held)
         try:
             warm = self._warm(spec, cache) if spec.repo is None else None
             built = warm or _Job(self, spec, cache).run()
@@ -150,7 +152,7 @@ class UvBuilder(Builder):
         ):
             return None
         known = Environment.model_validate(noted["environment"])
-        whole = cache.complete("envs", known.id) and all(
+        whole = cache.using("envs", known.id) and all(
             Path(mount).exists() for mount in known.mounts
         )
         return known if whole else None

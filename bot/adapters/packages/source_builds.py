@@ -142,6 +142,7 @@ def _once(source: BuildSource, key: str, draft: Draft, workshop: Workshop) -> Pa
         raise BuildFailed("it is needed to build itself")
     within = workshop.within(name)
     with cache.guarded(f"wheel-{name}"):
+        cache.touch(into, name)
         made = next(into.glob("*.whl"), None)
         return made or build_tools.build(
             source, into, within, draft, lambda name, tried: release(name, tried, within)

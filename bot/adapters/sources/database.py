@@ -62,6 +62,7 @@ def build(cache: Cache, tree: SourceTree) -> Path:
         with cache.guarded(f"index-{name}"):
             if not target.exists():
                 _write(target, _sources(cache, tree))
+    os.utime(target)
     return target
 
 

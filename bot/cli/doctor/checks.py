@@ -3,11 +3,9 @@ issues come from, and whether those places answer.
 """
 
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -21,7 +19,6 @@ from sandbox.interpreters import discover
 from sandbox.select import kinds
 
 Area = Literal["sandbox", "python", "packages", "device", "disk", "tool", "github"]
-_MIN_FREE_GB = 5
 _PROGRAM_S, _RESOLVE_S = 15, 25
 _QUICK = {
     "UV_HTTP_RETRIES": "0",
@@ -99,25 +96,6 @@ def devices() -> tuple[Finding, ...]:
         return (Finding(area="device", name="gpu", ok=None, detail=detail),)
     lines = (line.strip() for line in listed.splitlines())
     return tuple(Finding(area="device", name="gpu", ok=True, detail=line) for line in lines if line)
-
-
-def disk(cache: Path) -> tuple[Finding, ...]:
-    """Free space for environments, and how many are cached."""
-    place = next((path for path in (cache, *cache.parents) if path.exists()), Path("/"))
-    free = shutil.disk_usage(place).free / 1e9
-    count = sum(1 for _ in cache.glob("envs/*/.complete"))
-    enough = free >= _MIN_FREE_GB
-    fix = f"Free some space, or point REPRISE_CACHE_DIR at a disk with {_MIN_FREE_GB} GB."
-    return (
-        Finding(
-            area="disk",
-            name="cache",
-            ok=enough,
-            detail=f"{cache}: {free:.1f} GB free, {count} environments cached",
-            fix="" if enough else fix,
-            needed=True,
-        ),
-    )
 
 
 def tools() -> tuple[Finding, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from textwrap import fill
 
-from bot.cli.doctor import checks
+from bot.cli.doctor import checks, room
 from bot.cli.doctor.checks import Area, Finding, Findings
 from bot.settings import Settings
 from bot.text.sanitize import redact
@@ -28,7 +28,7 @@ def examine(settings: Settings) -> Findings:
         checks.pythons,
         checks.packages,
         checks.devices,
-        lambda: checks.disk(settings.cache_dir),
+        lambda: room.disk(settings),
         checks.tools,
         lambda: checks.github(settings),
     ]

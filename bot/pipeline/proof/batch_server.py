@@ -18,7 +18,7 @@ from bot.pipeline.execution.runner import Runner
 from bot.rules.packages import imports
 from bot.rules.reduce.data import ObservedTensor
 from bot.rules.reduce.statements import Reached
-from sandbox.cache import Inbox
+from sandbox.inbox import Inbox
 from sandbox.port import Limits, RunResult, RunSpec, SandboxError, Stream
 
 _POLL_S = 0.05

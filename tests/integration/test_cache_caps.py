@@ -1,0 +1,220 @@
+"""The caps of the cache: the least recently used goes, what a run holds stays, and what went can be
+had again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import time
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from bot.adapters.git.clone import Git
+from bot.adapters.packages.builder import UvBuilder
+from bot.adapters.run_folder.keeping import keep_runs
+from bot.cli.doctor import room
+from bot.errors import TransientError
+from bot.models.environment import RepoSource
+from bot.settings import Settings
+from sandbox import caps, footprint
+from sandbox.cache import Cache
+from sandbox.environment import Built, Installer
+from sandbox.subprocesses import Interrupted
+from tests.integration.test_builder import git, spec, wanted
+from tests.integration.test_hostile_wheels import World, says
+
+NEARLY_FULL = shutil._ntuple_diskusage(1 << 40, (1 << 40) - (1 << 20), 1 << 20)
+EVERYTHING = {area.name: 0 for area in caps.AREAS}
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    for name in ("old", "used", "new"):
+        world.wheel(name, {f"{name}.py": b"answer = 42\n", f"{name}.bin": os.urandom(3 << 20)})
+    return world
+
+
+def made(world: World) -> dict[str, Built]:
+    """One environment each, by a builder that is gone, an hour apart."""
+    built = {}
+    for hour, name in enumerate(("old", "used", "new")):
+        built[name] = world.install(name)
+        marker = built[name].root / ".complete"
+        os.utime(marker, (time.time() - 3600 * (9 - hour),) * 2)
+    world.installer = Installer(Cache(world.root / "cache"), world.installer.indexes)
+    return built
+
+
+def keep(world: World, **most: int) -> None:
+    caps.keep(Cache(world.root / "cache"), {**dict.fromkeys(EVERYTHING, 1 << 60), **most}, 0)
+
+
+def test_the_environment_used_least_recently_goes_with_its_wheel_and_its_locks(
+    world: World,
+) -> None:
+    built = made(world)
+    cache = Cache(world.root / "cache")
+    before = caps.AREAS[0].used(cache)
+    assert before > 9 << 20, "the wheels count once"
+    world.install("used")
+    keep(world, environments=before - 1)
+    assert [built[name].root.exists() for name in ("old", "used", "new")] == [False, True, True]
+    assert not list((world.root / "cache/locks").glob(f"*{built['old'].id}*"))
+    assert caps.AREAS[0].used(cache) <= before - (3 << 20)
+    left = sum(path.stat().st_size for path in cache.root.glob("uv/archive-v*/*/*.bin"))
+    assert left == 6 << 20
+    again = world.install("old")
+    assert says(again, "import old; print(old.answer)") == "42"
+
+
+def test_what_a_run_holds_stays_until_it_ends(world: World) -> None:
+    built = made(world)
+    world.install("old")
+    keep(world, environments=0)
+    assert [built[name].root.exists() for name in ("old", "used", "new")] == [True, False, False]
+    assert says(built["old"], "import old; print(old.answer)") == "42"
+    world.installer = Installer(Cache(world.root / "cache"), world.installer.indexes)
+    keep(world, environments=0)
+    assert not built["old"].root.exists()
+    assert not [
+        each for each in world.root.glob("cache/bytecode/*/*/*") if each.stat().st_nlink < 2
+    ]
+
+
+def test_an_environment_in_the_making_is_left_alone(world: World) -> None:
+    cache = Cache(world.root / "cache")
+    half = cache.folder("envs") / "half"
+    half.mkdir()
+    with cache.guarded("env-half"):
+        assert cache.sweep() == 0
+        keep(world, environments=0)
+        assert half.exists()
+    assert cache.sweep() == 1
+    assert not half.exists()
+
+
+def test_two_may_not_have_one_lock_although_its_file_was_removed(tmp_path: Path) -> None:
+    """Who waited for a lock that its owner removes gets the next file's, and so does a third."""
+    cache, inside, most = Cache(tmp_path), [], []
+
+    def work() -> None:
+        with Cache(tmp_path).guarded("one"):
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.02)
+            inside.pop()
+
+    with cache.removing("one") as free:
+        assert free
+        threads = [Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(0.1)
+    for _ in range(20):
+        cache.sweep()
+        time.sleep(0.01)
+    for thread in threads:
+        thread.join()
+    assert most == [1, 1, 1, 1]
+    cache.sweep()
+    assert not list(tmp_path.glob("locks/*"))
+
+
+def test_waiting_for_a_lock_ends_when_the_run_is_cancelled(tmp_path: Path) -> None:
+    stop = Event()
+    stop.set()
+    with Cache(tmp_path).guarded("one"), pytest.raises(Interrupted):
+        Cache(tmp_path, stop).hold("one")
+
+
+def test_clones_wheels_and_indexes_go_by_their_last_use(tmp_path: Path) -> None:
+    where = tmp_path / "repo"
+    where.mkdir()
+    git(where, "init", "-q", "-b", "main")
+    (where / "file.txt").write_text("x" * 100_000, encoding="utf-8")
+    git(where, "add", ".")
+    git(where, "commit", "-qm", "one")
+    cache = Cache(tmp_path / "cache")
+    tree = Git(cache, dict(os.environ)).checkout(RepoSource(url="", path=str(where)), None).tree
+    for name in ("a", "b"):
+        (cache.folder("wheels") / name).mkdir()
+        (cache.folder("wheels") / name / "x.whl").write_bytes(bytes(200_000))
+        (cache.folder("index") / f"{name}.sqlite").write_bytes(os.urandom(200_000))
+    for path in (cache.root / "wheels/a", cache.root / "index/a.sqlite"):
+        os.utime(path, (1, 1))
+    most = {**EVERYTHING, "wheels": 300_000, "indexes": 300_000}
+    caps.keep(Cache(cache.root), most, 0)
+    assert tree.exists(), "somebody works with it"
+    assert [each.name for each in (cache.root / "wheels").iterdir()] == ["b"]
+    assert [each.name for each in (cache.root / "index").iterdir()] == ["b.sqlite"]
+    del cache
+    caps.keep(Cache(tmp_path / "cache"), EVERYTHING, 0)
+    assert not tree.exists()
+    assert not tree.with_suffix(".complete").exists()
+    assert not list((tmp_path / "cache/repos").iterdir())
+
+
+def test_below_the_reserve_caches_are_halved(world: World) -> None:
+    built = made(world)
+    before = caps.AREAS[0].used(Cache(world.root / "cache"))
+    caps.keep(Cache(world.root / "cache"), dict.fromkeys(EVERYTHING, 1 << 60), 1 << 60)
+    assert caps.AREAS[0].used(Cache(world.root / "cache")) <= before // 2
+    assert built["new"].root.exists()
+
+
+def test_an_environment_of_an_older_release_goes_after_a_week(world: World) -> None:
+    built = made(world)
+    for name in ("old", "new"):
+        (built[name].root / ".size").unlink()
+    os.utime(built["old"].root / ".complete", (1, 1))
+    keep(world, environments=0)
+    assert [built[name].root.exists() for name in ("old", "used", "new")] == [False, False, True]
+
+
+def test_finished_runs_go_oldest_first_and_others_stay(tmp_path: Path) -> None:
+    for hour, name in enumerate(("first", "second", "third", "going", "foreign")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "log.txt").write_bytes(bytes(50_000))
+        if name != "foreign":
+            (tmp_path / name / ".reprise").touch()
+            (tmp_path / name / "report.json").touch()
+            os.utime(tmp_path / name / "report.json", (hour, hour))
+    with (tmp_path / "first/.reprise").open("r+") as mark:
+        fcntl.flock(mark, fcntl.LOCK_EX)
+        (tmp_path / "going/report.json").unlink()
+        keep_runs(tmp_path, footprint.taken(tmp_path / "first") * 2)
+    left = {each.name for each in tmp_path.iterdir()}
+    assert left == {"first", "third", "going", "foreign"}
+
+
+def test_a_disk_that_is_full_ends_a_build_in_words_and_the_rest_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = made(world)
+    world.wheel("setuptools", {"setuptools.py": b""})
+    own = {"PIP_FIND_LINKS": str(world.wheels), "PIP_NO_INDEX": "true", "HOME": str(world.root)}
+    environ = {**own, "PATH": os.environ["PATH"], "PIP_CONFIG_FILE": "/dev/null"}
+    builder = UvBuilder(world.root / "cache", environ=environ, torch_index=False)
+    with monkeypatch.context() as full:
+        full.setattr(shutil, "disk_usage", lambda _: NEARLY_FULL)
+        with pytest.raises(TransientError, match="The disk is full"):
+            builder.build(spec(wanted("old"), wanted("new"), at=None))
+    assert says(built["old"], "import old; print(old.answer)") == "42"
+    again = builder.build(spec(wanted("old"), wanted("new"), at=None))
+    assert again.version("new") == "1.0"
+
+
+def test_the_doctor_shows_what_every_cap_has_left(world: World) -> None:
+    made(world)
+    settings = Settings(
+        cache_dir=world.root / "cache", runs_dir=world.root / "runs", environments_gb=0.5
+    )
+    shown = {each.name: each.detail for each in room.disk(settings)}
+    assert set(shown) == {"cache", "environments", "wheels", "clones", "indexes", "runs"}
+    assert shown["environments"] == "0.0 of at most 0.5 GB (REPRISE_ENVIRONMENTS_GB)"
+    assert "3 environments cached" in shown["cache"]

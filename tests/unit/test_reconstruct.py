@@ -412,6 +412,33 @@ def test_a_version_that_a_model_quotes_goes_before_one_that_rules_read():
     assert {row.name: row.version for row in report.environment.packages}["acme"] == "1.1.0"
 
 
+def test_a_candidate_release_that_a_model_quotes_is_installed():
+    subject = issue(f"{BODY} With 1.3.0rc1 it is still there.")
+    pins = [{"name": "acme", "version": "1.3.0rc1", "quote": "With 1.3.0rc1 it is"}]
+    report = decide(ScriptedModel(answers(write(), first=refined(pins=pins))), subject=subject)
+    assert {row.name: row.version for row in report.environment.packages}["acme"] == "1.3.0rc1"
+
+
+class Fixed(FakeBuilder):
+    """Of beta there is one build, whatever is asked for."""
+
+    def build(self, spec, *, cancel=None):
+        rows = [
+            row.model_copy(update={"specifier": "==2.0"}) if row.name == "beta" else row
+            for row in spec.requirements
+        ]
+        return super().build(spec.model_copy(update={"requirements": tuple(rows)}), cancel=cancel)
+
+
+def test_a_version_that_cannot_be_had_is_said_to_stay():
+    first = act(action="environment", package="beta", version="2.0", reason="acme.x needs it")
+    again = act(action="environment", package="beta", version="1.9", reason="an older one")
+    model = ScriptedModel(answers(first, again, write()))
+    decide(model, builder=Fixed())
+    told = model.asked[-1].messages[-1].content
+    assert "beta could not be installed: beta 2.0 is what can be had here" in told
+
+
 def test_a_model_changes_the_environment_but_not_what_the_report_states():
     wanted = act(action="environment", package="beta", version="2.1", reason="acme.x needs it")
     stated = act(action="environment", package="acme", version="1.1.5", reason="try")

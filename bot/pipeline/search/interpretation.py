@@ -31,7 +31,7 @@ from prompts import Prompt, load
 
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
-_VERSION = re.compile(r"\d+(?:\.\d+)*(?:\.\*)?", re.ASCII)
+_VERSION = re.compile(r"\d+(?:\.\d+)*(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d+)*)", re.ASCII)
 _CLASS = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 _EXCEPTIONS = ("Error", "Exception", "Warning", "Exit", "Interrupt", "StopIteration")
 

@@ -240,6 +240,9 @@ class _Writer:
         except BuildError as error:
             why = fence("the builder", str(error)[:400])
             return shared("not_installed", package=wanted.name, reason=why)
+        if built.lock == self.environment.lock and built.version(wanted.name):
+            stays = f"{wanted.name} {built.version(wanted.name)} is what can be had here"
+            return shared("not_installed", package=wanted.name, reason=stays)
         self._move(spec, built, wanted.name)
         return shared("installed", environment=environment_text.described(spec, built))
 

@@ -10,8 +10,8 @@ import pytest
 
 from bot.adapters.packages import draft_edits, ladder, torch
 from bot.adapters.packages.builder import UvBuilder
+from bot.adapters.packages.drafts import Draft, World
 from bot.adapters.packages.index import PackageIndex
-from bot.adapters.packages.ladder import Draft, World
 from bot.models.environment import EnvironmentSpec, PinSource, Requirement
 from bot.rules.packages import complaints
 from sandbox import environment as prepare, indexes

@@ -6,9 +6,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from packaging.version import Version
 
 from bot.adapters.packages import ladder
-from bot.adapters.packages.ladder import Draft, World
+from bot.adapters.packages.drafts import Draft, World
+from bot.adapters.packages.index import File, IndexRelease
 from bot.models.bisect import Release
 from bot.models.environment import PinSource, Requirement
 from bot.rules.packages import nearby
@@ -60,3 +62,80 @@ def test_a_release_that_cannot_be_installed_gives_way_to_the_nearest_with_a_whee
     again = ladder.next_draft(free, told, world, (free,))
     assert again is not None
     assert again.requirements[0].specifier == "==0.15"
+
+
+NEEDED = (
+    row("5.3", 2020),
+    row("5.4.1", 2021, wheels="linux"),
+    row("6.0", 2021, 10, wheels="linux"),
+    row("6.0.1", 2023, 7, wheels="linux"),
+    row("6.1rc1", 2023, 8, prerelease=True),
+)
+BLOCKED = (
+    "Because yaml>=5.1,<=5.4.1 has no usable wheels and tools==0.15 depends on yaml>=5.1,<6.0, we "
+    "can conclude that tools==0.15 cannot be used."
+)
+
+
+def history(name: str) -> tuple[Release, ...]:
+    return {"tools": (*HISTORY, row("0.16", 2024, 9)), "yaml": NEEDED}.get(name, ())
+
+
+def test_a_dependency_that_cannot_be_installed_gives_way_before_what_needs_it() -> None:
+    wanted = Requirement(name="tools", specifier="==0.15", rung=PinSource.ISSUE, reason="")
+    draft = Draft("first", "3.11", (wanted,), exclude_newer=DAY)
+    offers = ("6.0.1", "6.0", "6.1rc1")
+    world = World(
+        lambda _: (), ("3.11",), lambda *_: None, history=history, usable=lambda *_: offers
+    )
+    later = ladder.next_draft(draft, BLOCKED, world, (draft,))
+    assert later is not None
+    assert later.what == "with a later yaml"
+    found = ladder.next_draft(later, BLOCKED, world, (draft, later))
+    assert found is not None
+    assert [(each.name, each.specifier) for each in found.overrides] == [("yaml", "==6.0")]
+    assert found.requirements == draft.requirements
+    assert ("yaml", found.overrides[0].reason) in found.notes
+    assert "in place of >=5.1,<=5.4.1" in found.overrides[0].reason
+    assert PinSource.NEIGHBOUR is found.overrides[0].rung
+    none = replace(world, usable=lambda *_: ())
+    other = ladder.next_draft(later, BLOCKED, none, (draft, later))
+    assert other is not None
+    assert other.requirements[0].specifier == "==0.16"
+    assert other.requirements[0].reason == "0.15 cannot be installed; 0.16 is near it"
+
+
+@pytest.mark.parametrize(
+    ("span", "usable", "near"),
+    [
+        (">=5.1,<=5.4.1", ("6.0", "6.0.1"), "6.0"),
+        ("==6.0", ("5.4.1", "6.0.1"), "6.0.1"),
+        (">=5.1", ("6.0",), ""),
+        (">=7", ("6.0",), ""),
+        ("", ("6.0",), ""),
+    ],
+)
+def test_the_release_beside_a_span_is_the_nearest_that_can_be_installed(
+    span: str, usable: tuple[str, ...], near: str
+) -> None:
+    assert nearby.beside(NEEDED, usable, span) == near
+
+
+@pytest.mark.parametrize(
+    ("file", "minor", "fits"),
+    [
+        ("a-1.0-py3-none-any.whl", "3.11", True),
+        ("a-1.0-py2.py3-none-any.whl", "3.11", True),
+        ("a-1.0-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", "3.11", True),
+        ("a-1.0-cp310-cp310-manylinux2014_x86_64.whl", "3.11", False),
+        ("a-1.0-cp38-abi3-manylinux2014_x86_64.whl", "3.11", True),
+        ("a-1.0-cp312-abi3-manylinux2014_x86_64.whl", "3.11", False),
+        ("a-1.0-cp311-cp311-win_amd64.whl", "3.11", False),
+        ("a-1.0.tar.gz", "3.11", False),
+    ],
+)
+def test_a_release_fits_a_python_by_the_names_of_its_wheels(
+    file: str, minor: str, fits: bool
+) -> None:
+    release = IndexRelease(Version("1.0"), (File(file, ""),))
+    assert release.fits(minor) is fits

@@ -10,8 +10,8 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement as Parsed
 from packaging.utils import canonicalize_name
 
+from bot.adapters.packages.drafts import Draft
 from bot.adapters.packages.index import PackageIndex
-from bot.adapters.packages.ladder import Draft
 from bot.models.environment import PinSource, Requirement
 from bot.rules.packages import complaints, pythons
 from sandbox import build as sandboxed

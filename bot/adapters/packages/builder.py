@@ -17,8 +17,8 @@ from bot import settings
 from bot.adapters.git.clone import Checkout, Credentials, Git
 from bot.adapters.packages import draft_edits, fitting, ladder, matching, source_builds, torch
 from bot.adapters.packages.build_tools import Workshop
+from bot.adapters.packages.drafts import Draft, World
 from bot.adapters.packages.index import PackageIndex
-from bot.adapters.packages.ladder import Draft, World
 from bot.adapters.packages.record import outcome
 from bot.adapters.packages.torch import Torch
 from bot.errors import BuildError, IndexUnreachable, Stopped, TransientError
@@ -88,6 +88,14 @@ class UvBuilder(Builder):
             )
             for each in found
         )
+
+    def usable(self, name: str, minor: str) -> tuple[str, ...]:
+        """The releases with a wheel for Linux and a Python."""
+        try:
+            found = self._index.releases(name)
+        except IndexUnreachable:
+            return ()
+        return tuple(str(each.version) for each in found if each.fits(minor) and not each.yanked)
 
     @override
     def changelog(self, name: str) -> str:
@@ -370,7 +378,10 @@ class _Job:
         return Wishes(
             requirements=tuple(map(draft_edits.line, draft.requirements)),
             constraints=tuple(map(draft_edits.line, draft.constraints)),
-            overrides=tuple(pin for name, (pin, _) in self.at_hand.items() if name != draft.cloned),
+            overrides=(
+                *(pin for name, (pin, _) in self.at_hand.items() if name != draft.cloned),
+                *map(draft_edits.line, draft.overrides),
+            ),
             excludes=tuple(excludes),
             exclude_newer=f"{day.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if day else "",
             undated=tuple(dict.fromkeys((*draft.undated, *draft_edits.exact(draft.requirements)))),
@@ -442,6 +453,7 @@ class _Job:
             self._from_source,
             self._fixed(),
             self.owner.history,
+            self.owner.usable,
         )
 
     def _oldest(self, draft: Draft) -> datetime | None:

@@ -4,7 +4,7 @@ what packages presume.
 
 from dataclasses import replace
 
-from bot.adapters.packages.ladder import Draft
+from bot.adapters.packages.drafts import Draft
 from bot.models.environment import PinSource, Requirement
 from bot.rules.packages import companions, versions
 

@@ -16,6 +16,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import httpx
 from packaging.specifiers import SpecifierSet
+from packaging.tags import Tag
 from packaging.utils import parse_sdist_filename, parse_wheel_filename
 from packaging.version import Version
 
@@ -75,6 +76,11 @@ class IndexRelease:
             if "any.whl" in platforms
             else "none"
         )
+
+    def fits(self, minor: str) -> bool:
+        """Whether it has a wheel for Linux and this Python ("3.11"), by the names of the files."""
+        names = (file.name for file in self.files if file.name.endswith(".whl"))
+        return any(_is_for(tag, minor) for name in names for tag in parse_wheel_filename(name)[3])
 
     @property
     def source(self) -> File | None:
@@ -284,6 +290,15 @@ def _grouped(files: list[File]) -> tuple[IndexRelease, ...]:
         if version is not None:
             groups.setdefault(version, []).append(file)
     return tuple(IndexRelease(version, tuple(groups[version])) for version in sorted(groups))
+
+
+def _is_for(tag: Tag, minor: str) -> bool:
+    """Whether a wheel with this tag can be installed; a stable ABI also serves later Pythons."""
+    python, own = tag.interpreter, f"3{minor.partition('.')[2]}"
+    oldest = python.removeprefix("cp3")
+    stable = tag.abi == "abi3" and oldest.isdecimal() and int(oldest) <= int(own[1:])
+    fitting = python in {"py3", f"py{own}", f"cp{own}"} or stable
+    return fitting and (tag.platform == "any" or "linux" in tag.platform)
 
 
 def _version(name: str) -> Version | None:

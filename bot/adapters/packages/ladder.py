@@ -2,55 +2,17 @@
 draft, or None at the bottom.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from bot.models.bisect import Release
+from bot.adapters.packages import no_wheel
+from bot.adapters.packages.drafts import Draft, Move, World, of_any_date, omit, swap
+from bot.adapters.packages.no_wheel import GUESSES
 from bot.models.environment import PinSource, Requirement
-from bot.rules.packages import companions, complaints, nearby, pythons, versions
-
-_GUESSES = {PinSource.IMPORT, PinSource.REPOSITORY, PinSource.REPAIR}
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """One way to put the environment together. `what` says how it differs from the one before;
-    `notes` go beside the claims, `passed` are the Pythons and `refused` the neighbouring releases
-    ("name==version") that did not do, and `cloned` is the
-    distribution that the clone's own wheel holds.
-    """
-
-    what: str
-    minor: str
-    requirements: tuple[Requirement, ...]
-    constraints: tuple[Requirement, ...] = ()
-    exclude_newer: datetime | None = None
-    undated: tuple[str, ...] = ()
-    wheels: tuple[Path, ...] = ()
-    notes: tuple[tuple[str, str], ...] = ()
-    passed: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    cloned: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What the ladder may ask: releases that are offered, Pythons that are present, and a build
-    from source.
-    """
-
-    releases: Callable[[str], tuple[str, ...]]
-    minors: tuple[str, ...]
-    build: Callable[[str, Draft], Path | None]
-    fixed_python: bool = False
-    history: Callable[[str], tuple[Release, ...]] = lambda _: ()
-
-
-Move = Callable[[Draft, str, World], Draft | None]
+from bot.rules.packages import companions, complaints, pythons, versions
 
 
 def next_draft(draft: Draft, text: str, world: World, tried: Iterable[Draft]) -> Draft | None:
@@ -69,20 +31,9 @@ def _essence(draft: Draft) -> Draft:
 
 def _forget_unknown(draft: Draft, text: str, _: World) -> Draft | None:
     """A name that was only guessed, and that no index knows, is left out."""
-    guessed = {each.name for each in draft.requirements if each.rung in _GUESSES}
+    guessed = {each.name for each in draft.requirements if each.rung in GUESSES}
     unknown = guessed.intersection(complaints.unknown(text))
-    return _omit(draft, sorted(unknown), "not on any index; omitted")
-
-
-def _omit(draft: Draft, names: Sequence[str], why: str) -> Draft | None:
-    if not names:
-        return None
-    return replace(
-        draft,
-        what=f"without {', '.join(names)}",
-        requirements=tuple(each for each in draft.requirements if each.name not in names),
-        notes=(*draft.notes, *((name, why) for name in names)),
-    )
+    return omit(draft, sorted(unknown), "not on any index; omitted")
 
 
 def _drop_named_constraints(draft: Draft, text: str, _: World) -> Draft | None:
@@ -114,19 +65,7 @@ def _without(draft: Draft, gone: Sequence[Requirement]) -> Draft | None:
 def _show_hidden(draft: Draft, text: str, _: World) -> Draft | None:
     """A dependency of something newer than the report has to be newer too."""
     why = "newer than the report because a requested package needs it"
-    return _of_any_date(draft, complaints.hidden_by_date(text), "{} of any date", why)
-
-
-def _of_any_date(draft: Draft, names: Iterable[str], what: str, why: str) -> Draft | None:
-    new = [name for name in names if name not in draft.undated]
-    if not new or draft.exclude_newer is None:
-        return None
-    return replace(
-        draft,
-        what=f"with {what.format(', '.join(new))}",
-        undated=(*draft.undated, *new),
-        notes=(*draft.notes, *((name, why) for name in new)),
-    )
+    return of_any_date(draft, complaints.hidden_by_date(text), "{} of any date", why)
 
 
 def _python_with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
@@ -174,7 +113,7 @@ def _plain_tensorflow(draft: Draft, text: str, world: World) -> Draft | None:
         update={"name": "tensorflow", "reason": f"{old.reason}; there is no CPU build of it"}
     )
     return replace(
-        draft, what="with the usual build of tensorflow", requirements=_swap(draft, old, new)
+        draft, what="with the usual build of tensorflow", requirements=swap(draft, old, new)
     )
 
 
@@ -195,74 +134,10 @@ def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
         return replace(
             draft,
             what=f"with {old.name} {near}",
-            requirements=_swap(draft, old, new),
+            requirements=swap(draft, old, new),
             notes=(*draft.notes, (old.name, reason)),
         )
     return None
-
-
-def _with_wheels(draft: Draft, text: str, _: World) -> Draft | None:
-    """A package that the report does not name, and that had no wheel on the day: a later one
-    rather than a build.
-    """
-    claimed = {PinSource.OPTION, PinSource.ISSUE, PinSource.REPOSITORY}
-    named = {each.name for each in draft.requirements if each.rung in claimed}
-    named |= {each.name for each in draft.requirements[:1]}
-    names = [name for name in complaints.without_wheel(text) if name not in named]
-    why = "had no wheel on the day of the report; a later release was used"
-    return _of_any_date(draft, names, "a later {}", why)
-
-
-def _from_source(draft: Draft, text: str, world: World) -> Draft | None:
-    """What comes as source only is built, in a sandbox."""
-    for name in complaints.without_wheel(text):
-        if (name, "built from source") in draft.notes:
-            continue  # its wheel is there and did not help
-        made = world.build(name, draft)
-        if made is not None:
-            note = (name, "built from source")
-            return replace(
-                draft,
-                what=f"with {name} built from source",
-                wheels=(*draft.wheels, made),
-                notes=(*draft.notes, note),
-            )
-    return None
-
-
-def _near_release(draft: Draft, text: str, world: World) -> Draft | None:
-    """The release with a wheel that is nearest in time, older or newer, in place of one that can
-    be neither installed nor built.
-    """
-    unfit = {*complaints.without_wheel(text), *complaints.outlying(text)}
-    for old in draft.requirements:
-        if old.name not in unfit or old.rung is PinSource.OPTION:
-            continue
-        exact = versions.pinned(old.specifier)
-        refused = (*draft.refused, f"{old.name}=={exact}")
-        near = nearby.release(world.history(old.name), exact, draft.exclude_newer)
-        offered = [each for each in near if f"{old.name}=={each}" not in refused]
-        if not offered or sum(each.startswith(f"{old.name}==") for each in refused) > nearby.MOST:
-            continue
-        reason = f"the release that the report means cannot be installed; {offered[0]} is near it"
-        update = {"specifier": f"=={offered[0]}", "rung": PinSource.NEIGHBOUR, "reason": reason}
-        return replace(
-            draft,
-            what=f"with {old.name} {offered[0]}",
-            requirements=_swap(draft, old, old.model_copy(update=update)),
-            refused=refused,
-            notes=(*draft.notes, (old.name, reason)),
-        )
-    return None
-
-
-def _leave_out(draft: Draft, text: str, _: World) -> Draft | None:
-    """A package that the program merely imports, and that can be neither had nor built, is left
-    out.
-    """
-    guessed = {each.name for each in draft.requirements[1:] if each.rung in _GUESSES}
-    gone = guessed.intersection(complaints.without_wheel(text))
-    return _omit(draft, sorted(gone), "has no wheel and cannot be built here; omitted")
 
 
 def _undated(draft: Draft, _text: str, _: World) -> Draft | None:
@@ -293,7 +168,7 @@ def _loosen(draft: Draft, text: str, _: World) -> Draft | None:
             )
             notes = (*draft.notes, (old.name, reason))
             return replace(
-                draft, what=f"with any {old.name}", requirements=_swap(draft, old, new), notes=notes
+                draft, what=f"with any {old.name}", requirements=swap(draft, old, new), notes=notes
             )
     return None
 
@@ -305,19 +180,16 @@ MOVES: tuple[Move, ...] = (
     _python_with_wheels,
     _neighbour,
     _plain_tensorflow,
-    _with_wheels,
-    _from_source,
-    _near_release,
+    no_wheel.with_wheels,
+    no_wheel.from_source,
+    no_wheel.relaxed,
+    no_wheel.near_release,
     _drop_all_constraints,
     _loosen,
-    _leave_out,
+    no_wheel.leave_out,
     _undated,
     _any_python,
 )
-
-
-def _swap(draft: Draft, old: Requirement, new: Requirement) -> tuple[Requirement, ...]:
-    return tuple(new if each is old else each for each in draft.requirements)
 
 
 def bounds(draft: Draft, oldest: datetime | None) -> tuple[Requirement, ...]:

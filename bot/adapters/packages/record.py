@@ -6,7 +6,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from bot.adapters.git.clone import Checkout
-from bot.adapters.packages.ladder import Draft
+from bot.adapters.packages.drafts import Draft
 from bot.models.environment import (
     BuildStep,
     Claimed,
@@ -55,7 +55,7 @@ def outcome(
 
 def _packages(draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:
     asked = {each.name: each for each in draft.requirements}
-    bounds = {each.name: each.rung for each in draft.constraints}
+    bounds = {each.name: each.rung for each in (*draft.constraints, *draft.overrides)}
     found = []
     for pin in pins:
         name, _, version = pin.partition("==")

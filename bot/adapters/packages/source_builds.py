@@ -13,8 +13,8 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from bot.adapters.git.clone import Checkout
 from bot.adapters.packages import archives, build_tools
 from bot.adapters.packages.build_tools import Workshop
+from bot.adapters.packages.drafts import Draft
 from bot.adapters.packages.index import IndexRelease
-from bot.adapters.packages.ladder import Draft
 from bot.models.environment import PinSource, Requirement
 from bot.rules.packages import evidence, provided
 from sandbox.build import BuildFailed, BuildSource

@@ -34,6 +34,14 @@ def without_wheel(text: str) -> list[str]:
     return list(dict.fromkeys(first or second for first, second in _NO_WHEEL.findall(text)))
 
 
+def span(text: str, name: str) -> str:
+    """The versions of a distribution that have no wheel, as a specifier; "" for all of them."""
+    found = re.search(
+        rf"(?<![\w.-]){re.escape(name)}((?:,?[<>=!~]=?[^\s,]+)+) ha(?:s|ve) no usable wheels", text
+    )
+    return found[1] if found else ""
+
+
 def outlying(text: str) -> list[str]:
     """Names of which only a release that the report cannot mean was left (`nearby.outlier`)."""
     return list(dict.fromkeys(_OUTLYING.findall(text)))

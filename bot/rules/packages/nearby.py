@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from bot.models.bisect import Release
@@ -25,6 +26,20 @@ def release(history: Sequence[Release], exact: str, day: datetime | None) -> lis
         if about and each.uploaded_at and each.wheels not in {"none", None} and _final(each)
     ]
     return [version for far, version in sorted(dated) if far <= FAR]
+
+
+def beside(history: Sequence[Release], usable: Sequence[str], span: str) -> str:
+    """The usable release that is nearest to those of a specifier, the later of two; "" when there
+    is none.
+    """
+    known = sorted((each.version for each in history if _final(each)), key=Version)
+    meant = [place for place, version in enumerate(known) if span and version in SpecifierSet(span)]
+    far = {
+        version: (min(abs(place - each) for each in meant), -place)
+        for place, version in enumerate(known)
+        if meant and place not in meant and version in usable
+    }
+    return min(far, key=lambda version: far[version], default="")
 
 
 def outlier(name: str, taken: str, history: Sequence[Release], before: datetime | None) -> str:

@@ -77,6 +77,12 @@ BLOCKED = (
 )
 
 
+FOREIGN = (
+    "Because yaml==5.4.1 has no wheels with a matching Python ABI tag (e.g., `cp311`) and "
+    "tools==0.15 depends on yaml==5.4.1, we can conclude that tools==0.15 cannot be used."
+)
+
+
 def history(name: str) -> tuple[Release, ...]:
     return {"tools": (*HISTORY, row("0.16", 2024, 9)), "yaml": NEEDED}.get(name, ())
 
@@ -103,6 +109,22 @@ def test_a_dependency_that_cannot_be_installed_gives_way_before_what_needs_it() 
     assert other is not None
     assert other.requirements[0].specifier == "==0.16"
     assert other.requirements[0].reason == "0.15 cannot be installed; 0.16 is near it"
+
+
+def test_wheels_for_another_python_alone_give_way_where_the_python_is_stated() -> None:
+    wanted = Requirement(name="tools", specifier="==0.15", rung=PinSource.ISSUE, reason="")
+    draft = Draft("first", "3.11", (wanted,), exclude_newer=DAY)
+    world = World(
+        lambda _: (),
+        ("3.9", "3.11"),
+        lambda *_: None,
+        fixed_python=True,
+        history=history,
+        usable=lambda name, _: ("6.0",) if name == "yaml" else (),
+    )
+    found = ladder.next_draft(draft, FOREIGN, world, (draft,))
+    assert found is not None
+    assert found.what == "with yaml 6.0 in place of ==5.4.1"
 
 
 @pytest.mark.parametrize(

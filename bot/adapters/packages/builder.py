@@ -36,7 +36,8 @@ from sandbox.locks import Held
 from sandbox.port import Sandbox, SandboxError
 from sandbox.subprocesses import Interrupted
 
-_TRIES = 12
+_TRIES = 24
+"""Resolutions; each takes seconds, and old releases lack several wheels."""
 _FRESH_S = 86_400.0
 _PROBE_S = 3_600.0
 _TORCH_DEPENDENCIES = ("setuptools",)

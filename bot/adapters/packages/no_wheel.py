@@ -45,7 +45,7 @@ def relaxed(draft: Draft, text: str, world: World) -> Draft | None:
     the nearest release of it with a wheel.
     """
     known = {each.name for each in (*draft.requirements, *draft.overrides)}
-    for name in complaints.without_wheel(text):
+    for name in _without(text):
         span, usable = complaints.span(text, name), world.usable(name, draft.minor)
         near = nearby.beside(world.history(name), usable, span)
         if name in known or not near or len(draft.overrides) >= nearby.MOST:
@@ -60,7 +60,7 @@ def relaxed(draft: Draft, text: str, world: World) -> Draft | None:
             what=f"with {name} {near} in place of {span}",
             overrides=(*draft.overrides, new),
             undated=(*draft.undated, name),
-            notes=(*draft.notes, (name, reason)),
+            notes=(*(note for note in draft.notes if note[0] != name), (name, reason)),
         )
     return None
 
@@ -73,7 +73,8 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
         exact = versions.pinned(old.specifier)
         refused = (*draft.refused, f"{old.name}=={exact}")
         near = nearby.release(world.history(old.name), exact, draft.exclude_newer)
-        offered = [each for each in near if f"{old.name}=={each}" not in refused]
+        usable = world.usable(old.name, draft.minor) or near
+        offered = [each for each in near if each in usable and f"{old.name}=={each}" not in refused]
         if not offered or sum(each.startswith(f"{old.name}==") for each in refused) > nearby.MOST:
             continue
         reason = f"{offered[0]} is the release nearest to the day of the report"
@@ -90,9 +91,13 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
     return None
 
 
+def _without(text: str) -> list[str]:
+    return [*complaints.without_wheel(text), *complaints.for_other_pythons(text)]
+
+
 def _unfit(draft: Draft, text: str) -> list[Requirement]:
     """The requirements that stand in the way, those that only need what does after them."""
-    unfit = {*complaints.without_wheel(text), *complaints.outlying(text)}
+    unfit = {*_without(text), *complaints.outlying(text)}
     free = [each for each in draft.requirements if each.rung is not PinSource.OPTION]
     needing = [each for each in free if unfit and complaints.named(text, each.name)]
     return list(dict.fromkeys([*(each for each in free if each.name in unfit), *needing]))

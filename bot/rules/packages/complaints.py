@@ -10,6 +10,8 @@ _NO_WHEEL = re.compile(
     r"Wheels are required for `([\w.-]+)`|\b([\w.-]+)(?:\[[\w,.-]+\])?(?:[=<>!]=?\S+)? ha(?:s|ve) "
     r"no usable wheels"
 )
+_HAVE_NONE = r"ha(?:s|ve) no (?:usable wheels|wheels with a matching)"
+_FOREIGN = re.compile(r"\b([\w.-]+)(?:[=<>!]=?\S+)? ha(?:s|ve) no wheels with a matching")
 _TAGS = re.compile(r"found wheels for `([\w.-]+)` .*?tags?: (.+)")
 _OUTLYING = re.compile(r"only ([\w.-]+)==\S+ fits, an? (?:pre-release|release years older)")
 _TAG = re.compile(r"`(?:cp|py)3(\d+)`")
@@ -34,11 +36,14 @@ def without_wheel(text: str) -> list[str]:
     return list(dict.fromkeys(first or second for first, second in _NO_WHEEL.findall(text)))
 
 
+def for_other_pythons(text: str) -> list[str]:
+    """Names of which only wheels for other Pythons or platforms are left."""
+    return list(dict.fromkeys(_FOREIGN.findall(text)))
+
+
 def span(text: str, name: str) -> str:
     """The versions of a distribution that have no wheel, as a specifier; "" for all of them."""
-    found = re.search(
-        rf"(?<![\w.-]){re.escape(name)}((?:,?[<>=!~]=?[^\s,]+)+) ha(?:s|ve) no usable wheels", text
-    )
+    found = re.search(rf"(?<![\w.-]){re.escape(name)}((?:,?[<>=!~]=?[^\s,]+)+) {_HAVE_NONE}", text)
     return found[1] if found else ""
 
 

@@ -9,6 +9,7 @@ import pytest
 from bot.models.bug import BugReport, FenceKind, Issue, Symptom
 from bot.pipeline.reading.intake import read
 from bot.rules.intake import frames
+from bot.rules.intake.tracebacks import find
 
 
 def report(body: str, title: str = "It breaks", repository: str = "pytorch/pytorch") -> BugReport:
@@ -354,3 +355,33 @@ def test_a_failure_on_one_line(fence: str) -> None:
 @pytest.mark.parametrize("text", ["UserWarning: deprecated", "error: Name 'x' is not defined", "3"])
 def test_another_line_with_a_place_is_no_failure(text: str) -> None:
     assert fenced(f"acme/trainer.py:30: {text}").tracebacks == ()
+
+
+IN_USER_CODE = """Traceback (most recent call last):
+  File "x.py", line 10, in <module>
+    data.map(augment)
+  File "/tmp/__autograph_generated_file1abc.py", line 11, in tf__augment
+    retval_ = ag__.converted_call(ag__.ld(augment), (x,), None, fscope)
+TypeError: in user code:
+
+    File "x.py", line 5, in augment  *
+        return layer(x)
+    File "/opt/v/lib/python3.11/site-packages/acme_cv/layers/choice.py", line 77, in call  **
+        return tf.switch_case(i, branches)
+
+    TypeError: all branches must have
+    the same structure: {}
+"""
+
+
+def test_what_autograph_quotes_in_a_message_are_frames_and_the_error_behind_them():
+    [span] = find(IN_USER_CODE.format("a dict").splitlines())
+    assert span.traceback.message == "all branches must have\nthe same structure: a dict"
+    last = span.traceback.frames[-1]
+    assert (last.module_path, last.function, last.line) == ("acme_cv/layers/choice.py", "call", 77)
+    assert last.code == "return tf.switch_case(i, branches)"
+
+
+def test_a_message_that_only_says_in_user_code_stays_as_it_is():
+    [span] = find(["ValueError: in user code: nothing is quoted"])
+    assert span.traceback.message == "in user code: nothing is quoted"

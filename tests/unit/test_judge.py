@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from bot.models.attempt import Failure, Match, Script
@@ -571,3 +573,29 @@ def test_words_in_other_forms_are_the_same_in_the_place_of_a_class_of_its_own(
 def test_nearly_the_reported_words_without_a_place_decide_nothing(exception, message, match):
     wanted = CrashSignature(exception=exception, message=STYLED)
     assert judge(seen(crash(exception, message)), wanted, SCRIPT).match is match
+
+
+def test_an_error_that_autograph_folds_into_a_message_is_known_by_the_error_itself():
+    def run(words):
+        quoted = (
+            f'in user code:\n\n    File "{PLACE.path}", line 3, in forward  *\n        mix(x)\n\n'
+            f"    RuntimeError: {words}\n"
+        )
+        made = {"path": "/tmp/__autograph_1.py", "line": 2, "function": "tf__go", "code": "go()"}
+        trace = {
+            "main": True,
+            "where": "main",
+            "error": {"exception": "RuntimeError", "message": quoted, "frames": [made]},
+        }
+        return observe(
+            RunResult(
+                exit_code=1,
+                stdout="",
+                stderr="",
+                seconds=1.0,
+                artifacts={".reprise/trace-1-main.json": json.dumps(trace).encode()},
+            )
+        )
+
+    assert judge(run(MESSAGE), WANTED, SCRIPT).match is Match.MATCHED
+    assert judge(run("no such branch in this table"), WANTED, SCRIPT).match is not Match.MATCHED

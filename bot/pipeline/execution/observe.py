@@ -11,7 +11,7 @@ from bot.models.base import Record
 from bot.models.bug import Frame, Traceback
 from bot.pipeline.execution import artifacts
 from bot.pipeline.execution.installed import Installed
-from bot.rules.intake import frames, tracebacks
+from bot.rules.intake import frames, tracebacks, user_code
 from bot.rules.signatures import values
 from sandbox.port import RunResult
 
@@ -123,11 +123,12 @@ def _escaped(trace: artifacts.Trace, exit_code: int | None) -> bool:
 
 def _failure(row: artifacts.TracedError, *, swallowed: bool, depth: int = 0) -> Failure:
     chained = row.chained if depth < _MOST_CHAIN else ()
+    message, quoted = user_code.unfold(row.message)
     return Failure(
         exception=row.exception,
-        message=row.message,
+        message=message,
         bases=row.bases,
-        frames=tuple(_frame(frame) for frame in row.frames),
+        frames=(*(_frame(frame) for frame in row.frames), *map(_library, quoted)),
         swallowed=swallowed,
         chained=tuple(_failure(inner, swallowed=swallowed, depth=depth + 1) for inner in chained),
     )

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice, takewhile
 
 from bot.models.bug import Frame
-from bot.rules.intake import frames
+from bot.rules.intake import frames, user_code
 from bot.rules.intake.exceptions import (
     LINK,
     LONE,
@@ -58,8 +59,16 @@ def find(
         span = _at(lines, at, home, tight) or (_ending(lines, at) if loose else None)
         at = max(span.end, at + 1) if span else at + 1
         if span and span.traceback.exception:
-            found.append(span)
+            found.append(_unfolded(span))
     return _linked(lines, found)
+
+
+def _unfolded(span: TracebackSpan) -> TracebackSpan:
+    """The span with the frames that its message quotes among the others."""
+    whole = span.traceback
+    words, quoted = user_code.unfold(whole.message)
+    own = whole.model_copy(update={"message": words, "frames": (*whole.frames, *quoted)})
+    return replace(span, traceback=own) if quoted else span
 
 
 def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> TracebackSpan | None:

@@ -32,7 +32,8 @@ _PATTERNS = {
     "python": re.compile(rf"{PYTHON.removesuffix('$')}(?:\.\d{{1,3}})?", re.ASCII),
     "device": re.compile("cpu|gpu", re.ASCII | re.IGNORECASE),
     "package": re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?", re.ASCII | re.IGNORECASE),
-    "ref": REF,
+    # Anyone can open a pull request: what it holds is no ref of this repository.
+    "ref": re.compile(rf"(?!(?:refs/)?(?:remotes/[^/]+/)?pull/){REF.pattern}", REF.flags),
 }
 _NORMAL: dict[str, Callable[[str], str]] = {"device": str.lower, "package": canonicalize_name}
 _SHOWN = 40

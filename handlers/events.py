@@ -36,6 +36,13 @@ _NEEDED = {  # the parts without which an event means nothing
     "repository": ("repository",),
     "installation_repositories": ("repositories_removed",),
 }
+_BESIDE = {  # all that these events, which end runs, hold besides what every event holds
+    "repository": frozenset({"changes", "before"}),
+    "installation": frozenset({"repositories", "requester"}),
+    "installation_repositories": frozenset(
+        {"repositories_added", "repositories_removed", "repository_selection", "requester"}
+    ),
+}
 _URL = re.compile(r"https?://[^\s@]{1,500}", re.ASCII)
 
 
@@ -108,6 +115,8 @@ def read(
         return InvalidPayload(payload)
     if reason := refusal(event, payload, identity):
         return IgnoredDelivery(reason)
+    if _of_another(event, payload):
+        return InvalidPayload("the body is one of another event")
     for part in _NEEDED.get(event, ()):
         if getattr(payload, part) is None:
             return InvalidPayload(f"{part} is missing")
@@ -118,6 +127,14 @@ def read(
         update={"commands": asked, "digest": hashlib.sha256(body).hexdigest()}
     )
     return _each_removed(first, payload) if event == "installation_repositories" else (first,)
+
+
+def _of_another(event: str, payload: Payload) -> bool:
+    """Whether a body belongs to another event than the header says: only the body is signed."""
+    if event not in _BESIDE:
+        return event == "issues" and payload.comment is not None
+    whole = event == "installation" and payload.repository is not None
+    return whole or payload.beside(_BESIDE[event])
 
 
 def _delivery(event: str, guid: str, payload: Payload, now: datetime) -> Delivery:

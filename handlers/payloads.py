@@ -80,7 +80,11 @@ class PayloadComment(_Part):
 
 
 class Payload(_Part):
-    """A delivery's body. Its parts depend on the event; `before` is the text before an edit."""
+    """A delivery's body. Its parts depend on the event; `before` is the text before an edit. What
+    else stands beside them tells which event it is.
+    """
+
+    model_config = ConfigDict(extra="allow")
 
     action: str = ""
     sender: PayloadAccount | None = None
@@ -92,6 +96,14 @@ class Payload(_Part):
     before: str | None = Field(None, validation_alias=AliasPath("changes", "body", "from"))
     repositories_removed: tuple[PayloadRepository, ...] | None = None
 
+    def beside(self, known: frozenset[str]) -> bool:
+        """Whether anything stands here that these parts do not include."""
+        return not known >= ({*self.model_fields_set, *(self.model_extra or ())} - _EVERYWHERE)
+
+
+_EVERYWHERE = frozenset(
+    {"action", "sender", "installation", "organization", "enterprise", "repository"}
+)
 
 # A pair of halves is one character; any other escape is matched so that its backslash is not taken
 # for the next one's.

@@ -127,7 +127,7 @@ OPTIONS: tuple[Option, ...] = (
     _number("seed", "a whole number", "Seed of the first run.", 1, (0, 2**32 - 1)),
     Option(
         "ref",
-        "a branch, a tag or a commit of this repository",
+        "a branch, a tag or a commit of this repository (no pull request)",
         "Installs the repository from this ref.",
         "ref=v1.2.0",
     ),

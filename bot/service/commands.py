@@ -15,6 +15,7 @@ from bot.service.ports import Reaction
 from bot.service.ports.store import Ledger, Settled
 from bot.service.quotas import over_quota
 from bot.service.run_requests import (
+    RunRequest,
     approval_hash,
     may_run,
     may_wait,
@@ -22,11 +23,13 @@ from bot.service.run_requests import (
     planned,
     request,
     tally,
+    with_options,
     without_model,
 )
 
 _ALWAYS = frozenset({"cancel", "status", "help", "config"})  # what a kill switch leaves to do
 _NO_PERMISSION = "You need write permission on this repository to run this."
+_NO_COMMIT = "`ref=` names no branch, tag or commit of this repository."
 _REPLY = -1  # in place of a command's number
 _MOST_REPLIES = 20  # a day, to one person in one repository
 _ORDER: tuple[Reaction | None, ...] = (None, "+1", "eyes", "confused")
@@ -97,8 +100,19 @@ class Commands:
         elif self._config.outsiders == "ignore" or asked.plan.verdict is not None:
             return self._refuse(ordinal, _NO_PERMISSION)
         else:
-            act = partial(may_wait, self._event, without_model(asked))
+            named = self._at_commit(asked)
+            if named is None:
+                return self._refuse(ordinal, _NO_COMMIT)
+            act = partial(may_wait, self._event, without_model(named))
         return self._context.store.decide(self._cause, ordinal, act)
+
+    def _at_commit(self, asked: RunRequest) -> RunRequest | None:
+        """The request for the commit that its ref names now: an approval is for that one."""
+        ref = asked.job.options.ref
+        if ref is None:
+            return asked
+        commit = self._context.github.commit(self._where, ref)
+        return with_options(asked, ref=commit) if commit else None
 
     def _approve(self, ordinal: int, prefix: str) -> Settled:
         if not self._may_write():

@@ -67,6 +67,11 @@ class GitHubProxy(GitHub):
             return github.file(target, path, most_bytes)
 
     @override
+    def commit(self, target: Target, ref: str) -> str | None:
+        with self._reading(target) as github:
+            return github.commit(target, ref)
+
+    @override
     def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
         with self._reading(target) as github:
             return github.find_comments(target, number, marker)

@@ -58,6 +58,10 @@ class DryRunGitHub(GitHub):
         return self.config if own else None
 
     @override
+    def commit(self, target: Target, ref: str) -> str | None:
+        return ref
+
+    @override
     def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
         return ()
 

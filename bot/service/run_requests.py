@@ -149,9 +149,14 @@ def opened_twice(event: IssueEvent, asked: RunRequest, ledger: Ledger) -> bool:
 
 def without_model(asked: RunRequest) -> RunRequest:
     """The same without a model: an approval is for the programs that were shown."""
-    options = asked.job.options
-    options = options.model_copy(update={"without": (*options.without, "model")})
-    return replace(asked, job=asked.job.model_copy(update={"options": options}))
+    return with_options(asked, without=(*asked.job.options.without, "model"))
+
+
+def with_options(asked: RunRequest, **changed: object) -> RunRequest:
+    """The same with other options, and so with another plan."""
+    options = asked.job.options.model_copy(update=changed)
+    job = asked.job.model_copy(update={"options": options})
+    return replace(asked, job=job, plan=plan(job))
 
 
 def _new(event: IssueEvent, asked: RunRequest, state: RunState) -> NewRun:

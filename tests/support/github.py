@@ -70,6 +70,7 @@ class FakeRepository:
     permissions: dict[str, Permission] = field(default_factory=dict)
     labels: dict[str, tuple[str, str]] = field(default_factory=dict)
     issues: dict[int, FakeIssue] = field(default_factory=dict)
+    commits: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -172,6 +173,12 @@ class FakeGitHub:
                 return raw.decode() if len(raw) <= most_bytes and b"\0" not in raw else None
             except UnicodeDecodeError:
                 return None
+
+    def commit(self, target: Target, ref: str) -> str | None:
+        """The commit of the set-up with this name."""
+        with self._lock:
+            self._called("commit")
+            return self._repository(target).commits.get(ref)
 
     def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
         """The comments of the App whose body starts with the marker, the oldest first."""

@@ -164,3 +164,31 @@ def test_what_is_public_stays_when_the_app_goes():
     app.deliver()
     app.deliver("uninstalled", issue=None, repository=None, action="deleted")
     assert [run.verdict for run in app.runs()] == ["reproduced"]
+
+
+SHA = "0123456789abcdef0123456789abcdef01234567"
+
+
+def test_an_approval_names_the_commit_that_the_plan_showed():
+    app = App()
+    commits = app.hub.repository("acme/lib").commits
+    commits["main"] = SHA
+    app.deliver("comment", command(ref="main"), sender="stranger")
+    (first,) = app.runs()
+    (plan,) = app.ours()
+    assert SHA in plan
+    assert first.request.job.options.ref == SHA
+    commits["main"] = SHA[::-1]
+    app.deliver("comment", command(ref="main"), sender="another")
+    second = app.runs()[0]
+    assert second.request.plan != first.request.plan
+    app.deliver("comment", command("approve", first.request.plan[:12]), sender="max")
+    assert [job.options.ref for job in app.worked] == [SHA]
+
+
+def test_a_ref_that_names_no_commit_is_refused():
+    app = App()
+    delivery = app.deliver("comment", command(ref="nowhere"), sender="stranger")
+    assert app.runs() == ()
+    assert app.reactions(delivery) == {"confused"}
+    assert "names no branch" in app.ours()[0]

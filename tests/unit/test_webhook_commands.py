@@ -65,7 +65,7 @@ def test_options_are_typed() -> None:
     "option",
     [
         "python=2.7", "python=3", "python=3.1", "python=3.5", "python=3.16", "python=3.1.1", "python=3.11.", "python=3.x", "python=३.११", "torch=latest", "torch=>=2", "torch=2.1;os_name", "torch=https://x/y.whl", "numpy=", "device=tpu",
-        "runs=1", "runs=201", "runs=-3", "runs=1e2", "runs=٣", "seed=-1", "seed=4294967296", f"seed={'9' * 200}", "ref=--upload-pack=x", "ref=a..b", "ref=",
+        "runs=1", "runs=201", "runs=-3", "runs=1e2", "runs=٣", "seed=-1", "seed=4294967296", f"seed={'9' * 200}", "ref=--upload-pack=x", "ref=a..b", "ref=", "ref=refs/pull/7/head", "ref=pull/7/merge", "ref=refs/remotes/origin/pull/7/head",
         "timeout=9", "timeout=3601", "timeout=61m", "timeout=5h",
     ],
 )  # fmt: skip

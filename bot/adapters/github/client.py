@@ -86,6 +86,15 @@ class GitHubApp(GitHub):
         return _read(answer, where, text) if answer.ok else None
 
     @override
+    def commit(self, target: Target, ref: str) -> str | None:
+        quoted = paths.segment(ref)
+        if quoted is None:
+            return None
+        path = f"{paths.repository(target)}/commits/{quoted}"
+        answer = self._ask(_contents(target), "GET", path, expected={404, 409, 422})
+        return _read(answer, path, lambda: str(answer.data["sha"])) if answer.ok else None
+
+    @override
     def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
         path = f"{paths.repository(target)}/issues/{number:d}/comments"
 

@@ -132,6 +132,11 @@ class GitHub(Protocol):
     def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
         """A text file of the default branch; None when it is missing, binary or larger."""
 
+    def commit(self, target: Target, ref: str) -> str | None:
+        """The id of the commit that a branch, a tag or an abbreviated id names now; None when
+        there is none.
+        """
+
     def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
         """The comments of the App itself on an issue whose body starts with the marker, the
         oldest first.

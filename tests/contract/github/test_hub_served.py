@@ -109,6 +109,14 @@ def test_an_installation_that_ended_or_sleeps_or_grants_less(served):
         served.github.permission(served.target, "mona")
 
 
+def test_a_ref_is_resolved_to_a_commit(served):
+    sha = served.server.commit("octo/net", {"a.txt": "a"}, tag="v1.0/rc")
+    for ref in ("main", "v1.0/rc", "refs/tags/v1.0/rc", sha, sha[:10]):
+        assert served.github.commit(served.target, ref) == sha
+    for ref in ("nowhere", "../../octo/other", "a?b", "", "x" * 40):
+        assert served.github.commit(served.target, ref) is None
+
+
 def test_a_stranger_to_github_is_told_so(served):
     with pytest.raises(CredentialsRefused) as caught:
         GitHubApp(served.server.api_url, 1, served.state.app.key, "reprise").clone_token(

@@ -86,3 +86,22 @@ def test_all_other_events_of_github_are_answered_too(world: World) -> None:
         return len(others)
 
     assert asyncio.run(all_of_them()) > 100
+
+
+def test_no_example_is_taken_for_another_event(world: World) -> None:
+    """The signature covers the body alone: whoever sends one again may name another event."""
+    ours = ("issues", "issue_comment", "repository", "installation", "installation_repositories")
+    every = [(event, body) for event, body in examples() if body.get("action")]
+
+    async def all_of_them() -> int:
+        for event, body in every:
+            form = {"installation": {"id": 1, "node_id": "x"}} | body
+            for name in ours:
+                if name == event:
+                    continue
+                answer = await world.post(json.dumps(form).encode(), name, str(uuid4()))
+                assert answer.status in {200, 400}, (event, form["action"], name)
+        return len(every)
+
+    assert asyncio.run(all_of_them()) > 200
+    assert world.store.kept == {}

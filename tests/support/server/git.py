@@ -59,6 +59,10 @@ class Git:
             self._git(folder, "tag", tag, sha)
         return sha
 
+    def resolve(self, repository: Repository, ref: str) -> str:
+        """The id of the commit that a ref names, "" when there is none."""
+        return self._head(self.folder(repository), ref)
+
     def tree(self, repository: Repository, ref: str) -> list[Entry] | None:
         """Everything in a commit, folders too; None when there is no such commit."""
         folder = self.folder(repository)

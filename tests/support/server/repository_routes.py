@@ -65,6 +65,31 @@ def get_content(world: World, call: Call) -> Reply:
     return _file(world, here, found, accept)
 
 
+def get_commit(world: World, call: Call) -> Reply:
+    """The commit that a ref names."""
+    here, ref = the_repository(world, call), call.params["ref"]
+    sha = world.git.resolve(here, ref)
+    if not sha:
+        raise Refusal(422, f"No commit found for SHA: {ref}")
+    url = f"{world.bodies.api}/repos/{here.full_name}/commits/{sha}"
+    page = f"{world.bodies.web}/{here.full_name}/commit/{sha}"
+    who = {"name": "Octo Cat", "email": "octocat@example.com", "date": "2026-01-01T00:00:00Z"}
+    tree = {"sha": sha, "url": f"{world.bodies.api}/repos/{here.full_name}/git/trees/{sha}"}
+    commit = {"url": url, "author": who, "committer": who, "message": "Change", "tree": tree}
+    shown: Json = {
+        "url": url,
+        "sha": sha,
+        "node_id": "C_1",
+        "html_url": page,
+        "comments_url": f"{url}/comments",
+        "commit": {**commit, "comment_count": 0},
+        "author": None,
+        "committer": None,
+        "parents": [],
+    }
+    return Reply(200, shown)
+
+
 def _folder(
     world: World, here: Repository, found: Entry | None, inside: list[Entry], accept: str
 ) -> Reply:
@@ -163,6 +188,7 @@ ROUTES = (
         "GET", "/repos/{owner}/{repo}/collaborators/{username}/permission", METADATA, get_permission
     ),
     Route("GET", "/repos/{owner}/{repo}/contents/{path}", CONTENTS, get_content),
+    Route("GET", "/repos/{owner}/{repo}/commits/{ref}", CONTENTS, get_commit),
     Route("GET", "/repos/{owner}/{repo}/labels", READ, list_labels),
     Route("POST", "/repos/{owner}/{repo}/labels", WRITE, create_label),
     Route("GET", "/repos/{owner}/{repo}/labels/{name}", READ, get_label),

@@ -155,12 +155,19 @@ def _signed(spec: RunSpec, done: RunResult) -> RunResult:
 class FakeSandbox:
     """Runs `programs` instead of real ones: one function for all runs, or one for each entry of
     argv[0]. `reaches`: whether a program that is watched reaches all that is wanted, or nothing.
+    `imports` answers for the packages under test, which can be imported unless it says otherwise.
     """
 
     name = "fake"
 
-    def __init__(self, program: Program | Mapping[str, Program], *, reaches: bool = True) -> None:
-        self.program, self.reaches = program, reaches
+    def __init__(
+        self,
+        program: Program | Mapping[str, Program],
+        *,
+        reaches: bool = True,
+        imports: Program | None = None,
+    ) -> None:
+        self.program, self.reaches, self.imports = program, reaches, imports
         self.specs: list[RunSpec] = []
 
     def check(self) -> Health:
@@ -174,6 +181,8 @@ class FakeSandbox:
         failed.
         """
         layout.job(spec, self.name)
+        if spec.label == "import" and self.imports is None:
+            return RunResult(exit_code=0, seconds=0.1)
         self.specs.append(spec)
         done = self._chosen(spec)(spec)
         if isinstance(done, RunResult):
@@ -203,6 +212,8 @@ class FakeSandbox:
         return replace(done, artifacts=artifacts)
 
     def _chosen(self, spec: RunSpec) -> Program:
+        if spec.label == "import" and self.imports is not None:
+            return self.imports
         if callable(self.program):
             return self.program
         if spec.argv[0] not in self.program:

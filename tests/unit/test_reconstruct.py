@@ -92,9 +92,17 @@ def says(text, code=0, stderr=""):
 WRONG, RIGHT = says('REPRISE {"key_bias": true}\n'), says('REPRISE {"key_bias": false}\n')
 
 
-def decide(model, program=lambda spec: WRONG, subject=None, builder=None, indexer=None, **options):
+def decide(
+    model,
+    program=lambda spec: WRONG,
+    subject=None,
+    builder=None,
+    indexer=None,
+    imports=None,
+    **options,
+):
     world = Ports(
-        FakeSandbox(program),
+        FakeSandbox(program, imports=imports),
         builder or FakeBuilder(),
         MemoryRecorder(),
         FrozenClock(step=0.1),

@@ -135,6 +135,16 @@ def names_spec(
     )
 
 
+def import_spec(
+    environment: Environment, options: Options, names: tuple[str, ...], modules: tuple[str, ...]
+) -> RunSpec:
+    """The probe that imports what distributions install."""
+    run = names_spec(environment, options, names, modules)
+    argv = (environment.interpreter, "import_test.py", *run.argv[2:])
+    files = {"import_test.py": probe("import_test.py")}
+    return replace(run, argv=argv, files=files, label="import")
+
+
 def _variables(environment: Environment, options: Options, seed: int) -> dict[str, str]:
     variables = {**_QUIET, **environment.variables}
     path = [_FOLDER, *filter(None, [environment.variables.get("PYTHONPATH", "")])]

@@ -26,6 +26,7 @@ from bot.pipeline.search import (
     candidates,
     contexts as contexting,
     environment_text,
+    importable,
     interpretation,
     report_programs,
 )
@@ -136,6 +137,7 @@ class _Basis:
     sources: SourceIndex | None = None
     contexts: tuple[Context, ...] = ()
     failure: str = ""
+    problem: str = ""
 
     @property
     def told(self) -> str:
@@ -143,7 +145,7 @@ class _Basis:
         if self.environment is None:
             why = fence("the builder", self.failure[:400])
             return load("refine").fragment("no_environment", reason=why)
-        return environment_text.described(self.spec, self.environment)
+        return environment_text.described(self.spec, self.environment, self.problem)
 
 
 def _basis(session: Session, draft: RunPlan) -> _Basis:
@@ -154,9 +156,11 @@ def _basis(session: Session, draft: RunPlan) -> _Basis:
     except BuildError as error:
         session.note(f"the environment that the report describes could not be built: {error}")
         return _Basis(spec, failure=str(error))
-    return _Basis(
-        spec, environment, *_sources(session, draft, environment, _focus(session, draft, spec))
-    )
+    names, problem = _focus(session, draft, spec), ""
+    if names:
+        spec, environment, problem = importable.mended(session, draft.bug, spec, environment, names)
+    found = _sources(session, draft, environment, names)
+    return _Basis(spec, environment, *found, problem=problem)
 
 
 def _focus(session: Session, draft: RunPlan, spec: EnvironmentSpec) -> list[str]:

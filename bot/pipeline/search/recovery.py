@@ -9,7 +9,7 @@ from packaging.requirements import InvalidRequirement, Requirement as Parsed
 
 from bot.errors import BuildError
 from bot.models.attempt import Judgement, Match, Script
-from bot.models.bug import ScriptFix
+from bot.models.bug import BugReport, ScriptFix
 from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requirement
 from bot.models.signature import HangSignature, members_of
 from bot.pipeline.environment import asked, specify
@@ -33,7 +33,7 @@ _PARTS = (
     ".loader",
     ".functional",
 )
-_MOST_FIXES = 5
+MOST_FIXES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def run(
     built, seed = runner.build(spec), runner.job.options.seed
     with runner.stage("search", doing or change):
         judgement = runner.run(script, built, seed, "search", change)
-    for _ in range(_MOST_FIXES):
+    for _ in range(MOST_FIXES):
         fix = next_fix(runner, spec, built, script, judgement)
         if fix is None:
             break
@@ -120,13 +120,21 @@ def _shorter(runner: Runner, spec: EnvironmentSpec, script: Script) -> Fix | Non
 def _install(
     runner: Runner, spec: EnvironmentSpec, script: Script, module: str, text: str
 ) -> Fix | None:
-    wanted = asked.for_import(module, runner.bug) if module else _requirement(text)
-    if wanted is None or any(_same(wanted, known) for known in spec.requirements):
+    new = wanted(module, text, runner.bug, spec)
+    if new is None:
         return None
-    wider = runner.matched(specify.add(spec, wanted))
+    wider = runner.matched(specify.add(spec, new))
     added = [each for each in wider.requirements if each not in spec.requirements]
     change = f"with {', '.join(each.name + each.specifier for each in added)} installed"
     return Fix(wider, script, change) if added else None
+
+
+def wanted(module: str, text: str, bug: BugReport, spec: EnvironmentSpec) -> Requirement | None:
+    """What to install for a missing module or a requirement that an error names; None when it is
+    no requirement, or is there.
+    """
+    new = asked.for_import(module, bug) if module else _requirement(text)
+    return None if new is None or any(_same(new, each) for each in spec.requirements) else new
 
 
 def _extended(runner: Runner, spec: EnvironmentSpec, judgement: Judgement) -> str:

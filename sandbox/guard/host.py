@@ -8,7 +8,7 @@ import fcntl
 import os
 import time
 
-from sandbox.guard import files, place, spawn, tree
+from sandbox.guard import files, memory, place, spawn, tree
 
 ROOT = "/sys/fs/cgroup"
 NAME = "reprise"
@@ -188,11 +188,11 @@ class Host(place.RunLocation):
     def memory_mb(self, pids: list[int]) -> float:
         if self.group is not None:
             return 0.0
-        return tree.used_mb(pids, self.limits["memory_mb"], self.held_mb(pids))
+        return memory.used_mb(pids, self.limits["memory_mb"], self.held_mb(pids))
 
     def held_mb(self, pids: list[int]) -> float:
         """What the run keeps in files of memory, mapped by a process or not."""
-        return tree.memory_files_mb(pids)
+        return memory.memory_files_mb(pids)
 
     def over_scratch(self) -> bool:
         with spawn.As(self.user):

@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import time
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
 KILL, STOP = 9, 19
 TICK = os.sysconf("SC_CLK_TCK")
 MIB = 1024 * 1024
-CROWD, SAMPLES = 32, 4
-DESCRIPTORS = 50_000
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
+    """The text of a file of /proc, "" when its process is gone."""
     try:
         with open(path, encoding="ascii", errors="replace") as handle:  # noqa: PTH123  pathlib costs milliseconds at each start
             return handle.read()
@@ -25,7 +23,7 @@ def _fields(pid: int) -> list[str]:
     """The fields of /proc/PID/stat after the program's name, which may itself hold spaces and
     brackets.
     """
-    return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return read(f"/proc/{pid}/stat").rpartition(")")[2].split()
 
 
 def parents() -> dict[int, list[int]]:
@@ -61,7 +59,7 @@ def _children(pid: int) -> list[int]:
     except OSError:
         return found
     for thread in threads:
-        found += [int(child) for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
+        found += [int(child) for child in read(f"/proc/{pid}/task/{thread}/children").split()]
     return found
 
 
@@ -73,75 +71,6 @@ def cpu_seconds(pids: list[int]) -> float:
         if len(fields) > 14:
             total += sum(int(value) for value in fields[11:15])
     return total / TICK
-
-
-def resident_mb(pids: list[int]) -> float:
-    """Resident memory, pages shared between the processes counted each time: an upper bound,
-    cheap.
-    """
-    total = 0
-    for pid in pids:
-        fields = _read(f"/proc/{pid}/statm").split()
-        total += int(fields[1]) if len(fields) > 1 else 0
-    return total * PAGE / MIB
-
-
-def proportional_mb(pids: list[int], held_mb: float) -> float:
-    """Resident memory with shared pages counted once, so that forked workers do not look like a
-    leak; slower. Pages of `held_mb`, files of memory, are not counted again where they are mapped.
-
-    Each count waits for the process's memory lock, under a fork bomb for seconds: a crowd is
-    counted by its private pages.
-    """
-    total = shared = 0.0
-    for pid in pids:
-        rollup = _read(f"/proc/{pid}/smaps_rollup") if len(pids) <= CROWD else ""
-        rows = [line.split() for line in rollup.splitlines() if line.startswith("Pss")]
-        sizes = {row[0]: int(row[1]) / 1024 for row in rows}
-        mapped = sizes.get("Pss_Shmem:", 0.0)
-        total += sizes["Pss:"] - mapped if "Pss:" in sizes else _private_mb(pid)
-        shared += mapped
-    return total + max(shared, held_mb)
-
-
-def memory_files_mb(pids: list[int]) -> float:
-    """What these processes keep in files of memory (memfd), which no count of pages shows unless
-    they are mapped; infinite when they have more descriptors than can be looked through.
-    """
-    sizes: dict[tuple[int, int], int] = {}
-    looked = 0
-    for pid in pids:
-        try:
-            names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
-        except OSError:
-            continue
-        looked += len(names)
-        if looked > DESCRIPTORS:
-            return float("inf")
-        for path in (f"/proc/{pid}/fd/{name}" for name in names):
-            try:
-                if os.readlink(path).startswith("/memfd:"):  # noqa: PTH115
-                    about = os.stat(path)  # noqa: PTH116
-                    sizes[about.st_dev, about.st_ino] = about.st_blocks * 512
-            except OSError:
-                continue
-    return sum(sizes.values()) / MIB
-
-
-def _private_mb(pid: int) -> float:
-    fields = _read(f"/proc/{pid}/statm").split()
-    return (int(fields[1]) - int(fields[2])) * PAGE / MIB if len(fields) > 2 else 0.0
-
-
-def used_mb(pids: list[int], limit_mb: float, held_mb: float) -> float:
-    """Memory in use, with that in files of memory; the exact, slower count is only taken when the
-    cheap one is over the limit, of a crowd by samples.
-    """
-    cheap = resident_mb(pids) + held_mb
-    if cheap <= limit_mb or len(pids) <= CROWD:
-        return cheap if cheap <= limit_mb else proportional_mb(pids, held_mb)
-    sampled = proportional_mb(pids[:: len(pids) // SAMPLES], 0.0)
-    return max(resident_mb([pid]) for pid in pids) + sampled * len(pids) / SAMPLES + held_mb
 
 
 def kill(pid: int, number: int = KILL) -> None:

@@ -132,21 +132,27 @@ def test_a_memory_bomb_is_told_as_such(walled):
 
 
 HELD = {
-    "a memfd that nothing maps": "fd = os.memfd_create('x')\nwhile True: os.write(fd, piece)",
-    "many memfds": "while True:\n  fd = os.memfd_create('x')\n  for _ in range(8): os.write(fd, piece)",
-    "a memfd that only a child keeps": "fd = os.memfd_create('x')\nif os.fork(): os.close(fd); time.sleep(20)\nwhile True: os.write(fd, piece)",
-    "/tmp": "f = open('/tmp/x', 'wb')\nwhile True: f.write(piece)",
-    "the work directory": "f = open('x', 'wb')\nwhile True: f.write(piece)",
-    "/dev/shm": "f = open('/dev/shm/x', 'wb')\nwhile True: f.write(piece)",
-    "memory": "data = bytearray()\nwhile True: data += piece",
+    "a memfd that nothing maps": "fd = os.memfd_create('x')\nfill(lambda: os.write(fd, piece))",
+    "many memfds": "fill(lambda: os.write(os.memfd_create('x'), piece))",
+    "a memfd that only a child keeps": "fd = os.memfd_create('x')\nif os.fork(): os.close(fd); time.sleep(20)\nfill(lambda: os.write(fd, piece))",
+    "/tmp": "f = open('/tmp/x', 'wb')\nfill(lambda: f.write(piece))",
+    "the work directory": "f = open('x', 'wb')\nfill(lambda: f.write(piece))",
+    "/dev/shm": "f = open('/dev/shm/x', 'wb')\nfill(lambda: f.write(piece))",
+    "memory": "data = bytearray()\nfill(lambda: data.extend(piece))",
 }
+FILL = """
+import os, time
+piece = bytes(1 << 20)
+def fill(add):
+    for _ in range(200): add()
+    time.sleep(15)
+"""
 
 
 @pytest.mark.bwrap
 @pytest.mark.parametrize("where", HELD)
 def test_without_a_control_group_memory_in_files_counts_too(as_nobody, where):
-    source = "import os, time\npiece = bytes(1 << 20)\n" + HELD[where]
-    done = as_nobody(source, memory_mb=160, scratch_mb=512, file_mb=512)
+    done = as_nobody(FILL + HELD[where], memory_mb=160, scratch_mb=512, file_mb=512)
     if "cgroup" in done["health"]:
         pytest.skip("this machine gives everyone a control group")
     assert done["oom"], done

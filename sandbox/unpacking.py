@@ -7,6 +7,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,7 +66,8 @@ class UnpackWatch:
         self._next = time.monotonic() + _EVERY_S
         self.room()
         for folder in _written(pid, self.cache):
-            self._weighed(folder)
+            with suppress(FileNotFoundError):  # it is whole, and has its place now
+                self._weighed(folder)
 
     def room(self) -> None:
         """Raise NoRoom when the disk is too full to go on."""
@@ -84,8 +86,9 @@ class UnpackWatch:
         noted.mkdir(exist_ok=True)
         for folder in self.cache.glob("archive-v*/*"):
             note = noted / folder.name
-            if not note.exists() and _named(folder) in self.sizes:
-                note.write_text(str(self._weighed(folder)), encoding="ascii")
+            with suppress(FileNotFoundError):  # others may remove it meanwhile
+                if not note.exists() and _named(folder) in self.sizes:
+                    note.write_text(str(self._weighed(folder)), encoding="ascii")
 
     def _weighed(self, folder: Path) -> int:
         """The bytes in the folder of one wheel. Raises TooLarge."""

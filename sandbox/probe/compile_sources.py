@@ -8,27 +8,29 @@ file that exceeds them stays without byte code, and a run compiles it under its 
 
 import ctypes
 import hashlib
+import marshal
 import os
-import py_compile
 import resource
 import shutil
 import signal
+import struct
 import sys
 import time
-from importlib.util import cache_from_source
+from importlib.util import MAGIC_NUMBER, cache_from_source
 
 MOST_SOURCE = 4 << 20
 MOST_MEMORY = 1536 << 20
 MOST_CODE = 64 << 20
 FILE_S, ALL_S = 10, 600
+FLAGS = b"\0\0\0\0" if sys.version_info >= (3, 7) else b""
 
 
 def main(root, site, store):
     """Remove all byte code below `root`, and compile what is below `site`."""
     clear(root)
     names = [
-        os.path.join(folder, name)
-        for folder, _, files in os.walk(site)
+        os.path.join(where, name)
+        for where, _, files in os.walk(site)
         for name in files
         if name.endswith(".py")
     ]
@@ -40,14 +42,14 @@ def main(root, site, store):
 
 
 def clear(root):
-    for folder, folders, files in os.walk(root):
-        for name in [each for each in folders if each == "__pycache__"]:
-            folders.remove(name)
-            path = os.path.join(folder, name)
+    for where, folders, files in os.walk(root):
+        if "__pycache__" in folders:
+            folders.remove("__pycache__")
+            path = os.path.join(where, "__pycache__")
             os.unlink(path) if os.path.islink(path) else shutil.rmtree(path)
         for name in files:
             if name == "__pycache__" or name.endswith(".pyc"):
-                os.unlink(os.path.join(folder, name))
+                os.unlink(os.path.join(where, name))
 
 
 def forked(work, *given):
@@ -84,35 +86,45 @@ def work(names, store, end, writer):
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_CODE, MOST_CODE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    made = set()
     for name in names:
         signal.alarm(FILE_S)  # ends this process: Python's own handlers wait for the compiler
         try:
             if time.time() < end and os.path.getsize(name) <= MOST_SOURCE:
-                compiled(name, store)
+                compiled(name, store, made)
         except (Exception, MemoryError):
             pass
         os.write(writer, b".")
 
 
-def compiled(name, store):
+def compiled(name, store, made):
     """Give a source its byte code from the store, where it is put first when it is new. Its time
     counts too: Python compares it before it takes the byte code.
     """
     with open(name, "rb") as stream:
         data = stream.read()
-    digest = hashlib.sha256(b"%d\0" % int(os.stat(name).st_mtime) + data).hexdigest()
+        stamp = struct.pack("<II", int(os.fstat(stream.fileno()).st_mtime) & 0xFFFFFFFF, len(data))
+    digest = hashlib.sha256(stamp + data).hexdigest()
     kept = os.path.join(store, digest[:2], digest)
     if not os.path.exists(kept):
-        os.makedirs(os.path.dirname(kept), exist_ok=True)
+        code = marshal.dumps(compile(data, name, "exec", dont_inherit=True))
+        folder(os.path.dirname(kept), made)
         part = "%s.%d" % (kept, os.getpid())
-        py_compile.compile(name, part, doraise=True)
+        with open(part, "wb") as stream:
+            stream.write(MAGIC_NUMBER + FLAGS + stamp + code)
         os.rename(part, kept)
     target = cache_from_source(name)
-    os.makedirs(os.path.dirname(target), exist_ok=True)
+    folder(os.path.dirname(target), made)
     try:
         os.link(kept, target)
     except OSError:  # a file system without links, or one that has no more for this file
         shutil.copyfile(kept, target)
+
+
+def folder(path, made):
+    if path not in made:
+        os.makedirs(path, exist_ok=True)
+        made.add(path)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import indexes, interpreters
+from sandbox import indexes, interpreters, unpacking
 from sandbox.cache import Cache, DiskFull
 from sandbox.environment import Built, Installer, Unresolvable, Wishes
 from sandbox.interpreters import Snapshot
@@ -205,3 +205,12 @@ def test_a_disk_that_is_nearly_full_is_left_alone(world: World) -> None:
     world.wheel("honest", {"honest.py": b""})
     with pytest.raises(DiskFull, match="GiB of the disk are free"):
         world.install("honest")
+
+
+def test_a_wheel_that_gets_its_place_while_it_is_measured_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = tmp_path / "uv" / ".tmpMoved"
+    moved.parent.mkdir()
+    monkeypatch.setattr(unpacking, "_written", lambda *_: {moved})
+    unpacking.UnpackWatch(moved.parent, {"alpha": 1}, Bounds(reserve=0))(os.getpid())

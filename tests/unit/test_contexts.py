@@ -306,3 +306,17 @@ def test_paths_are_matched_only_where_it_is_clear_which() -> None:
     assert pointers.installed("util.py", files) is None
     assert pointers.installed("one.py", files) == "a/one.py"
     assert pointers.installed("x/one.py", files) is None
+
+
+def test_what_a_function_calls_is_shown_from_its_own_package_only():
+    texts = {
+        "net/a.py": "from other.tool import polish\nfrom net.b import soften\n\n\n"
+        "def forward(x):\n    return polish(soften(x))\n",
+        "net/b.py": "def soften(x):\n    return x\n",
+        "other/tool.py": "def polish(surface):\n    return surface\n",
+    }
+    subject = Issue(title="wrong", body="`net.a.forward` is wrong.", repository="o/net")
+    shelf = FakeSourceIndex(texts, main=("net",))
+    made = contexts.contexts(intake.read(subject), subject, shelf)
+    paths = {chunk.path for context in made for chunk in context.chunks}
+    assert paths == {"net/a.py", "net/b.py"}

@@ -35,10 +35,10 @@ class Effect(Record):
 
 
 class Control(Record):
-    """The twin that should pass. With type "none" a comment says "symptom observed", not "bug
+    """The runs that should pass. With type "none" a comment says "symptom observed", not "bug
     confirmed".
 
-    `p` is Fisher's exact test, one-sided. `what` names the twin ("x-lib 1.42.20");
+    `p` is Fisher's exact test, one-sided. `what` names the version ("x-lib 1.42.20");
     `paired_failures` of `paired_runs` are the failing environment's runs under the same seeds,
     `environment` is where the control ran, on `python`, and `moved` what else differs.
     """
@@ -91,9 +91,10 @@ class DifferentFailure(_Counted):
 
 
 class Inconclusive(_Counted):
-    """The sequential test reached its cap."""
+    """The runs decided nothing. `at_maximum` when only more runs could decide."""
 
     kind: Literal["inconclusive"] = "inconclusive"
+    at_maximum: bool = False
 
 
 class NeedsInfo(Record):
@@ -121,7 +122,7 @@ class SetupFailed(Record):
 
 
 class NotABug(Record):
-    """A question, a feature request or documentation; nothing was run."""
+    """A question, a feature request or documentation, not a bug."""
 
     kind: Literal["not_a_bug"] = "not_a_bug"
     reason: str

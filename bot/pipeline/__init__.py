@@ -72,7 +72,7 @@ def plan(
         return bare.model_copy(update=update)
     early = triage.unanswerable(bug, signature, options)
     if early is None and not scripts:
-        reason = "none of the report's programs shows the failure"
+        reason = "none of the bug report's programs shows the failure"
         early = NeedsInfo(reason=reason, items=(triage.PROGRAM,))
     if early is not None:
         return bare.model_copy(update={"verdict": early})

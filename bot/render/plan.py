@@ -62,7 +62,7 @@ def waiting(draft: RunPlan, run: Run, *, page: str) -> str:
         "`/reproduce cancel` withdraws this request",
     ]
     parts = [Section("plan", blocks=blocks), *_programs(draft), *_environment(draft.spec)]
-    return arranged(Document(parts, footer), LIMIT - _MARKER_ROOM, "in the report itself")
+    return arranged(Document(parts, footer), LIMIT - _MARKER_ROOM, "in the bug report itself")
 
 
 def approved(run: Run) -> str:
@@ -82,7 +82,7 @@ def _closed(run: Run, what: tuple[Inline, ...]) -> str:
 
 def _signature(draft: RunPlan) -> list[Block]:
     if draft.signature is None:
-        return [Paragraph("The bug report does not say what will count as the failure.")]
+        return [Paragraph("Reprise found nothing in the bug report to count as the failure.")]
     rows = signature_rows(draft.signature)
     items: list[Text] = [(f"{what}: ", Code(value)) for what, value in rows[:_SIGNS]]
     items += [f"and {len(rows) - _SIGNS} more"] if len(rows) > _SIGNS else []
@@ -100,8 +100,8 @@ def _proofs(options: Options) -> list[Block]:
         return []
     package: Inline = Code(options.package) if options.package else "the package under test"
     parts = [piece for proof in wanted for piece in ("; ", *proof)][1:]
-    limit = f"for at most {options.proof_minutes:g} minutes in total"
-    when = f"If the failure is reproduced, Reprise then makes, {limit}: "
+    limit = f"at most {options.proof_minutes:g} minutes"
+    when = f"If the failure is reproduced, Reprise then spends {limit} on: "
     return [Paragraph((when, *(package if part == "{package}" else part for part in parts), "."))]
 
 
@@ -136,7 +136,7 @@ def _where(spec: EnvironmentSpec) -> list[Inline]:
     parts: list[Inline] = []
     if spec.exclude_newer is not None:
         day = spec.exclude_newer.date().isoformat()
-        parts.append(f"All other packages are the newest releases before {day}. ")
+        parts.append(f"All other packages are the newest releases from before {day} that fit. ")
     if spec.repo is not None:
         parts += ["The repository is installed from a clone of ", Code(spec.repo.url)]
         parts += [" at ", Code(spec.repo.ref)] if spec.repo.ref else []

@@ -214,5 +214,6 @@ def _footer(report: Report, request: ProofRequest) -> tuple[Text, ...]:
     spent = before.seconds.get("total", 0.0) if before is not None else 0.0
     seconds = report.seconds.get("total", 0.0) - spent
     took = program.duration(report.model_copy(update={"seconds": {"total": seconds}}))
-    measured = (program.measured(report, done),) if done > 0 else ()
-    return (*measured, f"Reprise {report.version}".strip(), f"took {took}")
+    measured = program.measured(report, done) if done > 0 else ""
+    parts = (measured, f"Reprise {report.version}".strip(), f"took {took}" if took else "")
+    return tuple(filter(None, parts))

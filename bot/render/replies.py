@@ -96,10 +96,10 @@ def nothing_to_cancel() -> str:
 def no_such_plan(plan: str) -> str:
     """The reply to an approval that matches no waiting plan, or several."""
     code = Code(clip(plan, 64))
-    what = "No waiting plan, or more than one, begins with "
-    named = (what, code) if plan.strip() else ("No plan was named",)
+    missed = (code, " does not match exactly one waiting plan")
+    named = missed if plan.strip() else ("No plan was named",)
     how = ". Copy the command from the comment that shows the plan. "
-    return inline((*named, how, "A plan that was approved or withdrawn no longer waits."))
+    return inline((*named, how, "Approved and withdrawn plans no longer wait."))
 
 
 def status(runs: Sequence[Run], page_of: Callable[[Run], str]) -> str:
@@ -136,7 +136,7 @@ def configuration(loaded: Loaded) -> str:
     """The answer to `/reproduce config`."""
     head = "No configuration file applies here; these are the defaults:"
     if loaded.source:
-        head = f"The configuration in force here, from {_files(loaded.source)}:"
+        head = f"The configuration in effect here, from {_files(loaded.source)}:"
     values = Preformatted("\n".join(_lines(loaded.config, loaded.origins)), "yaml")
     wrong = [problems(loaded.problems)] if loaded.problems else []
     return "\n\n".join([print_blocks([Paragraph(head), values]), *wrong])

@@ -69,6 +69,9 @@ class VerdictOut(_Out):
     )
     determinism: Determinism | None = None
     control: Control | None = None
+    at_maximum: bool | None = Field(
+        None, description="Of inconclusive: whether only more runs could decide."
+    )
     reason: str
     details: dict[str, str | tuple[str, ...]] | None = None
 
@@ -123,11 +126,11 @@ class PlanOut(_Out):
     """
 
     readings: tuple[Reading, ...] = Field(
-        (), description="How rules and the model read the report, where they differ."
+        (), description="How rules and the model read the bug report, where they differ."
     )
-    claim: str = Field("", description="What the report says, as the model read it.")
+    claim: str = Field("", description="What the bug report says, as the model read it.")
     inferred: tuple[str, ...] = Field(
-        (), description="Parts of what counts that the report does not say in so many words."
+        (), description="Parts of what counts that the bug report does not say in so many words."
     )
     hypothesis: str = Field(
         "", description="What the model last thought: the lines at fault, or why a run failed."
@@ -273,7 +276,7 @@ def _written(value: Any, clean: Callable[[str], str]) -> Any:
     return value
 
 
-_COMMON = frozenset({"kind", "runs", "failures", "interval", "determinism", "control", "reason"})
+_COMMON = VerdictOut.model_fields.keys() - {"details"}
 
 
 def _verdict(report: Report) -> VerdictOut:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from bot.models.report import Report
+from bot.models.report import AnyVerdict, Inconclusive, NeedsHardware, Report
 from bot.models.run import Run, RunState
 from bot.render.comment import LIMIT, arranged, comment
 from bot.render.document import (
@@ -29,15 +29,19 @@ _AGAIN = (
 _NEXT = {
     "not_reproduced": _AGAIN,
     "different_failure": _AGAIN,
-    "inconclusive": "To decide it with more runs, comment `/reproduce runs=200`.",
+    "inconclusive": "Add what would settle it to the issue (a complete program, the full "
+    "traceback, exact versions), then comment `/reproduce`.",
     "needs_info": "Add these to the issue, then comment `/reproduce`.",
     "needs_hardware": "If this App's host has a GPU, comment `/reproduce device=gpu`.",
     "setup_failed": _AGAIN,
-    "not_a_bug": "If this is a bug, add the program and its output, then comment `/reproduce`.",
+    "not_a_bug": "If this is a bug, add a program that shows it, and its output, then comment "
+    "`/reproduce`.",
     "cancelled": "To run it again, comment `/reproduce`.",
-    "budget_reached": "If the time ran out, comment `/reproduce runs=10` to need less of it, or "
-    "ask the App's operator to raise the limit.",
+    "budget_reached": "For a shorter run, comment `/reproduce runs=10`, or ask the App's operator "
+    "to raise the limit.",
 }
+_MORE_RUNS = "To decide it with more runs, comment `/reproduce runs=200`."
+_MOST_RUNS = 200
 
 
 def marker(key: str) -> str:
@@ -98,21 +102,30 @@ def final(
         report,
         secrets=secrets,
         limit=LIMIT - len(first),
-        next_step=_NEXT.get(report.verdict.kind, "") if footer_help else "",
+        next_step=_next(report.verdict) if footer_help else "",
         ends=tuple(parts),
         elsewhere="on the run's page" if page else "",
     )
 
 
+def _next(verdict: AnyVerdict) -> str:
+    """What to do after this verdict."""
+    if isinstance(verdict, NeedsHardware) and "a GPU" not in verdict.needs:
+        return ""
+    if isinstance(verdict, Inconclusive) and verdict.at_maximum:
+        return _MORE_RUNS if verdict.runs < _MOST_RUNS else ""
+    return _NEXT.get(verdict.kind, "")
+
+
 def failed(run: Run, page: str) -> str:
-    """A defect of ours, without its inside, and nothing about the report."""
+    """A defect of ours, without its inside, and nothing about the bug report."""
     quote: list[Inline] = [Code(run.id)]
-    quote += [", ", Hyperlink("its page", page, own=True)] if page else []
+    quote += [" (", Hyperlink("run page", page, own=True), ")"] if page else []
     again = (
-        "To try again, comment `/reproduce`. If it fails again, send the App's operator this run: "
+        "To try again, comment `/reproduce`. If it fails again, tell the App's operator the id: "
     )
     blocks: list[Block] = [
-        Headline("Reprise failed", "this is a bug in Reprise, not a verdict on this report."),
+        Headline("Reprise failed", "this is a bug in Reprise, not a verdict on this bug report."),
         Paragraph(asked(run)),
         Paragraph((again, *quote, ".")),
     ]

@@ -84,7 +84,7 @@ def stages() -> Iterator[tuple[str, str]]:
         ("environment", "environment: torch==2.1.0 on Python 3.11", 40.0),
         ("search", "search: trying block 1 (1 of 2)", 130.0),
         ("confirm", "confirm: run 4 of at most 20", 1_000.0),
-        ("bisect", "bisect: 0.3.3: passes (0 of 5) (3 of 10)", 1_300.0),
+        ("bisect", "bisect: 0.3.3 passes (0 of 5 runs failed), step 3 of at most 10", 1_300.0),
         ("minimize", "minimize: 32 \u2192 9 lines (41 of at most 4000 programs tried)", 1_500.0),
     ):
         now = run(options=OPTIONS, stage=stage, progress=text)

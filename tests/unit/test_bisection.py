@@ -65,7 +65,7 @@ def test_both_boundaries_with_their_days_and_the_changelog():
     assert len(found.probes) < 14
     assert {each.purpose for each in world.runner.attempts} == {"bisect"}
     heard = [each.text for each in world.runner.ports.listener.heard if each.stage == "bisect"]
-    assert "bisect: 1.19: fails (2 of 2)" in heard
+    assert "bisect: 1.19 fails (2 of 2 runs failed)" in heard
 
 
 @settings(deadline=None, max_examples=40)

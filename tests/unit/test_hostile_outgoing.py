@@ -30,12 +30,12 @@ SHORT = [each for each in TEXTS if not each.fill]
 # A wall of 64 KiB in every place of a report is five megabytes to clean.
 WHOLE = ["reproduced-with-proof", "setup_failed"]
 FOLDS = re.compile(
-    r"^(?:Script:|Original script:|Environment: |Evidence(?: \(\d+ claims? in the report (?:is|are) wrong\))?$|Attempts: |Environment$"
+    r"^(?:Script:|Original script:|Environment: |Evidence(?: \(\d+ claims? in the bug report (?:is|are) wrong\))?$|Runs of the program: |Environment$"
     r"|The model's hypothesis and attempts$|(?:Control|Bisection|Control and bisection)$)"
 )
 TABLES = {
     "Reported|Observed|",
-    "The report says|Installed|",
+    "The bug report says|Installed|",
     "Package|Version|Why this version|",
     "Runs|Purpose|Seed|Result|Seconds|",
 }

@@ -27,7 +27,7 @@ def load(name: str) -> Report:
 
 def test_a_program_of_a_model_is_marked_before_it_is_shown() -> None:
     text = comment(load("reproduced-by-model"))
-    mark = "The report contains no program; a model (writer-1) wrote this one. Only its runs decide the verdict."
+    mark = "The bug report contains no program; a model (writer-1) wrote this one. Only its runs decide the verdict."
     assert text.index("| failure |") < text.index(mark) < text.index("`repro.py`, 4 lines:")
     assert " ".join(terminal(load("reproduced-by-model")).split()).count(mark) == 1
 
@@ -36,7 +36,9 @@ def test_a_report_whose_own_program_decides_nothing_is_not_said_to_hold_none() -
     report = load("reproduced-by-model")
     assert report.bug is not None
     held = report.model_copy(update={"bug": report.bug.model_copy(update={"fences": (FENCE,)})})
-    assert program.model_mark(held).startswith("No program in the report is conclusive; a model")
+    assert program.model_mark(held).startswith(
+        "The bug report contains no conclusive program; a model"
+    )
 
 
 def test_a_program_of_the_reporter_bears_no_mark() -> None:
@@ -75,11 +77,13 @@ def test_the_price_is_said_or_said_to_be_unknown(used: Usage, said: str) -> None
 
 def test_each_proposal_stands_with_what_became_of_it() -> None:
     told = dict(model_section.parts(load("reproduced-by-model")))
-    assert [line.partition(": ")[2] for line in told["Programs proposed"]] == [
-        "not run: rejected by the checks",
-        "`key_bias` has the expected value (run 1)",
-        "`key_bias` was observed as reported (run 2)",
-    ]
+    ends = (
+        " (not run; rejected by the checks)",
+        ": `key_bias` has the expected value (run 1)",
+        ": `key_bias` was observed as reported (run 2)",
+    )
+    proposed = told["Programs proposed"]
+    assert [line.endswith(end) for line, end in zip(proposed, ends, strict=True)] == [True] * 3
 
 
 def run(
@@ -127,7 +131,7 @@ def test_changes_without_words_and_many_of_them() -> None:
     assert lines[:3] == (
         "written by a model: reason 1 (run 1)",
         "written by a model: reason 2 (run 2)",
-        "change 0: not run: rejected by the checks",
+        "change 0 (not run; rejected by the checks)",
     )
     assert (len(lines), lines[-1]) == (13, "10 more")
 
@@ -160,7 +164,7 @@ def test_provenance_says_what_was_measured_and_whose_the_program_is() -> None:
         "Every figure was measured; a model wrote the program."
     )
     after = program.provenance(load("needs_info-after-model"))
-    assert after.endswith("Every figure was measured; the model did not affect the verdict.")
+    assert after.endswith("Every figure was measured; a model read the bug report too.")
     unrun = load("needs_info-after-model").model_copy(update={"attempts": ()})
-    assert program.provenance(unrun) == "Nothing was run. A model read the report."
+    assert program.provenance(unrun) == "Nothing was run. A model read the bug report."
     assert program.provenance(load("reproduced")).endswith("No model was used.")

@@ -66,7 +66,7 @@ def test_chances_as_papers_print_them(p, words):
 
 def test_the_effect():
     effect = Effect(difference=1.0, interval=(0.4345, 1.0), delta=-1.0)
-    words = "the failure rates differ by 100 percentage points (95 % confidence interval 43 to 100); Cliff's delta -1.00"
+    words = "the failure rates differ by 100 percentage points (95 % confidence interval 43 to 100); effect size (Cliff's delta) -1.00"
     assert controls.effect_line(Control(effect=effect)) == words
     assert controls.effect_line(Control()) == ""
 
@@ -129,7 +129,7 @@ def test_what_a_reader_of_it_has_to_know():
     assert bisection.remark(found.probes[0]) == "also changed: numpy 2.0 → 1.26"
     assert bisection.sureness(found) == (
         "other packages also changed at 1.1",
-        "the chance that any step of the bisection is wrong is at most 1.2 %, if the failure rate is at least 90 %",
+        "the chance that the bisection is wrong is at most 1.2 %, if the program fails in at least 90 % of runs",
         "omitted (yanked): 1.9",
     )
 

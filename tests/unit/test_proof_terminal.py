@@ -148,7 +148,10 @@ def test_a_search_that_was_cut_short_says_nothing_of_the_versions_it_did_not_try
         bisection=None,
         control_spec=None,
     )
-    assert standing(none) == "Symptom observed: no control was run."
+    assert (
+        standing(none)
+        == "Symptom observed: the program was not compared with a version that works."
+    )
     cut = without(none, cut_short={"control": Interruption.OUT_OF_TIME})
     assert standing(cut) == "Symptom observed: the search for a working version was stopped early."
 
@@ -169,11 +172,15 @@ def test_runs_of_smaller_programs_that_passed_are_told_where_no_control_was_made
         control_spec=spec.model_copy(update={"requirements": (requirement("0.3.3"),)}),
         attempts=(run, passed, passed, run.model_copy(update={"environment": "twin"}), passed),
     )
-    said = "1 of 4 smaller programs failed with pool 0.3.3, but no paired control was run"
+    said = (
+        "1 of 4 smaller programs failed with pool 0.3.3, but they were not compared in paired runs"
+    )
     assert standing(none) == f"Symptom observed: {said}."
     assert next_step(none, "x").startswith("Run reprise control x")
     for nothing in ({"control_spec": None}, {"attempts": none.attempts[:1]}):
-        assert "no control was run" in standing(without(none, **nothing))
+        assert "the program was not compared with a version that works" in standing(
+            without(none, **nothing)
+        )
         assert "to find a version in which" in next_step(without(none, **nothing))
 
 
@@ -186,7 +193,7 @@ def test_what_was_found_and_not_confirmed_is_told_beside_the_result():
     cut = PROVED.reduced.model_copy(
         update={"ended": "stopped", "lines_after": 4, "history": (step,)}
     )
-    said = "it was stopped; the last result, 3 lines, is not confirmed."
+    said = "it was stopped; the last result (3 lines) is not confirmed."
     assert said in " ".join(shown("minimize", without(reduced=cut)).split())
     for whole in ({"ended": "complete"}, {"lines_after": 3}):
         assert "not confirmed" not in shown(

@@ -258,7 +258,10 @@ def test_commits_that_pass_are_runs_of_a_version_that_passes():
     """The last good commit is run in turn with the failing release, under the same seeds."""
     world = commits_world()
     first = finished(world)
-    assert words.standing(first) == "Symptom observed: no control was run."
+    assert (
+        words.standing(first)
+        == "Symptom observed: the program was not compared with a version that works."
+    )
     found, made = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
     control, good = found.verdict.control, found.bisection.last_good
     assert (found.bisection, good.subject) == (made, "change 22")
@@ -295,14 +298,17 @@ def test_a_program_that_may_make_the_difference_itself_confirms_nothing():
 def test_versions_that_fail_too_are_named_and_not_passed_over():
     world = World(lambda at: FAILS, released(3), bad="1.1")
     first = finished(world)
-    assert words.standing(first) == "Symptom observed: no control was run."
+    assert (
+        words.standing(first)
+        == "Symptom observed: the program was not compared with a version that works."
+    )
     found = resume.prove(first, world.runner.job, world.runner.ports, "control")
-    said = "it also fails with lib 1.2 and lib 1.0"
+    said = "the program also fails with lib 1.2 and lib 1.0"
     assert words.standing(found) == f"Symptom observed: no working version was found; {said}."
     assert words.next_step(found) == "Find a version by hand in which the program passes."
     alone = resume.prove(first, world.runner.job, world.runner.ports, "bisect")
     alone = alone.model_copy(update={"attempts": first.attempts})
-    assert "it also fails with lib 1.0 and lib 1.2" in words.standing(alone), (
+    assert "the program also fails with lib 1.0 and lib 1.2" in words.standing(alone), (
         "a bisection ran them as well"
     )
 
@@ -353,7 +359,7 @@ def test_where_no_control_was_made_the_passes_are_told_and_it_can_be_made_later(
     first = finished(world)
     whole, _ = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
     late = whole.model_copy(update={"verdict": first.verdict, "control_spec": None})
-    said = f"lib {late.bisection.last_good.at[:12]} passed in the bisection (0 of 3 runs failed), but no paired control was run"
+    said = f"lib {late.bisection.last_good.at[:12]} passed in the bisection (0 of 3 runs failed), but it was not compared in paired runs"
     assert words.standing(late) == f"Symptom observed: {said}."
     assert words.next_step(late).startswith("Run reprise control RUN to test against")
     again = resume.prove(late, world.runner.job, world.runner.ports, "control")
@@ -573,7 +579,7 @@ def test_another_program_takes_nothing_of_the_runs_own():
     assert found.control_spec == first.control_spec, "it passes there too, so smaller ones have to"
     said = words.standing(found)
     assert re.fullmatch(
-        r"Symptom observed: 0 of \d+ smaller programs failed with lib 1\.39, but no paired control was run\.",
+        r"Symptom observed: 0 of \d+ smaller programs failed with lib 1\.39, but they were not compared in paired runs\.",
         said,
     )
     assert words.next_step(found.model_copy(update={"cut_short": {}}), "x").startswith(

@@ -211,7 +211,9 @@ def test_runs_of_a_proof_do_not_drown_those_that_confirmed() -> None:
     )
     text = comment(report.model_copy(update={"attempts": (*report.attempts[:3], *many)}))
     rows = [
-        line for line in text[text.index("Attempts: ") :].splitlines() if line.startswith("| ")
+        line
+        for line in text[text.index("Runs of the program: ") :].splitlines()
+        if line.startswith("| ")
     ][1:]
     assert [row.split(" | ")[1] for row in rows[:2]] == ["search: as reported", "confirm"]
     assert len(rows) <= 13
@@ -229,7 +231,7 @@ def test_the_evidence_is_of_the_environment_that_was_reported() -> None:
 
 def test_claims_that_do_not_hold_come_first() -> None:
     text = comment(load("reproduced-with-proof"))
-    assert "Evidence (1 claim in the report is wrong)" in text
+    assert "Evidence (1 claim in the bug report is wrong)" in text
     assert (
         text.index("wrong (2 of 2 runs failed with 0.3.0)")
         < text.index("correct (5 of 5 runs failed with 0.3.1)")

@@ -158,7 +158,7 @@ def test_a_plan_with_endless_programs_is_cut_inside_its_folds() -> None:
     long = script.model_copy(update={"files": {"repro.py": "print('```')  # \U0001f600\n" * 9_000}})
     body = plan.waiting(draft(script=long, others=(long, script)), run(), page=PAGE)
     inert(body)
-    assert "the full text is in the report itself" in body
+    assert "the full text is in the bug report itself" in body
     assert read(others(body)).summaries[:2] == [
         "Script 1: repro.py, 9000 lines",
         "Script 2: repro.py, 9000 lines",
@@ -240,7 +240,7 @@ def test_what_a_proof_has_built_sends_nobody_back_to_the_beginning() -> None:
     heard = world.runner.ports.listener.heard
     assert {each.text for each in heard} >= {
         "building the environment",
-        "bisect: 1.19: fails (2 of 2)",
+        "bisect: 1.19 fails (2 of 2 runs failed)",
     }
     assert {step(each.stage) for each in heard} == {step("bisect")}
     world.runner.say("environment", "afterwards")
@@ -253,7 +253,7 @@ def test_what_a_proof_has_built_sends_nobody_back_to_the_beginning() -> None:
 @pytest.mark.parametrize(
     ("stage", "progress", "words"),
     [
-        ("bisect", "bisect: 0.3.3: fails", "bisection: 0.3.3: fails"),
+        ("bisect", "bisect: 0.3.3 fails", "bisection: 0.3.3 fails"),
         ("bisect", "bisect: building the environment", "bisection: building the environment"),
         ("control", "control: control", "control"),
         ("minimize", "minimize: minimizing: 32 \u2192 9 lines", "minimizing: 32 \u2192 9 lines"),

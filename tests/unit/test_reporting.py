@@ -121,13 +121,13 @@ def test_what_is_newer_than_the_report_is_let_in():
     assert after(found, "--exclude-newer") == ["2020-08-01T00:00:00Z"]
     assert after(found, "--exclude-newer-package") == ["newer=false", "numpy=false"]
     assert after(found, "--with") == ["numpy==1.19.5", "newer==2.0"]
-    assert "before 2020-08-01, except for newer 2.0." in comment(found)
+    assert "before 2020-08-01 that fit, except for newer 2.0." in comment(found)
     assert (
         "setuptools",
         "80.0",
-        "added to make it build: not limited to the cut-off date",
+        "added to make it build: may be newer than the cut-off date",
     ) in decided(found)
-    assert cut_off(found).endswith("before 2020-08-01, except for newer 2.0.")
+    assert cut_off(found).endswith("before 2020-08-01 that fit, except for newer 2.0.")
 
 
 def test_a_date_that_had_to_be_given_up_is_not_asked_for():
@@ -146,6 +146,6 @@ def test_there_is_no_command_where_no_environment_was_had():
 
 def test_what_was_built_from_a_clone_is_told_as_that():
     found = told(NUMPY, OWN, repo=RepoSource(url=PUBLIC), commit=COMMIT, cloned="tinystat")
-    row = ("tinystat", "0.1.0", f"built from the repository, its clone at commit {COMMIT[:12]}")
+    row = ("tinystat", "0.1.0", f"built from a clone of the repository at commit {COMMIT[:12]}")
     assert row in decided(found)
     assert f"| {' | '.join(row)} |" in comment(found).replace("`", "")

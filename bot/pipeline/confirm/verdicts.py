@@ -79,7 +79,7 @@ def verdict(
     if other and len(other) * 2 >= len(runs):
         return DifferentFailure(
             **counted,
-            reason=f"it failed, but not as reported: {other[0].reason}",
+            reason=f"the program failed, but not as reported: {other[0].reason}",
             reported="",
             seen=other[0].evidence,
         )
@@ -89,13 +89,13 @@ def verdict(
         return NotReproduced(
             **counted, reason=runs[0].reason, checked=(runs[0].reason,), versions_tried=versions
         )
-    return Inconclusive(**counted, reason=_too_few(len(met), runs))
+    if all(run.match is Match.SETUP_FAILURE for run in runs):
+        return Inconclusive(**counted, reason=runs[0].reason)
+    return Inconclusive(**counted, reason=_too_few(len(met), runs), at_maximum=True)
 
 
 def _too_few(failures: int, runs: list[Judgement]) -> str:
-    """Why the runs did not decide."""
-    if all(run.match is Match.SETUP_FAILURE for run in runs):
-        return runs[0].reason
+    """Why the maximum number of runs did not decide."""
     if failures in {0, len(runs)}:
         return f"the maximum number of runs, {len(runs)}, is too small to decide"
     return (
@@ -113,7 +113,7 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
         return verdict
     if downscale.NO_GPU in whys:
         counts = f"{verdict.failures} of {verdict.runs}"
-        said = f"{counts} runs on the CPU failed as reported; the report's program asks for a GPU"
+        said = f"{counts} runs on the CPU failed as reported; the reporter's program asks for a GPU"
         return NeedsHardware(reason=said, needs=("a GPU",))
     if downscale.TOO_LONG in whys:
         said = "the shortened program did not fail, and the full program exceeds the time limit"
@@ -145,7 +145,7 @@ def if_read_alike(
     said = describe(model) if model is not None else "nothing that a run could show"
     return undecided(
         verdict,
-        f"the report can be read in two ways: the rules read {describe(rules)}, which did not "
+        f"the bug report can be read in two ways: the rules read {describe(rules)}, which did not "
         f"happen; a model reads {said}, which no run decided",
     )
 

@@ -194,7 +194,7 @@ class BisectSearch:
         if broken and self._enter(at, visit, visit.index + 1):
             self._settle(at, visit)
         tally, outcome = visit.tally, self.outcome(at)
-        counts = f" ({tally.failures} of {tally.runs})" if outcome in _SEEN else ""
+        counts = f" ({tally.failures} of {tally.runs} runs failed)" if outcome in _SEEN else ""
         self._say(at, f"{outcome}{counts}")
 
     def _enter(self, at: int, visit: Visit, first: int) -> bool:
@@ -261,7 +261,7 @@ class BisectSearch:
         name, done, size = self.revisions[at].name, len(self._asked), len(self.revisions)
         total = min(max(done, 2 * size.bit_length() + 2), size)
         short = name if self.package else name[:12]
-        self.runner.say("bisect", f"bisect: {short}: {text}", done, total)
+        self.runner.say("bisect", f"bisect: {short} {text}", done, total)
 
     def _check_time(self) -> None:
         self.runner.context.check()

@@ -37,7 +37,7 @@ SOFT_DEADLINE_FRACTION = 0.9
 """Of a time limit: a proof that ends by itself has more to show than one that is stopped."""
 
 _ENDED: dict[Ended, str] = {
-    "unseen": "the program could not be made smaller: the failure did not occur again at the start",
+    "unseen": "the program could not be made smaller: the failure did not recur at the start",
     "time": "the program may not be minimal: the time limit was reached",
     "tests": "the program may not be minimal: the limit of tries was reached",
     "stopped": "the program may not be minimal: the minimisation was stopped",

@@ -32,7 +32,7 @@ def not_a_bug(bug: BugReport) -> NotABug | None:
     if bug.kind is ReportKind.BUG:
         return None
     sentence = bug.kind_quote.text if bug.kind_quote else ""
-    return NotABug(reason=f"the report looks like {_KINDS[bug.kind]}", sentence=sentence)
+    return NotABug(reason=f"the bug report looks like {_KINDS[bug.kind]}", sentence=sentence)
 
 
 def unanswerable(
@@ -62,7 +62,7 @@ def _hardware(signature: AnySignature, options: Options) -> AnyVerdict | None:
     if options.device == "gpu" or None in rules:
         return None
     return NeedsHardware(
-        reason="this error cannot occur without the hardware it names",
+        reason="this failure occurs only on hardware that this run lacked",
         needs=tuple({rule.needs for rule in rules if rule}),
     )
 
@@ -86,7 +86,7 @@ def after_model(verdict: AnyVerdict, part: Reconstruction | None, spent: str) ->
         )
     read = part.refined if part is not None else None
     if read is not None and read.no_bug and isinstance(verdict, _UNRUN):
-        reason = "a model reads the report as a question or a request"
+        reason = "a model reads the bug report as a question or a request"
         return NotABug(reason=reason, sentence=read.no_bug)
     questions = read.questions if read is not None else ()
     if isinstance(verdict, NeedsInfo) and questions:
@@ -99,18 +99,18 @@ def after_model(verdict: AnyVerdict, part: Reconstruction | None, spent: str) ->
 def self_made(line: str) -> NeedsInfo:
     """The verdict on a program that itself causes the reported failure."""
     return NeedsInfo(
-        reason=f"the report's program itself causes the failure (`{line.splitlines()[0][:120]}`), "
-        "so a run proves nothing",
+        reason="the reporter's program itself causes the failure "
+        f"(`{line.splitlines()[0][:120]}`), so a run proves nothing",
         items=("a program in which the library fails, not the program itself",),
     )
 
 
 def _reason(bug: BugReport, signature: AnySignature | None) -> str:
     if not bug.programs and signature is None:
-        return "the report contains no program, and no error or output to compare a run with"
+        return "the bug report contains no program, and no error or output to compare a run with"
     if not bug.programs:
-        return "the report says what fails but contains no program to run"
-    return "the report contains a program but nothing that tells a failing run from a good one"
+        return "the bug report says what fails but contains no program to run"
+    return "the bug report contains a program but nothing that tells a failing run from a good one"
 
 
 def _items(bug: BugReport, signature: AnySignature | None) -> tuple[str, ...]:

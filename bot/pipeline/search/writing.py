@@ -318,7 +318,7 @@ class _Writer:
         origin = "its twin without the reported point"
         twin = Script(files={"repro.py": self.contrast}, origin=origin, author="model")
         seed = self.runner.job.options.seed
-        with self.runner.stage("search", "running the twin, which must not fail"):
+        with self.runner.stage("search", "running the contrast program, which must not fail"):
             judgement = self.runner.run(twin, found.environment, seed, "contrast", "must not fail")
         passed = (
             judgement.match is Match.PASSED and not self.runner.attempts[-1].execution.exit_code

@@ -110,7 +110,7 @@ def _progress(run: Run, attempts: Sequence[Attempt], ahead: int, now: datetime) 
 def _state(run: Run, ahead: int, now: datetime) -> tuple[str, str, str]:
     """Title, tone and sentence of a run without a verdict."""
     if run.state is RunState.FAILED:
-        defect = "This is a bug in Reprise and says nothing about the report."
+        defect = "This is a bug in Reprise and says nothing about the bug report."
         again = "To try again, comment `/reproduce` on the issue."
         host = f"If it fails again, give the operator this run's id: {run.id}."
         return "Reprise failed", "broken", f"{defect} {again} {host}"

@@ -8,19 +8,19 @@ MATCHES = {
     Match.PASSED: "did not fail",
     Match.OTHER: "failed in another way",
     Match.SETUP_FAILURE: "blocked by the environment",
-    Match.UNDECIDED: "inconclusive",
+    Match.UNDECIDED: "decided nothing",
 }
 """How a run went, in words."""
 
 HOLDS = {True: "correct", False: "wrong", None: "not checked"}
-"""Whether a claim of the report holds."""
+"""Whether a claim of the bug report holds."""
 
 PIN_SOURCES = {
     PinSource.OPTION: "requested",
-    PinSource.ISSUE: "named in the report",
+    PinSource.ISSUE: "named in the bug report",
     PinSource.REPOSITORY: "required or published by the repository",
     PinSource.NEIGHBOUR: "nearest version still available",
-    PinSource.DATE: "newest release before the report",
+    PinSource.DATE: "newest release before the bug report",
     PinSource.IMPORT: "imported by the program",
     PinSource.REPAIR: "added to make it build",
     PinSource.DEPENDENCY: "dependency",

@@ -123,8 +123,8 @@ def sureness(found: Bisection) -> tuple[str, ...]:
     if found.risk > 0:
         rates = (f"{rate * 100:.1f} %".replace(".0 %", " %") for rate in (found.risk, found.rate))
         notes.append(
-            "the chance that any step of the bisection is wrong is at most {}, if the failure "
-            "rate is at least {}".format(*rates)
+            "the chance that the bisection is wrong is at most {}, if the program fails in at "
+            "least {} of runs".format(*rates)
         )
     return (*notes, *found.notes)
 

@@ -66,7 +66,8 @@ def effect_line(control: Control) -> str:
     low, high = (f"{bound * 100:.0f}" for bound in effect.interval)
     points = f"{effect.difference * 100:.0f} percentage points"
     line = f"the failure rates differ by {points} (95 % confidence interval {low} to {high})"
-    return line + (f"; Cliff's delta {effect.delta:.2f}" if effect.delta is not None else "")
+    size = "; effect size (Cliff's delta) {:.2f}"
+    return line + (size.format(effect.delta) if effect.delta is not None else "")
 
 
 def control_notes(control: Control, spec: EnvironmentSpec | None) -> tuple[str, ...]:

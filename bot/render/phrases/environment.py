@@ -10,10 +10,10 @@ def decided(report: Report) -> list[tuple[str, str, str]]:
     built, spec = report.environment, report.spec
     if built is None:
         return []
-    reasons = dict.fromkeys(built.undated, "not limited to the cut-off date")
+    reasons = dict.fromkeys(built.undated, "may be newer than the cut-off date")
     reasons |= {wanted.name: wanted.why for wanted in (spec.requirements if spec else ())}
     said = {each.name: why(each.rung, reasons.get(each.name, "")) for each in built.packages}
-    said[built.cloned] = f"built from the repository, its clone at commit {built.commit[:12]}"
+    said[built.cloned] = f"built from a clone of the repository at commit {built.commit[:12]}"
     chosen = (each for each in built.packages if each.rung is not PinSource.DEPENDENCY)
     return [(each.name, each.version, said[each.name]) for each in chosen]
 
@@ -40,4 +40,4 @@ def cut_off(report: Report) -> str:
     late = [f"{row.name} {row.version}" for row in dependencies(report) if row.name in undated]
     but = f", except for {', '.join(late)}" if late else ""
     day = report.spec.exclude_newer.date().isoformat()
-    return f"All other packages are the newest releases before {day}{but}."
+    return f"All other packages are the newest releases from before {day} that fit{but}."

@@ -14,7 +14,7 @@ ENDED: dict[Ended, str] = {
     "tests": "the limit on programs was reached",
     "time": "the time limit was reached",
     "stopped": "it was stopped",
-    "unseen": "the failure did not occur again at the start",
+    "unseen": "the failure did not recur at the start",
 }
 """Why a program became no smaller, in words."""
 _SANDBOXES = {
@@ -65,7 +65,7 @@ def _unconfirmed(reduced: Reduced) -> str:
     last = reduced.history[-1].lines if reduced.history else reduced.lines_after
     if reduced.ended in {"complete", "unseen"} or last >= reduced.lines_after:
         return ""
-    return f"; the last result, {count(last, 'line')}, is not confirmed"
+    return f"; the last result ({count(last, 'line')}) is not confirmed"
 
 
 def seconds(reduced: Reduced) -> float:
@@ -78,9 +78,9 @@ def model_mark(report: Report) -> str:
     if report.script is None or report.script.author != "model":
         return ""
     missing = report.bug is not None and not report.bug.programs
-    why = "The report contains no program" if missing else "No program in the report is conclusive"
+    why = "contains no program" if missing else "contains no conclusive program"
     name = f" ({', '.join(report.models)})" if report.models else ""
-    return f"{why}; a model{name} wrote this one. Only its runs decide the verdict."
+    return f"The bug report {why}; a model{name} wrote this one. Only its runs decide the verdict."
 
 
 def model_claim(report: Report) -> str:
@@ -110,15 +110,17 @@ def _model_part(report: Report) -> str:
     if not report.prompts and report.reconstruction is None:
         return "No model was used."
     if not report.attempts:
-        return "A model read the report."
+        return "A model read the bug report."
     if model_mark(report):
         return "Every figure was measured; a model wrote the program."
-    return "Every figure was measured; the model did not affect the verdict."
+    return "Every figure was measured; a model read the bug report too."
 
 
 def duration(report: Report) -> str:
-    """The total time, as a person would say it."""
+    """The total time, as a person would say it; "" for next to none."""
     seconds = report.seconds.get("total", 0.0)
+    if seconds < 0.1:
+        return ""
     if seconds < 90:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min"

@@ -8,11 +8,11 @@ from bot.rules.verbs import PREFIX
 from bot.text.sanitize import clip, one_line
 
 STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
-    ("Read the report", ("intake", "signature")),
+    ("Read the bug report", ("intake", "signature")),
     ("Build its environment", ("environment",)),
     ("Find a program that fails", ("candidates", "search")),
     ("Confirm with fresh runs", ("confirm",)),
-    ("Prove it: control, bisection, minimal script", ("control", "bisect", "minimize")),
+    ("Prove the failure: control, bisection, minimal script", ("control", "bisect", "minimize")),
     ("Write the verdict", ("report",)),
 )
 """The stages, as readers see them."""
@@ -115,4 +115,6 @@ def progress_line(progress: Progress) -> str:
         return f"{stage}: {text} ({progress.done} of at most {progress.total} programs tried)"
     if text == f"run {progress.done}":
         return f"{stage}: {text} of at most {progress.total}"
+    if stage == "bisect":
+        return f"{stage}: {text}, step {progress.done} of at most {progress.total}"
     return f"{stage}: {text} ({progress.done} of {progress.total})"

@@ -31,7 +31,7 @@ def _member_rows(signature: Member) -> Rows:
     match signature:
         case CrashSignature():
             return (
-                ("exception", signature.exception or "any; the report names none"),
+                ("exception", signature.exception or "any; the bug report names none"),
                 ("message", signature.message),
                 ("shapes", ", ".join(signature.shapes)),
                 ("raised in", f"{signature.frame} {signature.function}".strip()),
@@ -40,7 +40,7 @@ def _member_rows(signature: Member) -> Rows:
         case OutputSignature():
             return (
                 *(("prints", " / ".join(chunk)) for chunk in signature.observed[:3]),
-                *(("and not", " / ".join(chunk)) for chunk in signature.expected[:3]),
+                *(("instead of", " / ".join(chunk)) for chunk in signature.expected[:3]),
                 ("tolerance", f"{signature.rtol:g} relative, {signature.atol:g} absolute"),
             )
         case ObservationSignature():

@@ -5,7 +5,6 @@ import shlex
 from bot.models.job import PROOFS
 from bot.models.report import (
     BudgetReached,
-    Cancelled,
     DifferentFailure,
     Inconclusive,
     NotReproduced,
@@ -41,13 +40,15 @@ _NEXT = {
     "and try others with --with 'package==version' and --python.",
     "different_failure": "Compare the two failures: the observed one may be another bug, "
     "or the environment may differ from the reporter's.",
-    "inconclusive": "Run it longer with --max-runs, or with another --seed.",
-    "needs_info": "Add what is missing to the report and run it again.",
-    "needs_hardware": "Run it with --device gpu on a machine with this hardware.",
-    "not_a_bug": "If this is a bug, add the program and its output.",
+    "inconclusive": "Add what would settle it to the bug report (a complete program, the full "
+    "traceback, exact versions), then run Reprise again.",
+    "needs_info": "Add the missing parts to the bug report, then run Reprise again.",
+    "needs_hardware": "Run it on a machine with this hardware (for a GPU, add --device gpu).",
+    "not_a_bug": "If this is a bug, add a program that shows it, and its output.",
     "cancelled": "Run it again; finished environments are reused.",
     "budget_reached": "Raise --max-cost, --max-tokens or --minutes and run it again.",
 }
+_LONGER = "Run it longer with --max-runs, or with another --seed."
 _FROM_CLONE = "build the repository at"
 
 
@@ -60,12 +61,15 @@ def figures(report: Report) -> str:
             if verdict.failures == verdict.runs:
                 runs = f"{'both' if verdict.runs == 2 else f'all {verdict.runs}'} confirming runs"
             found = f"{runs} ({interval(*verdict.interval)})"
-            return f"the reported failure occurred in {found}, {DETERMINISM[verdict.determinism]}"
+            it = "the failure is" if verdict.determinism == "deterministic" else "it"
+            how = DETERMINISM[verdict.determinism]
+            return f"the reported failure occurred in {found}; {it} {how}"
         case NotReproduced() | Inconclusive() if verdict.runs:
             return f"{counted(verdict)} failed as reported"
         case DifferentFailure():
-            return f"{count(verdict.runs, 'run')}, {verdict.failures or 'none'} failed as reported"
-        case Cancelled() | BudgetReached():
+            some = verdict.failures or "none"
+            return f"{some} of {count(verdict.runs, 'run')} failed as reported"
+        case BudgetReached():
             return f"{count(len(report.attempts), 'program run')} completed"
     return ""
 
@@ -97,14 +101,14 @@ def standing(report: Report) -> str:
 def _uncontrolled(report: Report) -> str:
     """Why there is no control, or what comes closest to one."""
     if passed := bisection.passing(report):
-        return f"{passed}, but no paired control was run"
+        return f"{passed}, but it was not compared in paired runs"
     if smaller := controls.smaller_programs(report):
-        return f"{smaller}, but no paired control was run"
+        return f"{smaller}, but they were not compared in paired runs"
     if "control" in report.cut_short:
         return "the search for a working version was stopped early"
     if fails := controls.failing(report):
-        return f"no working version was found; it also fails with {fails}"
-    return "no control was run"
+        return f"no working version was found; the program also fails with {fails}"
+    return "the program was not compared with a version that works"
 
 
 def shown_by(report: Report) -> str:
@@ -137,6 +141,8 @@ def next_step(report: Report, run: str = "") -> str:
         return f"Run {commands} to resume the unfinished work."
     if isinstance(report.verdict, Reproduced):
         return _next_control(report, f"reprise control {named}")
+    if isinstance(report.verdict, Inconclusive) and report.verdict.at_maximum:
+        return _LONGER
     return _unbuilt(report) if report.verdict.kind == "setup_failed" else _NEXT[report.verdict.kind]
 
 
@@ -144,7 +150,7 @@ def _next_control(report: Report, command: str) -> str:
     """What turns a failure into a confirmed bug, and a confirmed bug into a test."""
     control = controls.of(report)
     if unconfirmed(report):
-        return "Give a program whose steps are the same in every version, and run it again."
+        return "Give a program whose steps are the same in every version, then run Reprise again."
     if controls.sets_apart(control):
         return "Turn the script into a regression test."
     if control.type == "none" and bisection.passing(report):
@@ -153,7 +159,7 @@ def _next_control(report: Report, command: str) -> str:
         return f"Run {command} to test against the version in which smaller programs passed."
     if control.type == "none" and controls.failing(report):
         return "Find a version by hand in which the program passes."
-    return f"Run {command} with more time to find a version in which the program passes."
+    return f"Run {command} --minutes 60 to find a version in which the program passes."
 
 
 def _unbuilt(report: Report) -> str:
@@ -162,7 +168,7 @@ def _unbuilt(report: Report) -> str:
     tried = verdict.tried if isinstance(verdict, SetupFailed) else ()
     text = " ".join((verdict.reason, *tried))
     if setup_failures.made_here(text):
-        return "Allow PyTorch's wheel index: torchvision has its compiled operators there."
+        return "Make PyTorch's package index reachable: its torchvision has the compiled operators."
     module = [name for name in tried[:1] if name.replace(".", "_").isidentifier()]
     unknown = complaints.unknown(text) or module
     cloned = _FROM_CLONE in text or (spec is not None and spec.repo is not None)
@@ -171,4 +177,4 @@ def _unbuilt(report: Report) -> str:
             f"Give a clone of {unknown[0]} with --repo PATH --ref REF, "
             "or name a package that provides it with --with 'package==version'."
         )
-    return "Name a version that still installs with --with 'package==version', or another --python."
+    return "Try another version with --with 'package==version', or another Python with --python."

@@ -37,5 +37,5 @@ def _footer(report: Report) -> tuple[str, ...]:
         recorded if report.signature_hash and report.attempts else "",
         f"Reprise {report.version}".strip(),
         programs.cost(report),
-        f"took {programs.duration(report)}" if report.seconds.get("total") else "",
+        f"took {took}" if (took := programs.duration(report)) else "",
     )

@@ -15,9 +15,9 @@ Row = tuple[str, ...]
 
 def section(attempts: Sequence[Attempt], elsewhere: str = "") -> Section | None:
     """The runs. `elsewhere` says where to find the runs that a folded table has no room for."""
-    title, fold = (f"{what}: {len(attempts)}" for what in ("Runs of the program", "Attempts"))
+    title = f"Runs of the program: {len(attempts)}"
     table = RunTable(attempts, elsewhere)
-    return Section("attempts", title, details=[table], fold=fold) if attempts else None
+    return Section("attempts", title, details=[table], fold=title) if attempts else None
 
 
 def grouped(table: RunTable) -> DataTable:

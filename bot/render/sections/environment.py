@@ -35,7 +35,7 @@ def section(report: Report) -> Section | None:
 def _summary(report: Report, built: Environment) -> str:
     named = [f"{name} {version}" for name, version, _ in phrases.decided(report)[:3]]
     total = count(len(built.packages), "package")
-    return ", ".join([f"Environment: Python {built.python}", *named, total])
+    return ", ".join([f"Environment: Python {built.python}", *named, f"{total} in total"])
 
 
 def _built(report: Report, built: Environment) -> list[Block]:
@@ -47,7 +47,7 @@ def _built(report: Report, built: Environment) -> list[Block]:
     steps = [(step.what, ": ", step.error or "done") for step in built.steps]
     blocks: list[Block] = [Paragraph(("Repository at commit ", Code(built.commit), "."))]
     blocks = blocks if built.commit else []
-    blocks += [DataTable(("", "The report says", "Installed", ""), claims)] if claims else []
+    blocks += [DataTable(("", "The bug report says", "Installed", ""), claims)] if claims else []
     blocks += [DataTable(("Package", "Version", "Why this version"), pins)] if pins else []
     blocks += [Paragraph(newest)] if (newest := phrases.cut_off(report)) else []
     blocks += [BulletList("Build attempts:", steps, numbered=True)] if steps else []

@@ -45,11 +45,17 @@ def verdict(report: Report) -> Section:
     kind, figures = report.verdict.kind, verdicts.figures(report)
     line = [f"{figures}." if figures else "", verdicts.standing(report)]
     headline = Headline(verdicts.TITLES[kind], " ".join(filter(None, line)), kind)
-    shown = kind == "reproduced" and report.comparison  # the table says what occurred
-    reason = "" if shown else verdicts.reason(report)
+    reason = "" if _in_table(report) else verdicts.reason(report)
     texts: list[Text] = [reason, verdicts.unconfirmed(report), proofs.where(report.bisection)]
     paragraphs = [Paragraph(text) for text in texts if text]
     return Section("verdict", blocks=[headline, *paragraphs, _figures(report)])
+
+
+def _in_table(report: Report) -> bool:
+    """Whether the table of reported and observed says why already."""
+    why = report.verdict.reason
+    seen = any(row.observed == why for row in report.comparison)
+    return seen or (report.verdict.kind == "reproduced" and bool(report.comparison))
 
 
 def _figures(report: Report) -> Figures:
@@ -66,19 +72,22 @@ def _figures(report: Report) -> Figures:
         failed = f"{control.failures} of {control.runs} failed{chance}"
         rows[-1] = (f"control ({control.type})", failed)
     rows += [("program", shorter)] if (shorter := programs.reduced_line(report.reduced)) else []
-    took = report.seconds.get("total", 0.0) >= 0.1
-    return Figures([*rows, *([("took", programs.duration(report))] if took else [])], interval)
+    rows += [("took", took)] if (took := programs.duration(report)) else []
+    return Figures(rows, interval)
 
 
 def requests(report: Report) -> Section | None:
     """What the reporter or the host has to add."""
     match report.verdict:
         case NeedsInfo(items=items) if items:
-            return Section("requests", blocks=[BulletList("Please add:", items)])
+            asks = any(item.rstrip().endswith("?") for item in items)
+            title = "Please add or answer:" if asks else "Please add:"
+            rows = [item[:1].upper() + item[1:] for item in items]
+            return Section("requests", blocks=[BulletList(title, rows)])
         case NeedsHardware(needs=needs) if needs:
-            return Section("requests", blocks=[BulletList("It needs:", needs[:4])])
+            return Section("requests", blocks=[BulletList("Hardware needed:", needs[:4])])
         case NotABug(sentence=quote) if quote:
-            return Section("requests", blocks=[BulletList("The report says:", [quote])])
+            return Section("requests", blocks=[BulletList("The bug report says:", [quote])])
     return None
 
 
@@ -114,7 +123,7 @@ def evidence(report: Report) -> Section:
     blocks += [*_output(report), *_lists(report)]
     wrong = sum(claim.holds is False for claim in report.claims)
     verb = "is" if wrong == 1 else "are"
-    fold = f"Evidence ({count(wrong, 'claim')} in the report {verb} wrong)"
+    fold = f"Evidence ({count(wrong, 'claim')} in the bug report {verb} wrong)"
     return Section("evidence", "Evidence", details=blocks, fold=fold if wrong else "Evidence")
 
 
@@ -124,7 +133,7 @@ def _output(report: Report) -> list[Block]:
         pairs = [("Reported:", verdict.reported), ("Observed:", verdict.seen)]
     elif attempt is not None:
         judgement = attempt.judgement
-        script = " of the minimal script" if attempt.purpose == "minimize" else ""
+        script = " with the minimal script" if attempt.purpose == "minimize" else ""
         label = f"Run {attempt.number}{script} ({MATCHES[judgement.match]}: {judgement.reason}):"
         pairs = [(label, judgement.evidence)]
     else:
@@ -138,7 +147,7 @@ def _output(report: Report) -> list[Block]:
 
 def _lists(report: Report) -> list[Block]:
     verdict = report.verdict
-    lists = [BulletList("What the report says:", claims(report.claims))]
+    lists = [BulletList("What the bug report says:", claims(report.claims))]
     lists += [program.changes(report.script)] if report.script is not None else []
     lists += [BulletList("Notes:", report.notes_on())]
     if isinstance(verdict, NotReproduced):

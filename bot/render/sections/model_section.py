@@ -1,4 +1,4 @@
-"""A model's part in a run: how it read the report, its hypothesis and what it tried. None of it
+"""A model's part in a run: how it read the bug report, its hypothesis and what it tried. None of it
 decides the verdict.
 """
 
@@ -12,13 +12,13 @@ from bot.render.document import Block, BulletList, Section
 from bot.render.phrases import shown
 
 _SEARCH, _UNNAMED, _SHOWN = "search", "written by a model", 12
-_DIGEST = ("Inferred, not stated in the report", "Hypothesis", "Programs proposed", "Gave up")
+_DIGEST = ("Inferred, not stated in the bug report", "Hypothesis", "Programs proposed", "Gave up")
 _TITLE = "The model's hypothesis and attempts"
 
 INFERRED = {
-    "claim": "the claim itself: no sentence of the report was quoted for it",
-    "exception": "the exception: the report does not name it",
-    "message": "the message: the report does not quote it, so runs are not compared with it",
+    "claim": "the claim itself: no sentence of the bug report was quoted for it",
+    "exception": "the exception: the bug report does not name it",
+    "message": "the message: the bug report does not quote it, so runs are not compared with it",
     "place": "the location in the library that raises it",
     "at_least": "how often the warning must occur",
     "observation": "the value to look at, and which values are wrong and right",
@@ -71,9 +71,9 @@ def _tries(report: Report, part: Reconstruction) -> Iterator[str]:
     left = [run for run in report.attempts if run.purpose == _SEARCH and "model" in run.origin]
     for change in part.changes:
         ran = next((run for run in left if run.change == (change or _UNNAMED)), None)
-        outcome = "not run: rejected by the checks" if ran is None else _outcome(report, ran)
+        outcome = ": " + _outcome(report, ran) if ran else " (not run; rejected by the checks)"
         left = left[left.index(ran) + 1 :] if ran is not None else left
-        yield f"{change or _UNNAMED}: {outcome}"
+        yield f"{change or _UNNAMED}{outcome}"
 
 
 def _outcome(report: Report, ran: Attempt) -> str:

@@ -36,7 +36,7 @@ def section(report: Report) -> Section | None:
 def _changed(script: Script) -> str:
     changes = [fix.what for fix in script.fixes]
     more = f"; {len(changes) - _CHANGES} more below" if len(changes) > _CHANGES else ""
-    return f"Changed from the report: {'; '.join(changes[:_CHANGES])}{more}." if changes else ""
+    return f"Changed from the bug report: {'; '.join(changes[:_CHANGES])}{more}." if changes else ""
 
 
 def _details(report: Report) -> list[Block]:

@@ -99,7 +99,7 @@ RULES: tuple[SetupFailureRule, ...] = (
           only="ImportError ModuleNotFoundError"),
     _rule("plugin-not-found", rf"\b({_NAME}) (?:is |was )?(?:not found|not installed|could not be (?:found|imported)),? .{{0,120}}?\binstall", "requirement",
           only="ImportError ModuleNotFoundError"),
-    _rule("missing-module", r"No module named ['\"]?([A-Za-z_]\w*)(?:\.[\w.]+)?['\"]?", "module"),
+    _rule("missing-module", r"No module named ['\"]?([^\W\d]\w*)(?:\.[\w.]+)?['\"]?", "module"),
     _rule("secret-read", rf"^['\"]?{_OWN}['\"]?$", "variable", only="KeyError"),
     _rule("secret-asked-for", _BOTH, "variable"),
     _rule("hub-token", r"token is required\b.{0,60}\bno token found", "variable", "HF_TOKEN"),

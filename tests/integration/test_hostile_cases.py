@@ -37,9 +37,10 @@ def mean(values):
 def say(text):
     raise ValueError(text)
 
-def warn(text):
+def old():
     import warnings
-    warnings.warn(text, stacklevel=2)
+    words = "@acme/core-team resolves acme/pool#1 <a href=javascript:alert(1)>x</a>"
+    warnings.warn(words, stacklevel=2)
 """
 HONEST = Case(
     id="honest",
@@ -57,6 +58,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     open_to_the_sandbox(root)
     index = Index(root / "index")
     index.wheel("pool", {"pool/__init__.py": POOL})
+    index.wheel("pool", {"pool/__init__.py": POOL}, "0.9")
     index.wheel("setuptools", {"setuptools/__init__.py": ""})
     for case in CASES:
         for name, files in case.wheels.items():

@@ -9,6 +9,7 @@ from bot.rules import setup_failures
     ("exception", "message", "field", "value"),
     [
         ("ModuleNotFoundError", "No module named 'captum'", "module", "captum"),
+        ("ModuleNotFoundError", "No module named 'p\u00f6ol.core'", "module", "p\u00f6ol"),
         ("ModuleNotFoundError", "No module named 'torch_scatter.utils'", "module", "torch_scatter"),
         (
             "ImportError",

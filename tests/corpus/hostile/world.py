@@ -175,11 +175,11 @@ class Index:
         self.root = root
         root.mkdir(parents=True, exist_ok=True)
 
-    def wheel(self, name: str, files: dict[str, str]) -> None:
+    def wheel(self, name: str, files: dict[str, str], version: str = "1.0") -> None:
         """A wheel with these files."""
-        info = f"{name}-1.0.dist-info"
+        info = f"{name}-{version}.dist-info"
         own = {
-            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n",
+            f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n",
             f"{info}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
             f"{info}/RECORD": "",
         }
@@ -187,7 +187,7 @@ class Index:
         with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as pack:
             for path, text in {**own, **files}.items():
                 pack.writestr(path, inflated(text).encode())
-        self._add(name, f"{name}-1.0-py3-none-any.whl", buffer.getvalue())
+        self._add(name, f"{name}-{version}-py3-none-any.whl", buffer.getvalue())
 
     def source(self, name: str, files: dict[str, str]) -> None:
         """A source distribution with these files."""
@@ -206,4 +206,5 @@ class Index:
         folder.mkdir(exist_ok=True)
         (folder / file).write_bytes(data)
         link = f'<a href="{file}" data-upload-time="2024-01-01T00:00:00Z">{file}</a>'
-        (folder / "index.html").write_text(f"<!DOCTYPE html><html><body>{link}</body></html>")
+        page = folder / "index.html"
+        page.write_text((page.read_text() if page.exists() else "<!DOCTYPE html>") + link)

@@ -207,3 +207,44 @@ def test_passwords_are_made_once_and_lie_in_a_closed_folder(tmp_path: Path) -> N
     assert seen[0] == seen[1]
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
     assert sorted(path.name for path in tmp_path.iterdir()) == ["secrets", "secrets.sh"]
+
+
+PROFILE = DEPLOY / "kubernetes" / "worker-seccomp.json"
+CALLS = """
+import ctypes, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def call(number):
+    ctypes.set_errno(0)
+    libc.syscall(number, 0, 0, 0, 0, 0)
+    return ctypes.get_errno()
+print(call(250), call(425), call(321))
+try:
+    socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM)
+except OSError as error:
+    print(error.errno)
+print(libc.unshare(0x10000000))
+"""
+
+
+def test_no_container_runs_without_a_system_call_filter() -> None:
+    for pod in pods():
+        assert pod["securityContext"]["seccompProfile"]["type"] in {"RuntimeDefault", "Localhost"}
+    profile = json.loads(PROFILE.read_text())
+    refused = {name for rule in profile["syscalls"] for name in rule["names"]}
+    assert {"bpf", "keyctl", "io_uring_setup", "ptrace", "kexec_load", "socket"} <= refused
+    assert not refused & {"unshare", "clone", "mount", "pivot_root", "setns", "umount2"}
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="the numbers are those of x86-64")
+def test_the_workers_filter_allows_namespaces_and_refuses_the_rest() -> None:
+    names = ["docker", "image", "ls", "--format", "{{.Repository}}:{{.Tag}}", "reprise-base"]
+    image = subprocess.run(names, capture_output=True, text=True, check=True).stdout.split()[0]
+    options = ("--rm", "--network=none", "--user=65534", f"--security-opt=seccomp={PROFILE}")
+    done = subprocess.run(
+        ["docker", "run", *options, image, "python3.13", "-c", CALLS],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split("\n")[:3] == ["1 1 1", "97", "0"], done

@@ -29,12 +29,12 @@ def serve(
     ] = False,
     host: Annotated[
         str | None,
-        typer.Option(help="Address to listen on; default REPRISE_BIND.", metavar="ADDRESS"),
+        typer.Option(help="Address to listen on. Default: REPRISE_BIND.", metavar="ADDRESS"),
     ] = None,
     port: Annotated[
         int | None,
         typer.Option(
-            help="Port to listen on; default REPRISE_PORT.", min=0, max=65_535, metavar="N"
+            help="Port to listen on. Default: REPRISE_PORT.", min=0, max=65_535, metavar="N"
         ),
     ] = None,
     slots: Annotated[
@@ -42,8 +42,8 @@ def serve(
         typer.Option(help="With --embedded: number of parallel runs.", min=1, max=64, metavar="N"),
     ] = 1,
 ) -> None:
-    """Serve the App: webhooks, run pages and the JSON API. Without credentials, serves the setup
-    page first, which registers the App on GitHub.
+    """Serve the App: webhooks, run pages and the JSON API. Without credentials, it first
+    serves a setup page that registers the App on GitHub.
     """
     from handlers import serving
 
@@ -94,7 +94,9 @@ def receive(
         bool, typer.Option("--json", help="Print what was written as JSON.")
     ] = False,
 ) -> None:
-    """Handle a saved delivery. Prints what is, or would be, written to GitHub."""
+    """Handle a saved delivery. Prints what it writes to GitHub, or would write with
+    --dry-run.
+    """
     from handlers import receive as rehearsal
 
     rehearsal.receive(
@@ -114,15 +116,18 @@ def switch(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="NAME", help="all, owner/name or installation:NUMBER. Omit it to list."
+            metavar="NAME",
+            help="all, owner/name or installation:NUMBER. Omit it to list what is paused.",
         ),
     ] = None,
     reason: Annotated[
         str, typer.Option(help="Shown to anyone who asks for a run.", metavar="TEXT")
     ] = "",
-    back: Annotated[bool, typer.Option("--back", help="Resume.")] = False,
+    back: Annotated[bool, typer.Option("--back", help="Resume it.")] = False,
 ) -> None:
-    """Pause the App, or list what is paused. Pauses all, one repository or one installation."""
+    """Pause the App, or list what is paused. Pauses everything, one repository or one
+    installation.
+    """
     from bot import app_factory
 
     if name is not None and not _SWITCH.fullmatch(name):

@@ -23,7 +23,7 @@ EVENTS = ("issues", "issue_comment", "repository")  # installation events are al
 WHY = {
     "metadata: read": "GitHub requires it of every App",
     "contents: read": "to read .github/reprise.yml and clone the code under test",
-    "issues: write": "to post the verdict, plans and replies, with reactions and a label",
+    "issues: write": "to post verdicts, plans and replies, to react, and to set labels",
 }
 _MAX_NAME = 34  # GitHub's limit
 _ORGANISATION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9_])?", re.ASCII)

@@ -38,8 +38,8 @@ def deliveries(
     ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Kill the App's processes while deliveries stream in: each must end in exactly one run and
-    one comment.
+    """Kill the App's processes while deliveries stream in: each issue must end in exactly one run
+    and one verdict comment.
     """
     with boundary():
         from rich.console import Console

@@ -27,7 +27,9 @@ def flaky(
     ] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
-    """Bisect or minimize a failure that occurs by chance, many times. Nine in ten must succeed."""
+    """Bisect or minimize an intermittent failure many times. At least nine in ten attempts must
+    succeed.
+    """
     with boundary():
         import tempfile
 

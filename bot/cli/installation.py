@@ -41,7 +41,7 @@ def prompts(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """List the prompts, or print one word for word."""
+    """List the prompts, or print one verbatim."""
     typer.echo(_one(stage, version, as_json=as_json) if stage else _all(as_json=as_json))
 
 

@@ -19,6 +19,8 @@ def control(
 ) -> None:
     """Find a version in which the program passes. Runs both versions alternately and updates the
     run's report.
+
+    Exit code 3: the proof ended early.
     """
     from bot.cli import proving, runner
 
@@ -48,8 +50,8 @@ def bisect(
 ) -> None:
     """Find the release or commit that introduced the failure. Also finds the one that fixed it.
 
-    Exit code 3: no first bad or first fixed commit was found, for example because --good fails
-    or --bad passes.
+    Exit code 3: the proof ended early, or no first bad or first fixed commit was found, for
+    example because --good fails or --bad passes.
     """
     from bot.cli import proving, runner
 
@@ -82,7 +84,10 @@ def minimize(
     sandbox: Sandbox = "auto",
     as_json: Json = False,
 ) -> None:
-    """Make a failing program as small as possible. The result still fails in the same way."""
+    """Make a failing program as small as possible. The result still fails in the same way.
+
+    Exit code 3: the proof ended early.
+    """
     from bot.cli import proving, runner
 
     given = None if signature is None else proving.program(script)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from bot.cli.arguments import Json, Out, Sandbox
+from bot.cli.arguments import Json, Out, Sandbox, SandboxName
 from bot.cli.error_boundary import boundary
 from bot.models.job import PARTS, Job, Options
 from bot.settings import load, secrets
@@ -78,7 +78,7 @@ def reproduce(
     minutes: Annotated[
         float,
         typer.Option(
-            help="Model time budget in minutes; does not limit the run itself.",
+            help="Time budget for the model in minutes; the run itself is not limited.",
             min=0.1,
             metavar="M",
         ),
@@ -92,7 +92,9 @@ def reproduce(
     without: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Parts to skip: {', '.join(PARTS)}.", metavar="PART,...", show_default=False
+            help=f"Parts to skip (docs/method.md explains them): {', '.join(PARTS)}.",
+            metavar="PART,...",
+            show_default=False,
         ),
     ] = None,
     as_json: Json = False,
@@ -125,7 +127,17 @@ def reproduce(
 
 
 @boundary(secrets=secrets)
-def example(out: Out = None, sandbox: Sandbox = "auto", as_json: Json = False) -> None:
+def example(
+    out: Out = None,
+    sandbox: Annotated[
+        SandboxName,
+        typer.Option(
+            help="Where the code runs. auto picks the strongest one that works; the bundled issue "
+            "may run as process if none does."
+        ),
+    ] = "auto",
+    as_json: Json = False,
+) -> None:
     """Reproduce the bundled issue."""
     from bot.adapters.issues import source as sources
 
@@ -147,7 +159,7 @@ def replay(
     sandbox: Sandbox = "auto",
     as_json: Json = False,
 ) -> None:
-    """Repeat a run with its recorded model answers. Everything else runs again."""
+    """Repeat a run, using its recorded model answers. All other steps run again."""
     from bot.adapters.model.cassette import Cassette
     from bot.adapters.run_folder.folder import EXCHANGES, kept_job
     from bot.cli.runner import run_job

@@ -62,7 +62,10 @@ class Quota(Record):
     """Daily limits (UTC). The host's own limits also apply."""
 
     person: int = Field(
-        10, ge=0, le=10_000, description="Maximum runs per day per person, and as many plans."
+        10,
+        ge=0,
+        le=10_000,
+        description="Maximum runs per person per day, and as many new plans.",
     )
     repository: int = Field(
         50, ge=0, le=100_000, description="Maximum runs per day in this repository."
@@ -72,8 +75,8 @@ class Quota(Record):
         ge=0,
         le=100_000,
         description=(
-            "Maximum plans per day in this repository that wait for an approval. They do not "
-            "count as runs until they are approved."
+            "Maximum new plans per day in this repository. A plan counts as a run only once it "
+            "is approved."
         ),
     )
     minutes: int = Field(
@@ -95,7 +98,7 @@ class Config(Record):
         "approve",
         description=(
             "People without write permission. approve: post the plan and wait for approval. "
-            "ignore: reply that write permission is needed."
+            "ignore: refuse their commands."
         ),
     )
     labels: bool = Field(True, description="Puts the verdict on the issue as a label.")

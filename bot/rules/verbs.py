@@ -128,11 +128,15 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "ref",
         "a branch, a tag or a commit of this repository (no pull request)",
-        "Installs the repository from this ref.",
+        "Branch, tag or commit of this repository to install.",
         "ref=v1.2.0",
     ),
     _number(
-        "timeout", "seconds", "Time limit for one run of the program.", 300, _bounds("timeout")
+        "timeout",
+        "seconds",
+        "Seconds that one run of the program may take.",
+        300,
+        _bounds("timeout"),
     ),
     Option(
         "package",
@@ -144,7 +148,7 @@ OPTIONS: tuple[Option, ...] = (
     Option(
         "model",
         "the name of a model",
-        "The model that reads the report.",
+        "The model that reads the bug report.",
         "model=NAME",
         available=False,
     ),

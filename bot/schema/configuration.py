@@ -21,9 +21,9 @@ _EXTENDS = (
 )
 _HEAD = """\
 # Every key of .github/reprise.yml with its default. Set only the keys that you change.
-# Reprise reads the file from the default branch. If a repository has no such file, Reprise
-# reads the one of the organisation's repository named .github instead.
-# An invalid file is ignored; Reprise answers once with the line and the reason.
+# Reprise reads the file from the default branch. If a repository has no such file, the one in
+# the organisation's .github repository applies instead.
+# Reprise ignores an invalid file and comments once, with the line and the reason.
 # JSON Schema: reprise schema --config
 # Written by: python -m bot.schema
 """

@@ -81,11 +81,11 @@ class Settings(BaseSettings):
     )
     metrics_token: SecretStr | None = Field(
         None,
-        description="Bearer token that GET /metrics asks for. Without one there is no /metrics.",
+        description="Bearer token for GET /metrics. Without a token, /metrics is off.",
     )
     app_file: Path = Field(
         Path("reprise-app.env"),
-        description="File with the App's id, key and secret, written by the setup page.",
+        description="File with the App's id and webhook secret, written by the setup page.",
     )
     secrets_dir: Path | None = Field(
         None,
@@ -167,8 +167,7 @@ class Settings(BaseSettings):
     model_reader: str = Field(
         "",
         description=(
-            "Cheap model that reads bug reports. With NAME,NAME the second is asked when the first "
-            "one fails."
+            "Cheap model that reads bug reports. NAME,NAME: the second is used if the first fails."
         ),
     )
     model_writer: str = Field(

@@ -25,7 +25,11 @@ def test_what_was_asked_for_is_told_with_what_was_installed_and_why() -> None:
         id="x",
         python="3.11.9",
         interpreter="python",
-        packages=(Package(name="torch", version="2.13.0+cpu", rung=PinSource.NEIGHBOUR),),
+        packages=(
+            Package(name="torch", version="2.13.0+cpu", rung=PinSource.NEIGHBOUR),
+            Package(name="transformers", version="4.49.0", rung=PinSource.DEPENDENCY),
+            Package(name="certifi", version="2025.1", rung=PinSource.DEPENDENCY),
+        ),
         claims=(
             Claimed(name="torch", claimed="1.7.0", resolved="2.13.0+cpu", note="nearest CPU build"),
             Claimed(name="python", claimed="3.6", resolved="3.11.9", note="3.11, the nearest here"),
@@ -45,6 +49,7 @@ def test_what_was_asked_for_is_told_with_what_was_installed_and_why() -> None:
     assert "gone: asked for any, not installed: the program imports gone" in lines
     assert "numpy: asked for 1.19, installed 1.26.4: no wheel for 3.11" in lines
     assert "As the report says: scipy 1.11.0" in lines
+    assert "Drawn in by these: transformers 4.49.0" in lines
     python = "Python 3.11.9, which cannot be changed (asked for 3.6: the report says 3.6; 3.11, the nearest here)"
     assert python in lines
     assert "ImportError: no _C" in lines

@@ -3,6 +3,7 @@ whether the package under test can be imported there.
 """
 
 from bot.models.environment import Claimed, Environment, EnvironmentSpec, Requirement
+from bot.rules.intake import names
 from bot.rules.packages import claims as said, companions, versions
 from prompts import fence, shared
 
@@ -18,7 +19,7 @@ def described(spec: EnvironmentSpec, built: Environment, problem: str = "") -> s
     for wanted in spec.requirements[:_MOST]:
         claim = claims.pop(said.claim_name(wanted.name), None)
         rows.append(_asked(spec, built, wanted, claim))
-    rows += _drawn(spec, list(claims.values()))
+    rows += [*_drawn(spec, list(claims.values())), *_dependencies(spec, built)]
     rows += [shared("not_importable", problem=problem)] if problem else []
     return fence("the environment", "\n".join(rows))
 
@@ -48,6 +49,16 @@ def _drawn(spec: EnvironmentSpec, claims: list[Claimed]) -> list[str]:
     rows = [_row(each.name, each.claimed, each.resolved, _why(spec, each)) for each in other]
     listed = ", ".join(f"{each.name} {each.resolved}" for each in alike[:_MOST])
     return [*rows[:_MOST], *([shared("as_reported", packages=listed)] if listed else [])]
+
+
+def _dependencies(spec: EnvironmentSpec, built: Environment) -> list[str]:
+    """The well-known libraries that came as dependencies, in one line."""
+    told = {row.name for row in spec.requirements} | {
+        claim.name for claim in built.claims if claim.resolved
+    }
+    found = [each for each in built.packages if each.name not in told and names.known(each.name)]
+    listed = ", ".join(f"{each.name} {each.version}" for each in found[:_MOST])
+    return [shared("also_installed", packages=listed)] if listed else []
 
 
 def _why(spec: EnvironmentSpec, claim: Claimed) -> str:

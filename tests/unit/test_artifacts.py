@@ -7,7 +7,7 @@ import time
 import pytest
 
 from bot.models.attempt import Match, Script
-from bot.models.signature import CrashSignature
+from bot.models.signature import CrashSignature, WarningSignature
 from bot.pipeline.execution import artifacts
 from bot.pipeline.execution.judge import judge
 from bot.pipeline.execution.observe import observe
@@ -108,3 +108,23 @@ def test_a_hostile_list_of_what_was_reached_is_refused(data):
 def test_the_last_row_of_an_output_is_an_object_or_nothing(text):
     assert artifacts.last_row(text) == {}
     assert artifacts.last_row('noise\n{"Path": "pathlib"}\n') == {"Path": "pathlib"}
+
+
+FLOODS = {
+    "one line of signs": "_" * 500_000,
+    "one line of errors": "Error " * 80_000,
+    "one line of colons": "E: " * 160_000,
+    "empty lines": "\n" * 500_000,
+    "endless log": "ERROR " * 80_000,
+}
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+@pytest.mark.parametrize("what", FLOODS)
+def test_a_hostile_output_is_judged_in_seconds(what, stream):
+    seen = observe(RunResult(exit_code=1, seconds=1.0, **{stream: FLOODS[what]}))
+    warning = WarningSignature(category="UserWarning", message="something here is deprecated")
+    began = time.process_time()
+    for signature in (WANTED, warning):
+        assert judge(seen, signature, SCRIPT).match is not Match.MATCHED
+    assert time.process_time() - began < 8

@@ -400,7 +400,8 @@ def _setup_failure(seen: Observation) -> Judgement | None:
     if failure is None:
         if seen.exit_code == 0 and not seen.failures:
             return None
-        text = seen.errors[-4000:] + "\n" + "\n".join(seen.output[-40:])
+        # A line without an end would take the patterns minutes.
+        text = seen.errors[-4000:] + "\n" + "\n".join(line[-500:] for line in seen.output[-40:])
         found = setup_failures.recognise("", text)
     elif not failure.frames and failure.exception in _UNREADABLE:
         what = f"{failure.exception}: {failure.message}"

@@ -49,4 +49,4 @@ def in_the_readme() -> set[str]:
     ],
 )
 def test_every_kind_has_an_entry(table: str, entries: set[str]) -> None:
-    assert KINDS - entries == set(), f"missing in {table}"
+    assert KINDS - entries == set(), f"missing in {table}; see docs/contributing.md for the rest"

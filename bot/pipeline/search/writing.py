@@ -315,7 +315,7 @@ class _Writer:
         """
         if not self.contrast.strip() or self.without("contrast"):
             return ""
-        origin = "its twin without the reported point"
+        origin = "the contrast program, without the reported point"
         twin = Script(files={"repro.py": self.contrast}, origin=origin, author="model")
         seed = self.runner.job.options.seed
         with self.runner.stage("search", "running the contrast program, which must not fail"):

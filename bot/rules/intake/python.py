@@ -39,9 +39,10 @@ def tree_of(text: str) -> ast.Module | None:
 def module_of(text: str) -> ast.Module:
     """The syntax tree of a program; an empty one when it does not parse."""
     try:
-        return parsing.parse(text)
+        tree = tree_of(text) if len(text) <= LONGEST else parsing.parse(text)
     except SyntaxError:
-        return ast.Module(body=[], type_ignores=[])
+        tree = None
+    return tree or ast.Module(body=[], type_ignores=[])
 
 
 def name_of(node: ast.AST) -> str:

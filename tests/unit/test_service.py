@@ -481,7 +481,7 @@ def test_a_proof_takes_write_permission_or_an_approval_of_just_that(sender):
     shown = app.ours()[0]
     assert "as `/reproduce bisect` with `package=lib`" in shown
     assert (
-        "for at most 30 minutes in total: a bisection (the same program, with other releases of `lib`)."
+        "at most 30 minutes on: a bisection (the same program, with other releases of `lib`)."
         in shown
     )
     app.deliver("comment", command("approve", plans[2][:12]), sender="max")

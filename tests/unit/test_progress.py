@@ -14,7 +14,7 @@ from bot.render.phrases.requests import progress_line
 @pytest.mark.parametrize(
     ("stage", "text", "done", "total", "said"),
     [
-        ("bisect", "bisect: 1.2: building", 1, 10, "bisect: 1.2: building (1 of 10)"),
+        ("bisect", "bisect: 1.2: building", 1, 10, "bisect: 1.2: building, step 1 of at most 10"),
         ("confirm", "run 3", 3, 40, "confirm: run 3 of at most 40"),
         (
             "minimize",

@@ -385,3 +385,11 @@ def test_what_autograph_quotes_in_a_message_are_frames_and_the_error_behind_them
 def test_a_message_that_only_says_in_user_code_stays_as_it_is():
     [span] = find(["ValueError: in user code: nothing is quoted"])
     assert span.traceback.message == "in user code: nothing is quoted"
+
+
+def test_a_frame_that_jupyterlab_links_is_known_by_its_file_and_line():
+    place = r"~\envs\Lib\site-packages\acme\nn.py:728](http://localhost:8888/lab/tree/envs/acme/nn.py#line=727)"
+    text = f"File [{place}, in Model.__init__(self, config)\n    727 x = 1\n--> 728 self.run(x)\n\nValueError: no run\n"
+    [span] = find(text.splitlines())
+    [frame] = span.traceback.frames
+    assert (frame.module_path, frame.function, frame.line) == ("acme/nn.py", "Model.__init__", 728)

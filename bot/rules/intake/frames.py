@@ -14,6 +14,7 @@ CPYTHON = re.compile(
     r"(?P<function>.{1,200}))?\s*$"
 )
 _LINKED = r"\[?(?P<path>[^\]\s(]{1,400})\]?(?:\([^)\s]{0,300}\))?"
+_LINK = re.compile(r"\[([^\]\n]{1,400})\]\(https?:[^)\s]{0,600}\)")  # JupyterLab links its frames
 _NOTEBOOK = (
     re.compile(
         r"^\s*(?:Cell |Input )In ?\[(?P<cell>[\d ]{0,6})\], (?:line (?P<line>\d+)|in)(?:,? "
@@ -97,7 +98,8 @@ def notebook(line: str, home: str = "") -> Frame | None:
     """A frame as IPython and Colab print it, or None."""
     if len(line) > 1200 or not (" in " in line or "line " in line or "File " in line):
         return None
-    for match in filter(None, (pattern.match(line) for pattern in _NOTEBOOK)):
+    shown = _LINK.sub(r"\1", line)
+    for match in filter(None, (pattern.match(shown) for pattern in _NOTEBOOK)):
         found = match.groupdict()
         path = found.get("path")
         if path is None or re.search(r"[/\\~<]|\.py$", path):

@@ -427,6 +427,17 @@ def test_a_candidate_release_that_a_model_quotes_is_installed():
     assert {row.name: row.version for row in report.environment.packages}["acme"] == "1.3.0rc1"
 
 
+def test_a_major_version_that_a_model_quotes_means_any_of_it():
+    subject = issue(f"{BODY} It is the same with acme 3 here.")
+    pins = [{"name": "acme", "version": "3", "quote": "the same with acme 3 here"}]
+    builder = FakeBuilder()
+    decide(
+        ScriptedModel(answers(write(), first=refined(pins=pins))), subject=subject, builder=builder
+    )
+    asked = [row.specifier for row in builder.built[-1].requirements if row.name == "acme"]
+    assert asked == ["==3.*"]
+
+
 class Fixed(FakeBuilder):
     """Of beta there is one build, whatever is asked for."""
 

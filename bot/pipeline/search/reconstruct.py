@@ -33,7 +33,7 @@ from bot.pipeline.search import (
 from bot.pipeline.search.model_budget import BudgetExceeded, ModelBudget
 from bot.pipeline.search.writing import Material, Reconstructed, reading, write_program
 from bot.ports import SourceIndex
-from bot.rules.packages import imports
+from bot.rules.packages import imports, versions
 from bot.rules.signatures import readings
 from prompts import fence, load
 
@@ -278,14 +278,15 @@ def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]
     for name in refined.packages:
         plain = canonicalize_name(name)
         version, reason = quoted.get(name.lower(), ""), "a model says that the program needs it"
+        specifier = versions.specifier(version, "text") or ""  # "3" means any 3, as in prose
         old = known.get(plain)
         fixed = old is not None and (old.rung is PinSource.OPTION or not version)
-        if plain == "python" or fixed or (old is not None and old.specifier == f"=={version}"):
+        if plain == "python" or fixed or (old is not None and old.specifier == specifier):
             continue
         wanted.append(
             Requirement(
                 name=plain,
-                specifier=f"=={version}" if version else "",
+                specifier=specifier,
                 rung=PinSource.ISSUE if version else PinSource.IMPORT,
                 reason=f"the report says {version} (read by a model)" if version else reason,
                 modules=asked.modules(plain, refined.api),

@@ -98,3 +98,16 @@ def test_of_what_is_superseded_a_line_is_left() -> None:
     assert "the first did not count" in told
     assert "the second run" in told
     assert "p = 2" in told
+
+
+def test_what_was_asked_for_is_shown_although_most_of_it_is_in_sight() -> None:
+    text = "\n".join(f"step_{n} = {n}" for n in range(1, 101))
+    known = Chunk(path="net/run.py", start=20, end=90, text="\n".join(text.splitlines()[19:90]))
+    context = Context(rank=1, title="run", module="net.run", chunks=(known,))
+    book = Notebook((context,))
+    book.look_up(
+        FakeSourceIndex({"net/run.py": text}), ReadAction(path="net/run.py", start=1, end=100)
+    )
+    told = book.sources()
+    for n in (1, 19, 20, 90, 91, 100):
+        assert told.count(f"step_{n} = {n}\n") == 1, n

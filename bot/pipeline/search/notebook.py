@@ -61,12 +61,12 @@ class Notebook:
         said = " ".join(filter(None, (answer.remark, shared("found") if lines else "")))
         brief = shared("looked_up", request=asked, found=", ".join(lines) or answer.remark)
         self.tell(shared("looked_up", request=asked, found=said), brief)
-        self.found = _within(beyond((*answer.pieces, *self.found), ()))
+        self.found = _within(beyond((*answer.pieces, *self.found), (), 0))
 
     def sources(self) -> str:
         """The pieces of source in sight, those of the last look first."""
         known = [piece for each in self.contexts for piece in each.chunks]
-        looked = beyond(self.found, known)
+        looked = beyond(self.found, known, 0)
         shown = [shared("found_pieces"), prompt_text.listed(looked)] if looked else []
         if self.contexts or not looked:
             shown.append(prompt_text.contexts(self.contexts))

@@ -118,20 +118,24 @@ def merged(chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
     return tuple(kept)
 
 
-def beyond(chunks: Iterable[Chunk], known: Iterable[Chunk]) -> tuple[Chunk, ...]:
-    """What of the chunks is not among the known lines: a chunk of which most is known is left
-    out, one that overlaps begins or ends where the known lines do.
+def beyond(
+    chunks: Iterable[Chunk], known: Iterable[Chunk], least: float = 0.5
+) -> tuple[Chunk, ...]:
+    """What of the chunks is not among the known lines, in as many parts as it takes; a chunk of
+    which less than the share `least` is new is left out.
     """
     seen = list(known)
     kept: list[Chunk] = []
     for chunk in chunks:
         free = [at for at in range(chunk.start, chunk.end + 1) if not _holds(seen, chunk.path, at)]
-        if 2 * len(free) < chunk.end - chunk.start + 1:
+        if not free or len(free) < least * (chunk.end - chunk.start + 1):
             continue
-        last = next((at for at in free if at + 1 not in free), chunk.start)
-        piece = part(chunk, free[0] - chunk.start, last + 1 - chunk.start)
-        kept.append(piece)
-        seen.append(piece)
+        ends = [at for at in free if at + 1 not in free]
+        starts = [at for at in free if at - 1 not in free]
+        runs = zip(starts, ends, strict=True)
+        new = [part(chunk, a - chunk.start, b + 1 - chunk.start) for a, b in runs]
+        kept += new
+        seen += new
     return tuple(kept)
 
 

@@ -50,8 +50,8 @@ def find(
 ) -> list[TracebackSpan]:
     """Every traceback in these lines, in order; causes and contexts are part of what they led to.
 
-    `tight` is for prose, where a message ends with its line. `loose` is for output of a run, whose
-    last line may only be likely to name an exception.
+    `tight` is for prose, where a message ends with its line. `loose` is for output that a report
+    quotes, whose last line may only be likely to name an exception.
     """
     found: list[TracebackSpan] = []
     at = 0

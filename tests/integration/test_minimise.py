@@ -423,7 +423,8 @@ print("loss:", loss.item())
 @pytest.mark.slow  # each try imports numpy
 def test_nan_stays_that_of_the_operation_it_came_from():
     """The mean of an empty tensor is NaN as well, and shorter."""
-    built = torch_environment(UvBuilder(load().cache_dir))
+    builder = UvBuilder(load().cache_dir)  # as long as it lives, its environments stay
+    built = torch_environment(builder)
     runner, script, held, seeds = confirmed(
         MASKED, NonFiniteSignature(values=("nan",), labels=("loss",)), here=built
     )

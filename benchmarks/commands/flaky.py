@@ -48,7 +48,8 @@ def flaky(
 
         bisected, reduced = list[line.BisectedRow](), list[smaller.MinimisedRow]()
         if proof == "minimize":
-            built = smaller.environment(UvBuilder(load().cache_dir))
+            builder = UvBuilder(load().cache_dir)  # as long as it lives, its environments stay
+            built = smaller.environment(builder)
             for each in smaller.minimise_flaky(times, chosen, built, rate=rate, seed=seed):
                 reduced.append(each)
                 tell(each)

@@ -62,3 +62,41 @@ def test_commands_run_one_after_the_other():
     found = shell.program(text)
     assert found is not None
     assert found.text == "import lib; lib.save('w')\nimport lib; print(lib.load('w'))"
+
+
+def test_a_command_before_a_traceback_is_run_though_it_prints_a_version():
+    body = """`python -c "import lib; print(lib.info())"` prints:
+```
+lib version: 1.0
+    install path: /usr/lib/python3/lib
+```
+
+`python -c "import lib; print(lib.__version__)"` prints:
+```
+Traceback (most recent call last):
+  File "<string>", line 1, in <module>
+AttributeError: module 'lib' has no attribute '__version__'
+```
+"""
+    first, *_ = scripts(body)
+    assert first.source == "import lib; print(lib.__version__)\n"
+
+
+def test_a_block_that_prints_versions_is_no_program():
+    body = """```python
+import lib
+print(lib.__version__)
+```
+
+```python
+import lib
+lib.go()
+```
+
+```
+Traceback (most recent call last):
+  File "a.py", line 2, in <module>
+ValueError: no
+```
+"""
+    assert [one.source for one in scripts(body)] == ["import lib\nlib.go()\n"]

@@ -170,7 +170,9 @@ def test_an_exception_that_never_has_a_message_counts_without_one():
     frozen = signature.freeze(read("```\n_queue.Empty\n```"))
     assert isinstance(frozen, CrashSignature)
     assert (frozen.exception, frozen.message) == ("_queue.Empty", "")
-    assert signature.freeze(read("```\nValueError\n```")) is None
+    cut = signature.freeze(read("```\nValueError\n```"))
+    assert isinstance(cut, CrashSignature)
+    assert cut.checks == ("print(lib.value(3))",), "its message was cut: the call decides"
 
 
 def subclasses(kind):

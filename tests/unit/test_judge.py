@@ -65,6 +65,26 @@ def test_a_caught_and_printed_crash_is_met():
     assert judge(seen(crash(swallowed=True), exit_code=0), WANTED, SCRIPT).match is Match.MATCHED
 
 
+@pytest.mark.parametrize(
+    ("source", "places", "match"),
+    [
+        ("lib.go()\n", True, Match.PASSED),
+        ("lib.go()\n", False, Match.MATCHED),
+        ("try:\n    lib.go()\nexcept Exception as e:\n    print(repr(e))\n", True, Match.MATCHED),
+        ("lib.go(\n", True, Match.MATCHED),
+    ],
+)
+def test_a_line_that_anything_may_print_is_no_failure_whose_place_is_known(source, places, match):
+    wanted = CrashSignature(
+        exception="IndexError",
+        message="list index out of range",
+        places=(Place(file="lib/linear.py", function="forward"),) if places else (),
+    )
+    bare = Failure(exception="IndexError", message=wanted.message, swallowed=True)
+    script = Script(files={"repro.py": f"import lib\n{source}"})
+    assert judge(seen(bare, exit_code=0), wanted, script).match is match
+
+
 def test_the_cause_of_another_exception_is_met():
     assert (
         judge(seen(crash("LibError", "step failed", chained=(crash(),))), WANTED, SCRIPT).match

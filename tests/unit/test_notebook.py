@@ -79,6 +79,7 @@ def test_looks_fill_no_more_than_their_room() -> None:
     texts = {f"net/m{n}.py": f"def f{n}():\n{BODY}\n" for n in range(9)}
     for n in range(9):
         notes.look_up(FakeSourceIndex(texts), ReadAction(path=f"net/m{n}.py", start=1, end=91))
+        notes.answered(0, "")
     assert "def f8" in notes.sources()
     assert "def f2" not in notes.sources()
     assert len(notes.sources().splitlines()) < 220
@@ -111,3 +112,15 @@ def test_what_was_asked_for_is_shown_although_most_of_it_is_in_sight() -> None:
     told = book.sources()
     for n in (1, 19, 20, 90, 91, 100):
         assert told.count(f"step_{n} = {n}\n") == 1, n
+
+
+def test_all_that_one_answer_asked_for_is_shown_whole_once() -> None:
+    shelf = FakeSourceIndex({f"net/{n}.py": "\n".join(["x = 1"] * 120) for n in "abc"})
+    notes = Notebook(contexts=())
+    for name in "abc":
+        notes.look_up(shelf, ReadAction(path=f"net/{name}.py", start=1, end=120))
+    assert all(f"net/{name}.py" in notes.sources() for name in "abc")
+    notes.answered(1, "")
+    notes.look_up(shelf, ReadAction(path="net/a.py", start=1, end=10))
+    assert "net/a.py" in notes.sources()
+    assert "net/b.py" not in notes.sources(), "what was not asked for again makes room"

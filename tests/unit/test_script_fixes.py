@@ -73,6 +73,7 @@ def test_expressions_of_a_transcript_print_what_the_prompt_printed(capsys):
     mended, _ = calls.show_expressions("x = 'a'\nx\nprint(x)\nNone\n[\n  1,\n  2]\n")
     run(mended)
     assert capsys.readouterr().out == "'a'\na\n[1, 2]\n"
+    assert ast.parse(mended, feature_version=(3, 7))
 
 
 @pytest.mark.parametrize(

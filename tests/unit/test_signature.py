@@ -123,3 +123,52 @@ def test_the_hash_says_whether_two_signatures_are_the_same():
     assert other is not None
     assert signature_hash(one) == signature_hash(one.model_copy())
     assert signature_hash(one) != signature_hash(other)
+
+
+TWICE = "t.pivot(index=None)\nt.pivot(index=1)"
+
+
+@pytest.mark.parametrize(
+    ("title", "code", "checks"),
+    [
+        ("`Table.pivot(index=None)` raises KeyError", "print(t.pivot(index=None))", True),
+        ("`Table.pivot(index=None)` raises KeyError", TWICE, False),
+        ("`Table.pivot(index=None)` raises KeyError", "print(t.melt(index=None))", False),
+        ("`Table.pivot(index=None)` is wrong", "print(t.pivot(index=None))", False),
+    ],
+)
+def test_a_class_alone_is_looked_for_at_the_one_call_of_the_reported_api(title, code, checks):
+    body = f"```python\nimport lib\nt = lib.Table()\n{code}\n```\n"
+    frozen = signature.freeze(intake.read(Issue(title=title, body=body)))
+    assert (frozen.checks if frozen else ()) == ((code,) if checks else ())
+
+
+def test_short_names_in_ticks_do_not_hide_the_message():
+    body = "All that changes is that `c` is a float; it stops with `ValueError: no such ring`"
+    frozen = signature.freeze(intake.read(Issue(title="Bug in solve", body=body)))
+    assert isinstance(frozen, CrashSignature)
+    assert (frozen.exception, frozen.message) == ("ValueError", "no such ring")
+
+
+def test_a_link_is_no_message():
+    body = "```python\nimport lib\nlib.interp(1)\n```\n"
+    body += "Other dtypes end in a TypeError:\nhttps://github.com/acme/lib/blob/main/a.py#L2357\n"
+    frozen = signature.freeze(intake.read(Issue(title="`lib.interp` checks dtypes", body=body)))
+    assert isinstance(frozen, CrashSignature)
+    assert (frozen.exception, frozen.message) == ("TypeError", "")
+    assert frozen.checks == ("lib.interp(1)",)
+
+
+def test_frames_below_an_exception_are_no_part_of_its_message():
+    body = """```python
+import lib
+lib.schema()
+# gives KeyError: '__main____Tree-Output__1'
+# File ".venv/lib/python3.13/site-packages/lib/schema.py", line 2299, in _add
+#   _add(self.definitions[ref])
+#        ~~~~~~~~~~~~~~~~^^^^^
+```
+"""
+    frozen = signature.freeze(intake.read(Issue(title="`lib.schema` fails", body=body)))
+    assert isinstance(frozen, CrashSignature)
+    assert (frozen.exception, frozen.message) == ("KeyError", "'__main____Tree-Output__1'")

@@ -50,6 +50,7 @@ def confirm(runner: Runner, found: SearchResult) -> tuple[AnyVerdict, Match]:
         signs = (run.doubt for run in runs if run.doubt)
         doubt = doubts.doubt(found.script.files) or next(signs, "")
         verdict = verdict.model_copy(update={"doubt": doubt})
+    verdict = verdicts.as_unsaid(verdict, runner.bug, runner.signature)
     verdict = witnessed(runner, found, verdicts.as_mended(verdict, found.script))
     return verdict, Match.MATCHED if decision == "fails" else found.judgement.match
 

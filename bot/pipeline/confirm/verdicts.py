@@ -1,6 +1,7 @@
 """Counted runs → the verdict, and the table that compares the reported with the observed."""
 
 from bot.models.attempt import Attempt, Failure, Judgement, Match, Script
+from bot.models.bug import BugReport
 from bot.models.environment import BuildStep, Environment, PinSource
 from bot.models.report import (
     AnyVerdict,
@@ -119,6 +120,17 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
         said = "the shortened program did not fail, and the full program exceeds the time limit"
         return undecided(verdict, said)
     return verdict
+
+
+def as_unsaid(verdict: AnyVerdict, bug: BugReport, signature: AnySignature) -> AnyVerdict:
+    """The verdict where the checks of the report's own program are all there is to compare with:
+    that they hold as pasted refutes nothing, since nobody said that they fail so.
+    """
+    checks = isinstance(signature, CrashSignature) and signature.checks
+    if not isinstance(verdict, NotReproduced) or not checks or bug.tracebacks:
+        return verdict
+    said = "the checks of the report's program hold, and the report does not show one that fails"
+    return undecided(verdict, said)
 
 
 def as_written(verdict: AnyVerdict, script: Script) -> AnyVerdict:

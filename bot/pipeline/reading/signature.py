@@ -97,7 +97,7 @@ def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
         frame=fault.module_path,
         function=fault.function,
         places=tuple(map(_place, row.frames[-_MOST_PLACES:])),
-        checks=(tuple(own[-1:]) or (_asserts(bug) if check else ())) if unnamed else (),
+        checks=(tuple(own[-1:]) or (_asserts if check else _calls)(bug)) if unnamed else (),
     )
 
 
@@ -206,6 +206,30 @@ def _asserts(bug: BugReport) -> tuple[str, ...]:
         if told := dict.fromkeys(line for line, about in rows if named.search(about)):
             return tuple(told)
     return tuple(dict.fromkeys(line for line, _ in rows))
+
+
+def _calls(bug: BugReport) -> tuple[str, ...]:
+    """The one statement of the report's programs that calls the first reported API which they
+    call: where an exception of which only the class is told must arise. None if there are several.
+    """
+    programs = [fence for fence in bug.programs if fence.role not in _ASIDE]
+    for name in filter(None, map(_last_name, bug.api)):
+        if found := [line for fence in programs for line in _callers(fence.text, name)]:
+            return tuple(found) if len(found) == 1 else ()
+    return ()
+
+
+def _callers(text: str, name: str) -> list[str]:
+    """The simple statements that call a function or method of this name."""
+    simple = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
+    found = [node for node in ast.walk(module_of(text)) if isinstance(node, simple)]
+    called = (
+        node
+        for node in found
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call) and name_of(call.func) == name
+    )
+    return [ast.get_source_segment(text, node) or ast.unparse(node) for node in called]
 
 
 def _program_asserts(fence: Fence) -> list[tuple[str, str]]:

@@ -117,7 +117,8 @@ def _usable(bug: BugReport) -> list[Fence]:
     """
     texts: dict[str, Fence] = {}
     for fence in bug.programs:
-        if fence.role not in _ASIDE and fence.text.strip() and not _tells_versions(fence.text):
+        aside = fence.role in _ASIDE or not fence.text.strip()
+        if not aside and (_fails(bug, fence) or not _tells_versions(fence.text)):
             texts.setdefault("\n".join(values.lines(fence.text)), fence)
     rest = [
         fence
@@ -125,6 +126,14 @@ def _usable(bug: BugReport) -> list[Fence]:
         if fence.role is Role.SOURCE and "import " in fence.text and _acts(fence.text)
     ]
     return list(texts.values()) or rest
+
+
+def _fails(bug: BugReport, fence: Fence) -> bool:
+    """Whether the next block is the traceback of an exception, as after the command that raised
+    it.
+    """
+    following = next((one for one in bug.fences if one.index == fence.index + 1), None)
+    return following is not None and following.kind is FenceKind.TRACEBACK
 
 
 def _tells_versions(text: str) -> bool:
@@ -237,7 +246,7 @@ def _score(bug: BugReport, signature: AnySignature, parts: list[Fence], text: st
     score += 2.0 * any(check in text for check in checks)
     score += 1.0 * min(sum(name.rsplit(".", 1)[-1].rstrip("()") in text for name in bug.api), 2)
     score += 1.0 * ("import " in text) + 1.0 * _acts(text)
-    score += 2.0 * bool(last.outputs)
+    score += 2.0 * bool(last.outputs) + 2.0 * _fails(bug, last)
     lacking = [name for name in imports.undefined(text) if not imports.conventional(name, text)]
     score -= 0.0 if syntax.tree_of(text) else 6.0
     return score - min(len(lacking), 4) - 0.002 * len(code) - 0.01 * last.index

@@ -31,6 +31,7 @@ class Notebook:
 
     contexts: tuple[Context, ...]
     found: tuple[Chunk, ...] = ()
+    newest: tuple[Chunk, ...] = ()
     notes: list[_Note] = field(default_factory=list)
     outcome: _Note | None = None
     thought: str = ""
@@ -39,7 +40,7 @@ class Notebook:
     def answered(self, relied_on: int, thought: str) -> None:
         """The model has seen all of it: what it relies on is shown again, the rest only named."""
         self.contexts = tuple(each for each in self.contexts if each.rank == relied_on)
-        self.thought, self.is_new = thought, False
+        self.thought, self.is_new, self.newest = thought, False, ()
         for note in self.notes:
             note.fresh = False
 
@@ -61,7 +62,8 @@ class Notebook:
         said = " ".join(filter(None, (answer.remark, shared("found") if lines else "")))
         brief = shared("looked_up", request=asked, found=", ".join(lines) or answer.remark)
         self.tell(shared("looked_up", request=asked, found=said), brief)
-        self.found = _within(beyond((*answer.pieces, *self.found), (), 0))
+        self.newest = (*answer.pieces, *self.newest)
+        self.found = _within(beyond((*answer.pieces, *self.found), (), 0), size(self.newest))
 
     def sources(self) -> str:
         """The pieces of source in sight, those of the last look first."""
@@ -82,11 +84,14 @@ class Notebook:
         return prompt_text.history(program, contrast, told)
 
 
-def _within(pieces: Iterable[Chunk]) -> tuple[Chunk, ...]:
-    """The newest pieces, as many as there is room for."""
+def _within(pieces: Iterable[Chunk], newest: int) -> tuple[Chunk, ...]:
+    """The newest pieces, as many as there is room for: at least what the last answer asked for,
+    in lines.
+    """
+    room = max(_MOST_FOUND, newest)
     kept: list[Chunk] = []
     for piece in pieces:
-        if kept and size([*kept, piece]) > _MOST_FOUND:
+        if kept and size([*kept, piece]) > room:
             break
         kept.append(piece)
     return tuple(kept)

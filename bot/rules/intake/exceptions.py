@@ -55,6 +55,8 @@ _STOP = re.compile(
     r"|^wandb:|^\+-{5,}|^  warnings\.warn\("
 )
 
+_FRAME = re.compile(r"^\s*File \"[^\"]{1,300}\", line \d{1,7}, in \S")
+
 
 def lone(line: str) -> re.Match[str] | None:
     """A line that names an exception in any position, with groups `exc` and `msg`."""
@@ -124,6 +126,14 @@ def ends(lines: Sequence[str], at: int, prefix: str = "") -> bool:
     return not line.strip() or bool(LINK.search(line) or _STOP.match(line))
 
 
+def _is_beyond(line: str, kept: Sequence[str]) -> bool:
+    """Whether a line is no part of a message. A frame is one only where the message announces it,
+    as AutoGraph's "in user code:" does.
+    """
+    frame = _FRAME.match(line) and not any(text.rstrip().endswith(":") for text in kept)
+    return bool(LINK.search(line) or _STOP.match(line) or TITLE in line or frame)
+
+
 def message(
     lines: Sequence[str], start: int, first: str, prefix: str = "", tight: bool = False
 ) -> tuple[str, int]:
@@ -136,7 +146,7 @@ def message(
     kept = [first]
     for at in range(start + 1, min(len(lines), start + 400)):
         line = without(prefix, lines[at])
-        if LINK.search(line) or _STOP.match(line) or TITLE in line:
+        if _is_beyond(line, kept):
             break
         unsaid = kept[-1].rstrip().endswith(":") or bool(_WRAPS.search(kept[-1]))
         if not line.strip():

@@ -12,14 +12,16 @@ from bot.rules.intake.exceptions import INLINE, NAMED, could_be, likely, lone, n
 from bot.rules.intake.sentences import Sentence
 from bot.rules.intake.signals import WORDS
 
-_TICKED = re.compile(r"`{1,3}\s*([^`\n]{4,2000}?)\s*`{1,3}")
+_TICKED = re.compile(r"`{1,3}\s*([^`\n]{1,2000}?)\s*`{1,3}")  # short ones too: ticks go in pairs
 _RAISED = re.compile(
     r"\b(?:rais(?:es|ed|ing)|throws?|thrown|fails? with|failed with|failing with|crash(?:es|ed)? "
     r"with|gets?|got"
-    r"|results? in|leads? to|gives?|causes?|produces?)\s+(?:an?\s+|the\s+)?(?:\w+\s+){0,3}?"
+    r"|results? in|ends? (?:up )?(?:in|with)|leads? to|gives?|causes?|produces?)"
+    r"\s+(?:an?\s+|the\s+)?(?:\w+\s+){0,3}?"
     r"`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b`?",
 )
 
+_LINK = re.compile(r"<?https?://\S+")
 _SAID = (
     r"\b(?:rais(?:es|ed|ing)|throws?|thrown|(?:fail|crash|die)(?:s|d|ed|es)? "
     r"with|error|exception):?\s+(?:an?\s+|the\s+)?"
@@ -77,6 +79,8 @@ def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
         if plain:
             quoted = [(plain["exc"], _unquoted(plain["msg"]), plain.start("exc"))]
         for exception, message, start in quoted:
+            if _LINK.fullmatch(message):  # "ends in a TypeError: <where the check stands>"
+                continue
             yield Traceback(exception=exception, message=message, line=sentence.line_at(start))
 
 

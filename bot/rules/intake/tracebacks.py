@@ -73,7 +73,7 @@ def _unfolded(span: TracebackSpan) -> TracebackSpan:
 
 def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> TracebackSpan | None:
     line = lines[at]
-    if len(line) > 20_000:
+    if len(line) > 20_000 or not line or line.isspace():
         return None
     if TITLE in line:
         return _titled(lines, at, home)

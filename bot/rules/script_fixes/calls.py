@@ -73,11 +73,13 @@ def _one_a_line(source: str) -> str:
 
 
 def show_expressions(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
-    """A transcript whose bare top-level expressions print their value, as the prompt did."""
+    """A transcript whose bare top-level expressions print their value, as the prompt did; in a
+    form that the oldest Python reads.
+    """
     source = _one_a_line(source)
     text = Text(source)
     edits = [
-        (*text.span(node), f"if (_ := ({text.of(node)})) is not None:\n    print(repr(_))")
+        (*text.span(node), f"_ = ({text.of(node)})\nif _ is not None:\n    print(repr(_))")
         for node in module_of(source).body
         if isinstance(node, ast.Expr)
         and not _is_docstring(node)

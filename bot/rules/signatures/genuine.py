@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from bot.rules.intake import exceptions
 from bot.rules.intake.python import module_of, name_of
+from bot.rules.parsing import parse
 from bot.rules.signatures import wording
 
 _HARDWARE = re.compile(
@@ -80,6 +81,15 @@ class Guard(IntEnum):
     NONE = 0
     COMPUTED = 1
     LIBRARY = 2
+
+
+def handles(source: str) -> bool:
+    """Whether a program catches anything; one that cannot be read may."""
+    try:
+        tree = parse(source)
+    except SyntaxError:
+        return True
+    return any(isinstance(node, ast.ExceptHandler) for node in ast.walk(tree))
 
 
 def _guarded(tree: ast.Module) -> Iterator[tuple[ast.stmt, Guard]]:

@@ -18,6 +18,8 @@ _OLD_BYTES = (
     256 << 20
 )  # an environment of an older release: measuring one takes longer than it is worth
 _MOST_S = 30.0
+UNUSED_CLONES_S = 7 * 86_400.0
+"""When a clone goes that nobody uses: it may be of a private repository that the App has left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,8 @@ def wheels(cache: Cache) -> Iterator[Item]:
 def clones(cache: Cache) -> Iterator[Item]:
     """Histories, and commits as files."""
     for path in cache.root.glob("repos/*"):
-        yield Item(path, footprint.taken(path), _used(path), (f"repo-{path.name}",))
+        size = footprint.remembered(path, path)
+        yield Item(path, size, _used(path), (f"repo-{path.name}",))
     for marker in cache.root.glob("trees/*.complete"):
         path, store = marker.with_suffix(""), marker.stem.rpartition("-")[0]
         size = footprint.number(marker) or footprint.taken(path)
@@ -95,6 +98,12 @@ def _trim(items: Callable[[Cache], Iterator[Item]]) -> Callable[[Cache, int], No
             left -= item.size if _removed(cache, item) else 0
 
     return trim
+
+
+def _drop_unused_clones(cache: Cache) -> None:
+    for item in clones(cache):
+        if time.time() - item.used > UNUSED_CLONES_S:
+            _removed(cache, item)
 
 
 def _removed(cache: Cache, item: Item) -> bool:
@@ -167,8 +176,10 @@ AREAS = (
 
 def keep(cache: Cache, most: dict[str, int], reserve: int) -> None:
     """Bring every area below its cap, in bytes by name; below half of what it takes where the disk
-    has less free than the reserve.
+    has less free than the reserve. Clones that were not used for a week go in any case.
     """
+    with cache.space():
+        _drop_unused_clones(cache)
     for area in AREAS:
         limit = most[area.name]
         if shutil.disk_usage(cache.root).free < reserve:

@@ -19,6 +19,23 @@ def noted(environment: Path) -> int | None:
     return number(environment / _NOTE)
 
 
+def remembered(folder: Path, changed: Path) -> int:
+    """The bytes below a folder, counted again only when `changed`, which is written or touched last
+    whenever the folder changes, is newer than the note of them.
+    """
+    note = folder / _NOTE
+    with suppress(OSError):
+        new = note.stat().st_mtime_ns < changed.stat().st_mtime_ns
+        if not new and (size := noted(folder)) is not None:
+            return size
+    found = taken(folder)
+    with suppress(OSError):
+        about = folder.stat()
+        note.write_text(str(found), encoding="ascii")
+        os.utime(folder, ns=(about.st_atime_ns, about.st_mtime_ns))  # it was not used
+    return found
+
+
 def number(path: Path) -> int | None:
     """The number that a file holds, None when it is missing or damaged."""
     try:

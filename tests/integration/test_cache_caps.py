@@ -159,6 +159,37 @@ def test_clones_wheels_and_indexes_go_by_their_last_use(tmp_path: Path) -> None:
     assert not list((tmp_path / "cache/repos").iterdir())
 
 
+def test_clones_that_nobody_used_for_a_week_go_below_every_cap(tmp_path: Path) -> None:
+    cache, week = Cache(tmp_path / "cache"), 7 * 86_400
+    for name, age in (("left", week + 60), ("in-use", week - 600)):
+        clone, marker = cache.folder("repos") / name, cache.folder("trees") / f"{name}-1.complete"
+        for folder in (clone, marker.with_suffix("")):
+            folder.mkdir()
+            (folder / "secret.py").write_text("")
+        marker.write_text("")
+        for path in (clone, marker):
+            os.utime(path, (time.time() - age,) * 2)
+    caps.keep(cache, dict.fromkeys(EVERYTHING, 1 << 60), 0)
+    left = {path.relative_to(cache.root).as_posix() for path in cache.root.glob("[rt]*s/*")}
+    assert left == {"repos/in-use", "trees/in-use-1", "trees/in-use-1.complete"}
+
+
+def test_what_did_not_change_is_not_counted_again(tmp_path: Path) -> None:
+    repo, run = tmp_path / "repos/one", tmp_path / "runs/one"
+    for folder, last in ((repo, repo), (run, run / "report.json")):
+        folder.mkdir(parents=True)
+        (folder / "report.json").touch()
+        os.utime(last, (1, 1))
+        before = footprint.remembered(folder, last)
+        assert before == footprint.taken(folder) - 4096, "the note itself came later"
+        assert folder is run or folder.stat().st_mtime == 1, "looking is no use"
+        (folder / "more").write_bytes(os.urandom(50_000))
+        os.utime(last, (2, 2))
+        assert footprint.remembered(folder, last) == before
+        os.utime(last)
+        assert footprint.remembered(folder, last) >= before + 50_000
+
+
 def test_below_the_reserve_caches_are_halved(world: World) -> None:
     built = made(world)
     before = caps.AREAS[0].used(Cache(world.root / "cache"))

@@ -31,7 +31,7 @@ _COMPILE = ("pip", "compile", "-q", "--no-deps", "--no-cache", "--only-binary", 
 _TORCH = "CPU builds of torch"
 
 
-class Finding(Record):
+class CheckResult(Record):
     """`ok` is None for what is missing and not needed. `needed` things must work before anything
     can be reproduced.
     """
@@ -50,14 +50,14 @@ class Findings(Record):
     """All of them, and whether this machine can reproduce a report."""
 
     ready: bool
-    findings: tuple[Finding, ...]
+    findings: tuple[CheckResult, ...]
 
 
-def sandboxes() -> tuple[Finding, ...]:
+def sandboxes() -> tuple[CheckResult, ...]:
     """Try each sandbox, and tell what it contains. Any one that isolates is enough."""
     checked = ((sandbox.name, sandbox.check()) for sandbox in kinds())
     return tuple(
-        Finding(
+        CheckResult(
             area="sandbox",
             name=name,
             ok=health.works,
@@ -70,13 +70,13 @@ def sandboxes() -> tuple[Finding, ...]:
     )
 
 
-def pythons() -> tuple[Finding, ...]:
+def pythons() -> tuple[CheckResult, ...]:
     """The Python versions that environments can use."""
     minors = [interpreter.minor for interpreter in discover(host())]
     fix = "For more reports, install more versions: uv python install 3.9 3.10 3.12"
     detail = ", ".join(minors) or "no interpreter that can be copied into a sandbox"
     return (
-        Finding(
+        CheckResult(
             area="python",
             name="versions",
             ok=bool(minors),
@@ -87,18 +87,20 @@ def pythons() -> tuple[Finding, ...]:
     )
 
 
-def devices() -> tuple[Finding, ...]:
+def devices() -> tuple[CheckResult, ...]:
     """NVIDIA GPUs. Only --device gpu needs one."""
     query = "--query-gpu=name,memory.total,driver_version"
     listed = run(("nvidia-smi", query, "--format=csv,noheader"))
     if listed is None:
         detail = "no NVIDIA GPU found; reports that need one end in needs_hardware"
-        return (Finding(area="device", name="gpu", ok=None, detail=detail),)
+        return (CheckResult(area="device", name="gpu", ok=None, detail=detail),)
     lines = (line.strip() for line in listed.splitlines())
-    return tuple(Finding(area="device", name="gpu", ok=True, detail=line) for line in lines if line)
+    return tuple(
+        CheckResult(area="device", name="gpu", ok=True, detail=line) for line in lines if line
+    )
 
 
-def tools() -> tuple[Finding, ...]:
+def tools() -> tuple[CheckResult, ...]:
     """The programs that Reprise starts."""
     try:
         uv = run((find_uv_bin(), "--version"))
@@ -111,8 +113,8 @@ def tools() -> tuple[Finding, ...]:
     )
 
 
-def _tool(name: str, version: str | None, fix: str, *, needed: bool) -> Finding:
-    return Finding(
+def _tool(name: str, version: str | None, fix: str, *, needed: bool) -> CheckResult:
+    return CheckResult(
         area="tool",
         name=name,
         ok=version is not None,
@@ -133,7 +135,7 @@ def run(argv: Sequence[str]) -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def packages() -> tuple[Finding, ...]:
+def packages() -> tuple[CheckResult, ...]:
     """The index settings in force, and whether the index and PyTorch's CPU index answer."""
     environ = host()
     indexes = read(environ)
@@ -151,19 +153,21 @@ def packages() -> tuple[Finding, ...]:
     return (index, _torch(environ, indexes))
 
 
-def _index(detail: str, *, ok: bool, fix: str = "") -> Finding:
-    return Finding(area="packages", name="index", ok=ok, detail=detail, fix=fix, needed=True)
+def _index(detail: str, *, ok: bool, fix: str = "") -> CheckResult:
+    return CheckResult(area="packages", name="index", ok=ok, detail=detail, fix=fix, needed=True)
 
 
-def _torch(environ: Mapping[str, str], indexes: Indexes) -> Finding:
+def _torch(environ: Mapping[str, str], indexes: Indexes) -> CheckResult:
     error = _resolve(environ, indexes, "torch", "--torch-backend", "cpu")
     if not error:
-        return Finding(area="packages", name=_TORCH, ok=True, detail="PyTorch's own index answers")
+        return CheckResult(
+            area="packages", name=_TORCH, ok=True, detail="PyTorch's own index answers"
+        )
     found = (path for folder in indexes.folders for path in folder.glob("torch-*+cpu-*.whl"))
     if wheels := sorted(path.name for path in found):
         detail = f"from find-links: {', '.join(wheels[:4])} (PyTorch's own index does not answer)"
-        return Finding(area="packages", name=_TORCH, ok=True, detail=detail)
-    return Finding(
+        return CheckResult(area="packages", name=_TORCH, ok=True, detail=detail)
+    return CheckResult(
         area="packages",
         name=_TORCH,
         ok=None,
@@ -208,7 +212,7 @@ def _resolve(environ: Mapping[str, str], indexes: Indexes, name: str, *options: 
     return next((line for line in lines if line), f"uv exited with status {done.returncode}")
 
 
-def github(settings: Settings) -> tuple[Finding, ...]:
+def github(settings: Settings) -> tuple[CheckResult, ...]:
     """Whether GitHub's API answers. Reports in files work without it."""
     host = urlsplit(settings.github_api_url).hostname
     access = "with a token" if settings.token else "no token: public issues only, 60 an hour"
@@ -217,6 +221,6 @@ def github(settings: Settings) -> tuple[Finding, ...]:
     except httpx.HTTPError as error:
         detail = f"{host} cannot be reached ({type(error).__name__})"
         fix = "Give issues as files, or check the network."
-        return (Finding(area="github", name="API", ok=None, detail=detail, fix=fix),)
+        return (CheckResult(area="github", name="API", ok=None, detail=detail, fix=fix),)
     ok = answer.status_code < 500
-    return (Finding(area="github", name="API", ok=ok, detail=f"{host} answers, {access}"),)
+    return (CheckResult(area="github", name="API", ok=ok, detail=f"{host} answers, {access}"),)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from textwrap import fill
 
 from bot.cli.doctor import checks, room
-from bot.cli.doctor.checks import Area, Finding, Findings
+from bot.cli.doctor.checks import Area, CheckResult, Findings
 from bot.settings import Settings
 from bot.text.sanitize import redact
 
@@ -23,7 +23,7 @@ _STATES = {True: "ok", False: "NO", None: "--"}
 
 def examine(settings: Settings) -> Findings:
     """The findings of all checks, made in parallel. One isolating sandbox is needed as well."""
-    every: list[Callable[[], tuple[Finding, ...]]] = [
+    every: list[Callable[[], tuple[CheckResult, ...]]] = [
         checks.sandboxes,
         checks.pythons,
         checks.packages,

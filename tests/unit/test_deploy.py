@@ -209,7 +209,7 @@ def test_passwords_are_made_once_and_lie_in_a_closed_folder(tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["secrets", "secrets.sh"]
 
 
-PROFILE = DEPLOY / "kubernetes" / "worker-seccomp.json"
+PROFILE = DEPLOY / "worker-seccomp.json"
 CALLS = """
 import ctypes, socket
 libc = ctypes.CDLL(None, use_errno=True)
@@ -229,10 +229,22 @@ print(libc.unshare(0x10000000))
 def test_no_container_runs_without_a_system_call_filter() -> None:
     for pod in pods():
         assert pod["securityContext"]["seccompProfile"]["type"] in {"RuntimeDefault", "Localhost"}
+    overlay = (DEPLOY / "compose.bwrap.yaml").read_text()
+    assert "seccomp=unconfined" not in overlay
+    assert f"seccomp={PROFILE.relative_to(DEPLOY)}" in overlay
     profile = json.loads(PROFILE.read_text())
     refused = {name for rule in profile["syscalls"] for name in rule["names"]}
     assert {"bpf", "keyctl", "io_uring_setup", "ptrace", "kexec_load", "socket"} <= refused
     assert not refused & {"unshare", "clone", "mount", "pivot_root", "setns", "umount2"}
+
+
+def test_images_of_others_are_pinned_by_digest() -> None:
+    dockerfiles = [path.read_text() for path in DEPLOY.rglob("Dockerfile")]
+    lines = "\n".join([*dockerfiles, (DEPLOY / "compose.yaml").read_text()])
+    named = re.findall(r"^(?:FROM|ARG \w+_IMAGE=|\s+image:) ?(\S+)", lines, re.M)
+    foreign = [name for name in named if not name.startswith(("reprise", "base", "${"))]
+    assert len(foreign) == 4
+    assert all(re.fullmatch(r"[\w.-]+:[\w.-]+@sha256:[0-9a-f]{64}", name) for name in foreign)
 
 
 @pytest.mark.docker

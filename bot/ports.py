@@ -29,6 +29,7 @@ Stage = Literal[
     "control",
     "bisect",
     "minimize",
+    "diagnose",
     "report",
 ]
 

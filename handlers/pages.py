@@ -20,8 +20,10 @@ from bot.models.attempt import Script
 from bot.models.report import Report
 from bot.models.run import RunState
 from bot.render.html import page
+from bot.render.html.svg.training import standalone, training
 from bot.render.html.view import view
 from bot.render.phrases.program import smaller
+from bot.render.raster import png
 from bot.render.report_json import report_text
 from bot.service.ports.store import ALARM_S, CREDENTIALS_ALARM
 from bot.text.sanitize import redact, scrubbed
@@ -131,6 +133,16 @@ def report_file(run: RequestedRun, web: Web) -> Response:
     hide = partial(without_folders, web.settings)
     text = report_text(_report(run, web), secrets=web.settings.secrets, hide=hide)
     return Response(text, media_type="application/json", headers=_FILE)
+
+
+@_get("/runs/{run}/plot.png")
+def plot(run: RequestedRun, web: Web) -> Response:
+    """The curves of the training run that was diagnosed."""
+    diagnosed = _report(run, web).diagnosis
+    drawn = training(diagnosed.curves) if diagnosed is not None else ""
+    if not drawn:
+        raise HTTPException(404)
+    return Response(png(standalone(drawn)), media_type="image/png", headers=_FILE)
 
 
 @_get("/runs/{run}/logs/{number:int}")

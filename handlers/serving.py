@@ -1,10 +1,11 @@
 """`reprise serve` and `reprise worker`: from settings to running processes, until a signal."""
 
+import ctypes
 import logging
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, nullcontext
+from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
 from threading import Event
 
 from bot import app_factory
@@ -17,12 +18,14 @@ from handlers import logs
 from handlers.server import ListenSocket, address, bound
 
 _POLL_S = 2.0
+_ARENA_MAX = -8
 _DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 _log = logging.getLogger("reprise")
 
 
 def serve(*, embedded: bool, host: str | None, port: int | None, slots: int) -> None:
     """Serve the App until a signal; without credentials, the setup page first."""
+    one_heap()
     settings = load()
     logs.to_stderr(settings.secrets)
     registered = settings.registered
@@ -50,6 +53,7 @@ def work(device: Device, *, slots: int) -> None:
     """
     from bot.service.worker import run
 
+    one_heap()
     settings = load()
     logs.to_stderr(settings.secrets)
     if not settings.registered:
@@ -72,6 +76,14 @@ def work(device: Device, *, slots: int) -> None:
             grace_s=settings.grace_s,
             secrets=settings.secrets,
         )
+
+
+def one_heap() -> None:
+    """Let every thread allocate from one heap. The C library would give each a heap of its own,
+    which keeps what its largest run needed; Python lets one thread allocate at a time anyway.
+    """
+    with suppress(OSError, AttributeError):  # other C libraries have one heap, or none to choose
+        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
 def _serve(

@@ -14,13 +14,18 @@ from bot.models.dialogue import Exchange
 
 
 def write(path: Path, text: str, mode: int = 0o666) -> None:
-    """Write a whole file or none: to a temporary name, to disk, then renamed."""
+    """Write a whole text file or none: to a temporary name, to disk, then renamed."""
+    write_bytes(path, text.encode("utf-8", "replace"), mode)
+
+
+def write_bytes(path: Path, data: bytes, mode: int = 0o666) -> None:
+    """Write a whole file or none."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.reprise-part")
     part.unlink(missing_ok=True)
     try:
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(text.encode("utf-8", "replace"))
+            file.write(data)
             sync(file)
         part.replace(path)
     except OSError:

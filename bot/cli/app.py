@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from bot.cli.diagnose import diagnose, probe, rules
 from bot.cli.installation import doctor, prompts, schema
 from bot.cli.proofs import bisect, control, minimize
 from bot.cli.reproduce import example, replay, reproduce
@@ -20,7 +21,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (reproduce, example, replay, control, bisect, minimize, doctor, schema, prompts):
+for command in (
+    reproduce, example, replay, control, bisect, minimize, diagnose, probe, rules,
+    doctor, schema, prompts,
+):  # fmt: skip
     app.command()(command)
 
 

@@ -22,6 +22,14 @@ Sandbox = Annotated[
     ),
 ]
 Minutes = Annotated[float, typer.Option(help="Time limit in minutes.", min=0.1, metavar="M")]
+Python = Annotated[str | None, typer.Option(help="Python version, such as 3.11.", metavar="V")]
+Pins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with", help="Package to install, such as 'torch==2.1.0'. Repeatable.", metavar="REQ"
+    ),
+]
+Device = Annotated[Literal["cpu", "gpu"], typer.Option(help="Device to run on.")]
 Json = Annotated[
     bool, typer.Option("--json", help="Print only the JSON report on standard output.")
 ]

@@ -2,6 +2,8 @@
 anywhere else.
 """
 
+from collections import deque
+from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from time import monotonic
 
@@ -11,6 +13,9 @@ from rich.text import Text
 
 from bot.ports import Progress
 from bot.render.phrases.requests import progress_line
+from bot.render.scales import scale
+
+_BARS, _LEVELS = 40, "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 
 
 class PlainLines(AbstractContextManager["PlainLines"]):
@@ -32,8 +37,14 @@ class PlainLines(AbstractContextManager["PlainLines"]):
         """Print a new line."""
         self.console.print(Text(f"{monotonic() - self.since:6.1f} s  {line}"), soft_wrap=True)
 
+    def update(self, text: str) -> None:
+        """Say how the present step goes on, where that can be shown in place."""
+
+    def stop(self) -> None:
+        """End the view before anything else is printed."""
+
     def __exit__(self, *_: object) -> None:
-        """Nothing to clean up."""
+        self.stop()
 
 
 class LiveLine(PlainLines):
@@ -52,10 +63,30 @@ class LiveLine(PlainLines):
         self.since = monotonic()
         self.status.update(Text(line))
 
-    def __exit__(self, *_: object) -> None:
+    def update(self, text: str) -> None:
+        """Add to the spinner's line."""
+        self.status.update(Text(f"{self.line}: {text}"))
+
+    def stop(self) -> None:
+        """Leave only the finished steps."""
         with suppress(OSError, ValueError):
-            self.show("")
+            if self.line:
+                self.show("")
+            self.line = ""
             self.status.stop()
+
+
+def losses_on(view: PlainLines) -> Callable[[int, float], None]:
+    """What shows the last losses of a training run as a row of bars."""
+    last: deque[float] = deque(maxlen=_BARS)
+
+    def heard(step: int, loss: float) -> None:
+        last.append(loss)
+        axis = scale(last)
+        bars = "".join(_LEVELS[round(axis.at(value) * 7)] for value in last)
+        view.update(f"step {step}, loss {loss:.4g} {bars}")
+
+    return heard
 
 
 def shown_on(console: Console) -> PlainLines:

@@ -3,11 +3,11 @@ without its model.
 """
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from bot.cli.arguments import Json, Out, Sandbox, SandboxName
+from bot.cli.arguments import Device, Json, Out, Pins, Python, Sandbox, SandboxName
 from bot.cli.error_boundary import boundary
 from bot.models.job import PARTS, Job, Options
 from bot.settings import load, secrets
@@ -25,16 +25,9 @@ def reproduce(
     ],
     out: Out = None,
     sandbox: Sandbox = "auto",
-    device: Annotated[Literal["cpu", "gpu"], typer.Option(help="Device to run on.")] = "cpu",
-    python: Annotated[
-        str | None, typer.Option(help="Python version, such as 3.11.", metavar="V")
-    ] = None,
-    pins: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with", help="Package to install, such as 'torch==2.1.0'. Repeatable.", metavar="REQ"
-        ),
-    ] = None,
+    device: Device = "cpu",
+    python: Python = None,
+    pins: Pins = None,
     repo: Annotated[
         str | None, typer.Option(help="Clone of the repository under test.", metavar="PATH|URL")
     ] = None,
@@ -97,6 +90,9 @@ def reproduce(
             show_default=False,
         ),
     ] = None,
+    diagnose: Annotated[
+        bool, typer.Option("--diagnose", help="Also diagnose the training of its program.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Reproduce a bug report.
@@ -121,6 +117,7 @@ def reproduce(
         max_attempts=max_attempts,
         minutes=minutes,
         proof_minutes=proof_minutes,
+        diagnose=diagnose,
         without=option_parsing.parts(*without or ()),
     )
     raise typer.Exit(_reproduce(source, options, out, as_json=as_json))

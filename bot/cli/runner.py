@@ -33,7 +33,7 @@ Work = Callable[[Report, Job, Ports], Report]
 
 
 @contextmanager
-def _working_in(path: Path, settings: Settings) -> Iterator[tuple[Folder, Event]]:
+def working_in(path: Path, settings: Settings) -> Iterator[tuple[Folder, Event]]:
     """A run folder, and the event that Ctrl-C sets, while something works in it."""
     folder, cancel = opened(path), Event()
     guarded = boundary(lambda: folder.path, lambda: settings.secrets)
@@ -46,10 +46,10 @@ def run_job(
 ) -> int:
     """Return the exit code. `model` replaces the configured one; `bundled` marks our own issue."""
     settings = load()
-    sandbox = _choose_sandbox(job.options, bundled=bundled)
+    sandbox = choose_sandbox(job.options, bundled=bundled)
     now = datetime.now().astimezone()
     path = out or bootstrap.run_folder(job.issue, settings.runs_dir, now)
-    with _working_in(path, settings) as (folder, cancel):
+    with working_in(path, settings) as (folder, cancel):
         with shown_on(Console(stderr=True)) as listener:
             report = bootstrap.reproduce(
                 job, settings, folder,
@@ -97,9 +97,9 @@ def run_proof(
 ) -> int:
     """Return the exit code. The report goes into the run's own folder, or into `into`."""
     settings, report = load(), kept_report(command.run)
-    with _working_in(into or command.run, settings) as (folder, cancel):
+    with working_in(into or command.run, settings) as (folder, cancel):
         job, copied = command.job(), into is not None and given is None
-        sandbox = _choose_sandbox(job.options)
+        sandbox = choose_sandbox(job.options)
         try:
             with shown_on(Console(stderr=True)) as listener:
                 found = bootstrap.prove(
@@ -127,7 +127,7 @@ def run_proof(
         return OTHER if cut_short else code(found)
 
 
-def _choose_sandbox(options: Options, *, bundled: bool = False) -> Sandbox:
+def choose_sandbox(options: Options, *, bundled: bool = False) -> Sandbox:
     """The sandbox. The bundled issue is our own code: it may run unprotected if nothing works."""
     try:
         sandbox = choose(options.sandbox)

@@ -108,6 +108,13 @@ class Config(Record):
     defaults: Defaults = Field(
         Defaults(), description="Default options for a run; a command can override them."
     )
+    diagnose: bool = Field(
+        False,
+        description=(
+            "Diagnoses the training of bug reports that contain a training program and no "
+            "exception, after the verdict."
+        ),
+    )
     quota: Quota = Field(Quota(), description="Daily limits.")
 
 

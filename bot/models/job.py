@@ -13,6 +13,9 @@ Proof = Literal["control", "bisect", "minimize"]
 
 PROOFS: tuple[Proof, ...] = get_args(Proof)
 
+Extra = Literal["control", "bisect", "minimize", "diagnose"]
+"""A proof, or the diagnosis of the training: what a command may ask for by name."""
+
 Part = Literal[
     "model", "refine", "context", "checks", "feedback", "probe", "contrast",
     "control", "bisect", "minimize",
@@ -31,7 +34,8 @@ class Options(Record):
     `max_cost` is in dollars; it, `max_tokens`, `max_calls` and `minutes` are held before each call
     of a model, `max_attempts` counts the programs a model may have run. `proof_minutes` is for
     control, bisection and minimisation together; `package` is what is bisected, by default the one
-    under test. `model` replaces the host's choice; `without` leaves parts out.
+    under test. `diagnose` asks for a diagnosis of the training. `model` replaces the host's
+    choice; `without` leaves parts out.
     """
 
     python: str | None = None
@@ -51,6 +55,7 @@ class Options(Record):
     minutes: float = 20.0
     proof_minutes: float = 10.0
     package: str | None = None
+    diagnose: bool = False
     without: tuple[Part, ...] = ()
 
 

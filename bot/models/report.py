@@ -10,9 +10,10 @@ from bot.models.attempt import Attempt, Reduced, Script
 from bot.models.base import Record
 from bot.models.bisect import Bisection
 from bot.models.bug import BugReport, Issue
+from bot.models.diagnosis import DiagnosedRun
 from bot.models.dialogue import Reconstruction, Usage
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
-from bot.models.job import Interruption, Note, NoteKind, Proof
+from bot.models.job import Extra, Interruption, Note, NoteKind, Proof
 from bot.models.signature import AnySignature
 
 Determinism = Literal["deterministic", "seed-dependent", "nondeterministic"]
@@ -182,7 +183,8 @@ class Report(Record):
     newest, `other_bisections` are of other packages; `clone` is where commits were bisected.
     `interrupted` is the note that says why a run with a verdict stopped before its proofs were
     complete, "" when it did not. `cut_short` names the proofs that were interrupted and why,
-    `defects` the tracebacks of errors of our own that ended one. `seconds` has "total" and one
+    `defects` the tracebacks of errors of our own that ended one. `diagnosis` is of a run of the
+    program with the training probe. `seconds` has "total" and one
     entry a stage; `sandbox` names what the runs were done in.
     """
 
@@ -214,7 +216,8 @@ class Report(Record):
     reduced: Reduced | None = None
     control_spec: EnvironmentSpec | None = None
     cut_short: dict[Proof, Interruption] = {}
-    defects: dict[Proof, str] = {}
+    defects: dict[Extra, str] = {}
+    diagnosis: DiagnosedRun | None = None
 
     def notes_on(self, *kinds: NoteKind) -> tuple[str, ...]:
         """The sentences of the notes of these kinds, in order; of all kinds when none is named."""

@@ -9,7 +9,7 @@ from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.bug import BugReport, Issue
 from bot.models.environment import EnvironmentSpec
-from bot.models.job import Job, Proof
+from bot.models.job import Extra, Job
 from bot.models.report import AnyVerdict
 from bot.models.signature import AnySignature, signature_hash
 
@@ -128,7 +128,7 @@ class NewRun(Record):
     job: Job
     device: Literal["cpu", "gpu"] = "cpu"
     plan: str = ""
-    proof: Proof | None = None
+    proof: Extra | None = None
     asked_at: datetime | None = None
     state: Literal[RunState.WAITING, RunState.QUEUED] = RunState.QUEUED
 
@@ -162,7 +162,7 @@ class Run(Record):
 class RunPlan(Record):
     """The plan of a job. With a `verdict` nothing is run; otherwise `script` is the first
     program to try, `others` follow. `self_made`: the report's program brings its failure about
-    by itself.
+    by itself. `training` is a program that runs for a diagnosis alone.
     """
 
     bug: BugReport
@@ -172,6 +172,12 @@ class RunPlan(Record):
     spec: EnvironmentSpec | None = None
     verdict: AnyVerdict | None = None
     self_made: bool = False
+    training: Script | None = None
+
+    @property
+    def runs_nothing(self) -> bool:
+        """Whether no program of the report will be run."""
+        return self.verdict is not None and self.training is None
 
     @property
     def scripts(self) -> tuple[Script, ...]:
@@ -186,6 +192,7 @@ class RunPlan(Record):
         parts = [
             signature_hash(self.signature) if self.signature is not None else "",
             *(script.digest for script in self.scripts),
+            *([self.training.digest] if self.training is not None else []),
             self.spec.model_dump_json() if self.spec is not None else "",
         ]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -20,6 +20,7 @@ from bot.models.signature import ObservationSignature
 from bot.pipeline import reporting
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.confirming import Decision, confirm
+from bot.pipeline.diagnosis import of_issue
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Runner, SearchResult, Session
 from bot.pipeline.proof import proofs
@@ -45,6 +46,8 @@ def run(job: Job, ports: Ports) -> Report:
         wanted = tuple(proof for proof in PROOFS if proof not in job.options.without)
         failing = Failing(found.script, found.spec, found.environment, report, decision.contrasts)
         report = proofs.prove(failing, session.judging(bug, signature), wanted)
+    if job.options.diagnose:
+        report = of_issue.with_diagnosis(report, session)
     return reporting.finished(report, session, started)
 
 
@@ -53,8 +56,13 @@ def plan(
 ) -> RunPlan:
     """What will be run for a report, and what will count: read off the report alone.
 
-    With a verdict nothing will be run.
+    With a verdict nothing will be run, but for a diagnosis.
     """
+    draft = _plan(job, stage)
+    return of_issue.planned(draft, job) if job.options.diagnose else draft
+
+
+def _plan(job: Job, stage: Callable[[Stage, str], AbstractContextManager[None]]) -> RunPlan:
     issue, options = job.issue, job.options
     with stage("intake", "reading the report"):
         bug = intake.read(issue)

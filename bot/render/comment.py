@@ -37,12 +37,14 @@ def comment(
     next_step: Text = "",
     ends: tuple[Text, ...] = (),
     elsewhere: str = "in the run folder",
+    page: str = "",
 ) -> str:
     """The comment on a report of the run of that name. `secrets` must not appear, `next_step` comes
-    before the footer, `ends` end it, and `elsewhere` says where to find what does not fit.
+    before the footer, `ends` end it, and `elsewhere` says where to find what does not fit. `page`
+    is the address of the run's page, "" for none.
     """
     report = scrubbed(report, tuple(secrets))
-    whole = document(report, run=run, elsewhere=elsewhere, ends=ends)
+    whole = document(report, run=run, elsewhere=elsewhere, ends=ends, page=page)
     step = [Section("next", blocks=[Paragraph(next_step)])] if next_step else []
     return arranged(Document([*whole.sections, *step], whole.footer), limit, elsewhere)
 

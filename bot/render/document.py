@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from bot.models.attempt import Attempt, Reduced, Script
 from bot.models.bisect import Bisection
+from bot.models.diagnosis import Curve
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +140,21 @@ class PairedRunsPlot:
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingPlot:
+    """The curves of a training run."""
+
+    curves: Sequence[Curve]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture at an address of this host, for where nothing can be drawn."""
+
+    text: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunTable:
     """Every run of the program. `elsewhere` says where to find the runs that do not fit."""
 
@@ -166,6 +182,8 @@ Block = (
     | BisectionPlot
     | ReductionPlot
     | PairedRunsPlot
+    | TrainingPlot
+    | Picture
     | RunTable
     | Fold
 )

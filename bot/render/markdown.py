@@ -15,6 +15,7 @@ from bot.render.document import (
     Headline,
     Hyperlink,
     Paragraph,
+    Picture,
     Preformatted,
     Program,
     RunTable,
@@ -69,6 +70,9 @@ def print_block(block: Block) -> str:
         case Program(command=command, needs=needs):
             parts = [fence(command[:_COMMAND], "sh") if command else "", inline(needs)]
             return "\n\n".join(filter(None, parts))
+        case Picture(text=text, url=url):
+            shown = links.own(text, url)
+            return f"!{shown}" if shown != text else ""
         case StepList(steps=steps):
             rows = [(_STATES[state].format(title), inline(doing)) for state, title, doing in steps]
             return "\n".join(": ".join(filter(None, row)) for row in rows)

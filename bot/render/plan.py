@@ -54,6 +54,7 @@ def waiting(draft: RunPlan, run: Run, *, page: str) -> str:
         *_signature(draft),
         *_options(run),
         *_proofs(run.request.job.options),
+        *_diagnosis(draft, run.request.job.options),
     ]
     footer: list[Text] = [
         "Read from the bug report; nothing has run yet",
@@ -105,16 +106,24 @@ def _proofs(options: Options) -> list[Block]:
     return [Paragraph((when, *(package if part == "{package}" else part for part in parts), "."))]
 
 
+def _diagnosis(draft: RunPlan, options: Options) -> list[Block]:
+    if not options.diagnose:
+        return []
+    which = "this program" if draft.training is not None else "the program"
+    return [Paragraph(f"A diagnosis of the training runs {which} once more, with a probe.")]
+
+
 def _programs(draft: RunPlan) -> list[Section]:
     """Everything that would be tried: an approval covers all of it."""
     parts = []
-    if draft.script is not None and not draft.others:
-        script = draft.script
+    script = draft.script or draft.training
+    if script is not None and not draft.others:
         parts.append(Section("program", blocks=[Program(script, program.length(script))]))
     for number, script in enumerate(draft.scripts if draft.others else (), 1):
         fold = files(script, f"Script {number}")
         parts.append(Section("program", details=fold.blocks, fold=fold.title))
-    items = dict.fromkeys(item for script in draft.scripts for item in changes(script).items)
+    shown = draft.scripts or tuple(filter(None, [draft.training]))
+    items = dict.fromkeys(item for script in shown for item in changes(script).items)
     fold_title = "Changes to the reporter's program"
     changed = Section("changes", details=[BulletList("", tuple(items))], fold=fold_title)
     return [*parts, *([changed] if items else [])]

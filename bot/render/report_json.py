@@ -3,7 +3,6 @@ added.
 """
 
 import json
-import math
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
@@ -15,7 +14,9 @@ from bot.models.dialogue import Reading
 from bot.models.environment import BuildStep, Claimed, PinSource
 from bot.models.report import Claim, Comparison, Control, Determinism, Report
 from bot.models.signature import signature_hash
+from bot.render.diagnosis_json import DiagnosisOut, diagnosis_out
 from bot.render.phrases import environment, program
+from bot.render.plain_json import plain
 from bot.text.sanitize import redact
 
 SCHEMA_ID = "urn:reprise:report:1"
@@ -205,7 +206,9 @@ class Published(_Out):
     minimized: MinimizedOut | None = Field(
         None, description="How the script became smaller; null when that was not tried."
     )
-    diagnosis: None = None
+    diagnosis: DiagnosisOut | None = Field(
+        None, description="Of a training run of the program; null when none was asked for."
+    )
     patch: None = None
     plan: PlanOut | None = Field(
         None, description="A model's part in the program; null when none was asked for one."
@@ -233,6 +236,7 @@ def published(report: Report) -> Published:
         bisect=report.bisection,
         other_bisections=report.other_bisections,
         minimized=_minimized(report),
+        diagnosis=diagnosis_out(report.diagnosis) if report.diagnosis is not None else None,
         plan=_plan(report),
         cost=CostOut.model_validate(report.cost),
         seconds=report.seconds,
@@ -252,7 +256,7 @@ def report_json(
     def clean(text: str) -> str:
         return redact(hide(text), known)
 
-    return {key: _written(value, clean) for key, value in data.items()}
+    return {key: plain(value, clean) for key, value in data.items()}
 
 
 def report_text(
@@ -261,19 +265,6 @@ def report_text(
     """report.json as it is written: indented, one final newline, characters as they are."""
     data = report_json(report, secrets=secrets, hide=hide)
     return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _written(value: Any, clean: Callable[[str], str]) -> Any:
-    match value:
-        case float() if not math.isfinite(value):
-            return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-        case str():
-            return clean(value).encode("utf-8", "replace").decode()
-        case list():
-            return [_written(item, clean) for item in value]
-        case dict():
-            return {key: _written(item, clean) for key, item in value.items()}
-    return value
 
 
 _COMMON = VerdictOut.model_fields.keys() - {"details"}

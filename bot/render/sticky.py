@@ -105,6 +105,7 @@ def final(
         next_step=_next(report.verdict) if footer_help else "",
         ends=tuple(parts),
         elsewhere="on the run's page" if page else "",
+        page=page,
     )
 
 

@@ -14,6 +14,7 @@ from rich.text import Text as RichText
 from bot.models.bisect import Bisection, Outcome
 from bot.models.report import Report
 from bot.render.bisect_strip import ASCII, MARKS, strip
+from bot.render.curve_text import curve_rows
 from bot.render.document import (
     BisectionPlot,
     Block,
@@ -29,6 +30,7 @@ from bot.render.document import (
     Section,
     Strong,
     Text,
+    TrainingPlot,
 )
 from bot.render.phrases.bisection import OUTCOMES
 from bot.render.phrases.verdict import next_step
@@ -106,6 +108,11 @@ def _section(section: Section, width: int, ascii_only: bool) -> list[RenderableT
     for block in (*section.blocks, *section.digest):
         if isinstance(block, BisectionPlot):
             parts += _strip(block.found, width - 2, ascii_only)
+        elif isinstance(block, TrainingPlot):
+            parts += [
+                RichText(row, no_wrap=True)
+                for row in curve_rows(block.curves, width - 4, ascii_only=ascii_only)
+            ]
         else:
             parts += _print_block(block)
     return parts

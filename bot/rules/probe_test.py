@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from bot.rules.statistics import SequentialTest, interval
+from bot.rules.statistics import SequentialTest, lower_end
 
 REFERENCE: Final = 5
 """Runs of the known bad version that the rate is read from, at least."""
@@ -46,13 +46,13 @@ def rate(failing: Iterable[ProbeTally]) -> float:
     seen = [tally for tally in failing if tally.failures]
     if not any(tally.mixed for tally in seen):
         return _ALWAYS
-    low = _lower(sum(tally.failures for tally in seen), sum(tally.runs for tally in seen))
+    low = _low(sum(tally.failures for tally in seen), sum(tally.runs for tally in seen))
     return min(max(low, _LEAST), _ALWAYS)
 
 
 @lru_cache(maxsize=1024)
-def _lower(failures: int, runs: int) -> float:
-    return interval(failures, runs, 0.6)[0]
+def _low(failures: int, runs: int) -> float:
+    return lower_end(failures, runs, 0.6)
 
 
 def branches(places: int) -> int:

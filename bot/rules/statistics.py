@@ -39,14 +39,17 @@ class SequentialTest:
 
 def interval(failures: int, runs: int, confidence: float = 0.95) -> tuple[float, float]:
     """Clopper-Pearson interval of a failure rate; (0, 1) without runs."""
-    if runs == 0:
-        return 0.0, 1.0
     tail = (1 - confidence) / 2
-    low = 0.0 if failures == 0 else _solve(lambda p: _at_least(failures, runs, p) - tail)
     high = (
         1.0 if failures == runs else _solve(lambda p: tail - (1 - _at_least(failures + 1, runs, p)))
     )
-    return low, high
+    return lower_end(failures, runs, confidence), high
+
+
+def lower_end(failures: int, runs: int, confidence: float) -> float:
+    """The lower end of that interval; computing both takes twice as long."""
+    tail = (1 - confidence) / 2
+    return 0.0 if failures == 0 else _solve(lambda p: _at_least(failures, runs, p) - tail)
 
 
 def _at_least(k: int, n: int, p: float) -> float:

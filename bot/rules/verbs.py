@@ -59,12 +59,17 @@ VERBS: tuple[Word, ...] = (
         options=True,
     ),
     Word("minimize", _OPTIONS, "Reproduces this issue, then makes a minimal script.", options=True),
+    Word(
+        "diagnose",
+        _OPTIONS,
+        "Reproduces this issue, then says why its program trains badly.",
+        options=True,
+    ),
     Word("status", "", "Lists the runs of this issue."),
     Word("cancel", "", "Cancels the runs of this issue."),
     Word("approve", "<hash>", "Approves a waiting plan; needs write permission."),
     Word("config", "", "Shows the configuration of this repository."),
     Word("help", "", "Shows this list."),
-    Word("diagnose", "", "Looks for faults in the training.", available=False, options=True),
     Word("repair", "", "Tries other hyperparameters.", available=False, options=True),
     Word(
         "pr",

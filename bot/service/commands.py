@@ -71,7 +71,7 @@ class Commands:
                 return self._cancel(ordinal)
             case "approve":
                 return self._approve(ordinal, command.argument)
-            case "reproduce" | "control" | "bisect" | "minimize":
+            case "reproduce" | "control" | "bisect" | "minimize" | "diagnose":
                 return self._reproduce(ordinal, command)
         return self._say(ordinal, replies.unavailable(command.verb), "confused")
 
@@ -97,7 +97,7 @@ class Commands:
         own = usual and self._sender == self._event.issue.author and self._config.author_may_run
         if own or self._may_write():
             act = partial(may_run, self._event, asked)
-        elif self._config.outsiders == "ignore" or asked.plan.verdict is not None:
+        elif self._config.outsiders == "ignore" or asked.plan.runs_nothing:
             return self._refuse(ordinal, _NO_PERMISSION)
         else:
             named = self._at_commit(asked)

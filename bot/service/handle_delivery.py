@@ -117,7 +117,7 @@ def _decide(event: IssueEvent) -> Settled | None:
     may: object = not opened or config.author_may_run
     if may or app_context.writes(context, event.target, person):
         return context.store.decide(event.delivery.cause, 0, partial(_once, event, asked, True))
-    if config.outsiders == "approve" and verdict is None:
+    if config.outsiders == "approve" and not asked.plan.runs_nothing:
         asked = without_model(asked)
         return context.store.decide(event.delivery.cause, 0, partial(_once, event, asked, False))
     return None

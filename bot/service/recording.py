@@ -11,7 +11,7 @@ from typing_extensions import override
 from bot.errors import Stopped, TransientError, UserError
 from bot.models.attempt import Attempt, Script
 from bot.models.dialogue import Exchange
-from bot.models.job import Job
+from bot.models.job import PROOFS, Job
 from bot.models.report import Report
 from bot.models.run import Run, RunState
 from bot.ports import Progress, Recorder
@@ -78,7 +78,7 @@ def earlier(store: RunHistory, run: Run, owner: str) -> Report | None:
     """The report of the newest earlier run with the same, unchanged issue and the same options.
     Its attempts, programs and logs are copied to this run. None when there is none.
     """
-    newest = _newest_reproduced(store, run) if run.request.proof is not None else None
+    newest = _newest_reproduced(store, run) if run.request.proof in PROOFS else None
     report = store.report(newest.id) if newest is not None else None
     if newest is None or report is None:
         return None

@@ -3,9 +3,10 @@
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import get_args
 
 from bot.models.config import Config
-from bot.models.job import PROOFS, Job, Options, Proof
+from bot.models.job import PROOFS, Extra, Job, Options
 from bot.models.run import LIVE, Command, NewRun, Repository, Run, RunPlan, RunState
 from bot.pipeline import plan
 from bot.render import replies
@@ -24,7 +25,7 @@ class RunRequest:
     job: Job
     plan: RunPlan
     requester: str
-    proof: Proof | None = None
+    proof: Extra | None = None
     ordinal: int = 0
 
 
@@ -36,14 +37,14 @@ def request(
     """
     assert event.delivery.repository is not None
     command = command or Command(text="")
-    proof = next((name for name in PROOFS if name == command.verb), None)
+    proof = next((name for name in get_args(Extra) if name == command.verb), None)
     options = _options(command, event.config, proof)
     repo = _clone_url(event.delivery.repository, options, event.config.defaults.clone)
     job = Job(issue=event.issue, options=options.model_copy(update={"repo": repo}))
     return RunRequest(job, plan(job), requester, proof, ordinal)
 
 
-def _options(command: Command, config: Config, proof: Proof | None) -> Options:
+def _options(command: Command, config: Config, proof: Extra | None) -> Options:
     choices, usual = command.choices, config.defaults
     proofs = (proof,) if proof is not None else usual.proofs if usual.proof_minutes else ()
     return Options(
@@ -56,6 +57,7 @@ def _options(command: Command, config: Config, proof: Proof | None) -> Options:
         seed=choices.seed or 0,
         proof_minutes=usual.proof_minutes if proof is None else _SINGLE_PROOF_MINUTES,
         package=choices.package,
+        diagnose=config.diagnose if proof is None else proof == "diagnose",
         without=tuple(name for name in PROOFS if name not in proofs),
     )
 

@@ -5,7 +5,8 @@ Copied into the sandbox and put on PYTHONPATH; imports nothing but the standard 
 of ours. It never raises, draws no random numbers, and changes nothing that the program can see
 beyond the seeds. `REPRISE_TRACE` names the folder for `trace-<pid>.json`, `REPRISE_SEED` the seed,
 `REPRISE_STACKS_AFTER` the seconds after which all stacks are printed (for hangs); with
-`REPRISE_WANTED`, what the program reaches is written down too (`reached.py`). The file `key` in
+`REPRISE_WANTED`, what the program reaches is written down too (`reached.py`), with
+`REPRISE_TRAINING` how it trains (`training/`). The file `key` in
 that folder signs what this process writes, and that it came to its own end.
 """
 
@@ -143,6 +144,8 @@ def _arm():
         faulthandler.dump_traceback_later(float(after), exit=False)
     if os.environ.get("REPRISE_WANTED"):
         import _reprise_reached  # noqa: F401  # reached.py, copied under this name
+    if os.environ.get("REPRISE_TRAINING"):
+        import _reprise_training  # noqa: F401  # training/, copied under this name
 
 
 def _chain():

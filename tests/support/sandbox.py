@@ -146,7 +146,9 @@ def _signed(spec: RunSpec, done: RunResult) -> RunResult:
         files[".reprise/end-1.json"] = b"1"
     made = {name: blake2b(data, key=key, digest_size=16) for name, data in files.items()}
     signed = {
-        f"{name.removesuffix('.json')}-{made[name].hexdigest()}.json": data
+        f"{name.removesuffix('.json')}-{made[name].hexdigest()}.json"
+        if name.endswith(".json")
+        else name: data
         for name, data in files.items()
     }
     return replace(done, artifacts=signed)

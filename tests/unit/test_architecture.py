@@ -35,15 +35,19 @@ OURS = sorted(
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 PROBE = ROOT / "sandbox" / "probe"
 
-# The boundaries of the command line, of a worker and its jobs, and of a proof (a verdict does not
-# need it); and a forked child, which must not go on as a second parent.
+# The boundaries of the command line, of a worker and its jobs, and of a proof or a diagnosis (a verdict
+# does not need it); and a forked child, which must not go on as a second parent.
 BROAD = {
     "bot/cli/error_boundary.py",
     "bot/service/worker.py",
     "sandbox/guard/spawn.py",
     "bot/service/app.py",
 }
-BROAD |= {"bot/pipeline/proof/proofs.py", "bot/pipeline/search/reconstruct.py"}
+BROAD |= {
+    "bot/pipeline/diagnosis/of_issue.py",
+    "bot/pipeline/proof/proofs.py",
+    "bot/pipeline/search/reconstruct.py",
+}
 ENVIRONMENT_READERS = {"bot/settings/__init__.py"}
 
 

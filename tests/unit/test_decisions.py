@@ -46,6 +46,7 @@ def test_a_cancel_that_is_looked_at_twice_still_stopped_something():
     assert slow.began.wait(60)
     app.hub.fail(AWAY, "react")
     delivery = app.deliver("comment", command("cancel"), sender="max")
+    slow.go_on.set()
     thread.join(20)
     app.resume()
     assert [each.verdict for each in app.runs()] == ["cancelled"]

@@ -461,6 +461,16 @@ def test_an_output_that_is_only_absent_refutes_nothing(printed, kind):
     assert decide(subject, lambda spec: end).verdict.kind == kind
 
 
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [("", "inconclusive"), ("\nIt fails with `AssertionError`.\n", "not_reproduced")],
+)
+def test_a_check_that_nobody_says_fails_refutes_nothing_by_holding(error, kind):
+    program = "import lib\nquiet = lib.fit()\nassert quiet in [40, None]\n"
+    subject = issue(f"The value of quiet is wrong.\n\n```python\n{program}```\n{error}")
+    assert decide(subject, lambda spec: OK).verdict.kind == kind
+
+
 def test_a_block_that_prints_versions_is_no_program():
     form = "```python\nimport lib, sys\nprint(lib.__version__, sys.version)\n```\n"
     subject = report()

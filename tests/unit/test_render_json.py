@@ -68,7 +68,8 @@ def test_every_promised_field_is_there(name: str) -> None:
         data["cost"].items() >= {"calls": load(name).cost.calls, "usd": load(name).cost.usd}.items()
     )
     assert set(data["versions"]) == {"reprise", "prompts", "models"}
-    assert data["diagnosis"] is data["patch"] is None
+    assert data["patch"] is None
+    assert (data["diagnosis"] is None) == (load(name).diagnosis is None)
     assert (data["bisect"] is None, data["minimized"] is None) == (
         load(name).bisection is None,
         load(name).reduced is None,

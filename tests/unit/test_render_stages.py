@@ -34,12 +34,17 @@ OUR_LINK = re.compile(
     r"\[([a-z ]+|`[0-9a-f]{8}`)\]\(https://reprise\.example\.com/runs/[0-9a-f]{32}\)"
 )
 
+OUR_PLOT = re.compile(
+    r"^!\[([A-Za-z, ]+)\]\(https://reprise\.example\.com/runs/[0-9a-f]{32}/plot\.png\)$", re.M
+)
+
 
 def others(body: str) -> str:
     """A body without what only we may put there: our marker as the first line, links to our own
-    pages.
+    pages, the plot on them.
     """
-    return OUR_LINK.sub(r"\1", unlinked(re.sub(r"\A<!-- reprise:run -->\n", "", body)))
+    told = OUR_PLOT.sub(r"\1", re.sub(r"\A<!-- reprise:run -->\n", "", body))
+    return OUR_LINK.sub(r"\1", unlinked(told))
 
 
 def inert(body: str) -> None:
@@ -88,6 +93,7 @@ def test_the_sticky_comment_begins_with_its_marker(name: str) -> None:
 
 def test_the_reader_of_these_tests_sees_what_acts() -> None:
     assert alive(others("[page](https://evil.example.com/runs/" + "a" * 32 + ")"))
+    assert alive(others("![plot](https://evil.example.com/runs/" + "a" * 32 + "/plot.png)"))
     assert alive(others("x\n" + sticky.marker("run")))
     assert alive(others("<details><summary>x</summary>\n\ny"))
     assert parse("/reproduce cancel") != ()

@@ -14,7 +14,7 @@ def keep_runs(runs: Path, most: int) -> None:
     somebody works on stays, and so does what is not finished or is no run.
     """
     found = [(each.stat().st_mtime, each.parent) for each in runs.glob(f"*/{REPORT}")]
-    sizes = {folder: footprint.taken(folder) for _, folder in found}
+    sizes = {folder: footprint.remembered(folder, folder / REPORT) for _, folder in found}
     left = sum(sizes.values())
     for _, folder in sorted(found):
         if left <= most:

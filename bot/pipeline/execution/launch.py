@@ -1,4 +1,4 @@
-"""Script + Environment + seed → RunSpec: how a program is started, the same way every time."""
+"""Program + Environment + seed → RunSpec: how a program is started, the same way every time."""
 
 import json
 import secrets
@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 from bot.models.attempt import Script
+from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import Environment
 from bot.models.job import Options
 from bot.models.signature import AnySignature, HangSignature, WarningSignature, members_of
@@ -17,6 +18,9 @@ _FOLDER = ".reprise"
 PROBES = ("sitecustomize.py", "_reprise_trace.py")
 KEY = f"{_FOLDER}/key"
 """What the probe signs its traces with; it is gone before the program starts."""
+TRAINING = f"{_FOLDER}/training-*.jsonl"
+"""What the training probe writes, a file for each process that trains."""
+_TRAINING_MB = 32
 _GRACE_S = 15.0
 # No run reaches a network, so libraries are told to fail at once instead of retrying; nothing opens
 # a window or phones home, and no frame of a traceback is hidden.
@@ -58,9 +62,7 @@ def spec(
     """One run of a script with a seed. A hang is waited for as long as its signature says,
     anything else as long as the options say.
     """
-    files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
-    files |= {f"{_FOLDER}/{name}": probe(name) for name in PROBES}
-    files[KEY] = secrets.token_hex(16).encode()
+    files = _probed({name: text.encode("utf-8", "replace") for name, text in script.files.items()})
     variables = _variables(environment, options, seed)
     limits = Limits(wall_s=options.timeout_s)
     hang = next(
@@ -89,6 +91,32 @@ def spec(
         artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json"),
         device=options.device,
         label=label,
+    )
+
+
+def _probed(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The files of a program with the probe beside them."""
+    probes = {f"{_FOLDER}/{name}": probe(name) for name in PROBES}
+    return {**files, **probes, KEY: secrets.token_hex(16).encode()}
+
+
+def training_spec(program: TrainingProgram, environment: Environment, options: Options) -> RunSpec:
+    """One run of a program that also writes down how it trains."""
+    folder = resources.files("sandbox").joinpath("probe", "training")
+    probes = {
+        f"{_FOLDER}/_reprise_training/{file.name}": file.read_bytes()
+        for file in folder.iterdir()
+        if file.name.endswith(".py")
+    }
+    return RunSpec(
+        argv=(environment.interpreter, program.entry, *program.arguments),
+        files={**_probed(program.files), **probes},
+        env={**_variables(environment, options, options.seed), "REPRISE_TRAINING": "1"},
+        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        limits=Limits(wall_s=options.timeout_s, artifact_mb=_TRAINING_MB),
+        artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json", TRAINING),
+        device=options.device,
+        label="training",
     )
 
 

@@ -15,7 +15,7 @@ from bot.models.signature import AnySignature
 from bot.pipeline.execution import judge, launch, observe
 from bot.pipeline.execution.run_state import AttemptLog, LastRun, RunContext
 from bot.ports import Ports, Progress, Stage
-from sandbox.port import RunResult, RunSpec
+from sandbox.port import OnOutput, RunResult, RunSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +106,10 @@ class Session:
         """Take over an environment that was built elsewhere."""
         self.environments[spec.model_dump_json()] = spec, built
 
-    def execute(self, spec: RunSpec) -> RunResult:
+    def execute(self, spec: RunSpec, on_output: OnOutput | None = None) -> RunResult:
         """Run anything in the sandbox. Raises Stopped when it is cancelled."""
         self.context.check()
-        result = self.ports.sandbox.run(spec, cancel=self.ports.cancel)
+        result = self.ports.sandbox.run(spec, cancel=self.ports.cancel, on_output=on_output)
         if result.cancelled:
             raise Stopped(self.context.interruption)
         return result

@@ -9,7 +9,7 @@ from markupsafe import Markup, escape
 
 from bot.render.document import Code, Hyperlink, Preformatted, Strong, Text
 from bot.render.html import svg
-from bot.render.html.svg import bisection, reduction, runs
+from bot.render.html.svg import bisection, reduction, runs, training
 from bot.render.html.view import RunView
 from bot.render.links import elsewhere
 from bot.render.phrases.bisection import OUTCOMES
@@ -63,7 +63,13 @@ _templates.globals.update(
     refresh=0,
     style=hashlib.sha256(STYLE).hexdigest()[:12],
     icon=hashlib.sha256(ICON).hexdigest()[:12],
-    svg={"mark": svg.mark, "runs": runs, "bisection": bisection, "descent": reduction.descent},
+    svg={
+        "mark": svg.mark,
+        "runs": runs,
+        "bisection": bisection,
+        "descent": reduction.descent,
+        "training": training.training,
+    },
     words={"outcome": outcome, "purpose": purpose, "interval": interval, "outcomes": OUTCOMES},
 )
 

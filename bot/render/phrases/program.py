@@ -100,7 +100,7 @@ def provenance(report: Report) -> str:
 def measured(report: Report, runs: int, confirming: int = 0) -> str:
     """In how many runs it was measured, how many of them confirm, and in which sandbox."""
     if not runs:
-        return "Nothing was run"
+        return "Run once, for the diagnosis" if report.diagnosis else "Nothing was run"
     of_them = f" ({confirming} confirming)" if confirming else ""
     where = _SANDBOXES.get(report.sandbox, "")
     return f"Measured in {count(runs, 'program run')}{of_them} {where}".strip()

@@ -13,7 +13,7 @@ STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
     ("Find a program that fails", ("candidates", "search")),
     ("Confirm with fresh runs", ("confirm",)),
     ("Prove the failure: control, bisection, minimal script", ("control", "bisect", "minimize")),
-    ("Write the verdict", ("report",)),
+    ("Write the verdict", ("report", "diagnose")),
 )
 """The stages, as readers see them."""
 

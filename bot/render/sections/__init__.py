@@ -3,19 +3,34 @@
 from bot.models.report import Report
 from bot.render.document import Code, Document, Text
 from bot.render.phrases import program as programs
-from bot.render.sections import attempts, environment, lead, model_section, program, proofs
+from bot.render.sections import (
+    attempts,
+    diagnosis,
+    environment,
+    lead,
+    model_section,
+    program,
+    proofs,
+)
 
 
 def document(
-    report: Report, *, run: str = "", elsewhere: str = "", ends: tuple[Text, ...] = ()
+    report: Report,
+    *,
+    run: str = "",
+    elsewhere: str = "",
+    ends: tuple[Text, ...] = (),
+    page: str = "",
 ) -> Document:
     """The document of a report. `run` is the name of the run, `ends` close the footer, and
-    `elsewhere` says where the runs are that a table has no room for.
+    `elsewhere` says where the runs are that a table has no room for. `page` is the address of the
+    run's page, "" for none.
     """
     parts = (
         lead.verdict(report),
         proofs.section(report),
         lead.requests(report),
+        diagnosis.section(report, page),
         lead.comparison(report),
         program.section(report),
         model_section.section(report),

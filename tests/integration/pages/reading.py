@@ -85,6 +85,8 @@ _ATTRIBUTES = frozenset(
         "transform",
     ]
 )
+_ATTRIBUTES |= {"fill", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray"}
+_ATTRIBUTES |= {"stroke-linejoin", "text-anchor", "font-size", "font-weight", "font-family"}
 _OURS = re.compile(
     r"/|/(?:runs|static)/[\w./?=-]*|/(?:healthz|readyz|metrics)|https://github\.com/(?:acme/pool/issues/\d+|apps/reprise-test)"
 )

@@ -182,6 +182,14 @@ def test_both_programs_can_be_saved_where_one_was_made_smaller(pages: Site) -> N
     assert "original.py" not in pages.get(f"/runs/{bare}").text
 
 
+def test_the_curves_of_a_diagnosis_are_on_the_page_and_a_picture(pages: Site) -> None:
+    name = pages.runs["needs_info-diagnosed"]
+    assert "Loss, gradients, updates and dead units" in pages.get(f"/runs/{name}").text
+    picture = pages.get(f"/runs/{name}/plot.png")
+    assert (picture.status, picture.headers["content-type"]) == (200, "image/png")
+    assert pages.get(f"/runs/{pages.runs['reproduced']}/plot.png").status == 404
+
+
 def test_the_report_is_there_for_programs(pages: Site) -> None:
     answer = pages.get(f"/runs/{pages.runs['reproduced']}/report.json")
     assert answer.headers["Content-Type"] == "application/json"

@@ -1,0 +1,108 @@
+"""`reprise diagnose PROGRAM`, `reprise probe PROGRAM` and `reprise rules`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bot.cli.arguments import Device, Json, Pins, Python, Sandbox
+from bot.cli.error_boundary import boundary
+from bot.models.job import Options
+from bot.settings import secrets
+
+Source = Annotated[
+    Path,
+    typer.Argument(
+        metavar="PROGRAM.py|RUN", help="Training program, or the folder of a finished run."
+    ),
+]
+Program = Annotated[Path, typer.Argument(metavar="PROGRAM.py", help="Training program.")]
+Arguments = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[-- ARGUMENTS]", help="Arguments of the program, after --."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder for the results. Default: reprise-runs/<name>-<time>.", metavar="DIR"
+    ),
+]
+Timeout = Annotated[
+    float,
+    typer.Option(
+        help="Time limit for the program, in seconds. What it did until then is diagnosed.",
+        min=1,
+        max=86_400,
+        metavar="S",
+    ),
+]
+
+
+@boundary(secrets=secrets)
+def diagnose(
+    source: Source,
+    arguments: Arguments = None,
+    out: Out = None,
+    sandbox: Sandbox = "auto",
+    device: Device = "cpu",
+    python: Python = None,
+    pins: Pins = None,
+    timeout: Timeout = 600,
+    as_json: Json = False,
+) -> None:
+    """Say why a training program learns badly. Runs it once, unchanged, with a probe.
+
+    Exit codes: 0 diagnosed (also when nothing is wrong), 3 no diagnosis (it did not train),
+    2 a user error, 1 a bug in Reprise.
+    """
+    from bot.cli import diagnosing
+
+    options = _options(sandbox, device, python, pins, timeout)
+    raise typer.Exit(
+        diagnosing.diagnose(source, tuple(arguments or ()), options, out, as_json=as_json)
+    )
+
+
+@boundary(secrets=secrets)
+def probe(
+    program: Program,
+    arguments: Arguments = None,
+    out: Out = None,
+    sandbox: Sandbox = "auto",
+    device: Device = "cpu",
+    python: Python = None,
+    pins: Pins = None,
+    timeout: Timeout = 600,
+) -> None:
+    """Run a training program once with the probe and print the path of its trace, JSON lines.
+
+    Exit code 3: the program did not train.
+    """
+    from bot.cli import diagnosing
+
+    options = _options(sandbox, device, python, pins, timeout)
+    raise typer.Exit(diagnosing.probe(program, tuple(arguments or ()), options, out))
+
+
+@boundary()
+def rules(
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """List the rules of the diagnosis with their sources."""
+    from bot.cli import diagnosing
+
+    typer.echo(diagnosing.rules(as_json=as_json), nl=False)
+
+
+def _options(
+    sandbox: Sandbox, device: Device, python: str | None, pins: list[str] | None, timeout: float
+) -> Options:
+    from bot.cli import option_parsing
+
+    return Options(
+        python=option_parsing.python(python),
+        pins=option_parsing.pins(pins or ()),
+        device=device,
+        sandbox=sandbox,
+        timeout_s=timeout,
+    )

@@ -1,0 +1,113 @@
+"""What a diagnosis says of a training run: findings with their fault type, place and numbers; the
+program that trained and its curves.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from bot.models.base import Record
+
+FaultType = Literal[
+    "ACH", "ARM", "AAL", "HLR", "HNE", "HBS", "LCH", "OCH",
+    "WCI", "BCI", "RAW", "LRM", "LAD", "LCN", "LCF", "CPP",
+]  # fmt: skip
+"""The sixteen fault types of Table 1 of "Fault Localisation and Repair for DL Systems: An Empirical
+Study with LLMs": activation changed, removed or added; learning rate, number of epochs, batch size;
+loss, optimiser; initial weights, initial bias; regulariser added; layer removed, added, with
+other neurons or filters; data preprocessing.
+"""
+
+
+class Measurement(Record):
+    """A number that speaks for a finding, and the limit that it is compared with ("" for none)."""
+
+    name: str
+    value: str
+    limit: str = ""
+
+
+class Change(Record):
+    """The edit that a finding suggests: which hyperparameter, and the values to try in this
+    order. The repair stage tries them; `words` is the same for people.
+    """
+
+    parameter: str
+    values: tuple[str, ...] = ()
+    words: str
+
+
+class Finding(Record):
+    """One fault: its type, the layers it is in (as `Layer.index`; none for the whole run), the rule
+    that found it, how certain that is (0 to 1), and what to do. `direction` says where a number
+    should go. `also` are other names for the same fault: no activation is a changed one (ACH) to
+    some and a removed one (ARM) to others.
+    """
+
+    fault: FaultType
+    also: tuple[FaultType, ...] = ()
+    layers: tuple[int, ...] = ()
+    rule: str
+    confidence: float
+    direction: Literal["", "up", "down"] = ""
+    message: str
+    evidence: tuple[Measurement, ...] = ()
+    change: Change | None = None
+    source: str = ""
+    line: int = 0
+
+    @property
+    def codes(self) -> tuple[str, ...]:
+        """The codes of the study: "HLR", or one for each layer, "ACH(7)"; those of `also` last."""
+        names = (self.fault, *self.also)
+        return tuple(f"{name}({layer})" for name in names for layer in self.layers) or names
+
+
+class Diagnosis(Record):
+    """At most four findings, most certain first, and apart from them advice. No finding is an
+    answer: `examined` says what was looked at, `unseen` what could not be.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    advice: tuple[Finding, ...] = ()
+    examined: tuple[str, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+
+class Curve(Record):
+    """One line of the plot of a training run. Points are (step, value); a panel is the loss, the
+    norm of gradients, the ratio of updates to weights, or the share of dead units.
+    """
+
+    panel: Literal["loss", "gradients", "updates", "dead"]
+    name: str
+    points: tuple[tuple[float, float], ...] = ()
+
+
+class TrainingProgram(Record):
+    """A training program with the files beside it; `entry` is started with `arguments`."""
+
+    files: dict[str, bytes]
+    entry: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def source(self) -> str:
+        """The text of the entry file."""
+        return self.files[self.entry].decode("utf-8", "replace")
+
+
+class DiagnosedRun(Record):
+    """A training run with its diagnosis. `ended` says how the program ended and `error` names the
+    exception that ended it; `undecided` is why nothing could be told, "" when something could.
+    """
+
+    diagnosis: Diagnosis = Diagnosis()
+    undecided: str = ""
+    ended: Literal["completed", "failed", "timed out", "killed"] = "completed"
+    error: str = ""
+    framework: str = ""
+    steps: int = 0
+    epochs: int = 0
+    seconds: float = 0.0
+    curves: tuple[Curve, ...] = ()

@@ -1,0 +1,102 @@
+"""The diagnosis beside a verdict: of the program that a bug report trains with, in the environment
+of its runs. No diagnosis changes the verdict.
+"""
+
+import traceback
+
+from bot.errors import RepriseError, Stopped
+from bot.models.attempt import Script
+from bot.models.bug import BugReport
+from bot.models.diagnosis import TrainingProgram
+from bot.models.environment import EnvironmentSpec
+from bot.models.job import Job, Note
+from bot.models.report import Report
+from bot.models.run import RunPlan
+from bot.models.signature import AlternativesSignature, CrashSignature, members_of
+from bot.pipeline import reporting
+from bot.pipeline.diagnosis import diagnosed, record_run
+from bot.pipeline.environment import specify
+from bot.pipeline.execution.runner import Session
+from bot.pipeline.search import candidates
+from bot.ports import Ports
+from bot.rules.code import loops, syntax
+from sandbox.port import SandboxError
+
+_UNRUN = {"needs_hardware", "setup_failed", "cancelled", "budget_reached"}
+_ANY = AlternativesSignature(members=())
+
+
+def planned(draft: RunPlan, job: Job) -> RunPlan:
+    """The plan with the program to diagnose, where the verdict needs no run."""
+    script = None if draft.script is not None else trains_in(draft.bug)
+    if script is None:
+        return draft
+    spec = draft.spec or _spec(script, draft.bug, job)
+    return draft.model_copy(update={"training": script, "spec": spec})
+
+
+def trains_in(bug: BugReport) -> Script | None:
+    """The program of a bug report that trains, None when there is none."""
+    scored = [(_training(script), script) for script in candidates.propose(bug, _ANY)]
+    best = max((score for score, _ in scored), default=0.0)
+    return next((script for score, script in scored if score == best > 0), None)
+
+
+def _training(script: Script) -> float:
+    tree = syntax.tree_of(script.source)
+    return loops.training_score(tree) if tree is not None else 0.0
+
+
+def of_report(report: Report, job: Job, ports: Ports) -> Report:
+    """A finished report with a diagnosis made now."""
+    started, session = ports.clock(), Session.begin(job, ports, report.attempts)
+    return reporting.finished(with_diagnosis(report, session), session, started)
+
+
+def with_diagnosis(report: Report, session: Session) -> Report:
+    """The report with the diagnosis of its training program, or a note on why there is none."""
+    bug, why = report.bug, _crashes(report)
+    if bug is None or report.verdict.kind in _UNRUN:
+        return report
+    before = report.reduced.before if report.reduced is not None else report.script
+    script = before if before is not None and _training(before) else trains_in(bug)
+    if script is None:
+        why = "the bug report contains no program that trains"
+    if why or script is None:
+        return _noted(report, f"there is no diagnosis of the training: {why}")
+    spec = report.spec if script is before else None
+    try:
+        return _made(report, script, spec or _spec(script, bug, session.job), session)
+    except Stopped:
+        return _noted(report, "the diagnosis of the training was stopped")
+    except (RepriseError, SandboxError) as error:
+        return _noted(report, f"the training could not be diagnosed: {error}")
+    except Exception as error:
+        noted = _noted(report, "the training could not be diagnosed: a bug in Reprise")
+        details = "".join(traceback.format_exception(error))
+        return noted.model_copy(update={"defects": {**report.defects, "diagnose": details}})
+
+
+def _made(report: Report, script: Script, spec: EnvironmentSpec, session: Session) -> Report:
+    files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
+    recorded = record_run(TrainingProgram(files=files, entry=script.entry), spec, session)
+    notes = dict.fromkeys((*report.notes, *session.notes))
+    built = report.environment or recorded.environment
+    update = {"diagnosis": diagnosed(recorded), "notes": tuple(notes), "environment": built}
+    return report.model_copy(update=update)
+
+
+def _spec(script: Script, bug: BugReport, job: Job) -> EnvironmentSpec:
+    return specify.specify(bug, job.issue, job.options, script.source)
+
+
+def _crashes(report: Report) -> str:
+    """Why an exception, not the training, is what is wrong; "" when it is not."""
+    failed = report.verdict.kind in {"reproduced", "different_failure"}
+    members = members_of(report.signature) if report.signature is not None else ()
+    crash = any(isinstance(member, CrashSignature) for member in members)
+    return "the program ends with an exception" if failed and crash else ""
+
+
+def _noted(report: Report, text: str) -> Report:
+    return report.model_copy(update={"notes": (*report.notes, Note(kind="run", text=text))})

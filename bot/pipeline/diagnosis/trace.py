@@ -1,0 +1,112 @@
+"""The files that the training probe left → a `TrainingTrace`.
+
+They come from where hostile code ran. Each line is bounded before it is parsed, and what is no
+record of ours or over a limit is counted and left out, so that a file costs seconds at most.
+"""
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from bot.models.training import (
+    RECORDS,
+    Data,
+    Epoch,
+    Loss,
+    Optimizer,
+    Plan,
+    ProbeEnd,
+    Start,
+    TrainedModel,
+    TrainingRecord,
+    TrainingStep,
+    TrainingTrace,
+)
+
+_T = TypeVar("_T")
+_NAME = re.compile(r"(?:^|/)training-\d+\.jsonl$")
+_MOST_FILES = 16
+_MOST_BYTES = 8 << 20
+_MOST_LINES = 100_000
+_MOST_LINE_BYTES = 1 << 20
+_MOST_RECORDS = 2000
+_MOST_TENSORS = 2000
+_MOST_NUMBER = 10**12
+_LONG_TEXT = re.compile(rb'"(?:[^"\\]|\\.){1000}')
+
+
+def read(artifacts: Mapping[str, bytes]) -> TrainingTrace:
+    """The trace of the process that trained most; an empty one when none trained."""
+    names = sorted(name for name in artifacts if _NAME.search(name))
+    traces = [_read(artifacts[name]) for name in names[:_MOST_FILES]]
+    return max(traces, key=lambda trace: len(trace.steps), default=TrainingTrace())
+
+
+def _read(data: bytes) -> TrainingTrace:
+    lines = data[:_MOST_BYTES].splitlines()
+    parsed = [_record(line) for line in lines[:_MOST_LINES] if line.strip()]
+    known = [record for record in parsed if record is not None]
+    dropped = len(parsed) - len(known) + max(0, len(lines) - _MOST_LINES)
+    dropped += len(data) > _MOST_BYTES
+    return _trace(known, dropped)
+
+
+def _record(line: bytes) -> TrainingRecord | None:
+    if len(line) > _MOST_LINE_BYTES or _LONG_TEXT.search(line):
+        return None
+    try:
+        record = RECORDS.validate_json(line)
+    except (ValidationError, RecursionError):
+        return None
+    return record if _is_bounded(record) else None
+
+
+def _is_bounded(record: TrainingRecord) -> bool:
+    if isinstance(record, TrainingStep):
+        return (
+            _fits(record.step, record.epoch or 0)
+            and len(record.weights) <= _MOST_TENSORS
+            and len(record.activations) <= _MOST_TENSORS
+        )
+    if isinstance(record, TrainedModel):
+        weights = sum(len(layer.weights) for layer in record.layers)
+        return max(len(record.layers), weights) <= _MOST_TENSORS
+    if isinstance(record, Epoch):
+        return _fits(record.epoch, record.step) and len(record.values) <= _MOST_TENSORS
+    return True
+
+
+def _fits(*numbers: int) -> bool:
+    return all(0 <= number < _MOST_NUMBER for number in numbers)
+
+
+def _trace(records: list[TrainingRecord], dropped: int) -> TrainingTrace:
+    """The records by kind. The probe writes some again when it knows more: the last one counts."""
+    return TrainingTrace(
+        start=next(_of(records, Start), None),
+        models=_last(_of(records, TrainedModel), lambda one: one.id),
+        losses=_last(_of(records, Loss), lambda one: (one.model, one.name, one.line)),
+        optimizers=_last(_of(records, Optimizer), lambda one: one.id),
+        plans=_last(_of(records, Plan), lambda one: one.model),
+        data=_last(_of(records, Data), lambda one: (one.model, one.part)),
+        steps=tuple(_of(records, TrainingStep)),
+        epochs=tuple(_of(records, Epoch)),
+        end=next(_of(records, ProbeEnd), None),
+        dropped=dropped,
+    )
+
+
+def _of(records: Iterable[TrainingRecord], kind: type[_T]) -> Iterator[_T]:
+    return (record for record in records if isinstance(record, kind))
+
+
+def _last(records: Iterable[_T], key: Callable[[_T], Hashable]) -> tuple[_T, ...]:
+    """The last record under each key, in the order of the first ones, at most `_MOST_RECORDS`."""
+    found: dict[Hashable, _T] = {}
+    for record in records:
+        name = key(record)
+        if name in found or len(found) < _MOST_RECORDS:
+            found[name] = record
+    return tuple(found.values())

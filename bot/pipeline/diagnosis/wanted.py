@@ -1,0 +1,84 @@
+"""What a training program needs installed: what it imports, in the versions that it declares."""
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from packaging.requirements import InvalidRequirement, Requirement as Parsed
+
+from bot.errors import UserError
+from bot.models.bug import BugReport, Issue, ReportKind
+from bot.models.diagnosis import TrainingProgram
+from bot.models.environment import EnvironmentSpec, PinSource, Requirement
+from bot.models.job import Options
+from bot.pipeline.environment import specify
+from bot.rules.packages import companions, repositories
+
+_BLOCK = re.compile(r"(?m)^# /// script\s*$\n(?P<body>(?:^#(?: .*)?$\n)+?)^# ///\s*$")
+_FILE = "requirements.txt"
+
+
+def spec(program: TrainingProgram, options: Options, name: str) -> EnvironmentSpec:
+    """The environment of a program: options, then its `# /// script` block and the
+    requirements.txt beside it, then the newest releases of what it imports.
+    """
+    bare, issue = BugReport(kind=ReportKind.BUG), Issue(title=name, body="")
+    found = specify.specify(bare, issue, options, _imports(program))
+    asked = {each.name for each in found.requirements if each.rung is PinSource.OPTION}
+    for requirement in declared(program):
+        if requirement.name not in asked:
+            found = specify.add(found, requirement)
+    return found
+
+
+def declared(program: TrainingProgram) -> Iterator[Requirement]:
+    """The requirements that the program states. Raises UserError for a malformed block."""
+    rows = [(text, "its script block") for text in _script_block(program.source)]
+    listed = program.files.get(_FILE, b"").decode("utf-8", "replace").splitlines()
+    rows += [(line, _FILE) for line in listed]
+    for text, where in rows:
+        if (parsed := _parsed(text)) is not None:
+            yield Requirement(
+                name=companions.installed_as(repositories.alias(parsed.name)),
+                specifier=str(parsed.specifier),
+                extras=tuple(sorted(parsed.extras)),
+                rung=PinSource.OPTION,
+                reason=f"{where} says {text.strip()}",
+            )
+
+
+def _parsed(text: str) -> Parsed | None:
+    """A plain requirement; options, addresses and what is for other machines are left out."""
+    try:
+        parsed = Parsed(re.sub(r"(?:^|\s)#.*", "", text).strip())
+    except InvalidRequirement:
+        return None
+    elsewhere = parsed.marker is not None and not parsed.marker.evaluate()
+    return None if parsed.url or elsewhere else parsed
+
+
+def _script_block(source: str) -> list[str]:
+    found = _BLOCK.search(source)
+    if found is None:
+        return []
+    body = "\n".join(line[2:] for line in found["body"].splitlines())
+    try:
+        listed = tomllib.loads(body).get("dependencies", [])
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(
+            f"The `# /// script` block of the program is not valid TOML ({error}).",
+            "Correct or remove it.",
+        ) from None
+    return [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
+
+
+def _imports(program: TrainingProgram) -> str:
+    """The text of all Python files without the imports of one another."""
+    paths = [PurePosixPath(name) for name in program.files if name.endswith(".py")]
+    own = {path.parts[0].removesuffix(".py") for path in paths}
+    names = "|".join(sorted(map(re.escape, own)))
+    local = re.compile(rf"(?m)^([ \t]*)(?:from|import)[ \t]+(?:{names})\b(?!\s*,).*$")
+    ordered = sorted(paths, key=lambda path: (str(path) != program.entry, path))
+    texts = (program.files[str(path)].decode("utf-8", "replace") for path in ordered)
+    return "\n\n".join(local.sub(r"\1pass", text) for text in texts)

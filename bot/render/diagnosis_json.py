@@ -1,0 +1,112 @@
+"""A diagnosis as JSON: the `diagnosis` of report.json, and diagnosis.json of a program's run."""
+
+import json
+from collections.abc import Callable
+from importlib import metadata
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from bot.models.diagnosis import Change, Curve, DiagnosedRun, FaultType, Finding, Measurement
+from bot.models.environment import Environment
+from bot.render.plain_json import plain
+
+
+class _Out(BaseModel):
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        from_attributes=True,
+        ser_json_inf_nan="strings",
+        json_schema_serialization_defaults_required=True,
+    )
+
+
+class FindingOut(_Out):
+    """A fault, or advice. `codes` are those of the source study: "HLR", or one for each layer,
+    "ACH(7)".
+    """
+
+    fault: FaultType
+    codes: tuple[str, ...]
+    layers: tuple[int, ...] = Field(
+        description="Keras: places in model.layers. PyTorch: order of the leaf modules in forward."
+    )
+    message: str
+    evidence: tuple[Measurement, ...]
+    change: Change | None
+    direction: Literal["", "up", "down"]
+    rule: str
+    source: str
+    confidence: float
+    line: int = Field(description="Of the program, 0 when unknown.")
+
+
+class DiagnosisOut(_Out):
+    """What the training probe saw in one run of the program, and what the rules say of it."""
+
+    findings: tuple[FindingOut, ...] = Field(
+        description="At most four, most certain first. None is an answer unless `undecided`."
+    )
+    advice: tuple[FindingOut, ...] = Field(description="Habits that cost nothing here.")
+    examined: tuple[str, ...]
+    unseen: tuple[str, ...]
+    undecided: str | None = Field(description="Why there is no diagnosis.")
+    ended: Literal["completed", "failed", "timed out", "killed"]
+    error: str | None
+    framework: str
+    steps: int
+    epochs: int
+    seconds: float
+    curves: tuple[Curve, ...] = Field(description="The lines of the plot.")
+
+
+class DiagnosisFile(_Out):
+    """diagnosis.json."""
+
+    schema_: Literal[1] = Field(1, alias="schema")
+    program: str
+    diagnosis: DiagnosisOut
+    python: str | None
+    packages: dict[str, str]
+    sandbox: str
+    version: str
+
+
+def diagnosis_out(run: DiagnosedRun) -> DiagnosisOut:
+    """The published form of a diagnosed run."""
+    told = dict(run) | {"undecided": run.undecided or None, "error": run.error or None}
+    found = told.pop("diagnosis")
+    return DiagnosisOut(
+        **told,
+        findings=tuple(map(_finding, found.findings)),
+        advice=tuple(map(_finding, found.advice)),
+        examined=found.examined,
+        unseen=found.unseen,
+    )
+
+
+def _finding(finding: Finding) -> FindingOut:
+    return FindingOut(**{name: getattr(finding, name) for name in FindingOut.model_fields})
+
+
+def diagnosis_text(
+    run: DiagnosedRun,
+    *,
+    program: str,
+    environment: Environment | None,
+    sandbox: str,
+    hide: Callable[[str], str],
+) -> str:
+    """diagnosis.json as it is written; `hide` takes credentials out of a text."""
+    packages = environment.packages if environment is not None else ()
+    file = DiagnosisFile(
+        program=program,
+        diagnosis=diagnosis_out(run),
+        python=environment.python if environment is not None else None,
+        packages={package.name: package.version for package in packages},
+        sandbox=sandbox,
+        version=metadata.version("reprise"),
+    )
+    data = plain(file.model_dump(mode="json", by_alias=True), hide)
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,122 @@
+"""A diagnosis as words: fault types, findings with their numbers, and the course of training."""
+
+from collections.abc import Sequence
+
+from bot.models.diagnosis import Curve, DiagnosedRun, FaultType, Finding
+from bot.render.phrases import count, sentence
+from bot.render.scales import number
+
+FAULTS: dict[FaultType, str] = {
+    "ACH": "wrong activation",
+    "ARM": "missing activation",
+    "AAL": "needless activation",
+    "HLR": "learning rate",
+    "HNE": "number of epochs",
+    "HBS": "batch size",
+    "LCH": "loss function",
+    "OCH": "optimizer",
+    "WCI": "initial weights",
+    "BCI": "initial biases",
+    "RAW": "regularization",
+    "LRM": "missing layer",
+    "LAD": "needless layer",
+    "LCN": "number of neurons",
+    "LCF": "size of filters",
+    "CPP": "data preprocessing",
+}
+"""The fault types of the source study, in plain words."""
+
+_FRAMEWORKS = {"torch": "PyTorch", "keras": "Keras", "jax": "JAX"}
+
+PANELS: dict[str, str] = {
+    "loss": "Loss",
+    "gradients": "Gradient norm",
+    "updates": "Update / weight",
+    "dead": "Dead units",
+}
+"""What each panel of the plot shows."""
+
+
+def headline(run: DiagnosedRun) -> str:
+    """The answer in a few words."""
+    if run.undecided:
+        return "No diagnosis"
+    found = len(run.diagnosis.findings)
+    return f"{count(found, 'finding')}" if found else "Nothing wrong was found"
+
+
+def course(run: DiagnosedRun) -> str:
+    """How long the program trained, and how it ended."""
+    if run.undecided:
+        return sentence(run.undecided)
+    epochs = f", {count(run.epochs, 'epoch')}" if run.epochs else ""
+    name, _, version = run.framework.partition(" ")
+    framework = f"{_FRAMEWORKS.get(name, name)} {version}".strip()
+    what = f"{framework or 'the program'} trained for {count(run.steps, 'step')}{epochs}"
+    endings = {
+        "completed": f" in {run.seconds:.1f} s",
+        "failed": f", then failed: {run.error}" if run.error else ", then failed",
+        "timed out": f" until the time limit, after {run.seconds:.0f} s; this is of what it did",
+        "killed": " until it was killed; this is of what it did",
+    }
+    return sentence(what + endings[run.ended])
+
+
+def place(finding: Finding) -> str:
+    """Where a fault is: "in layers 2 and 3", "" for the whole run."""
+    layers = [str(layer) for layer in finding.layers]
+    if not layers:
+        return ""
+    several = "s" if len(layers) > 1 else ""
+    return f"in layer{several} " + " and ".join(filter(None, (", ".join(layers[:-1]), layers[-1])))
+
+
+def named(finding: Finding) -> str:
+    """The fault type in plain words and its place."""
+    return " ".join(filter(None, (FAULTS[finding.fault], place(finding))))
+
+
+def summary(run: DiagnosedRun) -> str:
+    """The whole diagnosis in one sentence."""
+    if run.undecided:
+        return f"No diagnosis: {run.undecided}."
+    told = "; ".join(f"{', '.join(each.codes)} ({named(each)})" for each in run.diagnosis.findings)
+    if told:
+        return f"Diagnosis: {told}."
+    return "Diagnosis: nothing wrong was found in the training run."
+
+
+def evidence(finding: Finding) -> str:
+    """The numbers that speak for a finding, with their limits."""
+    return "; ".join(
+        f"{each.name} {each.value}" + (f" (limit {each.limit})" if each.limit else "")
+        for each in finding.evidence
+    )
+
+
+def origin(finding: Finding) -> str:
+    """The rule with its source, and how certain it is."""
+    line = f", line {finding.line} of the program" if finding.line else ""
+    source = f" ({finding.source})" if finding.source else ""
+    return f"rule `{finding.rule}`{source}, confidence {finding.confidence:.0%}{line}"
+
+
+def curves_line(curves: Sequence[Curve]) -> str:
+    """What the plot shows, in words."""
+    told = []
+    for curve in curves:
+        if curve.points:
+            first, last = (number(curve.points[at][1]) for at in (0, -1))
+            told.append(f"{PANELS[curve.panel].lower()} of {curve.name} from {first} to {last}")
+    return f"{'; '.join(told)}." if told else ""
+
+
+def next_step(run: DiagnosedRun) -> str:
+    """What to do now; "" when the findings say it."""
+    if run.ended == "timed out":
+        return "Give the program more time with --timeout."
+    if not run.undecided:
+        return ""
+    if run.ended in {"failed", "killed"}:
+        return "To reproduce a failure, write it down as a bug report and run reprise reproduce."
+    return "docs/diagnosis.md lists the training loops that can be seen."

@@ -1,0 +1,154 @@
+"""Says why a training run learns badly, from its trace alone.
+
+Rules are data with a check each (`catalogue.py`). Every check yields signs; signs of one fault
+become one finding, curves that another fault explains count less, and the best four are told.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from bot.models.diagnosis import Diagnosis, FaultType, Finding
+from bot.models.training import TrainingTrace
+from bot.rules.diagnosis.catalogue import RULES
+from bot.rules.diagnosis.rule import WEIGHT, Rule, Sign
+from bot.rules.diagnosis.training import Training, trainings
+
+__all__ = ["RULES", "Rule", "diagnose"]
+
+_MOST = 4
+_LEAST = 0.35
+_CERTAIN = 0.8
+_EXPLAINED = 0.35
+_BESIDE = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
+_LINES: dict[FaultType, str] = {
+    "HLR": "optimizer", "OCH": "optimizer", "LCH": "loss", "HNE": "plan", "HBS": "plan",
+}  # fmt: skip
+
+
+def diagnose(trace: TrainingTrace) -> Diagnosis:
+    """At most four findings, most certain first; style rules give advice."""
+    runs = trainings(trace)
+    findings, advice = _told(runs, style=False), _told(runs, style=True)
+    return Diagnosis(
+        findings=tuple(x for x in findings if x.confidence >= _LEAST)[:_MOST],
+        advice=advice[:_MOST],
+        examined=_examined(runs),
+        unseen=trace.end.unseen if trace.end else (),
+    )
+
+
+def _told(runs: tuple[Training, ...], *, style: bool) -> tuple[Finding, ...]:
+    """The findings of all runs. Models of one form (as cross-validation makes them) are taken
+    together: a fault counts by the mean over them.
+    """
+    forms: dict[object, list[Training]] = defaultdict(list)
+    for run in runs:
+        forms[_form(run)].append(run)
+    best: dict[tuple[str, tuple[int, ...]], Finding] = {}
+    for alike in forms.values():
+        for finding in _mean([_findings(run, style=style) for run in alike]):
+            key = (finding.fault, finding.layers)
+            if key not in best or best[key].confidence < finding.confidence:
+                best[key] = finding
+    return tuple(sorted(best.values(), key=_rank, reverse=True))
+
+
+def _form(run: Training) -> object:
+    return tuple((x.type, x.units, x.activation) for x in run.layers)
+
+
+def _mean(runs: list[list[Finding]]) -> Iterable[Finding]:
+    seen: dict[tuple[str, tuple[int, ...]], list[Finding]] = defaultdict(list)
+    for findings in runs:
+        for finding in findings:
+            seen[(finding.fault, finding.layers)].append(finding)
+    for same in seen.values():
+        total = sum(x.confidence for x in same) / len(runs)
+        yield max(same, key=_rank).model_copy(update={"confidence": round(total, 3)})
+
+
+def _rank(finding: Finding) -> float:
+    return finding.confidence * _WEIGHTS[finding.rule]
+
+
+_WEIGHTS = {rule.id: WEIGHT[rule.severity] for rule in RULES}
+
+
+def _findings(run: Training, *, style: bool) -> list[Finding]:
+    rules = [x for x in RULES if (x.severity == "style") == style]
+    signs = [(rule, sign) for rule in rules for sign in rule.check(run)]
+    certain = any(
+        sign.confidence >= _CERTAIN and not sign.symptom and rule.severity != "dynamics"
+        for rule, sign in signs
+    )
+    strongest: dict[tuple[str, tuple[int, ...]], tuple[Rule, Sign]] = {}
+    for rule, sign in signs:
+        told = _explained(rule, sign) if certain else sign
+        key = (told.fault, told.layers)
+        if key not in strongest or strongest[key][1].confidence < told.confidence:
+            strongest[key] = (rule, told)
+    return _together([_finding(run, *pair) for pair in strongest.values()])
+
+
+def _explained(rule: Rule, sign: Sign) -> Sign:
+    """A sign beside a certain fault that may be the cause of it."""
+    if sign.confidence >= _CERTAIN:
+        return sign
+    share = _EXPLAINED if sign.symptom else _BESIDE.get(rule.severity, 1.0)
+    return replace(sign, confidence=sign.confidence * share)
+
+
+def _together(findings: list[Finding]) -> list[Finding]:
+    """One finding for all layers that have the same fault, with the rule that is surest of it."""
+    joined: dict[tuple[str, tuple[str, ...]], Finding] = {}
+    for found in sorted(findings, key=_rank, reverse=True):
+        key = (found.fault, found.also)
+        before = joined.get(key)
+        if before is None:
+            joined[key] = found
+        elif found.layers and found.confidence >= _LEAST:
+            joined[key] = _join(before, found)
+    return list(joined.values())
+
+
+def _join(one: Finding, other: Finding) -> Finding:
+    return one.model_copy(
+        update={
+            "layers": tuple(sorted({*one.layers, *other.layers})),
+            "message": f"{one.message} {other.message}",
+            "evidence": tuple(dict.fromkeys((*one.evidence, *other.evidence))),
+        }
+    )
+
+
+def _finding(run: Training, rule: Rule, sign: Sign) -> Finding:
+    place = getattr(run, _LINES.get(sign.fault, "model"))
+    return Finding(
+        fault=sign.fault,
+        also=sign.also,
+        layers=sign.layers,
+        rule=rule.id,
+        confidence=sign.confidence,
+        direction=sign.direction,
+        message=sign.message,
+        evidence=sign.evidence,
+        change=sign.change,
+        source=rule.sources,
+        line=place.line if place else 0,
+    )
+
+
+def _examined(runs: tuple[Training, ...]) -> tuple[str, ...]:
+    """What there was to look at."""
+    parts = {
+        "model": bool(runs),
+        "loss": any(x.loss for x in runs),
+        "optimiser": any(x.optimizer for x in runs),
+        "data": any(x.data for x in runs),
+        "initial weights": any(layer.weights for x in runs for layer in x.layers),
+        "loss curve": any(x.learning.points for x in runs),
+        "gradients": any(step.weights for x in runs for step in x.steps),
+        "activations": any(step.activations for x in runs for step in x.steps),
+    }
+    return tuple(name for name, seen in parts.items() if seen)

@@ -1,0 +1,200 @@
+"""Hidden activations by what they return: missing, saturated, squashing, dead, vanishing.
+
+Sources: UMLAUT (missing activation), Neuralint f009, DeepDiagnosis 3, 4 and 11, AutoTrainer
+(vanish, dying ReLU; here units that are zero for whole batches: zero gradients also come from
+embeddings).
+"""
+
+from itertools import pairwise
+
+from bot.models.diagnosis import FaultType
+from bot.models.training import Layer, WeightStep
+from bot.rules.diagnosis.rates import rate_sign
+from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.training import Training, nonlinear, recurrent
+
+_DEAD = 0.7
+_MISSING = {"badly": 0.65, "partly": 0.55, "fairly": 0.4}
+_SATURATED = 0.5
+_ENOUGH = 8
+_SQUASHING = {"softmax": 0.85, "log_softmax": 0.85, "exponential": 0.7}
+_SIGMOIDS = ("sigmoid", "hard_sigmoid")
+_BOUNDED = (*_SIGMOIDS, "tanh", "softsign", "hard_tanh")
+_VANISHED = (1e-3, 1e-4)  # AutoTrainer: first over last gradient, and the first itself
+
+
+def hidden_sign(
+    layer: Layer, confidence: float, message: str, *, also: tuple[FaultType, ...] = ()
+) -> Sign:
+    """A hidden activation to replace."""
+    return Sign(
+        "ACH",
+        confidence,
+        message,
+        (layer.index,),
+        also,
+        (evidence(f"activation of layer {layer.index}", layer.activation or "none"),),
+        change(f"activation({layer.index})", ("relu", "gelu"), "Use relu there."),
+    )
+
+
+def hidden_functions(training: Training) -> tuple[Layer, ...]:
+    """Layers before the output that apply a function, without recurrent ones and attention."""
+    return tuple(
+        layer
+        for layer in training.layers
+        if layer.index not in training.tail
+        and nonlinear(layer)
+        and not recurrent(layer)
+        and "attention" not in layer.type.lower()
+    )
+
+
+def missing(training: Training) -> Signs:
+    """Two learning layers with no function between them are one."""
+    if not training.learning.doubtful or training.model.residual:
+        return
+    for layer, after in pairwise(training.learners):
+        if recurrent(layer) or not _linear_between(training, layer, after):
+            continue
+        bottleneck = layer.units is not None and after.units and layer.units < after.units / 2
+        confidence = 0.3 if bottleneck else _MISSING[training.learning.health]
+        text = f"Layer {layer.index} has no activation: with the next one it is one linear map."
+        yield hidden_sign(layer, confidence, text, also=("ARM",))
+
+
+def _linear_between(training: Training, layer: Layer, after: Layer) -> bool:
+    """Whether nothing but linear maps stands from a layer to the next with a kernel."""
+    order = training.layers
+    first, last = order.index(layer), order.index(after)
+    between = order[first:last]
+    if any(nonlinear(x) or "attention" in x.type.lower() for x in between):
+        return False
+    return not after.inputs or any(x.index in after.inputs for x in between)
+
+
+def squashing(training: Training) -> Signs:
+    """Softmax or exponential inside a network."""
+    for layer in hidden_functions(training):
+        strength = _SQUASHING.get(layer.activation)
+        if strength and training.learning.doubtful:
+            text = f"{layer.activation} in layer {layer.index} lets one unit win over the others."
+            yield hidden_sign(layer, strength, text)
+
+
+def saturated(training: Training) -> Signs:
+    """Units of sigmoid or tanh at their bounds, where gradients vanish."""
+    for layer in hidden_functions(training):
+        share = _typical(training, layer.index, "saturated")
+        if share > _SATURATED and training.learning.poor and layer.activation in _BOUNDED:
+            text = f"{share:.0%} of the outputs of layer {layer.index} are at their bounds."
+            yield hidden_sign(layer, 0.55, text)
+
+
+def sigmoid_inside(training: Training) -> Signs:
+    """Hidden sigmoids pass on at most a quarter of a gradient."""
+    sigmoids = [x for x in hidden_functions(training) if x.activation in _SIGMOIDS]
+    if not sigmoids or not training.learning.poor:
+        return
+    faint = vanishing_ratio(training)
+    certain = faint is not None and faint < 0.05
+    for layer in sigmoids:
+        text = f"sigmoid in layer {layer.index} lets at most a quarter of a gradient through."
+        weak = 0.45 if training.learning.badly else 0.3
+        yield hidden_sign(layer, 0.6 if certain or len(sigmoids) > 2 else weak, text)
+
+
+def vanishing(training: Training) -> Signs:
+    """Gradients that are lost on their way to the first layer, with no function to blame."""
+    ratio = vanishing_ratio(training)
+    if ratio is None or ratio >= _VANISHED[0] or not training.learning.badly:
+        return
+    first = training.learners[0]
+    if any(x.activation in _BOUNDED for x in hidden_functions(training)):
+        return
+    shown = (evidence("first over last gradient", ratio, _VANISHED[0]),)
+    better = change("layers", ("batch_norm", "residual"), "Add batch norm or residual connections.")
+    text = f"Gradients are lost before layer {first.index}."
+    yield Sign("LAD", 0.3, text, (first.index,), (), shown, better, symptom=True)
+
+
+def vanishing_ratio(training: Training) -> float | None:
+    """The norm of the first kernel's gradient over the last one's, early in the run."""
+    for step in training.steps:
+        kernels = [x for x in step.weights if x.role == "kernel" and x.norm is not None]
+        if len(kernels) > 1 and _norm(kernels[-1]) > 0:
+            return _norm(kernels[0]) / _norm(kernels[-1])
+    return None
+
+
+def _norm(weight: WeightStep) -> float:
+    return weight.norm or 0.0
+
+
+def _dying(training: Training) -> list[Layer]:
+    """Layers of which most units end at zero for whole batches, in a run that learned little."""
+    if not training.learning.poor or _batch(training) < _ENOUGH:
+        return []
+    functions = hidden_functions(training)
+    return [x for x in functions if _typical(training, x.index, "dead") >= _DEAD]
+
+
+def dead(training: Training) -> Signs:
+    """Units that are zero for whole batches from the start."""
+    for layer in _dying(training):
+        if _first(training, layer.index, "dead") >= _DEAD:
+            text = f"Most units of layer {layer.index} are zero for every sample."
+            yield hidden_sign(layer, 0.4, text)
+
+
+def killed(training: Training) -> Signs:
+    """Units that were alive at the start: steps were too large, the function is but the victim."""
+    died = [x for x in _dying(training) if _first(training, x.index, "dead") < _DEAD]
+    if died:
+        places = ", ".join(str(x.index) for x in died)
+        text = f"Most units of layer {places} died while training: steps were too large."
+        everything = all(_typical(training, x.index, "dead") > 0.95 for x in died)
+        yield rate_sign(training, 0.82 if everything else 0.65, False, text)
+
+
+def _batch(training: Training) -> int:
+    """How many samples a unit must be zero for to count as dead."""
+    shape = training.loss.targets.shape if training.loss else ()
+    return shape[0] if shape else 1
+
+
+def _seen(training: Training, index: int, name: str) -> list[float]:
+    values = [
+        getattr(x, name) for step in training.steps for x in step.activations if x.layer == index
+    ]
+    return [x for x in values if x is not None]
+
+
+def _typical(training: Training, index: int, name: str) -> float:
+    """The share in the later half of the sampled steps: its lower quartile, at least three."""
+    seen = _seen(training, index, name)
+    late = sorted(seen[len(seen) // 2 :])
+    return late[len(late) // 4] if len(seen) >= 3 else 0.0
+
+
+def _first(training: Training, index: int, name: str) -> float:
+    return next(iter(_seen(training, index, name)), 0.0)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("no-activation", "dynamics", ("ACH", "ARM"),
+         "UMLAUT (missing activation); Neuralint f009",
+         "A hidden layer has no activation before the next.", missing),
+    Rule("squashing-inside", "dynamics", ("ACH",), "DeepCrime (activation); Reprise",
+         "Softmax or exponential is used inside the network.", squashing),
+    Rule("saturated", "dynamics", ("ACH",), "DeepDiagnosis 4",
+         "A sigmoid or tanh returns its bounds for most inputs.", saturated),
+    Rule("sigmoid-inside", "dynamics", ("ACH",), "AutoTrainer (vanish); DeepDiagnosis 11",
+         "Hidden sigmoids starve the layers before them.", sigmoid_inside),
+    Rule("vanishing-gradient", "dynamics", ("LAD",), "AutoTrainer (vanish); DeepDiagnosis 11",
+         "Gradients are lost on their way to the first layer.", vanishing),
+    Rule("dead-units", "dynamics", ("ACH",), "AutoTrainer (dying ReLU); DeepDiagnosis 3",
+         "Most units of a layer are zero for every sample from the start.", dead),
+    Rule("killed-units", "rate", ("HLR",), "AutoTrainer (dying ReLU); DeepDiagnosis 3",
+         "Most units of a layer die while training.", killed),
+)  # fmt: skip

@@ -1,0 +1,139 @@
+"""Epochs, batches and the optimiser: whether the run had a chance.
+
+Sources: AutoTrainer (slow convergence, not converged); the rest is our own.
+"""
+
+from bot.rules.diagnosis.rates import rate_sign
+from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.training import Training
+
+_FEW_UPDATES = ((30, 0.85), (120, 0.58), (250, 0.45))
+_FEW = 250
+_FEW_EPOCHS = 2
+_TINY_BATCH = 4
+_FEW_SAMPLES = 100
+_LARGE = 256
+_ROOM = 0.03
+_STEEP = 0.3
+_SHORT = 100
+_MANY = 10_000  # so many updates are no short run, whatever they still gain
+_PLAIN = ("adadelta", "adagrad", "ftrl", "sgd")
+
+
+def _more_epochs(
+    training: Training, confidence: float, message: str, *, symptom: bool = False
+) -> Sign:
+    epochs = (training.plan.epochs if training.plan else None) or 1
+    tries = (epochs * 4, epochs * 10, epochs * 2)
+    return Sign(
+        "HNE",
+        confidence,
+        message,
+        evidence=(
+            evidence("epochs", epochs),
+            evidence("updates", training.updates, _FEW),
+            evidence("fall over the last fifth", f"{training.learning.pace:.1%}"),
+        ),
+        change=change("epochs", tries, f"Train for {tries[0]} epochs."),
+        direction="up",
+        symptom=symptom,
+    )
+
+
+def few(training: Training) -> Signs:
+    """A run of a few epochs or updates that learned little."""
+    learned, plan = training.learning, training.plan
+    short = training.updates < _SHORT and learned.below(0.95) and learned.pace > _ROOM
+    if not (learned.poor or short) or learned.broken or not training.updates:
+        return
+    epochs = plan.epochs if plan else None
+    confidence = next((x for most, x in _FEW_UPDATES if training.updates < most), 0.0)
+    if confidence:
+        text = "The run made too few updates to learn."
+        yield _more_epochs(training, confidence, text)
+        yield rate_sign(training, confidence - 0.25, True, text)
+    elif epochs is not None and epochs <= _FEW_EPOCHS:
+        yield _more_epochs(training, 0.5, "The run saw its data only once or twice.")
+
+
+def still_falling(training: Training) -> Signs:
+    """The loss falls at the end, and there is room below: more epochs, or a higher rate."""
+    learned = training.learning
+    if not learned.falling or learned.pace < _ROOM or training.updates > _MANY:
+        return
+    if not learned.below(0.6) and not (learned.poor and learned.pace > _STEEP):
+        return
+    text = "The loss still fell when training ended."
+    strong = min(0.45 + 2 * learned.pace, 0.8)
+    yield _more_epochs(training, strong, text, symptom=True)
+    yield rate_sign(training, strong - 0.1, True, text, symptom=True)
+
+
+def tiny_batch(training: Training) -> Signs:
+    """Batches of so few samples that steps follow noise."""
+    plan, learned = training.plan, training.learning
+    if plan is None or not plan.batch_size or not learned.doubtful:
+        return
+    if (plan.samples or training.updates) < _FEW_SAMPLES:
+        return
+    if plan.batch_size <= _TINY_BATCH:
+        confidence = 0.6 if plan.batch_size <= 2 else 0.45
+        yield _batch(training, confidence, "Batches are so small that steps follow noise.", "up")
+
+
+def huge_batch(training: Training) -> Signs:
+    """Batches of much of the data: few updates in an epoch."""
+    plan, learned = training.plan, training.learning
+    if plan is None or (plan.batch_size or 0) < _LARGE or training.updates >= 8 * _FEW:
+        return
+    short = training.updates < _FEW and learned.pace > _ROOM
+    if not learned.below(0.95 if short else 0.75):
+        return
+    share = (plan.batch_size or 0) / plan.samples if plan.samples else 0.2
+    if share >= 0.1 and (plan.samples or training.updates < _FEW):
+        confidence = 0.65 if share >= 0.3 else 0.5
+        yield _batch(training, confidence, "An epoch makes only a few updates.", "down")
+
+
+def _batch(training: Training, confidence: float, message: str, way: str) -> Sign:
+    plan = training.plan
+    assert plan is not None
+    return Sign(
+        "HBS",
+        confidence,
+        message,
+        evidence=(evidence("batch size", plan.batch_size or 0, "8 to 256"),),
+        change=change("batch_size", (32, 64, 128), "Try batches of 32."),
+        direction="up" if way == "up" else "down",
+    )
+
+
+def plain_optimizer(training: Training) -> Signs:
+    """An optimiser without momentum or adapted steps in a run that crawls."""
+    learned, optimizer = training.learning, training.optimizer
+    if optimizer is None or optimizer.momentum > 0 or optimizer.name not in _PLAIN:
+        return
+    if not learned.badly and not (learned.falling and learned.below(0.6)):
+        return
+    yield Sign(
+        "OCH",
+        0.45 if learned.falling else 0.4,
+        f"{optimizer.name} without momentum crawls here.",
+        evidence=(evidence("optimizer", optimizer.name),),
+        change=change("optimizer", ("adam", "sgd with momentum 0.9"), "Try Adam."),
+        symptom=True,
+    )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("few-updates", "dynamics", ("HNE", "HLR"), "AutoTrainer (not converged)",
+         "The run is too short to learn.", few),
+    Rule("still-falling", "dynamics", ("HNE", "HLR"), "AutoTrainer (slow convergence)",
+         "The loss still falls at the end of a run that learned little.", still_falling),
+    Rule("tiny-batch", "dynamics", ("HBS",), "AutoTrainer (unstable: batch)",
+         "Batches of at most four samples.", tiny_batch),
+    Rule("huge-batch", "dynamics", ("HBS",), "DeepCrime (batch size)",
+         "A batch holds a tenth of the data or more.", huge_batch),
+    Rule("plain-optimizer", "dynamics", ("OCH",), "AutoTrainer (optimiser); DeepFD (optimiser)",
+         "An optimiser without momentum or adapted steps crawls.", plain_optimizer),
+)  # fmt: skip

@@ -1,0 +1,171 @@
+"""What the loss expects of the predictions, and what it is fed, by the values of one batch.
+
+Sources: UMLAUT's softmax checks, Neuralint f008, f012, f015, f017 and f020, AutoTrainer's output
+activation. Names of layers say nothing here: softmax is often inside a dense layer or a function.
+"""
+
+from bot.models.diagnosis import FaultType
+from bot.models.training import Loss
+from bot.rules.diagnosis.learning import BINARY, ENTROPIES
+from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.targets import (
+    kind,
+    last_function,
+    last_layer,
+    wants_logits,
+    wants_probabilities,
+    width,
+)
+from bot.rules.diagnosis.training import Training
+
+_SLACK = 1e-3
+_BOUNDED = ("relu", "tanh", "sigmoid", "hard_sigmoid", "softsign", "relu6", "softplus", "elu")
+
+
+def at_end(
+    training: Training,
+    confidence: float,
+    message: str,
+    better: tuple[str, ...],
+    fault: FaultType = "ACH",
+    also: tuple[FaultType, ...] = (),
+) -> Sign:
+    """A fault of the last activation, with what the loss was fed."""
+    loss = training.loss
+    assert loss is not None
+    fed, function = loss.predictions, last_function(training)
+    place = last_layer(training)
+    span = f"{fed.minimum:.4g} to {fed.maximum:.4g}" if fed.minimum is not None else "none finite"
+    name = f"activation({','.join(map(str, place))})"
+    return Sign(
+        fault,
+        confidence,
+        message,
+        place,
+        also,
+        (evidence("loss", loss.name), evidence("predictions", span, function)),
+        change(name, better, f"Let the last layer end in {better[0]}."),
+    )
+
+
+def softmax_of_one(training: Training) -> Signs:
+    """Softmax over one unit is the constant 1, its logarithm the constant 0."""
+    loss, function = training.loss, last_function(training)
+    constant = {"softmax": 1.0, "log_softmax": 0.0}.get(function)
+    if loss is None or constant is None:
+        return
+    if loss.predictions.minimum == loss.predictions.maximum == constant:
+        text = f"{function} over one unit returns the same number for every input."
+        yield at_end(training, 0.98, text, ("sigmoid",))
+
+
+def twice(training: Training) -> Signs:
+    """A loss that applies softmax or sigmoid itself is given probabilities."""
+    loss, function = training.loss, last_function(training)
+    if loss is None or not wants_logits(loss):
+        return
+    binary = loss.name in BINARY
+    if function == ("sigmoid" if binary else "softmax") or (loss.rows_sum_to_one and not binary):
+        text = f"{loss.name} applies {function} itself, but is given its result: gradients shrink."
+        yield at_end(training, 0.95, text, ("linear",), "AAL", ("ACH",))
+    elif function in _BOUNDED and not training.learning.well:
+        text = f"{loss.name} expects logits of any size, but {function} bounds them."
+        yield at_end(training, 0.85, text, ("linear",), "AAL", ("ACH",))
+
+
+def log_expected(training: Training) -> Signs:
+    """Negative log-likelihood of what is no logarithm of a probability."""
+    loss = training.loss
+    if loss is None or loss.name != "nll" or loss.predictions.maximum is None:
+        return
+    if loss.predictions.maximum <= _SLACK:
+        return
+    also: tuple[FaultType, ...] = ("ARM",) if last_function(training) == "linear" else ()
+    text = "nll takes log-probabilities, but is given values above 0: it falls without bound."
+    yield at_end(training, 0.9, text, ("log_softmax",), also=also)
+    yield Sign("LCH", 0.5, text, change=change("loss", ("cross_entropy",), "Use cross_entropy."))
+
+
+def probabilities_expected(training: Training) -> Signs:
+    """Cross-entropy over classes of what is no probability."""
+    loss, function = training.loss, last_function(training)
+    if loss is None or not wants_probabilities(loss) or loss.name not in ENTROPIES:
+        return
+    if loss.rows_sum_to_one or function == "softmax" or width(loss) == 1:
+        return
+    confidence = _beside_softmax(training, function)
+    also: tuple[FaultType, ...] = ("ARM",) if function == "linear" else ()
+    text = f"{loss.name} takes probabilities that sum to one, but is given {function} outputs."
+    if confidence:
+        yield at_end(training, confidence, text, ("softmax",), also=also)
+
+
+def _beside_softmax(training: Training, function: str) -> float:
+    """Sigmoid before a cross-entropy of Keras is harmless until it saturates: Keras goes back to
+    its inputs, but predictions tie.
+    """
+    if function != "sigmoid":
+        return 0.95
+    if training.learning.well:
+        return 0.0
+    fed = training.loss.predictions if training.loss else None
+    bounds = fed is not None and fed.minimum is not None and fed.maximum is not None
+    saturated = bounds and fed.maximum - fed.minimum > 0.99  # type: ignore[union-attr,operator]
+    return 0.75 if saturated else 0.25
+
+
+def binary_expected(training: Training) -> Signs:
+    """Binary cross-entropy of what is no probability."""
+    loss, function = training.loss, last_function(training)
+    if loss is None or loss.name not in BINARY or wants_logits(loss):
+        return
+    low, high = loss.predictions.minimum, loss.predictions.maximum
+    outside = low is not None and high is not None and (low < -_SLACK or high > 1 + _SLACK)
+    if outside or function in ("linear", "relu", "tanh", "log_softmax", "elu", "selu"):
+        also: tuple[FaultType, ...] = ("ARM",) if function == "linear" else ()
+        text = f"{loss.name} takes probabilities, but is given {function} outputs."
+        yield at_end(training, 0.96, text, ("sigmoid",), also=also)
+
+
+def one_of_many(training: Training) -> Signs:
+    """Softmax makes labels compete that can hold together."""
+    loss = training.loss
+    if loss is None or kind(loss) != "independent" or not loss.rows_sum_to_one:
+        return
+    text = "A sample can have several labels, but softmax lets one win at the cost of the others."
+    yield at_end(training, 0.93, text, ("sigmoid",))
+    if loss.name not in BINARY:
+        better = change("loss", ("binary_crossentropy",), "Use binary cross-entropy.")
+        yield Sign("LCH", 0.9, text, evidence=(evidence("loss", loss.name),), change=better)
+
+
+def binary_of_classes(training: Training) -> Signs:
+    """Binary cross-entropy over softmax of several classes."""
+    loss: Loss | None = training.loss
+    if loss is None or loss.name not in BINARY or kind(loss) != "one-hot":
+        return
+    if width(loss) > 2 and training.learning.poor:
+        text = "One of several classes is right, but the loss judges each unit for itself."
+        better = change("loss", ("categorical_crossentropy",), "Use categorical cross-entropy.")
+        yield Sign("LCH", 0.6, text, evidence=(evidence("loss", loss.name),), change=better)
+
+
+_LAST: tuple[FaultType, ...] = ("ACH", "ARM")
+RULES: tuple[Rule, ...] = (
+    Rule("softmax-of-one-unit", "contract", ("ACH",), "Neuralint f017; AutoTrainer (activation)",
+         "Softmax over a single unit is constant.", softmax_of_one),
+    Rule("softmax-twice", "contract", ("AAL", "ACH"), "Neuralint f015",
+         "A loss that applies softmax or sigmoid itself is given bounded values.", twice),
+    Rule("log-probabilities-expected", "contract", (*_LAST, "LCH"), "Neuralint f015",
+         "Negative log-likelihood is given values above zero.", log_expected),
+    Rule("probabilities-expected", "contract", _LAST,
+         "UMLAUT (no softmax); DeepDiagnosis 1; Neuralint f008, f020",
+         "Cross-entropy over classes is given outputs that are no probabilities.",
+         probabilities_expected),
+    Rule("probability-expected", "contract", _LAST, "Neuralint f012, f020; DeepDiagnosis 1",
+         "Binary cross-entropy is given outputs that are no probabilities.", binary_expected),
+    Rule("labels-compete", "contract", ("ACH", "LCH"), "AutoTrainer (activation, loss)",
+         "Softmax is used where several labels can hold together.", one_of_many),
+    Rule("binary-loss-of-classes", "contract", ("LCH",), "Neuralint f020; AutoTrainer (loss)",
+         "Binary cross-entropy is used over exclusive classes.", binary_of_classes),
+)  # fmt: skip

@@ -1,0 +1,61 @@
+"""Loss curves that break, jump or never leave the trivial predictor.
+
+Sources: DeepLocalize 5, DeepDiagnosis 6 and 7, AutoTrainer (explode, unstable); with tolerance in
+place of equality, and relative to the best constant prediction.
+"""
+
+from bot.rules.diagnosis.rates import rate_sign, update_ratio
+from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.training import Training
+
+_JUMPS = 0.2
+_SOUND = (3e-4, 3e-2)  # of the weights, changed by a step
+_LONG = 100
+
+
+def broken(training: Training) -> Signs:
+    """A loss that became invalid or ended far above its start."""
+    learned = training.learning
+    start, end = learned.start, learned.end
+    rose = start is not None and end is not None and start > 0 and end > 3 * start
+    if learned.broken or rose:
+        text = "The loss became invalid." if learned.broken else "The loss rose while training."
+        yield rate_sign(training, 0.75, False, text, symptom=True)
+
+
+def jumps(training: Training) -> Signs:
+    """A loss that falls and rises again and again."""
+    learned = training.learning
+    if learned.poor and learned.points and learned.rises >= _JUMPS * len(learned.points):
+        yield rate_sign(training, 0.5, False, "The loss jumps up and down.", symptom=True)
+
+
+def stuck(training: Training) -> Signs:
+    """A loss that stays with the trivial predictor, for no reason that stands in the program."""
+    learned = training.learning
+    if not learned.badly or learned.broken or learned.falling:
+        return
+    ratio = update_ratio(training)
+    text = "The loss stays near that of a constant prediction."
+    sound = ratio is not None and _SOUND[0] <= ratio <= _SOUND[1]
+    up = ratio is not None and ratio < _SOUND[0]
+    yield rate_sign(training, 0.36 if sound else 0.45, up, text, symptom=True)
+    if sound and training.updates > _LONG:
+        better = change("preprocessing", ("labels",), "Check that labels belong to their inputs.")
+        words = "Steps are of a good size, but targets do not seem to follow from the inputs."
+        yield Sign("CPP", 0.36, words, change=better, symptom=True)
+    optimizer = training.optimizer
+    if optimizer and optimizer.name not in ("adam", "adamw"):
+        shown = (evidence("optimizer", optimizer.name),)
+        better = change("optimizer", ("adam",), "Try Adam.")
+        yield Sign("OCH", 0.3, text, evidence=shown, change=better, symptom=True)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("loss-breaks", "rate", ("HLR",), "DeepLocalize 5; DeepDiagnosis 6; AutoTrainer (explode)",
+         "The loss becomes invalid or rises.", broken),
+    Rule("loss-jumps", "dynamics", ("HLR",), "AutoTrainer (unstable)",
+         "The loss falls and rises again and again.", jumps),
+    Rule("loss-stuck", "dynamics", ("HLR", "OCH", "CPP"), "DeepLocalize 5 (MDL); DeepDiagnosis 7",
+         "The loss never leaves the trivial predictor.", stuck),
+)  # fmt: skip

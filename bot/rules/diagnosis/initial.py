@@ -1,0 +1,143 @@
+"""Weights as they were before the first step, against He, Glorot and LeCun.
+
+Sources: Neuralint f004 and f024, DeepDiagnosis' poor weight (its variance is of a single mean as
+published, and cannot fire; here it is of the tensor).
+"""
+
+import math
+
+from bot.models.training import Layer, Weight
+from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.training import Training, kernel, recurrent
+
+_SAME = 1e-5
+_LARGE = 3.0
+_SMALL = 0.2
+_BIAS = 0.4
+_DROWNED = ((10.0, 0.9), (3.0, 0.8), (1.0, 0.6))
+
+
+def constant(training: Training) -> Signs:
+    """Kernels of one value: all units of the layer stay alike."""
+    for layer in training.learners:
+        for weight in layer.weights:
+            if weight.role in ("kernel", "recurrent") and weight.trainable and _same(weight):
+                confidence = _symmetry(training, layer, weight)
+                if confidence:
+                    yield _wrong(layer, weight, confidence, "all weights begin alike")
+                break
+
+
+def _same(weight: Weight) -> bool:
+    initial = weight.initial
+    size = math.prod(initial.shape)
+    if initial.std is None or size < 2:
+        return False
+    return initial.std <= _SAME * max(abs(initial.mean or 0.0), _SAME)
+
+
+def _symmetry(training: Training, layer: Layer, weight: Weight) -> float:
+    """An output, a residual branch or a low-rank update may begin at zero."""
+    spared = layer.index in training.tail or training.model.residual
+    zero = weight.initial.mean == 0
+    if spared and zero:
+        return 0.5 if training.learning.badly and not training.model.residual else 0.0
+    if spared and training.learning.well:
+        return 0.0
+    return 0.95
+
+
+def _wrong(layer: Layer, weight: Weight, confidence: float, what: str) -> Sign:
+    initial = weight.initial
+    better = "he_normal" if "relu" in layer.activation else "glorot_uniform"
+    limit = f"about {expected(weight):.3g}" if expected(weight) else ""
+    return Sign(
+        "WCI",
+        confidence,
+        f"In layer {layer.index} {what}.",
+        (layer.index,),
+        evidence=(evidence(f"std of {weight.name}", initial.std or 0.0, limit),),
+        change=change(
+            f"kernel_initializer({layer.index})", (better,), f"Initialise it by {better}."
+        ),
+    )
+
+
+def expected(weight: Weight) -> float:
+    """The standard deviation by Glorot, 0 where the fans are unknown."""
+    fans = (weight.fan_in or 0) + (weight.fan_out or 0)
+    return math.sqrt(2 / fans) if fans else 0.0
+
+
+def scale(training: Training) -> Signs:
+    """Kernels far larger or smaller than any usual initialiser makes them."""
+    learned = training.learning
+    for layer in training.learners:
+        weight = kernel(layer)
+        ratio = off_scale(weight) if weight and not _same(weight) else None
+        if ratio is None or weight is None:
+            continue
+        if ratio > _LARGE and learned.below(0.9 if ratio < 5 else 0.97):
+            confidence = 0.45 if ratio < 5 else 0.6 if ratio < 10 else 0.85
+            yield _wrong(layer, weight, confidence, f"weights begin {ratio:.2g} times too large")
+        elif ratio < _SMALL and learned.doubtful and layer.index not in training.tail:
+            confidence = 0.1 if ratio > 0.05 else 0.4 if ratio > 0.01 else 0.85
+            text = f"weights begin {1 / ratio:.2g} times too small"
+            yield _wrong(layer, weight, confidence, text)
+
+
+def off_scale(weight: Weight) -> float | None:
+    """How far over the largest, or under the smallest, usual standard deviation a kernel is."""
+    std, fan_in, fan_out = weight.initial.std, weight.fan_in, weight.fan_out
+    if not std or not fan_in or math.prod(weight.initial.shape) < 2:
+        return None
+    glorot = math.sqrt(2 / (fan_in + (fan_out or fan_in)))
+    largest = max(math.sqrt(2 / fan_in), glorot)
+    smallest = min(math.sqrt(1 / (3 * fan_in)), glorot)
+    return max(std / largest, 1.0) if std > smallest else std / smallest
+
+
+def bias(training: Training) -> Signs:
+    """Biases that begin far from zero, beyond what PyTorch draws; gates of recurrent layers and
+    an output's prior are spared.
+    """
+    if training.learning.well:
+        return
+    for layer in training.learners:
+        weight = next((x for x in layer.weights if x.role == "bias" and x.trainable), None)
+        if weight is None or recurrent(layer):
+            continue
+        largest = max(abs(weight.initial.minimum or 0.0), abs(weight.initial.maximum or 0.0))
+        own = kernel(layer)
+        bound = 1 / math.sqrt(own.fan_in) if own and own.fan_in else 1.0
+        if largest < _BIAS or largest <= 1.5 * bound:
+            continue
+        prior = layer.index in training.tail and largest < 5
+        yield Sign(
+            "BCI",
+            0.35 if prior else _drowned(layer, largest),
+            f"In layer {layer.index} the bias begins far from zero.",
+            (layer.index,),
+            evidence=(evidence(f"largest of {weight.name}", largest, bound),),
+            change=change(f"bias_initializer({layer.index})", ("zeros",), "Begin it at zero."),
+        )
+
+
+def _drowned(layer: Layer, largest: float) -> float:
+    """How likely a bias is at fault, by its size over what the kernel makes of the inputs."""
+    own, given = kernel(layer), layer.input
+    if own is None or given is None or not own.fan_in or own.initial.std is None:
+        return 0.6
+    size = math.hypot(given.mean or 0.0, given.std or 0.0)
+    share = largest / max(own.initial.std * math.sqrt(own.fan_in) * size, 1e-9)
+    return next((x for limit, x in _DROWNED if share >= limit), 0.3)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("constant-kernel", "initial", ("WCI",), "Neuralint f004; DeepDiagnosis (poor weight)",
+         "All weights of a layer begin alike, so that its units stay alike.", constant),
+    Rule("kernel-scale", "initial", ("WCI",), "DeepDiagnosis (poor weight); He, Glorot, LeCun",
+         "Weights begin over three times larger, or five times smaller, than usual.", scale),
+    Rule("bias-not-zero", "initial", ("BCI",), "Neuralint f024",
+         "A bias begins far from zero.", bias),
+)  # fmt: skip

@@ -1,0 +1,124 @@
+"""What a model is given: range, scale of columns, invalid values, training against validation.
+
+Sources: UMLAUT (input range, NaN), DeepDiagnosis (data). Their limit of one fires on standardised
+data; here inputs must be far from it, and the run must have learned little.
+"""
+
+import math
+
+from bot.models.training import Data, Summary
+from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.targets import DISTANCES, kind
+from bot.rules.diagnosis.training import Training
+
+_UNEVEN = 100.0
+_SMALL = 0.03
+_APART = 4.0
+_PLAIN = 0.5
+_FEW = 100
+_FAR = 100.0
+_STANDARDISE = change("preprocessing", ("standardise",), "Standardise inputs, both parts alike.")
+
+
+def _sign(confidence: float, message: str, name: str, value: float | str, limit: str) -> Sign:
+    shown = (evidence(name, value, limit),)
+    return Sign("CPP", confidence, message, evidence=shown, change=_STANDARDISE)
+
+
+def invalid(training: Training) -> Signs:
+    """NaN or infinity in the inputs."""
+    if training.data and training.data.inputs.finite < 1:
+        share = f"{1 - training.data.inputs.finite:.2%}"
+        yield _sign(0.97, "Inputs hold NaN or infinity.", "share of invalid inputs", share, "0")
+
+
+def unscaled(training: Training) -> Signs:
+    """Inputs far larger, or far smaller, than one."""
+    data, learned = training.data, training.learning
+    if data is None or data.ids or data.inputs.std is None:
+        return
+    size = _size(data.inputs)
+    level = next((x for limit, x in reversed(_LEVELS) if size > limit), 0.0)
+    if level < _PLAIN and training.updates < _FEW:
+        level = 0.0  # too short a run to blame what slows it a little
+    if level and learned.below(_REACH.get(level, 0.75)):
+        yield _sign(level, "Inputs are not scaled.", "size of inputs", size, "about 1")
+    elif learned.poor and 0 < data.inputs.std < _SMALL and size < 10 * _SMALL:
+        yield _sign(0.6, "Inputs are nearly zero.", "std of inputs", data.inputs.std, "about 1")
+
+
+_LEVELS = ((3.0, 0.35), (6.0, 0.5), (15.0, 0.7), (50.0, 0.75))
+"""The size of inputs, and how likely it is at fault in a run that learned little."""
+_REACH = {0.35: 0.15, 0.7: 0.9, 0.75: 0.95}
+"""How well a run may go before large inputs are spoken of."""
+
+
+def _size(inputs: Summary) -> float:
+    """The root mean square, which a few outliers do not move."""
+    return math.hypot(inputs.mean or 0.0, inputs.std or 0.0)
+
+
+def large_targets(training: Training) -> Signs:
+    """Values to predict that are far from one: outputs have far to go."""
+    loss, data = training.loss, training.data
+    targets = data.targets if data else None
+    if loss is None or targets is None or loss.name not in DISTANCES or kind(loss) != "values":
+        return
+    size = _size(targets)
+    if size > _FAR and training.learning.below(0.9):
+        yield _sign(0.5, "Targets are not scaled.", "size of targets", size, "about 1")
+
+
+def uneven(training: Training) -> Signs:
+    """Columns of very different scale."""
+    data = training.data
+    if data is None or data.ids or not training.learning.poor:
+        return
+    ratio = data.feature_std_ratio
+    if ratio is not None and ratio > _UNEVEN and _size(data.inputs) > 1:
+        yield _sign(0.6, "Columns differ much in scale.", "std of columns", ratio, "under 100")
+
+
+def parts_differ(training: Training) -> Signs:
+    """Validation data on another scale than training data."""
+    train, other = training.data, training.validation
+    if train is None or other is None or train.ids:
+        return
+    if _apart(train, other):
+        shown = f"{train.inputs.std or 0:.3g} and {other.inputs.std or 0:.3g}"
+        text = "Training and validation inputs differ in scale."
+        yield _sign(0.85, text, "std of both", shown, "alike")
+
+
+def _apart(train: Data, other: Data) -> bool:
+    a, b = train.inputs, other.inputs
+    if not a.std or not b.std or a.mean is None or b.mean is None:
+        return False
+    ratio = max(a.std / b.std, b.std / a.std)
+    return ratio > _APART or abs(a.mean - b.mean) > 3 * max(a.std, b.std)
+
+
+def sorted_classes(training: Training) -> Signs:
+    """Batches of one class: the data is sorted, and is not shuffled."""
+    loss, plan = training.loss, training.plan
+    if loss is None or not training.learning.poor or not plan or plan.shuffle is not False:
+        return
+    several = training.data and training.data.targets and (training.data.targets.distinct or 0) > 1
+    if several and max(loss.class_shares, default=0.0) >= 1 and (plan.batch_size or 0) >= 8:
+        yield _sign(0.6, "A batch holds one class only: shuffle.", "classes of a batch", 1, "more")
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("invalid-inputs", "contract", ("CPP",), "UMLAUT (NaN)",
+         "Inputs hold NaN or infinity.", invalid),
+    Rule("unscaled-inputs", "data", ("CPP",), "UMLAUT (input range); DeepDiagnosis (data)",
+         "Inputs are far larger or smaller than one.", unscaled),
+    Rule("unscaled-targets", "data", ("CPP",), "Reprise",
+         "Values to predict are far larger than one.", large_targets),
+    Rule("uneven-columns", "data", ("CPP",), "Reprise",
+         "Columns of the inputs differ over a hundredfold in scale.", uneven),
+    Rule("parts-differ", "data", ("CPP",), "Reprise",
+         "Validation inputs are on another scale than training inputs.", parts_differ),
+    Rule("sorted-classes", "data", ("CPP",), "Reprise",
+         "Sorted data is not shuffled.", sorted_classes),
+)  # fmt: skip

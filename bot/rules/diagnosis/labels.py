@@ -1,0 +1,173 @@
+"""Whether loss and last activation fit the targets.
+
+Sources: DeepDiagnosis' out-of-range test (its spread test is left out: early outputs say nothing),
+AutoTrainer's loss check, DeepFD's loss operator.
+"""
+
+from bot.models.diagnosis import FaultType
+from bot.rules.diagnosis.contract import at_end
+from bot.rules.diagnosis.learning import BINARY, ENTROPIES
+from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.targets import DISTANCES, MARGINS, RANGES, kind, last_function, width
+from bot.rules.diagnosis.training import Training
+
+_SLACK = 0.02
+_NEAR = frozenset(("mse", "huber", "smooth_l1", "logcosh", "log_cosh"))
+"""Distances that classes can be learned by, if slowly."""
+_CLASS_LOSS = {1: ("binary_crossentropy",), 2: ("categorical_crossentropy",)}
+
+
+def out_of_reach(training: Training) -> Signs:
+    """Targets that the last activation can never return."""
+    loss, function = training.loss, last_function(training)
+    if loss is None or function not in RANGES or loss.name in ENTROPIES | BINARY:
+        return
+    whole = training.data.targets if training.data and training.data.targets else loss.targets
+    if whole.minimum is None or whole.maximum is None or function == "log_softmax":
+        return
+    low, high = RANGES[function]
+    slack = _SLACK * (whole.maximum - whole.minimum)
+    if whole.minimum < low - slack or whole.maximum > high + slack:
+        text = f"{function} never reaches targets of {whole.minimum:.4g} to {whole.maximum:.4g}."
+        yield at_end(training, 0.95, text, ("linear",), also=("AAL",))
+
+
+def dead_output(training: Training) -> Signs:
+    """A rectified output that is zero for every sample."""
+    loss, function = training.loss, last_function(training)
+    if loss is None or function not in ("relu", "relu6") or training.learning.well:
+        return
+    if loss.name not in ENTROPIES | BINARY and training.learning.poor:
+        text = "A rectifier at the output stops learning wherever it returns zero."
+        yield at_end(training, 0.5, text, ("linear", "softplus"), also=("AAL",))
+
+
+def squashed_values(training: Training) -> Signs:
+    """Softmax over several values that are no shares."""
+    loss = training.loss
+    if loss is None or loss.name not in DISTANCES or not loss.rows_sum_to_one:
+        return
+    if kind(loss) == "values" and width(loss) > 1 and training.learning.poor:
+        text = "Softmax makes outputs sum to one, which the targets do not."
+        yield at_end(training, 0.8, text, ("linear",), also=("AAL",))
+
+
+def distance_of_classes(training: Training) -> Signs:
+    """A distance between numbers where targets are classes."""
+    loss, learned = training.loss, training.learning
+    if loss is None or loss.name not in DISTANCES | MARGINS | {"kld"} or learned.well:
+        return
+    if loss.name == "kld" and loss.rows_sum_to_one:
+        return
+    if kind(loss) not in ("one-hot", "classes", "binary"):
+        return
+    confidence = _misfit(training)
+    form = min(width(loss), 2)
+    text = f"Targets are classes, but {loss.name} measures distances between numbers."
+    better = change("loss", _CLASS_LOSS[form], f"Use {_CLASS_LOSS[form][0]}.")
+    yield Sign("LCH", confidence, text, evidence=(evidence("loss", loss.name),), change=better)
+    if last_function(training) == "linear" and training.model.framework != "torch":
+        to = ("sigmoid",) if form == 1 else ("softmax",)
+        also: tuple[FaultType, ...] = ("ARM",)
+        text = "Targets are classes, but outputs are unbounded."
+        yield at_end(training, confidence - 0.15, text, to, also=also)
+
+
+def _misfit(training: Training) -> float:
+    loss = training.loss
+    assert loss is not None
+    if loss.name not in _NEAR:
+        return 0.9
+    bounded = last_function(training) in ("softmax", "sigmoid")
+    output = training.learners[-1] if training.learners else None
+    reduced = output is not None and output.units not in (None, width(loss))
+    counted = training.plan is not None and any("acc" in x for x in training.plan.metrics)
+    if kind(loss) == "classes" and not (reduced or bounded or counted):
+        return 0.3  # whole numbers may be counts
+    certain = reduced or (kind(loss) != "binary" and (kind(loss) == "one-hot" or bounded))
+    return (0.7 if certain else 0.5) if training.learning.badly else 0.45
+
+
+def no_class_numbers(training: Training) -> Signs:
+    """Labels that are no integers from 0 to one less than the number of classes. PyTorch refuses
+    them itself.
+    """
+    loss = training.loss
+    if loss is None or loss.name != "sparse_categorical_crossentropy":
+        return
+    whole = training.data.targets if training.data and training.data.targets else loss.targets
+    low, high = whole.minimum, whole.maximum
+    if low is None or high is None:
+        return
+    beyond = low < 0 or high >= width(loss) > 1
+    if loss.integer_targets and not beyond:
+        return
+    text = "Labels must be the numbers of classes, 0, 1, 2 and so on; these are not."
+    shown = (evidence("labels", f"{low:.4g} to {high:.4g}", f"0 to {width(loss) - 1}"),)
+    yield Sign("CPP", 0.95, text, evidence=shown, change=_RELABEL)
+
+
+_RELABEL = change("preprocessing", ("labels",), "Leave labels as numbers of classes; do not scale.")
+
+
+def entropy_of_one(training: Training) -> Signs:
+    """Cross-entropy over the classes of a single unit, which is always sure."""
+    loss = training.loss
+    if loss is None or loss.name not in ENTROPIES or width(loss) != 1:
+        return
+    if len(loss.predictions.shape) == 2:
+        text = f"{loss.name} compares classes, but there is one unit: its loss is always zero."
+        better = change("loss", _CLASS_LOSS[1], "Use binary cross-entropy.")
+        yield Sign("LCH", 0.9, text, evidence=(evidence("units", 1, 2),), change=better)
+
+
+def classes_of_values(training: Training) -> Signs:
+    """A loss for probabilities where targets are values."""
+    loss = training.loss
+    if loss is None or loss.name not in BINARY | {"categorical_crossentropy", "kld"}:
+        return
+    whole = training.data.targets if training.data and training.data.targets else loss.targets
+    if whole.minimum is None or whole.maximum is None:
+        return
+    if whole.minimum >= -1e-6 and whole.maximum <= 1 + 1e-6:
+        return
+    span = (evidence("targets", f"{whole.minimum:.4g} to {whole.maximum:.4g}", "0 to 1"),)
+    text = f"{loss.name} compares probabilities, but targets lie outside 0 to 1."
+    better = change("loss", ("mse",), "Use a distance, or bring the targets into 0 to 1.")
+    yield Sign("LCH", 0.9, text, evidence=span, change=better)
+    yield Sign("CPP", 0.35, text, evidence=span, change=_RELABEL)
+
+
+def odd_distance(training: Training) -> Signs:
+    """A loss for values that these values do not suit."""
+    loss, learned = training.loss, training.learning
+    if loss is None or kind(loss) != "values" or learned.well:
+        return
+    low, high = loss.targets.minimum or 0.0, loss.targets.maximum or 0.0
+    mixed = low < 0 < high or (loss.targets.zero > 0)
+    signed = {"mape": mixed, "msle": low < 0, "poisson": low < 0, "kld": True}
+    if signed.get(loss.name, False) or loss.name in MARGINS | {"cosine_similarity"}:
+        text = f"{loss.name} does not suit targets from {low:.4g} to {high:.4g}."
+        better = change("loss", ("mse", "mae"), "Use the mean squared error.")
+        yield Sign("LCH", 0.85, text, evidence=(evidence("loss", loss.name),), change=better)
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("targets-out-of-reach", "contract", ("ACH", "AAL"), "DeepDiagnosis 1",
+         "The last activation cannot return the targets.", out_of_reach),
+    Rule("rectified-output", "contract", ("ACH", "AAL"), "DeepDiagnosis 3",
+         "The output is rectified and the run learns badly.", dead_output),
+    Rule("values-under-softmax", "contract", ("ACH", "AAL"), "AutoTrainer (activation)",
+         "Softmax returns values that need not sum to one.", squashed_values),
+    Rule("distance-between-classes", "contract", ("LCH", "ACH", "ARM"),
+         "DeepFD (loss); AutoTrainer (loss)",
+         "A distance is used as the loss of a classification.", distance_of_classes),
+    Rule("labels-no-class-numbers", "contract", ("CPP",), "DeepDiagnosis 1; UMLAUT (input)",
+         "Labels are no integers within the number of classes.", no_class_numbers),
+    Rule("entropy-of-one-unit", "contract", ("LCH",), "Neuralint f020; AutoTrainer (loss)",
+         "Cross-entropy over classes is given a single unit.", entropy_of_one),
+    Rule("class-loss-of-values", "contract", ("LCH", "CPP"), "AutoTrainer (loss); DeepFD (loss)",
+         "A loss for probabilities is used for values.", classes_of_values),
+    Rule("unsuited-distance", "contract", ("LCH",), "DeepFD (loss); DeepCrime (loss)",
+         "A loss for values does not suit their signs.", odd_distance),
+)  # fmt: skip

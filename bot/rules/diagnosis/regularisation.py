@@ -1,0 +1,89 @@
+"""Penalties and decay that outweigh what is to be learned. No published tool looks at them."""
+
+from statistics import median
+
+from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.training import Training
+
+_SHARE = 0.25
+_DECAY = 0.05
+_SHRUNK = 0.08
+
+
+def penalty(training: Training) -> Signs:
+    """Penalties of the size of the loss itself."""
+    share = penalty_share(training)
+    if share is None or share < _SHARE:
+        return
+    if not training.learning.below(0.75 if share < 2 * _SHARE else 0.95):
+        return
+    layers = tuple(x.index for x in training.layers if x.regularizer)
+    better = change("weight_regularizer", ("none", "x0.01"), "Remove it, or take a hundredth.")
+    yield Sign(
+        "RAW",
+        min(0.5 + share / 2, 0.9),
+        "Penalties on the weights outweigh the loss.",
+        layers,
+        evidence=(evidence("penalty over data loss", share, _SHARE),),
+        change=better,
+    )
+
+
+def penalty_share(training: Training) -> float | None:
+    """The median of penalty over data loss, in the later half of the run."""
+    late = training.steps[len(training.steps) // 2 :]
+    pairs = [(x.penalty, x.loss) for x in late if x.penalty is not None and x.loss is not None]
+    shares = [p / max(loss - p, 1e-9) for p, loss in pairs]
+    return median(shares) if shares else None
+
+
+def shrunk(training: Training) -> Signs:
+    """Kernels that shrink to nothing, as under a penalty that no record names."""
+    decayed = training.optimizer is not None and training.optimizer.weight_decay >= _DECAY
+    if decayed or not training.learning.below(0.95):
+        return
+    for layer in training.learners:
+        norms = kernel_norms(training, layer.index)
+        if len(norms) > 2 and norms[0] > 0 and norms[-1] < _SHRUNK * norms[0]:
+            share = norms[-1] / norms[0]
+            yield Sign(
+                "RAW",
+                0.8,
+                f"The weights of layer {layer.index} shrink to nothing, as under a penalty.",
+                (layer.index,),
+                evidence=(evidence("norm at the end over the start", share, _SHRUNK),),
+                change=change("weight_regularizer", ("none", "x0.01"), "Remove the penalty."),
+            )
+
+
+def kernel_norms(training: Training, index: int) -> list[float]:
+    """The norms of a layer's kernel at the sampled steps."""
+    seen = [w for x in training.steps for w in x.weights if w.layer == index]
+    return [w.weight_norm for w in seen if w.role == "kernel" and w.weight_norm is not None]
+
+
+def decay(training: Training) -> Signs:
+    """Weight decay within the gradient that is larger than what it should hold back."""
+    optimizer = training.optimizer
+    if optimizer is None or not training.learning.below(0.95):
+        return
+    limit = 1.0 if optimizer.decoupled else _DECAY
+    if optimizer.weight_decay >= limit:
+        yield Sign(
+            "RAW",
+            0.8,
+            "Weight decay outweighs the loss.",
+            evidence=(evidence("weight decay", optimizer.weight_decay, limit),),
+            change=change("weight_decay", (0, 1e-4), "Remove it, or use 0.0001."),
+            direction="down",
+        )
+
+
+RULES: tuple[Rule, ...] = (
+    Rule("penalty-outweighs", "rate", ("RAW",), "Reprise",
+         "Penalties on weights are as large as the loss.", penalty),
+    Rule("weights-shrink", "rate", ("RAW",), "Reprise",
+         "The weights of a layer shrink to nothing.", shrunk),
+    Rule("decay-outweighs", "rate", ("RAW",), "Reprise",
+         "Weight decay is far larger than usual.", decay),
+)  # fmt: skip

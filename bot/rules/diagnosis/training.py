@@ -1,0 +1,144 @@
+"""One model and all that a trace says of its training: what a rule is asked about."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TypeVar
+
+from bot.models.training import (
+    Data,
+    Epoch,
+    Layer,
+    Loss,
+    Optimizer,
+    Plan,
+    TrainedModel,
+    TrainingStep,
+    TrainingTrace,
+    Weight,
+)
+from bot.rules.diagnosis.learning import Learning, learning
+
+_Part = TypeVar("_Part", Loss, Optimizer, Plan, Data, Epoch)
+_MOST = 24  # models of one trace, as cross-validation makes them
+_LINEAR = ("", "linear", "identity")
+_WEIGHTS = ("kernel", "recurrent", "embedding")
+
+
+@dataclass(frozen=True)
+class Training:
+    """The records of one model. `layers` are in the order of the calls."""
+
+    model: TrainedModel
+    losses: tuple[Loss, ...] = ()
+    optimizer: Optimizer | None = None
+    plan: Plan | None = None
+    data: Data | None = None
+    validation: Data | None = None
+    steps: tuple[TrainingStep, ...] = ()
+    epochs: tuple[Epoch, ...] = ()
+    in_turns: bool = False
+
+    @property
+    def loss(self) -> Loss | None:
+        """What is judged as the contract: the first loss that the program computes."""
+        return self.losses[0] if self.losses else None
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers of the model, in the order of the calls."""
+        return self.model.layers
+
+    @cached_property
+    def learning(self) -> Learning:
+        """What the curves say. Of models that train against each other they say nothing."""
+        if self.in_turns:
+            return Learning()
+        return learning(self.losses, self.steps, self.epochs, self.data)
+
+    @cached_property
+    def learners(self) -> tuple[Layer, ...]:
+        """Layers with a kernel: dense, convolution, recurrent; no embedding, no norm."""
+        return tuple(layer for layer in self.layers if kernel(layer))
+
+    @cached_property
+    def output(self) -> Layer | None:
+        """The last layer that computes something: it has weights or applies a function."""
+        able = (x for x in reversed(self.layers) if nonlinear(x) or kernel(x))
+        return next(able, None)
+
+    @cached_property
+    def hidden(self) -> tuple[Layer, ...]:
+        """Layers with a kernel but the last."""
+        return self.learners[:-1]
+
+    @cached_property
+    def tail(self) -> frozenset[int]:
+        """The indices of the last layer with a kernel and of all behind it."""
+        if not self.learners:
+            return frozenset()
+        first = self.layers.index(self.learners[-1])
+        return frozenset(layer.index for layer in self.layers[first:])
+
+    @cached_property
+    def updates(self) -> int:
+        """Steps that changed something; of long runs a trace has only some."""
+        taken = (x.step + 1 for x in self.steps)
+        return max(taken, default=0) - sum(x.skipped for x in self.steps)
+
+    @cached_property
+    def rate(self) -> float | None:
+        """The highest learning rate that was used or set."""
+        seen = [step.rate for step in self.steps if step.rate is not None]
+        known = seen or list(self.optimizer.rates if self.optimizer else ())
+        return max(known, default=None)
+
+
+def kernel(layer: Layer) -> Weight | None:
+    """The weight by which a layer learns what its units respond to."""
+    return next((x for x in layer.weights if x.role == "kernel"), None)
+
+
+def nonlinear(layer: Layer) -> bool:
+    """Whether a layer applies a function other than the identity."""
+    return layer.activation not in _LINEAR
+
+
+def recurrent(layer: Layer) -> bool:
+    """Whether a layer has weights for its own last output: its gates saturate by design."""
+    return any(x.role == "recurrent" for x in layer.weights)
+
+
+def trainings(trace: TrainingTrace) -> tuple[Training, ...]:
+    """One for each model that was trained, at most 24."""
+    return tuple(_training(trace, model) for model in trace.models[:_MOST])
+
+
+def _training(trace: TrainingTrace, model: TrainedModel) -> Training:
+    """The probe looks again and writes again: of one use, the last record counts."""
+    alone = len(trace.models) == 1
+
+    def mine(records: tuple[_Part, ...]) -> tuple[_Part, ...]:
+        return tuple(x for x in records if x.model == model.id or (alone and not x.model))
+
+    optimizers = mine(trace.optimizers)
+    names = {x.id for x in optimizers} | ({""} if alone else set())
+    losses = {(x.name, x.line): x for x in mine(trace.losses)}
+    data = {x.part: x for x in mine(trace.data)}
+    return Training(
+        model=model,
+        losses=tuple(losses.values()),
+        optimizer=next(iter(optimizers), None),
+        plan=next(reversed(mine(trace.plans)), None),
+        data=data.get("train"),
+        validation=data.get("validation"),
+        steps=tuple(x for x in trace.steps if x.optimizer in names),
+        epochs=mine(trace.epochs),
+        in_turns=_in_turns(trace),
+    )
+
+
+def _in_turns(trace: TrainingTrace) -> bool:
+    """Whether several models take steps by turns, as a generator and its critic do."""
+    changes = sum(a.optimizer != b.optimizer for a, b in pairwise(trace.steps))
+    return len(trace.models) > 1 and 4 * changes > len(trace.steps)

@@ -1,0 +1,83 @@
+"""What every part of the probe shares: the records, and that no failure reaches the program."""
+
+import functools
+import os
+import sys
+import time
+import traceback
+
+_MOST_FAILURES = 3
+_DEBUG = os.environ.get("REPRISE_TRAINING") == "debug"
+
+
+class State:
+    """What this process has seen so far."""
+
+    def __init__(self):
+        self.pid = os.getpid()
+        self.began = time.time()
+        self.steps = 0
+        self.failures = 0
+        self.failed = {}
+        self.unseen = []
+        self.busy = False
+
+    def cannot_see(self, what):
+        if what not in self.unseen:
+            self.unseen.append(what)
+
+
+STATE = State()
+
+
+def quiet(part):
+    """A hook that never raises and does not see what the probe itself calls. After three failures
+    its part of the probe is disarmed.
+    """
+
+    def decorate(function):
+        @functools.wraps(function)
+        def hook(*args):
+            if STATE.busy or STATE.failed.get(part, 0) >= _MOST_FAILURES:
+                return None
+            STATE.busy = True
+            try:
+                return function(*args)
+            except Exception:
+                _failed(part)
+                return None
+            finally:
+                STATE.busy = False
+
+        return hook
+
+    return decorate
+
+
+def _failed(part):
+    STATE.failures += 1
+    STATE.failed[part] = STATE.failed.get(part, 0) + 1
+    if STATE.failed[part] == _MOST_FAILURES:
+        STATE.cannot_see("%s: the probe failed on it" % part)
+    if _DEBUG:
+        sys.stderr.write("reprise training probe, %s:\n%s" % (part, traceback.format_exc()))
+
+
+def patch(owner, name, make):
+    """Put `make(original)` in the place of an attribute, with the original's name and words."""
+    original = getattr(owner, name, None)
+    if original is None:
+        return
+    setattr(owner, name, functools.wraps(original)(make(original)))
+
+
+def sampled(step):
+    """The first twenty steps, then every 25th, from the 500th on in steps of a tenth."""
+    if step < 20:
+        return True
+    if step < 500:
+        return step % 25 == 0
+    at = 500
+    while at < step:
+        at += at // 10
+    return at == step

@@ -1,0 +1,85 @@
+"""Arms the probe for each framework as soon as the program has imported it."""
+
+import atexit
+import os
+import sys
+import time
+
+from .core import STATE, quiet
+from .writer import WRITER
+
+
+def _torch(module):
+    from . import torch_patches
+
+    torch_patches.install(module)
+
+
+def _torch_data(module):
+    from . import torch_loops
+
+    torch_loops.install(module)
+
+
+def _keras(module):
+    from . import keras_fit
+
+    keras_fit.install(module)
+
+
+_ARMS = {"torch": _torch, "torch.utils.data": _torch_data, "keras": _keras}
+
+
+class _AfterImport:
+    """Wraps the loader that the other finders give, so that the probe is armed after it ran."""
+
+    def __init__(self):
+        self.waiting = dict(_ARMS)
+        self.looking = set()
+
+    def find_spec(self, name, path=None, target=None):
+        """Libraries also look without an import to follow: it stays armed until one does."""
+        if name not in self.waiting or name in self.looking:
+            return None
+        self.looking.add(name)
+        try:
+            import importlib.util
+
+            spec = importlib.util.find_spec(name)
+            run = spec.loader.exec_module
+        except Exception:
+            return None
+        finally:
+            self.looking.discard(name)
+
+        def exec_module(module):
+            run(module)
+            then = self.waiting.pop(name, None)
+            if then is not None:
+                quiet("import of " + name)(then)(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+
+def arm():
+    sys.meta_path.insert(0, _AfterImport())
+    atexit.register(_end)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_in_child)
+
+
+def _in_child():
+    WRITER.__init__()
+
+
+@quiet("the end")
+def _end():
+    if not WRITER.begun or os.getpid() != STATE.pid:
+        return
+    torch_loops = sys.modules.get(__package__ + ".torch_loops")
+    if torch_loops is not None:
+        torch_loops.finish()
+    seconds = time.time() - STATE.began
+    unseen = STATE.unseen[:20]
+    WRITER.put("end", steps=STATE.steps, seconds=seconds, failures=STATE.failures, unseen=unseen)

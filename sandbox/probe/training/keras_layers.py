@@ -1,0 +1,212 @@
+"""The layers of a Keras model as records."""
+
+from . import numbers, program
+
+_SETTINGS = (
+    "units", "filters", "kernel_size", "strides", "padding", "dilation_rate", "groups", "rate",
+    "use_bias", "pool_size", "input_dim", "output_dim", "return_sequences", "negative_slope",
+    "alpha", "axis", "momentum", "epsilon", "num_heads", "key_dim", "dropout", "recurrent_dropout",
+    "data_format", "stddev", "mask_zero",
+)  # fmt: skip
+_OWN = {
+    "ReLU": "relu", "LeakyReLU": "leaky_relu", "PReLU": "prelu", "ELU": "elu",
+    "Softmax": "softmax",
+}  # fmt: skip
+_GATED = ("LSTM", "GRU", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "MultiHeadAttention")
+_MOST_LAYERS, _MOST_WEIGHTS = 400, 40
+_INITIALIZERS = ("kernel_initializer", "embeddings_initializer", "depthwise_initializer")
+_REGULARIZERS = ("kernel_regularizer", "embeddings_regularizer", "bias_regularizer")
+
+
+def layers(model):
+    """The layers as a user of `model.layers` counts them, without the input."""
+    return [one for one in model.layers if type(one).__name__ != "InputLayer"][:_MOST_LAYERS]
+
+
+def describe(run):
+    told = [_layer(run, place, layer) for place, layer in enumerate(run.layers)]
+    for row in told:
+        inputs, activation = _inputs(run, row["index"])
+        row["inputs"] = inputs
+        for place in inputs if activation else ():
+            told[place].update(activation=activation, functional=True)
+    merged = ("Add", "Concatenate", "Average", "Maximum")
+    return {
+        "id": run.known.id,
+        "framework": "keras",
+        "layers": told,
+        "residual": any(row["type"] in merged and len(row["inputs"]) > 1 for row in told),
+        "compiled": False,
+        "line": program.made(run.model),
+    }
+
+
+def _layer(run, place, layer):
+    taken, given = run.look.seen.get(id(layer), (None, None))
+    return {
+        "index": place,
+        "name": layer.name,
+        "type": type(layer).__name__,
+        "activation": activation(layer),
+        "functional": False,
+        "units": _units(layer),
+        "initializer": _first(layer, _INITIALIZERS),
+        "bias_initializer": _first(layer, ("bias_initializer",)),
+        "regularizer": _first(layer, _REGULARIZERS),
+        "settings": _settings(layer),
+        "weights": [_weight(layer, one) for one in layer.weights[:_MOST_WEIGHTS]],
+        "input": summary(taken),
+        "output": summary(given),
+    }
+
+
+def activation(layer):
+    """What the layer itself applies last, "" for nothing."""
+    kind = type(layer).__name__
+    if kind in _OWN:
+        return _OWN[kind]
+    function = None if kind in _GATED else getattr(layer, "activation", None)
+    name = _name(function)
+    return "" if name == "linear" else name
+
+
+def _name(function):
+    if function is None:
+        return ""
+    name = getattr(function, "__name__", None) or type(function).__name__
+    return {"LeakyReLU": "leaky_relu", "ReLU": "relu"}.get(name, name)
+
+
+def _units(layer):
+    for key in ("units", "filters", "output_dim"):
+        value = getattr(layer, key, None)
+        if isinstance(value, int):
+            return value
+    return None
+
+
+def _first(layer, keys):
+    for key in keys:
+        value = getattr(layer, key, None)
+        if value is not None:
+            return type(value).__name__
+    return ""
+
+
+def _settings(layer):
+    told = {}
+    for key in _SETTINGS:
+        value = getattr(layer, key, None)
+        if isinstance(value, (list, tuple)) and all(isinstance(part, int) for part in value):
+            told[key] = list(value)
+        elif isinstance(value, (str, int, float)):
+            told[key] = value
+    if type(layer).__name__ in _GATED:
+        for key in ("activation", "recurrent_activation"):
+            told[key] = _name(getattr(layer, key, None))
+    for key in (*_INITIALIZERS, "bias_initializer", *_REGULARIZERS):
+        told.update(_numbers(key, getattr(layer, key, None)))
+    return told
+
+
+def _numbers(key, part):
+    """The numbers of an initialiser or regulariser: `kernel_regularizer.l2`."""
+    found = {}
+    for name in ("l1", "l2", "stddev", "value", "mean", "minval", "maxval", "scale", "factor"):
+        value = getattr(part, name, None)
+        if value is not None and not callable(value):
+            try:
+                found["%s.%s" % (key, name)] = float(value)
+            except (TypeError, ValueError):
+                continue
+    return found
+
+
+def role(layer, variable):
+    name = variable.name
+    if "bias" in name:
+        return "bias"
+    if "recurrent" in name:
+        return "recurrent"
+    if "embedding" in name:
+        return "embedding"
+    if name in ("gamma", "beta", "scale"):
+        return "scale" if name != "beta" else "bias"
+    return "kernel" if "kernel" in name else "other"
+
+
+def _weight(layer, variable):
+    kind = role(layer, variable)
+    shape = [int(size) for size in variable.shape]
+    field = 1
+    for size in shape[:-2]:
+        field *= size
+    wide = len(shape) > 1 and kind in ("kernel", "recurrent")
+    return {
+        "name": variable.name,
+        "role": kind,
+        "trainable": bool(variable.trainable),
+        "initial": summary(variable),
+        "fan_in": shape[-2] * field if wide else None,
+        "fan_out": shape[-1] * field if wide else None,
+    }
+
+
+def array(value):
+    """A tensor of any backend as a numpy array, None when it is not one."""
+    import keras
+
+    if isinstance(value, (list, tuple)):
+        value = value[0] if value else None
+    if value is None:
+        return None
+    return keras.ops.convert_to_numpy(value)
+
+
+def flat(values, most=16384):
+    import numpy
+
+    if values.dtype.kind not in "biuf" and str(values.dtype) != "bfloat16":
+        return numpy.zeros(0)
+    return values.reshape(-1)[:: numbers.stride(values.shape, most)].astype("float64")
+
+
+def summary(value, most=16384):
+    import numpy
+
+    values = array(value)
+    if values is None:
+        return None
+    return numbers.summary(numpy, flat(values, most), values.shape, values.dtype)
+
+
+def _inputs(run, place):
+    """The indices of the layers that feed a layer, and the activation that is called on the way."""
+    depths = getattr(run.model, "_nodes_by_depth", None)
+    if not depths:
+        return ([place - 1] if place and hasattr(run.model, "pop") else []), ""
+    places = {id(layer): at for at, layer in enumerate(run.layers)}
+    found, passed = [], ""
+    for node in run.layers[place]._inbound_nodes:
+        if any(node is one for nodes in depths.values() for one in nodes):
+            for parent in node.parent_nodes:
+                passed = _walk(parent, places, found, 0) or passed
+    return sorted(set(found)), passed
+
+
+_FUNCTIONS = {
+    "Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "Softmax": "softmax", "Gelu": "gelu",
+    "LeakyRelu": "leaky_relu", "Elu": "elu", "Selu": "selu", "Silu": "silu", "Softplus": "softplus",
+    "LogSoftmax": "log_softmax",
+}  # fmt: skip
+
+
+def _walk(node, places, found, depth):
+    operation = node.operation
+    if id(operation) in places:
+        found.append(places[id(operation)])
+        return ""
+    passed = _FUNCTIONS.get(type(operation).__name__, "")
+    for parent in node.parent_nodes if depth < 50 else ():
+        passed = passed or _walk(parent, places, found, depth + 1)
+    return passed

@@ -1,0 +1,166 @@
+"""One call of `Model.fit`: its steps, and on sampled ones what a fixed batch shows."""
+
+import weakref
+
+from . import keras_layers, keras_optimizer, keras_probe, keras_told
+from .core import STATE, quiet, sampled
+from .writer import WRITER
+
+
+class KnownModel:
+    """What is known of a model over all calls of `fit`."""
+
+    def __init__(self, number):
+        self.id = "model-%d" % number
+        self.optimizer = "optimizer-%d" % number
+        self.steps = self.epochs = 0
+        self.described = self.fed = False
+
+
+MODELS = weakref.WeakKeyDictionary()
+ACTIVE = []
+"""The models that Keras itself trains right now."""
+
+
+class KerasRun:
+    """The state of one `fit`."""
+
+    def __init__(self, keras, model, given, line):
+        self.keras, self.model, self.given, self.line = keras, model, given, line
+        self.known = MODELS.setdefault(model, KnownModel(len(MODELS)))
+        self.batch, self.epoch = -1, 0
+        self.total = self.count = 0.0
+        self.data = self.look = None
+        self.layers = []
+        self.fitted, self.offered = True, None
+        self.loss = self.optimizer = None
+
+    @quiet("the begin of fit")
+    def begin(self):
+        self.start()
+
+    def start(self):
+        """Describe the model before its first step."""
+        self._stop_torch()
+        self.data = keras_told.FitData(self.keras, self.given)
+        self.layers = keras_layers.layers(self.model)
+        self.look = keras_probe.Look(self)
+        told = keras_told.Told(self)
+        if not self.known.described:
+            self.known.described = True
+            self.look.take()
+            WRITER.put("model", **keras_layers.describe(self))
+            WRITER.put("optimizer", **keras_optimizer.describe(self))
+        if self.data.probe is not None and not self.known.fed:
+            self._feed(told)
+        told.plan()
+        self._prepare()
+
+    def _feed(self, told):
+        self.known.fed = True
+        told.data_and_loss()
+
+    @quiet("batches")
+    def offer(self, batch):
+        """The first batch of a source that gives them one by one."""
+        if self.offered is None and isinstance(batch, (list, tuple)) and len(batch) > 1:
+            self.offered = tuple(batch[:2])
+
+    def _take_offered(self):
+        if self.offered and self.data.probe is None:
+            self.data.use(*self.offered)
+            if self.data.probe is not None and not self.known.fed:
+                self.look.take()
+                self._feed(keras_told.Told(self))
+
+    @quiet("train_on_batch")
+    def one_step(self, result):
+        """A step by `train_on_batch`, whose loss is told for the batch alone."""
+        if self.look is None:
+            self.start()
+        if isinstance(result, dict):
+            result = result.get("loss")
+        elif isinstance(result, (list, tuple)):
+            result = result[0]
+        self._step(1, _number(result))
+        if self.known.steps in (1, 20):
+            keras_told.Told(self).plan()
+
+    def _stop_torch(self):
+        if self.keras.backend.backend() == "torch":
+            from .torch_forward import FORWARD
+            from .torch_losses import LOSSES
+
+            FORWARD.compiled.append(self.model)
+            FORWARD.arm(False, False)
+            LOSSES.wanted = False
+            LOSSES.pending.clear()
+
+    def _prepare(self):
+        """Before a sampled step: the gradients, outputs and weights that it starts from."""
+        if sampled(self.known.steps) and self.look is not None:
+            self.look.take()
+
+    @quiet("steps of fit")
+    def step(self, batch, logs):
+        told = max(1, batch - self.batch)
+        self.batch = batch
+        loss = self._loss(batch, told, logs or {})
+        self._step(told, loss)
+
+    def _step(self, told, loss):
+        self.known.steps += told - 1
+        number = self.known.steps
+        fields = {
+            "optimizer": self.known.optimizer,
+            "step": number,
+            "epoch": self.epoch if self.fitted else None,
+            "loss": loss,
+            "rate": keras_optimizer.rate(self),
+        }
+        if self.look is not None and self.look.taken:
+            fields.update(self.look.told())
+        WRITER.step(number, fields)
+        self.known.steps += 1
+        STATE.steps += told
+        self._take_offered()
+        self._prepare()
+
+    def _loss(self, batch, steps, logs):
+        """The loss of these steps alone: Keras tells the mean over the epoch so far."""
+        mean = logs.get("loss")
+        if mean is None:
+            return None
+        size = steps * (self.data.batch_size or 1)
+        if self.data.samples and not self.given.get("steps_per_epoch"):
+            size = min(size, self.data.samples - self.count) or size
+        before, self.total = self.total, float(mean) * (self.count + size)
+        self.count += size
+        return (self.total - before) / size
+
+    @quiet("epochs of fit")
+    def epoch_begins(self, epoch):
+        self.batch, self.epoch = -1, epoch
+        self.total = self.count = 0.0
+
+    @quiet("epochs of fit")
+    def epoch_ends(self, epoch, logs):
+        self.known.epochs += 1
+        values = {key: _number(value) for key, value in (logs or {}).items()}
+        WRITER.put("epoch", model=self.known.id, epoch=epoch, step=self.known.steps, values=values)
+
+    @quiet("the end of fit")
+    def end(self):
+        keras_told.Told(self).plan()
+        WRITER.flush()
+
+
+def _number(value):
+    """A loss or metric as a number; the mean of several, None where there is none."""
+    if value is None:
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        values = keras_layers.array(value)
+        return float(values.mean()) if values.dtype.kind in "biuf" else None

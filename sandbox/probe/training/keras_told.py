@@ -1,0 +1,223 @@
+"""What `fit` is given: the data, the loss that it feeds, and the plan."""
+
+import math
+
+from . import keras_batches, keras_layers, numbers
+from .core import STATE
+from .trivial import trivial
+from .writer import WRITER
+
+_MOST_ROWS, _PROBE_ROWS = 4096, 128
+_NAMES = {
+    "mean_squared_error": "mse", "mean_absolute_error": "mae", "huber_loss": "huber",
+    "mean_absolute_percentage_error": "mape", "mean_squared_logarithmic_error": "msle",
+    "kl_divergence": "kld", "kullback_leibler_divergence": "kld", "log_cosh": "logcosh",
+    "squared_hinge": "squared_hinge", "categorical_hinge": "categorical_hinge",
+}  # fmt: skip
+_LOGITS = ("binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy")
+
+
+class FitData:
+    """The data that a run was given, as far as it is there; `probe` is the batch that is looked at,
+    `x` and `y` are its arrays: the first of several inputs or outputs.
+    """
+
+    def __init__(self, keras, given):
+        self.keras = keras
+        self.x = self.y = self.probe = self.samples = None
+        self.batch_size = given.get("batch_size")
+        try:
+            self._find(given.get("x"), given.get("y"))
+        except Exception:  # a kind of data that is not known
+            self.probe = None
+        if self.probe is None:
+            STATE.cannot_see("batches of a %s before the first" % type(given.get("x")).__name__)
+
+    def _find(self, x, y):
+        if hasattr(x, "element_spec"):
+            batch = keras_batches.from_dataset(x)
+            x, y = batch[:2] if isinstance(batch, tuple) and len(batch) > 1 else (None, None)
+            self.batch_size = None if x is None else len(_leaves(self.keras, x)[0])
+        elif x is not None and y is not None:
+            self.samples = len(_leaves(self.keras, x)[0])
+            self.batch_size = self.batch_size or 32
+        self.use(x, y)
+
+    def use(self, x, y):
+        """Take arrays, or one batch of them."""
+        if x is None or y is None or isinstance(y, dict):
+            return
+        xs = self.keras.tree.map_structure(_array, x)
+        ys = self.keras.tree.map_structure(_array, y)
+        self.x, self.y = _leaves(self.keras, xs)[0], _leaves(self.keras, ys)[0]
+        self.batch_size = self.batch_size or len(self.x)
+        rows = _spread(len(self.x), min(_PROBE_ROWS, max(32, self.batch_size)))
+
+        def thin(values):
+            return _tensor(self.keras, values[rows])
+
+        self.probe = tuple(self.keras.tree.map_structure(thin, one) for one in (xs, ys))
+
+    def rows(self, values):
+        return values[_spread(len(values), _MOST_ROWS)]
+
+
+def _leaves(keras, values):
+    return keras.tree.flatten(values)
+
+
+def _array(value):
+    """The values as an array of numpy."""
+    import numpy
+
+    if hasattr(value, "iloc"):
+        value = value.to_numpy()
+    if not isinstance(value, numpy.ndarray):
+        value = numpy.asarray(value) if isinstance(value, list) else keras_layers.array(value)
+    return value
+
+
+def _spread(count, most):
+    return slice(None, None, max(1, count // most)) if count > most else slice(None)
+
+
+def _tensor(keras, values):
+    if values.dtype.kind == "f":
+        values = values.astype(keras.config.floatx())
+    return keras.ops.convert_to_tensor(values)
+
+
+def name_of(loss):
+    """The canonical name of a loss, and whether it expects logits."""
+    config = loss.get_config() if hasattr(loss, "get_config") else {}
+    logits = config.get("from_logits", getattr(loss, "_fn_kwargs", {}).get("from_logits"))
+    name = getattr(loss, "__name__", None) or getattr(loss, "name", None) or str(loss)
+    name = _SHORT.get(name.lower(), name)
+    name = "".join("_" + one.lower() if one.isupper() else one for one in name).lstrip("_")
+    name = _NAMES.get(name, name)
+    return name, bool(logits) if name in _LOGITS else None
+
+
+_SHORT = {"bce": "binary_crossentropy", "mse": "mse", "mae": "mae"}
+
+
+class Told:
+    """Writes down what a run was given."""
+
+    def __init__(self, run):
+        self.run = run
+
+    def data_and_loss(self):
+        run = self.run
+        validation = run.given.get("validation_data")
+        parts = [("train", run.data.x, run.data.y)]
+        if isinstance(validation, (list, tuple)) and len(validation) > 1:
+            first = [_leaves(run.keras, one)[0] for one in validation[:2]]
+            parts.append(("validation", *map(_array, first)))
+        for part, x, y in parts:
+            if x is not None and x.dtype.kind in "biuf":
+                WRITER.put("data", **self._data(part, x, y))
+        if run.look.predictions is not None:
+            WRITER.put("loss", **self._loss())
+
+    def _data(self, part, x, y):
+        import numpy
+
+        rows = self.run.data.rows(x)
+        ids = rows.dtype.kind in "iu" and any(
+            type(layer).__name__ == "Embedding" for layer in self.run.layers[:2]
+        )
+        told = {
+            "model": self.run.known.id,
+            "part": part,
+            "inputs": _summary(rows, x),
+            "ids": ids,
+            "targets": None if y is None else _summary(self.run.data.rows(y), y),
+        }
+        if not ids:
+            table = _table(rows)
+            told.update(numbers.columns(numpy, table[:_MOST_ROWS]))
+        return told
+
+    def _loss(self):
+        import numpy
+
+        run = self.run
+        name, logits = name_of(_single(run.loss or run.model.loss))
+        predictions, targets = run.look.predictions, run.data.rows(run.data.y)
+        table, wanted = _table(predictions), _table(targets)
+        integral = numbers.is_integral(wanted.reshape(-1))
+        shares = numbers.shares(wanted, integral)
+        last = keras_layers.activation(run.layers[-1]) if run.layers else ""
+        return {
+            "model": run.known.id,
+            "name": name,
+            "from_logits": logits,
+            "activation": last or numbers.activation(numpy, table) or "linear",
+            "predictions": _summary(predictions, predictions),
+            "targets": _summary(targets, run.data.y),
+            "rows_sum_to_one": numbers.rows_sum_to_one(table),
+            "one_hot": numbers.is_one_hot(wanted),
+            "integer_targets": integral,
+            "class_shares": shares,
+            "trivial": trivial(name, wanted, shares),
+            "line": run.line,
+        }
+
+    def plan(self):
+        run, given = self.run, self.run.given
+        validation = given.get("validation_data") is not None or given.get("validation_split")
+        callbacks = given.get("callbacks") or ()
+        names = [type(one).__name__ for one in callbacks] if _is_list(callbacks) else []
+        epochs = given.get("epochs")
+        WRITER.put(
+            "plan",
+            model=run.known.id,
+            batch_size=run.data.batch_size,
+            samples=run.data.samples if run.fitted else None,
+            epochs=max(epochs or 0, run.known.epochs) or None,
+            steps_per_epoch=self._steps(),
+            validation=bool(validation),
+            shuffle=bool(given.get("shuffle")),
+            early_stopping="EarlyStopping" in names,
+            metrics=_metrics(run.model),
+            line=run.line,
+        )
+
+    def _steps(self):
+        data = self.run.data
+        if self.run.given.get("steps_per_epoch"):
+            return self.run.given["steps_per_epoch"]
+        if not data.samples or not self.run.fitted:
+            return None
+        split = self.run.given.get("validation_split") or 0
+        return math.ceil(data.samples * (1 - split) / data.batch_size)
+
+
+def _metrics(model):
+    try:
+        return [str(one) for one in model.metrics_names][:20]
+    except Exception:  # a model that was not compiled
+        return []
+
+
+def _is_list(value):
+    return isinstance(value, (list, tuple))
+
+
+def _single(loss):
+    if isinstance(loss, dict):
+        loss = list(loss.values())
+    return loss[0] if isinstance(loss, (list, tuple)) and loss else loss
+
+
+def _summary(rows, whole):
+    import numpy
+
+    return numbers.summary(numpy, keras_layers.flat(rows, 1 << 16), whole.shape, whole.dtype)
+
+
+def _table(values):
+    """Rows by the entries of the last axis; a single dimension is a column."""
+    values = values.astype("float64")
+    return values.reshape(-1, 1) if values.ndim == 1 else values.reshape(-1, values.shape[-1])

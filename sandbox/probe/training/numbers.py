@@ -1,0 +1,107 @@
+"""Arrays in numbers, alike for numpy and torch: `xp` is either module, arrays are of floats on the
+CPU.
+"""
+
+import math
+
+_MOST_DISTINCT = 1000
+
+
+def stride(shape, most):
+    """A step through the flat array that takes about `most` elements and no regular pattern."""
+    count = 1
+    for size in shape:
+        count *= size
+    step = max(1, -(-count // most))
+    while step > 1 and any(size % step == 0 or step % size == 0 for size in shape if size > 1):
+        step += 1
+    return step
+
+
+def summary(xp, flat, shape, dtype):
+    """The fields of a `Summary` from the (sampled) elements of an array."""
+    told = {"shape": [int(size) for size in shape], "dtype": str(dtype).replace("torch.", "")}
+    if len(flat) == 0:
+        return told
+    mask = xp.isfinite(flat)
+    finite = flat[mask]
+    told["finite"] = len(finite) / len(flat)
+    told["zero"] = float((flat == 0).sum()) / len(flat)
+    if len(finite):
+        told.update(_moments(finite))
+        distinct = len(xp.unique(finite))
+        told["distinct"] = distinct if distinct <= _MOST_DISTINCT else None
+    return told
+
+
+def _moments(values):
+    mean = float(values.mean())
+    deviation = math.sqrt(float(((values - mean) ** 2).mean()))
+    least, most = float(values.min()), float(values.max())
+    if least == most:
+        mean, deviation = least, 0.0
+    return {"minimum": least, "maximum": most, "mean": mean, "std": deviation}
+
+
+def columns(xp, rows):
+    """Spread of the columns of a table of rows: ratio of deviations, constant and repeated."""
+    if len(rows) < 2 or rows.shape[1] == 0:
+        return {}
+    mean = rows.mean(0)
+    deviations = (((rows - mean) ** 2).mean(0) ** 0.5).tolist()
+    size = max(abs(value) for value in mean.tolist())
+    alive = [value for value in deviations if value > 1e-9 * max(size, 1.0)]
+    few = rows[:1000, :256].tolist()
+    told = {
+        "constant_columns": 1 - len(alive) / len(deviations),
+        "duplicate_rows": 1 - len(set(map(tuple, few))) / len(few),
+    }
+    if alive and rows.shape[1] > 1 and math.isfinite(max(alive)):
+        told["feature_std_ratio"] = max(alive) / min(alive)
+    return told
+
+
+def rows_sum_to_one(rows):
+    """Whether each row of a table is a distribution."""
+    if rows.shape[1] < 2 or len(rows) == 0 or float(rows.min()) < -1e-6:
+        return False
+    return float(abs(rows.sum(1) - 1).max()) < 1e-3
+
+
+def is_integral(flat):
+    """Whether all elements are whole numbers."""
+    return len(flat) > 0 and float(abs(flat - flat.round()).max()) == 0.0
+
+
+def is_one_hot(rows):
+    """Whether each row of a table has a single one among zeros."""
+    if rows.shape[1] < 2 or not rows_sum_to_one(rows):
+        return False
+    return float(((rows == 0) | (rows == 1)).sum()) == len(rows) * rows.shape[1]
+
+
+def shares(rows, integral):
+    """The share of each class, of labels or of one-hot rows; empty for anything else."""
+    if rows.shape[1] > 1:
+        return rows.mean(0).tolist() if 0 < rows.shape[1] <= 1000 else []
+    flat = rows.reshape(-1)
+    if not integral or float(flat.min()) < 0 or float(flat.max()) > 1000:
+        return []
+    found = [0] * (int(float(flat.max())) + 1)
+    for value in flat.tolist():
+        found[int(value)] += 1
+    return [count / len(flat) for count in found]
+
+
+def activation(xp, rows):
+    """What the values of predictions say was applied to them last; "" when they do not tell."""
+    if len(rows) == 0 or not bool(xp.isfinite(rows).all()):
+        return ""
+    if rows_sum_to_one(rows):
+        return "softmax"
+    least, most = float(rows.min()), float(rows.max())
+    if most <= 1e-6 and rows.shape[1] > 1 and rows_sum_to_one(xp.exp(rows)):
+        return "log_softmax"
+    if least < -1 or most > 1:
+        return "linear" if least < 0 else ""
+    return ""

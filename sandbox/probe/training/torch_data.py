@@ -1,0 +1,100 @@
+"""What a PyTorch model is given: the inputs of its first sampled batches."""
+
+from . import numbers, torch_arrays as arrays, torch_losses
+from .torch_forward import FORWARD
+from .torch_losses import LOSSES
+from .writer import WRITER
+
+_MOST_ROWS, _MOST_BATCHES = 4096, 20
+
+
+class BatchData:
+    """The first batches of a model."""
+
+    def __init__(self):
+        self.rows, self.targets = [], []
+        self.shape, self.dtype, self.ids = (), "", False
+        self.count = self.looks = 0
+        self.places = set()
+
+
+GIVEN = {}
+
+
+def batch(tracked):
+    """Take the inputs that the model's first module had in this step, while they are wanted."""
+    model = tracked.model
+    if model is None:
+        return
+    given = GIVEN.setdefault(model.id, BatchData())
+    tensor = _input(model)
+    if tensor is None or given.looks >= _MOST_BATCHES or given.count >= _MOST_ROWS:
+        return
+    given.looks += 1
+    given.places.add((tuple(tensor.shape), str(tensor.detach().reshape(-1)[:32].tolist())))
+    if not given.shape:
+        given.shape, given.dtype = tensor.shape, tensor.dtype
+        given.ids = _is_ids(tensor)
+    rows = arrays.rows(tensor.reshape(1, -1) if tensor.dim() == 1 else tensor, _axis(tensor))
+    given.rows.append(rows[:_MOST_ROWS])
+    given.count += len(rows)
+    if LOSSES.targets is not None:
+        given.targets.append(LOSSES.targets[1])
+    if given.looks in (1, _MOST_BATCHES) or given.count >= _MOST_ROWS:
+        write(model.id, given)
+
+
+def finish(model):
+    """Tell what has come since the first batch, at the end of a short run."""
+    given = GIVEN.get(model)
+    if given is not None and 1 < given.looks < _MOST_BATCHES and given.count < _MOST_ROWS:
+        write(model, given)
+
+
+def batch_size(model):
+    """The first dimension of a batch; 1 for a single vector, None when unknown."""
+    given = GIVEN.get(model)
+    if given is None or not given.shape:
+        return None
+    return int(given.shape[0]) if len(given.shape) > 1 or given.ids else 1
+
+
+def is_whole(model):
+    """Whether every batch that was looked at is the same tensor: the whole data each time."""
+    given = GIVEN.get(model)
+    return given is not None and given.looks > 2 and len(given.places) == 1
+
+
+def _input(model):
+    for root in model.roots:
+        entry = FORWARD.modules.get(id(root))
+        if entry is not None and entry[1] is not None:
+            return entry[1]
+    return None
+
+
+def _is_ids(tensor):
+    return not tensor.is_floating_point() and tensor.dtype != arrays.torch().bool
+
+
+def _axis(tensor):
+    """Channels of images, otherwise the last axis."""
+    return 1 if tensor.dim() >= 4 else -1
+
+
+def write(model, given):
+    torch = arrays.torch()
+    rows = torch.cat([one for one in given.rows if one.shape[1] == given.rows[0].shape[1]])
+    told = numbers.summary(torch, arrays.flat(rows, 1 << 16), given.shape, given.dtype)
+    fields = {"model": model, "inputs": told, "ids": given.ids}
+    if given.targets:
+        wide = [one for one in given.targets if one.shape[1] == given.targets[0].shape[1]]
+        targets = torch.cat(wide)
+        whole = LOSSES.targets[0]
+        fields["targets"] = numbers.summary(
+            torch, arrays.flat(targets, 1 << 16), whole.shape, whole.dtype
+        )
+        torch_losses.with_targets(model, targets)
+    if not given.ids:
+        fields.update(numbers.columns(torch, rows[:_MOST_ROWS]))
+    WRITER.put("data", **fields)

@@ -1,0 +1,163 @@
+"""Watches forward passes on sampled steps: which modules ran, in which order, on what."""
+
+from . import torch_arrays as arrays, torch_graph as graph
+from .core import quiet
+
+_MOST_ELEMENTS, _MOST_SAMPLED = 1 << 16, 1 << 13
+_MOST_CALLS = 2000
+
+
+class Call:
+    """The last training call of one leaf module, with the numbers of what it returned."""
+
+    def __init__(self, module, taken, given):
+        self.module = module
+        self.training = module.training
+        self.numbers = ()
+        self.inputs = ()
+        self.own, self.after = "", ""
+        self.node = given.grad_fn
+        self.taken = self.given = None
+
+
+class Forward:
+    """The calls since the last step of an optimiser, in the order in which they ended."""
+
+    def __init__(self):
+        self.handle = None
+        self.structure = True
+        self.compiled = []
+        self.clear()
+
+    def clear(self):
+        self.calls, self.known, self.modules = {}, {}, {}
+        self.residual = False
+
+    def forget(self, model):
+        """Forget the calls that a step has used; those of other models wait for their own step."""
+        if model is None or not self.modules:
+            self.clear()
+            return
+        used = {id(part) for root in model.roots for part in root.modules()}
+        for key, entry in list(self.modules.items()):
+            if key in used or not any(True for _ in entry[0].parameters()):
+                del self.modules[key]
+        self.calls = {key: call for key, call in self.calls.items() if key in self.modules}
+        self.known = {node: key for node, key in self.known.items() if key in self.calls}
+
+    def arm(self, wanted, structure):
+        self.structure = structure
+        if wanted and self.handle is None and not self.compiled:
+            register = arrays.torch().nn.modules.module.register_module_forward_hook
+            self.handle = register(_hook)
+        elif not wanted and self.handle is not None:
+            self.handle.remove()
+            self.handle = None
+
+
+FORWARD = Forward()
+
+
+@quiet("forward passes")
+def _look(module, taken, given):
+    torch = arrays.torch()
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return
+    if type(module).__module__.startswith("keras.") or len(FORWARD.modules) > _MOST_CALLS:
+        return
+    before, after = arrays.first_tensor(taken), arrays.first_tensor(given)
+    if after is None:
+        return
+    leaf = _is_leaf(module)
+    FORWARD.modules[id(module)] = (module, before, after.dim(), leaf)
+    if leaf and after.dim():
+        _leaf(module, before, after)
+
+
+def _hook(module, taken, given):
+    _look(module, taken, given)
+
+
+def _is_leaf(module):
+    """Whether none of its parts ran by itself."""
+    if not module._modules:
+        return True
+    called = FORWARD.modules
+    return not any(id(part) in called for part in module.modules() if part is not module)
+
+
+def _leaf(module, before, after):
+    old = FORWARD.calls.get(id(module))
+    if old is not None and old.training and not module.training:
+        return
+    call = Call(module, before, after)
+    call.numbers = _numbers(after)
+    if FORWARD.structure:
+        if old is None:
+            call.taken = arrays.summary(before, 4096) if before is not None else None
+            call.given = arrays.summary(after, 4096)
+            _connect(call, before, after)
+        else:
+            call.taken, call.given, call.inputs, call.own, call.after = (
+                old.taken, old.given, old.inputs, old.own, old.after,
+            )  # fmt: skip
+            _passed(before)
+    if after.grad_fn is not None:
+        FORWARD.known[after.grad_fn] = id(module)
+    FORWARD.calls[id(module)] = call
+
+
+def _connect(call, before, after):
+    """Note which modules feed this one, and what was applied to their outputs on the way."""
+    call.inputs = _passed(before)
+    own = graph.last_activation(after.grad_fn, FORWARD.known) if after.grad_fn is not None else ""
+    call.own = "" if own == "linear" else own
+
+
+def _passed(tensor):
+    """The modules that feed a tensor; each learns which activation it passed."""
+    if tensor is None or tensor.grad_fn is None:
+        return ()
+    found, added = graph.feeding(tensor.grad_fn, FORWARD.known)
+    FORWARD.residual = FORWARD.residual or added
+    for place, activation in found.items():
+        if activation:
+            FORWARD.calls[place].after = activation
+    return tuple(found)
+
+
+def close(tensor):
+    """Note what is applied to the output of the last layers before the loss."""
+    if FORWARD.structure:
+        _passed(tensor)
+
+
+def _numbers(after):
+    """Mean, deviation, finite share, units that are at most zero, shares beyond the bounds of a
+    tanh, a sigmoid, and of what goes into one: all left on the device.
+    """
+    torch = arrays.torch()
+    after = after.detach()
+    if not after.is_floating_point() or after.numel() == 0:
+        return ()
+    if after.numel() > _MOST_ELEMENTS and after.dim() > 1:
+        after = after[: max(8, _MOST_ELEMENTS * len(after) // after.numel())]
+    flat = after.reshape(-1)
+    flat = flat[:: max(1, flat.numel() // _MOST_SAMPLED) | 1].float()
+    variance, mean = torch.var_mean(flat, correction=0)
+    size = flat.abs()
+    finite = torch.isfinite(flat).float().mean()
+    most = _most_by_unit(after)
+    dead = (most <= 0).float().mean() if most.numel() else None
+    tanh = (size >= 0.9999).float().mean()
+    sigmoid = ((flat <= 0.0067) | (flat >= 0.9933)).float().mean()
+    return (mean, variance, finite, dead, tanh, sigmoid, (size >= 5).float().mean())
+
+
+def _most_by_unit(after):
+    """The largest output of each unit: channels of images, otherwise entries of the last axis."""
+    if after.dim() < 2:
+        return after
+    if after.dim() in (4, 5):
+        return after.flatten(2).amax((0, 2))
+    return after.reshape(-1, after.shape[-1]).amax(0)

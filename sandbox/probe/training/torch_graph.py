@@ -1,0 +1,84 @@
+"""What the autograd graph says: which layers feed a tensor and what was applied to it last."""
+
+import re
+
+_MOST_NODES = 300
+_ACTIVATIONS = {
+    "relu": "relu", "threshold": "relu", "hardtanh": "hardtanh", "leakyrelu": "leaky_relu",
+    "sigmoid": "sigmoid", "tanh": "tanh", "softmax": "softmax", "logsoftmax": "log_softmax",
+    "gelu": "gelu", "silu": "silu", "elu": "elu", "softplus": "softplus",
+    "logsigmoid": "log_sigmoid",
+    "hardsigmoid": "hard_sigmoid", "hardswish": "hard_swish", "mish": "mish", "prelu": "prelu",
+    "rrelu": "rrelu", "rreluwithnoise": "rrelu", "celu": "celu", "glu": "glu",
+    "prelukernel": "prelu", "sigmoidcopy": "sigmoid", "hardshrink": "hardshrink",
+    "softshrink": "softshrink", "exp": "exponential", "sin": "sin",
+}  # fmt: skip
+# What mixes the entries of a tensor: an activation before it is not one of what comes out.
+_MIXING = re.compile(
+    r"^(addmm|mm|bmm|baddbmm|mv|addmv|dot|linear|.*convolution|.*attention.*|.*rnn.*)$"
+)
+_WALKED = re.compile(
+    r"^(.*view.*|.*reshape.*|t|.*transpose.*|permute|.*squeeze.*|tocopy|clone|expand|slice|select|"
+    r"index|clamp.*|flatten|contiguous|alias|asstrided|unbind.*|split.*|narrow|detach|nantonum|"
+    r"cat|stack|movedim|gather|to|squeezemultiple)$"
+)
+_SEEN_NAMES = {}
+
+
+def name(node):
+    """`ReluBackward0` → `relu`."""
+    kind = type(node).__name__
+    if kind not in _SEEN_NAMES:
+        found = re.match(r"(.*?)(Backward)?\d*$", kind).group(1).lower().replace("_", "")
+        _SEEN_NAMES[kind] = re.sub(r"^(cudnn|mkldnn|miopen|native|safe)(?=.)", "", found)
+    return _SEEN_NAMES[kind]
+
+
+def parents(node):
+    return [parent for parent, _ in node.next_functions if parent is not None]
+
+
+def last_activation(node, known=()):
+    """What was applied last before this node: an activation's name, "linear", or "" (unknown).
+    Stops at the known nodes.
+    """
+    for _ in range(_MOST_NODES):
+        if node is None or name(node) == "accumulategrad":
+            return ""
+        kind = name(node)
+        if kind == "log" and parents(node) and name(parents(node)[0]) == "softmax":
+            return "log_softmax"
+        if kind in _ACTIVATIONS:
+            return _ACTIVATIONS[kind]
+        if node in known:
+            return "linear"
+        if not _WALKED.match(kind):
+            return "linear" if _MIXING.match(kind) or "norm" in kind else ""
+        node = next(iter(parents(node)), None)
+    return ""
+
+
+def feeding(node, known):
+    """The known nodes that feed a node, each with the activation between, "" for none, and whether
+    two of its branches are added on the way.
+    """
+    found, added = {}, False
+    waiting, seen = [(node, "")], set()
+    while waiting and len(seen) < _MOST_NODES:
+        node, activation = waiting.pop(0)
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node in known:
+            found.setdefault(known[node], activation)
+            continue
+        before = parents(node)
+        kind = name(node)
+        if _MIXING.match(kind):
+            activation = None
+        elif activation == "":
+            activation = _ACTIVATIONS.get(kind, "")
+        live = [parent for parent in before if name(parent) != "accumulategrad"]
+        added = added or (kind in ("add", "cat") and len(live) > 1)
+        waiting += [(parent, activation) for parent in live]
+    return found, added

@@ -1,0 +1,198 @@
+"""The model of an optimiser as records: its layers in the order in which they ran."""
+
+from . import program, torch_arrays as arrays
+from .torch_forward import FORWARD
+from .writer import WRITER
+
+_MOST_LAYERS, _MOST_WEIGHTS = 400, 40
+_SETTINGS = (
+    "in_features", "out_features", "in_channels", "out_channels", "kernel_size", "stride",
+    "padding", "dilation", "groups", "p", "num_features", "num_embeddings", "embedding_dim",
+    "hidden_size", "input_size", "num_layers", "bidirectional", "eps", "momentum", "affine",
+    "normalized_shape", "negative_slope", "dim", "num_heads", "embed_dim", "dropout",
+)  # fmt: skip
+_UNITS = ("out_features", "out_channels", "hidden_size", "embedding_dim", "embed_dim")
+_OWN = {
+    "relu": "relu", "relu6": "relu6", "leakyrelu": "leaky_relu", "sigmoid": "sigmoid",
+    "tanh": "tanh", "softmax": "softmax", "logsoftmax": "log_softmax", "gelu": "gelu",
+    "silu": "silu", "elu": "elu", "selu": "selu", "softplus": "softplus", "softsign": "softsign",
+    "hardtanh": "hardtanh", "hardsigmoid": "hard_sigmoid", "hardswish": "hard_swish",
+    "logsigmoid": "log_sigmoid", "mish": "mish", "prelu": "prelu", "celu": "celu", "glu": "glu",
+    "softmax2d": "softmax", "softmin": "softmin", "tanhshrink": "tanhshrink",
+}  # fmt: skip
+
+
+class ModuleTree:
+    """A described model: its id, and the layer and role of each of its parameters."""
+
+    def __init__(self, number):
+        self.id = "model-%d" % number
+        self.roots = ()
+        self.places = {}
+        self.roles = {}
+        self.activations = {}
+        self.written = False
+
+
+MODELS = {}
+
+
+def roots_of(parameters):
+    """The outermost modules that ran, those that hold a parameter first found; losses and
+    models of other optimisers are left out.
+    """
+    wanted = {id(parameter) for parameter in parameters}
+    inner = set()
+    for module, _, _, _ in FORWARD.modules.values():
+        inner.update(id(part) for part in module.modules() if part is not module)
+    found = []
+    for module, _, rank, _ in FORWARD.modules.values():
+        own = {id(parameter) for parameter in module.parameters()}
+        if id(module) not in inner and rank and (not own or own & wanted):
+            found.append(module)
+    return found
+
+
+def model_of(parameters, initial):
+    """The model that an optimiser trains, described when it is new; None when none ran."""
+    roots = roots_of(parameters) or _compiled(parameters)
+    key = frozenset(id(root) for root in roots if any(True for _ in root.parameters()))
+    if not key:
+        return None
+    if key not in MODELS:
+        MODELS[key] = ModuleTree(len(MODELS))
+        _describe(MODELS[key], roots, initial)
+    return MODELS[key]
+
+
+def _compiled(parameters):
+    """The compiled modules that hold a parameter: their forward passes are not seen."""
+    wanted = {id(parameter) for parameter in parameters}
+    return [
+        module
+        for module in FORWARD.compiled
+        if hasattr(module, "parameters")
+        and any(id(parameter) in wanted for parameter in module.parameters())
+    ][-1:]
+
+
+def _calls(roots):
+    """The calls of the leaf modules in order, or, where none was seen, the leaf modules."""
+    parts = {id(part): part for root in roots for part in root.modules()}
+    calls = [call for key, call in FORWARD.calls.items() if key in parts]
+    if not calls:
+        calls = [Unseen(part) for part in parts.values() if not part._modules]
+    return calls[:_MOST_LAYERS]
+
+
+class Unseen:
+    """A leaf module whose call was not seen."""
+
+    def __init__(self, module):
+        self.module = module
+        self.inputs = ()
+        self.own = self.after = ""
+        self.taken = self.given = None
+
+
+def _describe(model, roots, initial):
+    model.roots = tuple(roots)
+    calls = _calls(roots)
+    model.places = {id(call.module): place for place, call in enumerate(calls)}
+    names = {id(part): name for root in roots for name, part in root.named_modules()}
+    layers = [
+        _layer(model, place, call, names[id(call.module)], initial)
+        for place, call in enumerate(calls)
+    ]
+    main = next(root for root in roots if any(True for _ in root.parameters()))
+    WRITER.put(
+        "model", id=model.id, framework="torch", layers=layers, residual=FORWARD.residual,
+        compiled=bool(FORWARD.compiled), line=program.made(main),
+    )  # fmt: skip
+
+
+def _layer(model, place, call, name, initial):
+    module = call.module
+    own = _own_activation(call)
+    functional = bool(call.after)
+    activation = call.after or own
+    model.activations[place] = (own, call.after)
+    settings = _settings(module)
+    return {
+        "index": place,
+        "name": name,
+        "type": type(module).__name__,
+        "activation": activation,
+        "functional": functional,
+        "inputs": sorted(model.places[at] for at in call.inputs if at in model.places),
+        "units": next((settings[key] for key in _UNITS if settings.get(key)), None),
+        "settings": settings,
+        "weights": _weights(model, place, module, initial),
+        "input": call.taken,
+        "output": call.given,
+    }
+
+
+def _own_activation(call):
+    kind = type(call.module).__name__.lower()
+    if kind in _OWN:
+        return _OWN[kind]
+    if kind in ("rnn", "rnncell"):
+        return getattr(call.module, "nonlinearity", "tanh")
+    if kind in ("lstm", "gru", "lstmcell", "grucell", "multiheadattention") or "norm" in kind:
+        return ""
+    return call.own
+
+
+def _settings(module):
+    told = {"bias": True} if getattr(module, "bias", None) is not None else {}
+    for key in _SETTINGS:
+        value = getattr(module, key, None)
+        if isinstance(value, (str, float, int, bool)):
+            told[key] = value
+        elif isinstance(value, tuple) and all(isinstance(part, (int, float)) for part in value):
+            told[key] = value
+    if getattr(module, "inplace", False):
+        told["inplace"] = True
+    return told
+
+
+def _weights(model, place, module, initial):
+    told = []
+    for name, parameter in list(module.named_parameters())[:_MOST_WEIGHTS]:
+        role = role_of(module, name, parameter)
+        model.roles.setdefault(id(parameter), (place, role))
+        fans = _fans(parameter.shape) if role in ("kernel", "recurrent") else (None, None)
+        told.append(
+            {
+                "name": name,
+                "role": role,
+                "trainable": bool(parameter.requires_grad),
+                "initial": initial.get(id(parameter)) or arrays.summary(parameter),
+                "fan_in": fans[0],
+                "fan_out": fans[1],
+            }
+        )
+    return told
+
+
+def role_of(module, name, parameter):
+    last = name.rsplit(".", 1)[-1]
+    if "bias" in last:
+        return "bias"
+    if "Embedding" in type(module).__name__:
+        return "embedding"
+    if last.startswith("weight_hh"):
+        return "recurrent"
+    if parameter.dim() >= 2:
+        return "kernel"
+    return "scale" if "weight" in last or "Norm" in type(module).__name__ else "other"
+
+
+def _fans(shape):
+    if len(shape) < 2:
+        return None, None
+    field = 1
+    for size in shape[2:]:
+        field *= int(size)
+    return int(shape[1]) * field, int(shape[0]) * field

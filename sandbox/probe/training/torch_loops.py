@@ -1,0 +1,91 @@
+"""Which pass over the data a step belongs to: the loader that gave the last batch, and how often
+it was begun. A loader without steps (validation) counts no epochs.
+"""
+
+from .core import patch, quiet
+
+
+class Loader:
+    """A DataLoader: how often it was begun, and in how many of those passes something trained."""
+
+    def __init__(self):
+        self.begun = 0
+        self.trained = 0
+        self.credited = 0
+        self.batch_size = self.length = self.samples = None
+        self.shuffle = None
+        self.steps = 0
+
+
+class Loops:
+    def __init__(self):
+        self.loaders, self.iterators = {}, {}
+        self.feeding = None
+
+
+LOOPS = Loops()
+
+
+def install(data):
+    loader = data.dataloader
+    patch(data.DataLoader, "__iter__", _iter)
+    patch(loader._BaseDataLoaderIter, "__next__", _next)
+
+
+def _iter(original):
+    def __iter__(self):
+        iterator = original(self)
+        _begun(self, iterator)
+        return iterator
+
+    return __iter__
+
+
+def _next(original):
+    def __next__(self):
+        LOOPS.feeding = LOOPS.iterators.get(id(self))
+        return original(self)
+
+    return __next__
+
+
+@quiet("loaders")
+def _begun(loader, iterator):
+    # A program may make a new loader for each epoch: its data and the size of its batches stay.
+    key = (id(getattr(loader, "dataset", None)), getattr(loader, "batch_size", None))
+    known = LOOPS.loaders.setdefault(key, Loader())
+    if known.begun == 0:
+        known.batch_size = getattr(loader, "batch_size", None)
+        known.shuffle = type(getattr(loader, "sampler", None)).__name__ == "RandomSampler"
+        known.samples = _length(getattr(loader, "dataset", None))
+        known.length = _length(loader)
+    known.begun += 1
+    if len(LOOPS.iterators) > 1000:
+        LOOPS.iterators.clear()
+    LOOPS.iterators[id(iterator)] = known
+
+
+def _length(sized):
+    try:
+        return len(sized)
+    except Exception:
+        return None
+
+
+def epoch():
+    """The epoch of the step that has just ended, None without a loader."""
+    loader = LOOPS.feeding
+    if loader is None:
+        return None
+    loader.steps += 1
+    if loader.credited != loader.begun:
+        loader.credited = loader.begun
+        loader.trained += 1
+    return loader.trained - 1
+
+
+def finish():
+    """Tell the plans of all models, at the end."""
+    from . import torch_plan
+
+    torch_plan.finish()

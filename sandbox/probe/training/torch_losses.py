@@ -1,0 +1,240 @@
+"""Watches loss functions: what they are fed, and the loss of each step."""
+
+import sys
+
+from . import numbers, program, torch_arrays as arrays, torch_forward, torch_graph as graph
+from .core import quiet
+from .trivial import trivial
+from .writer import WRITER
+
+NAMES = {
+    "cross_entropy": ("cross_entropy", True),
+    "nll_loss": ("nll", None),
+    "binary_cross_entropy": ("bce", False),
+    "binary_cross_entropy_with_logits": ("bce_logits", True),
+    "mse_loss": ("mse", None),
+    "l1_loss": ("mae", None),
+    "smooth_l1_loss": ("smooth_l1", None),
+    "huber_loss": ("huber", None),
+    "kl_div": ("kld", None),
+    "poisson_nll_loss": ("poisson", None),
+    "gaussian_nll_loss": ("gaussian_nll", None),
+    "hinge_embedding_loss": ("hinge", None),
+    "multi_margin_loss": ("multi_margin", None),
+    "multilabel_margin_loss": ("multilabel_margin", None),
+    "multilabel_soft_margin_loss": ("multilabel_soft_margin", True),
+    "soft_margin_loss": ("soft_margin", None),
+    "cosine_embedding_loss": ("cosine_embedding", None),
+    "margin_ranking_loss": ("margin_ranking", None),
+    "triplet_margin_loss": ("triplet_margin", None),
+    "ctc_loss": ("ctc", None),
+}
+_BY_CLASS = ("cross_entropy", "nll")
+_SETTINGS = ("reduction", "label_smoothing", "ignore_index", "log_input", "delta", "beta")
+_LOOKS = 3
+
+
+class LossUse:
+    """One use of a loss function in the program."""
+
+    def __init__(self):
+        self.looks = 0
+        self.fields = self.wanted = None
+        self.models = set()
+
+
+class Losses:
+    """The losses since the last step, and each use of a loss function."""
+
+    def __init__(self):
+        self.backward = []
+        self.scaled = {}
+        self.last = None
+        self.values = []
+        self.uses = {}
+        self.pending = []
+        self.wanted = True
+        self.targets = None
+        self.clipping = False
+        self.told = {}
+
+
+LOSSES = Losses()
+
+
+def watch(name):
+    """A patch of a loss function in `torch.nn.functional`."""
+
+    def make(original):
+        def loss_function(*args, **kwargs):
+            result = original(*args, **kwargs)
+            if not _compiling():
+                _called(name, args, kwargs, result)
+            return result
+
+        return loss_function
+
+    return make
+
+
+def _compiling():
+    return sys.modules["torch"].compiler.is_compiling()
+
+
+@quiet("loss functions")
+def _called(name, args, kwargs, result):
+    if not arrays.is_tensor(result) or not result.requires_grad:
+        return
+    if result.dim() == 0:
+        LOSSES.values.append(result.detach())
+        del LOSSES.values[:-16]
+    given = list(args) + [kwargs[key] for key in ("input", "target") if key in kwargs]
+    if len(given) > 1 and LOSSES.wanted:
+        _look(name, given[0], given[1], kwargs, result)
+
+
+def _look(name, predictions, targets, kwargs, result):
+    if not (arrays.is_tensor(predictions) and arrays.is_tensor(targets)):
+        return
+    where, made = _place()
+    use = LOSSES.uses.setdefault((name, made or where), LossUse())
+    torch_forward.close(predictions)
+    LOSSES.targets = (targets.detach(), _targets(name, predictions, targets))
+    if use.looks < _LOOKS:
+        use.looks += 1
+        use.fields, use.wanted = describe(name, predictions, targets, kwargs)
+        use.fields["line"] = made or where
+    LOSSES.pending.append(use)
+    del LOSSES.pending[:-16]
+
+
+def _place():
+    """The line of the call and, for a loss module, that where it was made."""
+    frame, made = sys._getframe(5), 0
+    for _ in range(12):
+        if frame is None:
+            break
+        module = frame.f_locals.get("self") if frame.f_code.co_name == "forward" else None
+        if type(module).__module__ == "torch.nn.modules.loss":
+            made = program.made(module)
+            break
+        frame = frame.f_back
+    return program.line(depth=6), made
+
+
+def _axis(name, predictions):
+    return min(1, predictions.dim() - 1) if NAMES[name][0] in _BY_CLASS else -1
+
+
+def _targets(name, predictions, targets):
+    """A table of targets: a column of labels, or a row for each place."""
+    if targets.dim() and targets.shape == predictions.shape:
+        return arrays.rows(targets, _axis(name, predictions), 1 << 16)
+    return arrays.rows(targets.reshape(-1), most=1 << 16)
+
+
+def describe(name, predictions, targets, kwargs):
+    canonical, logits = NAMES[name]
+    table = arrays.rows(predictions, _axis(name, predictions))
+    wide = targets.dim() > 0 and targets.shape == predictions.shape
+    wanted = _targets(name, predictions, targets)
+    known = torch_forward.FORWARD.known
+    applied = graph.last_activation(predictions.grad_fn, known) if predictions.grad_fn else ""
+    fields = {
+        "name": canonical,
+        "from_logits": logits,
+        "activation": applied or numbers.activation(arrays.torch(), table),
+        "predictions": arrays.summary(predictions),
+        "targets": arrays.summary(targets),
+        "rows_sum_to_one": numbers.rows_sum_to_one(table),
+        "one_hot": wide and numbers.is_one_hot(wanted),
+        "integer_targets": numbers.is_integral(wanted.reshape(-1)),
+        "settings": {
+            key: kwargs[key]
+            for key in _SETTINGS
+            if isinstance(kwargs.get(key), (str, int, float, bool))
+        },
+    }
+    return fields, wanted
+
+
+def targets_told(canonical, wanted, integral):
+    """What the targets alone say: the shares of the classes and the loss of the best constant."""
+    shares = numbers.shares(wanted, integral)
+    return {"class_shares": shares, "trivial": trivial(canonical, wanted, shares)}
+
+
+def settle(model):
+    """At a step of a model's optimiser: write down the losses that it was trained with."""
+    for use in LOSSES.pending:
+        if use.fields is not None and model not in use.models:
+            use.models.add(model)
+            LOSSES.told[model] = use.fields
+            with_targets(model, use.wanted)
+    LOSSES.pending.clear()
+
+
+def with_targets(model, wanted):
+    """Write a model's loss again once more of its targets were seen."""
+    fields = LOSSES.told.get(model)
+    if fields is not None and len(wanted):
+        integral = numbers.is_integral(wanted.reshape(-1))
+        WRITER.put("loss", model=model, **fields, **targets_told(fields["name"], wanted, integral))
+
+
+def unpatched(torch):
+    """Put the original loss functions back, for a moment; returns ours."""
+    functional = torch.nn.functional
+    ours = {name: getattr(functional, name) for name in NAMES if hasattr(functional, name)}
+    for name, function in ours.items():
+        setattr(functional, name, getattr(function, "__wrapped__", function))
+    return ours
+
+
+def backward(original):
+    """A patch of `torch.autograd.backward`, which `Tensor.backward` calls too."""
+
+    def backward(tensors, *args, **kwargs):
+        if not _compiling():
+            _backward(tensors)
+        return original(tensors, *args, **kwargs)
+
+    return backward
+
+
+@quiet("backward")
+def _backward(tensors):
+    given = tensors if isinstance(tensors, (list, tuple)) else (tensors,)
+    for tensor in given:
+        if arrays.is_tensor(tensor) and tensor.numel() == 1:
+            scaled = LOSSES.scaled.pop(id(tensor), None)
+            LOSSES.backward.append(_value(tensor if scaled is None else scaled))
+    del LOSSES.backward[:-256]
+
+
+def _value(tensor):
+    tensor = tensor.detach().reshape(())
+    return tensor.item() if tensor.device.type == "cpu" else tensor
+
+
+def take():
+    """The loss of this step: the mean over its backward passes, or, when there was none, what the
+    loss function last returned.
+    """
+    if LOSSES.backward:
+        LOSSES.last = _mean(LOSSES.backward, LOSSES.values)
+    elif LOSSES.values:
+        LOSSES.last = _value(LOSSES.values[-1])
+    LOSSES.backward, LOSSES.values = [], []
+    LOSSES.scaled.clear()
+    return LOSSES.last
+
+
+def _mean(losses, values):
+    mean = sum(losses) / len(losses) if len(losses) > 1 else losses[0]
+    if len(losses) == 1 or len(values) != len(losses):
+        return mean
+    # Accumulated gradients: a loss that the program has divided by their number is told whole.
+    raw = sum(_value(value) for value in values) / len(values)
+    near = abs(mean * len(losses) - raw) <= 1e-3 * abs(raw)
+    return raw if near else mean

@@ -1,0 +1,53 @@
+"""Puts the probe into PyTorch: global hooks of optimisers, loss functions, backward, and what
+changes how a step is to be read.
+"""
+
+import sys
+
+from . import program, torch_losses, torch_scaling, torch_steps
+from .core import STATE, patch, quiet
+from .torch_forward import FORWARD
+
+
+def install(torch):
+    optimizer = sys.modules["torch.optim.optimizer"]
+    if not hasattr(optimizer, "register_optimizer_step_pre_hook"):
+        STATE.cannot_see("PyTorch before 2.0 has no hooks of all optimisers")
+        return
+    optimizer.register_optimizer_step_pre_hook(torch_steps.before)
+    optimizer.register_optimizer_step_post_hook(torch_steps.after)
+    for name in torch_losses.NAMES:
+        patch(torch.nn.functional, name, torch_losses.watch(name))
+    patch(torch.autograd, "backward", torch_losses.backward)
+    patch(torch.nn.Module, "__init__", _module)
+    patch(optimizer.Optimizer, "__init__", _optimizer)
+    torch_scaling.install(torch)
+    FORWARD.arm(True, True)
+
+
+def _module(original):
+    def __init__(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        _made(self)
+
+    return __init__
+
+
+def _optimizer(original):
+    def __init__(self, *args, **kwargs):
+        original(self, *args, **kwargs)
+        _made_optimizer(self)
+
+    return __init__
+
+
+@quiet("lines")
+def _made(module):
+    program.remember(module, skip_init=True)
+
+
+@quiet("lines")
+def _made_optimizer(optimizer):
+    program.remember(optimizer)
+    torch_steps.MADE.add(optimizer)
+    FORWARD.arm(True, True)

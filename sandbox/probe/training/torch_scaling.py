@@ -1,0 +1,102 @@
+"""Gradient scaling, clipping, schedulers and compilation in PyTorch."""
+
+from . import torch_arrays as arrays, torch_forward, torch_losses, torch_steps
+from .core import STATE, patch, quiet
+from .torch_losses import LOSSES
+
+
+def install(torch):
+    scaler = getattr(getattr(torch, "amp", None), "GradScaler", None)
+    scaler = scaler or torch.cuda.amp.GradScaler
+    patch(scaler, "scale", _scale)
+    patch(scaler, "step", _step)
+    for owner in (torch.nn.utils, torch.nn.utils.clip_grad):
+        for name in ("clip_grad_norm_", "clip_grad_value_"):
+            patch(owner, name, _clip)
+    patch(torch.optim.lr_scheduler.ReduceLROnPlateau, "__init__", _scheduler)
+    patch(torch.jit, "script", _script(torch))
+    patch(torch, "compile", _compile)
+    patch(torch.nn.Module, "compile", _compile)
+
+
+def _scale(original):
+    def scale(self, outputs):
+        result = original(self, outputs)
+        _scaled(outputs, result)
+        return result
+
+    return scale
+
+
+@quiet("gradient scaling")
+def _scaled(outputs, result):
+    if arrays.is_tensor(outputs) and arrays.is_tensor(result) and result is not outputs:
+        LOSSES.scaled[id(result)] = outputs.detach()
+
+
+def _step(original):
+    def step(self, optimizer, *args, **kwargs):
+        tracked = torch_steps.OPTIMIZERS.get(optimizer)
+        steps = tracked.steps if tracked is not None else 0
+        result = original(self, optimizer, *args, **kwargs)
+        _stepped(optimizer, steps)
+        return result
+
+    return step
+
+
+@quiet("gradient scaling")
+def _stepped(optimizer, steps):
+    tracked = torch_steps.OPTIMIZERS.get(optimizer)
+    if tracked is not None and tracked.steps == steps:
+        with arrays.torch().no_grad():
+            tracked.sampled = False
+            torch_steps.step(optimizer, tracked, True)
+
+
+def _clip(original):
+    def clip(*args, **kwargs):
+        LOSSES.clipping = True
+        return original(*args, **kwargs)
+
+    return clip
+
+
+def _scheduler(original):
+    def __init__(self, optimizer, *args, **kwargs):
+        original(self, optimizer, *args, **kwargs)
+        torch_steps.SCHEDULED.add(optimizer)
+
+    return __init__
+
+
+def _script(torch):
+    """TorchScript compiles the source of loss functions: it gets the originals."""
+
+    def make(original):
+        def script(*args, **kwargs):
+            ours = torch_losses.unpatched(torch)
+            try:
+                return original(*args, **kwargs)
+            finally:
+                for name, function in ours.items():
+                    setattr(torch.nn.functional, name, function)
+
+        return script
+
+    return make
+
+
+def _compile(original):
+    def compile(*args, **kwargs):  # noqa: A001  the name that it replaces
+        _compiled(args[0] if args else kwargs.get("model"))
+        return original(*args, **kwargs)
+
+    return compile
+
+
+@quiet("compilation")
+def _compiled(model):
+    torch_forward.FORWARD.compiled.append(model)
+    torch_forward.FORWARD.arm(False, False)
+    STATE.cannot_see("layer outputs inside torch.compile")

@@ -1,0 +1,239 @@
+"""Watches the steps of optimisers: rates, losses, and on sampled steps gradients and updates."""
+
+import weakref
+
+from . import (
+    numbers,
+    program,
+    program_loops,
+    torch_arrays as arrays,
+    torch_data,
+    torch_layers,
+    torch_loops,
+)
+from .core import STATE, quiet, sampled
+from .torch_forward import FORWARD
+from .torch_losses import LOSSES, settle, take
+from .writer import WRITER
+
+_MOST_TENSORS = 200
+_MOST_ELEMENTS = 1 << 16
+
+
+class Tracked:
+    """An optimiser as far as it was followed."""
+
+    def __init__(self, number):
+        self.id = "optimizer-%d" % number
+        self.steps = 0
+        self.model = None
+        self.initial = {}
+        self.before = {}
+        self.sampled = False
+        self.loops = []
+
+
+OPTIMIZERS = weakref.WeakKeyDictionary()
+MADE, SCHEDULED = weakref.WeakSet(), weakref.WeakSet()
+ACTIVE = []
+ALL = []
+"""All that were followed, also those that the program has dropped."""
+
+
+def _parameters(optimizer):
+    return [one for group in optimizer.param_groups for one in group["params"]]
+
+
+def before(optimizer, _args, _kwargs):
+    _before(optimizer)
+
+
+def after(optimizer, _args, _kwargs):
+    _after(optimizer)
+
+
+@quiet("steps")
+def _before(optimizer):
+    if arrays.torch().compiler.is_compiling():
+        return
+    if optimizer in ACTIVE:
+        del ACTIVE[ACTIVE.index(optimizer) :]
+    ACTIVE.append(optimizer)
+    tracked = OPTIMIZERS.get(optimizer)
+    if tracked is None:
+        tracked = OPTIMIZERS[optimizer] = Tracked(len(ALL))
+        ALL.append(tracked)
+    tracked.sampled = sampled(tracked.steps)
+    if tracked.sampled:
+        with arrays.torch().no_grad():
+            _remember(tracked, _parameters(optimizer))
+
+
+def _remember(tracked, parameters):
+    if tracked.model is None and not tracked.initial:
+        tracked.initial = {id(one): arrays.summary(one) for one in parameters}
+    some = parameters[:_MOST_TENSORS]
+    tracked.before = {id(one): _some(one.detach()).clone() for one in some}
+
+
+def _some(tensor):
+    return tensor.reshape(-1)[:: numbers.stride(tensor.shape, _MOST_ELEMENTS)]
+
+
+@quiet("steps")
+def _after(optimizer):
+    if arrays.torch().compiler.is_compiling() or optimizer not in ACTIVE:
+        return
+    del ACTIVE[ACTIVE.index(optimizer) :]
+    if ACTIVE:
+        return  # one optimiser wraps another: the outer one is the program's
+    with arrays.torch().no_grad():
+        step(optimizer, OPTIMIZERS[optimizer], False)
+
+
+def step(optimizer, tracked, skipped):
+    """One step of an optimiser has ended."""
+    loss = take()
+    if tracked.sampled and (tracked.model is None or tracked.steps < 2):
+        _describe(optimizer, tracked)
+    fields = {
+        "optimizer": tracked.id,
+        "step": tracked.steps,
+        "epoch": torch_loops.epoch(),
+        "loss": loss,
+        "rate": float(optimizer.param_groups[0].get("lr") or 0.0),
+    }
+    if skipped:
+        fields["skipped"] = True
+    if tracked.sampled:
+        fields["weights"] = [] if skipped else _weights(tracked, _parameters(optimizer))
+        fields["activations"] = _activations(tracked)
+        torch_data.batch(tracked)
+    WRITER.step(tracked.steps, fields)
+    tracked.steps += 1
+    STATE.steps += 1
+    tracked.before = {}
+    _next(tracked.model)
+
+
+def _next(model):
+    """Arm the forward hooks where some optimiser's next step is sampled or its first."""
+    FORWARD.forget(model)
+    LOSSES.pending.clear()
+    unstepped = any(one not in OPTIMIZERS for one in MADE)
+    wanted = unstepped or any(sampled(one.steps) for one in OPTIMIZERS.values())
+    LOSSES.wanted = wanted
+    early = any(one.steps < 2 for one in OPTIMIZERS.values())
+    FORWARD.arm(wanted, unstepped or early)
+
+
+def _describe(optimizer, tracked):
+    found = torch_layers.model_of(_parameters(optimizer), tracked.initial)
+    tracked.model = found or tracked.model
+    tracked.initial = {}
+    model = tracked.model.id if tracked.model else ""
+    settle(model)
+    if tracked.steps == 0:
+        tracked.loops = program_loops.around()
+        WRITER.put("optimizer", **describe(optimizer, tracked, model))
+
+
+def describe(optimizer, tracked, model):
+    defaults = dict(optimizer.defaults)
+    group = optimizer.param_groups[0]
+    betas = group.get("betas") or (group.get("momentum") or 0.0,)
+    scheduled = optimizer in SCHEDULED or any("initial_lr" in one for one in optimizer.param_groups)
+    name = type(optimizer).__name__.lower()
+    return {
+        "id": tracked.id,
+        "model": model,
+        "name": name,
+        "rates": [float(one.get("lr") or 0.0) for one in optimizer.param_groups],
+        "momentum": float(betas[0]),
+        "weight_decay": float(group.get("weight_decay") or 0.0),
+        "decoupled": name == "adamw" or bool(group.get("decoupled_weight_decay")),
+        "clipping": LOSSES.clipping,
+        "scheduled": scheduled,
+        "settings": {key: value for key, value in defaults.items() if _is_setting(value)},
+        "line": program.made(optimizer),
+    }
+
+
+def _is_setting(value):
+    if isinstance(value, tuple):
+        return all(isinstance(part, (int, float)) for part in value)
+    return value is None or isinstance(value, (str, int, float, bool))
+
+
+def _weights(tracked, parameters):
+    """Norms of gradients and updates, all computed before any is fetched."""
+    told, scalars = [], []
+    for parameter in parameters[:_MOST_TENSORS]:
+        old = tracked.before.get(id(parameter))
+        if parameter.grad is None or old is None:
+            continue
+        place, role = _place(tracked, parameter)
+        told.append({"layer": place, "role": role})
+        scalars += _measure(parameter, old)
+    values = iter(arrays.fetch(scalars))
+    for row in told:
+        names = ("norm", "mean_abs", "gradient_zero", "weight_norm", "update_ratio")
+        row.update(zip(names, values))
+    return told
+
+
+def _measure(parameter, old):
+    torch = arrays.torch()
+    gradient = parameter.grad.detach()
+    if gradient.layout != torch.strided:
+        gradient = gradient.coalesce().values()
+    few = _some(gradient)
+    new = _some(parameter.detach())
+    size = torch.linalg.vector_norm(old.float())
+    change = torch.linalg.vector_norm((new - old).float())
+    # A tensor that starts at zero has no ratio; what it became is the nearest that there is.
+    basis = torch.where(size > 0, size, torch.linalg.vector_norm(new.float()).clamp_min(1e-12))
+    scale = (parameter.numel() / max(1, old.numel())) ** 0.5
+    return [
+        torch.linalg.vector_norm(gradient.float()),
+        few.float().abs().mean(),
+        (few == 0).float().mean(),
+        size * scale,
+        change / basis,
+    ]
+
+
+def _place(tracked, parameter):
+    if tracked.model is None:
+        return -1, "other"
+    return tracked.model.roles.get(id(parameter), (-1, "other"))
+
+
+_BOUNDED = {"tanh": 4, "sigmoid": 5}
+_DYING = ("relu", "relu6")
+
+
+def _activations(tracked):
+    if tracked.model is None:
+        return []
+    places = tracked.model.places
+    calls = [(places[key], call) for key, call in FORWARD.calls.items() if key in places]
+    calls = [(place, call) for place, call in calls if call.numbers][:_MOST_TENSORS]
+    values = arrays.fetch([scalar for _, call in calls for scalar in call.numbers])
+    told = []
+    for number, (place, _call) in enumerate(calls):
+        mean, variance, finite, dead, *bounds = values[7 * number : 7 * number + 7]
+        own, later = tracked.model.activations[place]
+        row = {"layer": place, "mean": mean, "std": _root(variance), "finite": finite}
+        if own in _DYING or later in _DYING:
+            row["dead"] = dead
+        if later in _BOUNDED:
+            row["saturated"] = bounds[2]
+        elif own in _BOUNDED:
+            row["saturated"] = bounds[_BOUNDED[own] - 4]
+        told.append(row)
+    return told
+
+
+def _root(variance):
+    return variance**0.5 if variance is not None and variance >= 0 else variance

@@ -1,0 +1,52 @@
+"""The loss of the best constant prediction: what a model that learns nothing reaches."""
+
+import math
+
+
+def trivial(name, rows, class_shares):
+    """The loss on a table of targets; None where it is not known how."""
+    if len(rows) == 0:
+        return None
+    find = _BY_NAME.get(name)
+    return find(rows, class_shares) if find else None
+
+
+def _entropy(parts):
+    total = sum(parts)
+    return -sum(part * math.log(part / total) for part in parts if part > 0 and total > 0)
+
+
+def _classes(rows, class_shares):
+    return _entropy(class_shares) if class_shares else None
+
+
+def _binary(rows, class_shares):
+    if float(rows.min()) < 0 or float(rows.max()) > 1:
+        return None
+    means = rows.mean(0).tolist()
+    return sum(_entropy([mean, 1 - mean]) for mean in means) / len(means)
+
+
+def _squares(rows, class_shares):
+    return float(((rows - rows.mean(0)) ** 2).mean())
+
+
+def _absolute(rows, class_shares):
+    total = 0.0
+    for column in rows[:, :64].T.tolist():
+        middle = sorted(column)[len(column) // 2]
+        total += sum(abs(value - middle) for value in column) / len(column)
+    return total / min(rows.shape[1], 64)
+
+
+_BY_NAME = {
+    "cross_entropy": _classes,
+    "nll": _classes,
+    "categorical_crossentropy": _classes,
+    "sparse_categorical_crossentropy": _classes,
+    "bce": _binary,
+    "bce_logits": _binary,
+    "binary_crossentropy": _binary,
+    "mse": _squares,
+    "mae": _absolute,
+}

@@ -1,0 +1,117 @@
+"""The file of records: one JSON object a line, bounded in size, soon on the disk."""
+
+import json
+import math
+import os
+import sys
+import time
+
+from .core import STATE
+
+_MOST_BYTES = 7 << 20
+_MOST_STEP_BYTES = 6 << 20
+_ALL_STEPS = 20000
+_FLUSH_S, _FLUSH_LINES = 0.5, 256
+_FRAMEWORKS = ("torch", "keras", "tensorflow", "jax", "flax", "optax", "lightning", "transformers")
+
+
+class Writer:
+    """Appends records. Nothing is written before the first one, so a process that does not train
+    leaves no file; a child by fork writes nothing into its parent's.
+    """
+
+    def __init__(self):
+        self.folder = os.environ.get("REPRISE_TRACE") or "."
+        self.lines, self.late = [], []
+        self.bytes = 0
+        self.flushed = 0.0
+        self.begun = False
+
+    def put(self, kind, **fields):
+        """Add a record; it is on the disk when this returns, except for a step."""
+        if os.getpid() != STATE.pid or self.bytes > _MOST_BYTES:
+            return
+        if not self.begun:
+            self.begun = True
+            self.put("start", pid=STATE.pid, frameworks=_versions())
+        fields["kind"] = kind
+        self.lines.append(fields)
+        if kind != "step" or len(self.lines) >= _FLUSH_LINES or self._is_due():
+            self.flush()
+
+    def step(self, number, fields):
+        """Add a step; from the 20,000th on only some of those that were not sampled."""
+        if self.bytes < _MOST_STEP_BYTES and (fields.get("weights") or _is_kept(number)):
+            self.put("step", **fields)
+
+    def flush(self):
+        if not self.lines or os.getpid() != STATE.pid:
+            return
+        lines, self.lines = self.lines, []
+        settle(lines)
+        data = "".join(json.dumps(plain(line)) + "\n" for line in lines).encode()
+        self.bytes += len(data)
+        self.flushed = time.monotonic()
+        path = os.path.join(self.folder, "training-%d.jsonl" % STATE.pid)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            os.write(handle, data)
+        finally:
+            os.close(handle)
+        _show(lines)
+
+    def _is_due(self):
+        return time.monotonic() - self.flushed > _FLUSH_S
+
+
+def _show(lines):
+    """Print the last loss for whoever watches the run, when somebody does."""
+    losses = [line for line in lines if isinstance(line.get("loss"), float)]
+    if losses and os.environ.get("REPRISE_LIVE"):
+        last = losses[-1]
+        os.write(2, ("\x1ereprise step %d loss %.6g\n" % (last["step"], last["loss"])).encode())
+
+
+def settle(lines):
+    """Fetch the losses that were left on a device, all at once."""
+    waiting = [line for line in lines if hasattr(line.get("loss"), "device")]
+    if waiting:
+        stack = sys.modules["torch"].stack
+        values = stack([line["loss"].float() for line in waiting]).tolist()
+        for line, value in zip(waiting, values):
+            line["loss"] = value
+
+
+def plain(value):
+    """A value as JSON takes it: numbers short, NaN and infinities as strings."""
+    if isinstance(value, float):
+        return float("%.8g" % value) if math.isfinite(value) else _name(value)
+    if isinstance(value, dict):
+        return {str(key)[:200]: plain(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    if isinstance(value, str):
+        return value[:500].encode("utf-8", "replace").decode()
+    return value
+
+
+def _name(value):
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _is_kept(number):
+    if number < _ALL_STEPS:
+        return True
+    return number % 10 ** int(math.log10(number / (_ALL_STEPS / 10))) == 0
+
+
+def _versions():
+    found = {}
+    for name in _FRAMEWORKS:
+        version = getattr(sys.modules.get(name), "__version__", None)
+        if isinstance(version, str):
+            found[name] = version
+    return found
+
+
+WRITER = Writer()

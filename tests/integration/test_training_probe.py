@@ -1,0 +1,102 @@
+"""The training probe with PyTorch itself: what it writes down, and that losses stay the same to the
+last digit.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from benchmarks import probing
+from bot.adapters.packages.builder import UvBuilder
+from bot.models.environment import EnvironmentSpec, PinSource, Requirement
+from sandbox.process import ProcessSandbox
+
+pytestmark = [pytest.mark.index, pytest.mark.slow]
+
+HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
+SOURCE = """\
+import torch, torch.nn.functional as F
+from torch import nn, optim
+from torch.utils.data import DataLoader, TensorDataset
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 16)
+        self.drop = nn.Dropout(0.5)
+        self.last = nn.Linear(16, 3)
+    def forward(self, x):
+        return F.softmax(self.last(self.drop(F.relu(self.first(x)))), dim=1)
+
+x = torch.randn(96, 8)
+data = TensorDataset(x, x[:, :3].argmax(1))
+model = Net()
+criterion = nn.CrossEntropyLoss()
+optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+for epoch in range(4):
+    for inputs, labels in DataLoader(data, 32, shuffle=True):
+        optimizer.zero_grad()
+        loss = criterion(model(inputs), labels)
+        loss.backward()
+        optimizer.step()
+        print(loss.item().hex(), torch.rand(1).item().hex())
+    with torch.no_grad():
+        for inputs, labels in DataLoader(data, 96):
+            criterion(model(inputs), labels)
+"""
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    builder = UvBuilder(tmp_path_factory.mktemp("cache"), ProcessSandbox())
+    torch = Requirement(name="torch", rung=PinSource.OPTION, reason="the test")
+    return builder.build(EnvironmentSpec(python=HOST, requirements=(torch,))).interpreter
+
+
+@pytest.fixture(scope="module")
+def compared(python, tmp_path_factory):
+    path = tmp_path_factory.mktemp("program") / "program.py"
+    path.write_text(SOURCE)
+    return probing.compare(path, python, 1)
+
+
+def test_losses_and_random_numbers_are_the_same_with_and_without(compared):
+    (plain,), (probed,) = compared.without, compared.with_probe
+    assert (plain.exit_code, plain.errors) == (0, "")
+    assert (probed.exit_code, probed.errors, probed.output) == (0, "", plain.output)
+    assert len(plain.output.splitlines()) == 12
+    printed = [float.fromhex(line.split()[0]) for line in plain.output.decode().splitlines()]
+    told = [step.loss for step in probed.trace.steps]
+    assert told == pytest.approx(printed, rel=1e-6)
+
+
+def test_the_model_is_told_in_the_order_of_its_layers(compared):
+    seen = compared.with_probe[0].trace
+    (model,) = seen.models
+    assert [(layer.type, layer.activation, layer.functional) for layer in model.layers] == [
+        ("Linear", "relu", True),
+        ("Dropout", "", False),
+        ("Linear", "softmax", True),
+    ]
+    assert [layer.inputs for layer in model.layers] == [(), (0,), (1,)]
+    assert [weight.role for weight in model.layers[0].weights] == ["kernel", "bias"]
+    assert (model.line, seen.losses[0].line, seen.optimizers[0].line) == (16, 17, 18)
+    (loss,) = seen.losses
+    assert (loss.name, loss.activation, loss.rows_sum_to_one) == ("cross_entropy", "softmax", True)
+    assert loss.trivial == pytest.approx(1.0, abs=0.2)
+
+
+def test_validation_is_no_training(compared):
+    seen = compared.with_probe[0].trace
+    (plan,) = seen.plans
+    assert (plan.epochs, plan.steps_per_epoch, plan.batch_size, plan.samples) == (4, 3, 32, 96)
+    assert plan.validation
+    assert [step.epoch for step in seen.steps] == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
+    step = seen.steps[0]
+    assert {(row.layer, row.role) for row in step.weights} == {
+        (0, "kernel"), (0, "bias"), (2, "kernel"), (2, "bias"),
+    }  # fmt: skip
+    assert all(row.norm > 0 and row.update_ratio > 0 for row in step.weights)
+    assert seen.end.failures == 0

@@ -1,0 +1,59 @@
+"""Fault codes are counted as the source study counts them."""
+
+import pytest
+
+from benchmarks.faults import FaultRow, Found, best, expanded, score, scored, summarise
+
+
+def row(
+    name: str, found: tuple[str, ...], *, healthy: bool = False, **tools: tuple[str, ...]
+) -> FaultRow:
+    return FaultRow(
+        id=name, framework="torch", truth=(), found=found, recall=None, precision=None, f3=None,
+        f3_alternatives=None, healthy=healthy, seconds=1.0, tools=tools,
+    )  # fmt: skip
+
+
+def test_a_code_with_several_layers_is_several_codes() -> None:
+    assert expanded(["ACH(0,1)", "HLR", "ACH(1)"]) == ("ACH(0)", "ACH(1)", "HLR")
+    with pytest.raises(ValueError, match="no fault code"):
+        expanded(["sigmoid"])
+
+
+@pytest.mark.parametrize(
+    ("found", "truth", "recall", "precision", "f3"),
+    [
+        (["HLR"], ["HLR"], 1.0, 1.0, 1.0),
+        (["HLR", "OCH"], ["HLR"], 1.0, 0.5, 10 * 0.5 / 5.5),
+        (["ACH(0)"], ["ACH(0,1)", "HLR"], 1 / 3, 1.0, 10 / 3 / (9 + 1 / 3)),
+        (["ACH"], ["ACH(0)"], 0.0, 0.0, 0.0),  # the layer counts
+        ([], ["HLR"], 0.0, 0.0, 0.0),
+    ],
+)
+def test_f3(found: list[str], truth: list[str], recall: float, precision: float, f3: float) -> None:
+    measured = score(found, truth)
+    assert measured.recall == pytest.approx(recall)
+    assert measured.precision == pytest.approx(precision)
+    assert measured.f3 == pytest.approx(f3)
+
+
+def test_of_several_truths_those_with_the_highest_recall_count() -> None:
+    truths = [["ACH(2)", "LCH"], ["CPP"], ["HLR"]]
+    measured = best(["CPP", "HLR", "HNE"], truths)
+    assert (measured.recall, measured.precision) == (1.0, pytest.approx(1 / 3))
+    assert measured.f3 == pytest.approx(score(["CPP", "HLR", "HNE"], ["CPP"]).f3)
+
+
+def test_healthy_programs_and_tools_are_counted_apart() -> None:
+    faulty = scored(row("a", ("HLR", "OCH"), umlaut=("HLR",)), [["HLR"], ["OCH"]])
+    noisy, silent = (
+        row("b", ("RAW",), healthy=True, umlaut=()),
+        row("c", (), healthy=True, umlaut=("HLR",)),
+    )
+    summary = summarise([noisy, silent, faulty]).summary
+    assert summary.f3 == pytest.approx(0.9091, abs=1e-4)
+    assert summary.healthy_silent == 0.5
+    assert summary.by_code["HLR"] == Found(true=1, found=1, wrong=0)
+    assert summary.by_code["RAW"] == Found(true=0, found=0, wrong=1)
+    tool = summary.tools["umlaut"]
+    assert (tool.f3, tool.healthy_silent) == (1.0, 0.5)

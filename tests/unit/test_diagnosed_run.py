@@ -1,0 +1,144 @@
+"""A program → its diagnosis, on fakes: its environment, how it ended, and the diagnosis beside a verdict."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from bot.errors import UserError
+from bot.models.bug import Issue
+from bot.models.diagnosis import TrainingProgram
+from bot.models.job import PROOFS, Job, Options
+from bot.models.training import RECORDS
+from bot.pipeline import diagnosis, plan, run
+from bot.pipeline.diagnosis import wanted
+from bot.pipeline.execution.runner import Session
+from bot.render.comment import comment
+from sandbox.port import RunResult
+from tests.unit.test_pipeline import world
+
+TRAINS = """import torch
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(10):
+    loss = model(torch.ones(4, 2)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+OPTIONS = Options(without=PROOFS, diagnose=True)
+REPORT = Issue(
+    title="The network does not learn",
+    body=f"The loss stays flat whatever I do.\n\n```python\n{TRAINS}```\n",
+)
+
+
+def trace(steps=30):
+    rows = [{"kind": "step", "step": at, "loss": 1.0 / (at + 1)} for at in range(steps)]
+    for row in rows:
+        RECORDS.validate_python(row)
+    return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
+
+
+OK = RunResult(exit_code=0, seconds=2.0, artifacts={".reprise/training-7.jsonl": trace()})
+MISSING = RunResult(
+    exit_code=1,
+    stderr='Traceback (most recent call last):\n  File "a.py", line 1, in <module>\n    import tqdm\n'
+    "ModuleNotFoundError: No module named 'tqdm'\n",
+)
+
+
+def program(source=TRAINS, **files):
+    return TrainingProgram(files={"a.py": source.encode(), **files}, entry="a.py")
+
+
+def session(answer, options=OPTIONS):
+    return Session.begin(Job(issue=Issue(title="a", body=""), options=options), world(answer))
+
+
+def recorded(answer, source=TRAINS):
+    session_, given = session(answer), program(source)
+    spec = wanted.spec(given, OPTIONS, "a")
+    return diagnosis.record_run(given, spec, session_)
+
+
+def test_what_a_program_imports_and_declares_is_wanted_but_not_its_own_files() -> None:
+    source = '# /// script\n# dependencies = ["torch==2.3.0"]\n# ///\nimport torch\nfrom layers_of_mine import net\n'
+    files = {
+        "layers_of_mine.py": b"import numpy\n",
+        "requirements.txt": b"# x\n-e .\nnumpy<2  # old\nrich; python_version < '3'\n",
+    }
+    given = program(source, **files)
+    found = {each.name: each for each in wanted.spec(given, Options(), "a").requirements}
+    assert {name: each.specifier for name, each in found.items()} == {
+        "torch": "==2.3.0",
+        "numpy": "<2",
+    }
+    assert found["torch"].reason == "its script block says torch==2.3.0"
+    assert found["numpy"].reason.startswith("requirements.txt says")
+    asked = wanted.spec(given, Options(pins=("torch==2.1.0",)), "a").requirements
+    assert {each.specifier for each in asked if each.name == "torch"} == {"==2.1.0"}
+
+
+def test_a_malformed_script_block_is_the_users() -> None:
+    with pytest.raises(UserError, match="not valid TOML"):
+        list(wanted.declared(program("# /// script\n# dependencies = [\n# ///\n")))
+
+
+def test_a_missing_package_is_installed_and_the_program_runs_again() -> None:
+    answers = iter([MISSING, OK])
+    run_ = recorded(lambda spec: next(answers))
+    assert "tqdm" in [package.name for package in run_.environment.packages]
+    assert len(run_.trace.steps) == 30
+
+
+@pytest.mark.parametrize(
+    ("result", "ended", "undecided"),
+    [
+        (OK, "completed", ""),
+        (replace(OK, exit_code=None, timed_out=True), "timed out", ""),
+        (replace(OK, exit_code=1, stderr=MISSING.stderr), "failed", ""),
+        (replace(OK, artifacts={}), "completed", "no training was seen"),
+        (replace(MISSING, stderr=MISSING.stderr.replace("ModuleNotFoundError: No module named 'tqdm'", "ValueError: bad")), "failed", "the program failed before it trained (ValueError: bad)"),
+        (RunResult(exit_code=None, timed_out=True, seconds=9.0), "timed out", "stopped after 9 s, before it trained"),
+        (RunResult(exit_code=None, signal=9, oom=True), "killed", "ran out of memory"),
+    ],
+)  # fmt: skip
+def test_how_a_run_ended(result: RunResult, ended: str, undecided: str) -> None:
+    found = diagnosis.diagnosed(recorded(lambda spec: result))
+    assert found.ended == ended
+    assert undecided in found.undecided
+    assert bool(found.undecided) == bool(undecided)
+    assert bool(found.curves) == (not undecided)
+
+
+def test_an_issue_of_bad_training_is_diagnosed_whatever_its_verdict() -> None:
+    job = Job(issue=REPORT, options=OPTIONS)
+    draft = plan(job)
+    assert draft.training is not None
+    assert not draft.runs_nothing
+    assert plan(Job(issue=REPORT)).runs_nothing
+    assert draft.hash != plan(Job(issue=REPORT)).hash
+    report = run(job, world(lambda spec: OK))
+    assert report.verdict.kind == "needs_info"
+    assert report.diagnosis is not None
+    assert report.diagnosis.steps == 30
+    assert report.environment is not None
+    assert "Run once, for the diagnosis" in comment(report)
+
+
+def test_without_a_training_program_a_note_says_so() -> None:
+    issue = REPORT.model_copy(update={"body": "It is slow.\n\n```python\nprint(1)\n```\n"})
+    report = run(Job(issue=issue, options=OPTIONS), world(lambda spec: OK))
+    assert report.diagnosis is None
+    assert any("contains no program that trains" in note.text for note in report.notes)
+
+
+def test_a_defect_in_the_rules_leaves_the_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(run: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("bot.pipeline.diagnosis.of_issue.diagnosed", broken)
+    report = run(Job(issue=REPORT, options=OPTIONS), world(lambda spec: OK))
+    assert report.verdict.kind == "needs_info"
+    assert "ZeroDivisionError" in report.defects["diagnose"]

@@ -1,0 +1,297 @@
+"""Each rule of the diagnosis has a buggy trace that it speaks of, and a healthy twin."""
+
+import pytest
+
+from bot.models.training import ActivationStep, Data, Epoch, Summary, TrainingTrace
+from bot.rules.diagnosis import RULES
+from bot.rules.diagnosis.training import trainings
+from tests.support.traces import (
+    FLAT,
+    LAYERS,
+    curve,
+    dense,
+    loss,
+    steps,
+    summary,
+    trace,
+    weight,
+)
+
+_ENDS = {"linear": dense(2, 32, 10, ""), "sigmoid": dense(2, 32, 10, "sigmoid")}
+_PARTLY = curve(2.3, 1.0)
+_LOGITS = {
+    "activation": "linear",
+    "rows_sum_to_one": False,
+    "predictions": summary((32, 10), -3, 3),
+}
+_VALUES = summary((32, 1), -4.0, 9.0)
+_SLOW = curve(2.3, 0.1, 500, fall=0.001)
+_JUMPY = [2.0, 1.0] * 10
+
+
+def _ended(function: str, **fed: object) -> TrainingTrace:
+    """A classifier whose last layer ends in another function."""
+    last = dense(2, 32, 10, "" if function == "linear" else function)
+    return trace((*LAYERS[:2], last), FLAT, fed=loss(**{"activation": function, **fed}))
+
+
+def _one(function: str, name: str, targets: Summary, losses: list[float] = FLAT, **fed: object):
+    layers = (dense(0, 64, 64), dense(1, 64, 1, "" if function == "linear" else function))
+    given = {
+        "activation": function,
+        "predictions": summary((32, 1), 0.1, 0.9),
+        "targets": targets,
+        "rows_sum_to_one": False,
+        "one_hot": False,
+        "class_shares": (),
+        "trivial": 2.3,
+    }
+    return trace(layers, losses, fed=loss(name, **{**given, **fed}))
+
+
+_CONSTANT = summary((32, 1), 1.0, 1.0, std=0.0)
+_BINARY = summary((32, 1), 0.0, 1.0, distinct=2)
+_MANY = summary((32, 10), 0.0, 1.0, distinct=2)
+_ABOVE = summary((32, 1), 0.0, 9.0)
+
+
+def _told(
+    layers: tuple = LAYERS, losses: list[float] = _PARTLY, **changes: object
+) -> TrainingTrace:
+    return trace(layers, losses, **changes)
+
+
+def _active(index: int, **changes: float) -> tuple[ActivationStep, ...]:
+    return (ActivationStep(layer=index, mean=0.1, std=0.1, **changes),)
+
+
+def _inputs(**changes: object) -> TrainingTrace:
+    return trace(losses=_PARTLY, data=changes)
+
+
+def _beside(other: Summary) -> TrainingTrace:
+    return trace(validation=(Data(model="m", part="validation", inputs=other),))
+
+
+_TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
+    "softmax-of-one-unit": (
+        _one("softmax", "binary_crossentropy", _BINARY, predictions=_CONSTANT),
+        _one("sigmoid", "binary_crossentropy", _BINARY),
+    ),
+    "softmax-twice": (
+        _ended("softmax", name="cross_entropy"),
+        _ended("linear", name="cross_entropy", **_LOGITS),
+    ),
+    "log-probabilities-expected": (
+        _ended("linear", name="nll", **_LOGITS),
+        _ended(
+            "log_softmax", name="nll", **{**_LOGITS, "predictions": summary((32, 10), -5, -0.1)}
+        ),
+    ),
+    "probabilities-expected": (_ended("linear", **_LOGITS), _ended("softmax")),
+    "probability-expected": (
+        _one("log_softmax", "bce", _BINARY, predictions=summary((32, 1), -4, 0)),
+        _one("sigmoid", "bce", _BINARY),
+    ),
+    "labels-compete": (
+        _ended("softmax", name="mse", one_hot=False, targets=_MANY),
+        _ended("sigmoid", name="mse", one_hot=False, targets=_MANY, rows_sum_to_one=False),
+    ),
+    "binary-loss-of-classes": (
+        _ended("softmax", name="binary_crossentropy"),
+        _ended("softmax"),
+    ),
+    "targets-out-of-reach": (
+        _one("sigmoid", "mse", _VALUES),
+        _one("linear", "mse", _VALUES),
+    ),
+    "rectified-output": (_one("relu", "mse", _ABOVE), _one("linear", "mse", _ABOVE)),
+    "values-under-softmax": (
+        _ended("softmax", name="mse", one_hot=False, targets=summary((32, 10), 0.0, 0.8)),
+        _ended("linear", name="mse", one_hot=False, targets=summary((32, 10), 0.0, 0.8), **_LOGITS),
+    ),
+    "distance-between-classes": (_ended("softmax", name="mae"), _ended("softmax")),
+    "labels-no-class-numbers": (
+        _ended(
+            "softmax", name="sparse_categorical_crossentropy", targets=summary((32, 1), 0, 0.03)
+        ),
+        _ended(
+            "softmax",
+            name="sparse_categorical_crossentropy",
+            targets=summary((32, 1), 0, 9),
+            integer_targets=True,
+        ),
+    ),
+    "entropy-of-one-unit": (
+        _one("sigmoid", "categorical_crossentropy", _BINARY),
+        _one("sigmoid", "binary_crossentropy", _BINARY),
+    ),
+    "class-loss-of-values": (
+        _one("sigmoid", "binary_crossentropy", _VALUES),
+        _one("sigmoid", "binary_crossentropy", _BINARY),
+    ),
+    "unsuited-distance": (_one("linear", "msle", _VALUES), _one("linear", "msle", _ABOVE)),
+    "constant-kernel": (
+        _told((weight(LAYERS[0], std=0.0, mean=1.0), *LAYERS[1:])),
+        _told((*LAYERS[:2], weight(LAYERS[2], std=0.0, mean=0.0))),
+    ),
+    "kernel-scale": (_told((weight(LAYERS[0], std=1.0), *LAYERS[1:])), _told()),
+    "bias-not-zero": (
+        _told((weight(LAYERS[0], "bias", minimum=1.0, maximum=1.0), *LAYERS[1:])),
+        _told((weight(LAYERS[0], "bias", minimum=-0.12, maximum=0.12), *LAYERS[1:])),
+    ),
+    "rate-out-of-band": (
+        _told(optimizer={"rates": (0.12,)}, taken=steps(_PARTLY, ratio=0.06)),
+        _told(optimizer={"rates": (0.12,)}, taken=steps(_PARTLY, ratio=0.004)),
+    ),
+    "update-ratio": (_told(taken=steps(_PARTLY, ratio=0.3)), _told()),
+    "penalty-outweighs": (
+        _told(taken=steps([x + 2 for x in _PARTLY], penalty=2.0)),
+        _told(taken=steps([x + 0.01 for x in _PARTLY], penalty=0.01)),
+    ),
+    "weights-shrink": tuple(
+        _told(
+            taken=tuple(
+                x.model_copy(
+                    update={
+                        "weights": tuple(
+                            w.model_copy(update={"weight_norm": 3.0 * share**x.step})
+                            for w in x.weights
+                        )
+                    }
+                )
+                for x in steps(_PARTLY)
+            )
+        )
+        for share in (0.99, 1.001)
+    ),
+    "decay-outweighs": (
+        _told(optimizer={"weight_decay": 0.3}),
+        _told(optimizer={"weight_decay": 0.3, "decoupled": True}),
+    ),
+    "invalid-inputs": (_inputs(inputs=summary((800, 64), -1, 1, finite=0.9)), _inputs()),
+    "unscaled-inputs": (
+        _inputs(inputs=summary((800, 64), 0, 255)),
+        _inputs(inputs=summary((800, 64), 0, 255), ids=True),
+    ),
+    "unscaled-targets": tuple(
+        trace(
+            losses=_PARTLY,
+            fed=loss("mse", one_hot=False, rows_sum_to_one=False, targets=_VALUES),
+            data={"targets": summary((800, 1), 0, most)},
+        )
+        for most in (900.0, 9.0)
+    ),
+    "uneven-columns": (
+        _inputs(inputs=summary((800, 64), -4, 4), feature_std_ratio=900.0),
+        _inputs(inputs=summary((800, 64), -4, 4), feature_std_ratio=9.0),
+    ),
+    "parts-differ": (
+        _beside(summary((200, 64), 0, 255)),
+        _beside(summary((200, 64), -1.6, 1.6)),
+    ),
+    "sorted-classes": (
+        trace(
+            losses=_PARTLY,
+            fed=loss(class_shares=(1.0,)),
+            plan={"shuffle": False},
+            data={"targets": summary((800, 10), 0, 1, distinct=10)},
+        ),
+        trace(losses=_PARTLY, plan={"shuffle": False}),
+    ),
+    "no-activation": (_told((dense(0, 64, 64, ""), *LAYERS[1:])), _told()),
+    "squashing-inside": (
+        _told((dense(0, 64, 64, "softmax"), *LAYERS[1:])),
+        _told((dense(0, 64, 64, "tanh"), *LAYERS[1:])),
+    ),
+    "saturated": (
+        _told(
+            (dense(0, 64, 64, "tanh"), *LAYERS[1:]),
+            taken=steps(_PARTLY, activations=_active(0, saturated=0.9)),
+        ),
+        _told(
+            (dense(0, 64, 64, "tanh"), *LAYERS[1:]),
+            taken=steps(_PARTLY, activations=_active(0, saturated=0.1)),
+        ),
+    ),
+    "sigmoid-inside": (_told((dense(0, 64, 64, "sigmoid"), *LAYERS[1:])), _told()),
+    "vanishing-gradient": (
+        _told(losses=FLAT, taken=steps(FLAT, norms=(1e-6, 1e-4, 0.1))),
+        _told(losses=FLAT),
+    ),
+    "dead-units": (
+        _told(taken=steps(_PARTLY, activations=_active(0, dead=0.9))),
+        _told(taken=steps(_PARTLY, activations=_active(0, dead=0.2))),
+    ),
+    "killed-units": (
+        _told(
+            taken=(
+                *steps(_PARTLY[:5], activations=_active(0, dead=0.2)),
+                *steps(_PARTLY, activations=_active(0, dead=1.0)),
+            )
+        ),
+        _told(taken=steps(_PARTLY, activations=_active(0, dead=0.9))),
+    ),
+    "loss-breaks": (
+        _told(losses=[2.0] * 9 + [float("nan")]),
+        _told(losses=[2.0] * 10),
+    ),
+    "loss-jumps": (_told(losses=_JUMPY), _told(losses=sorted(_JUMPY, reverse=True))),
+    "loss-stuck": (_told(losses=FLAT), _told(losses=_PARTLY)),
+    "few-updates": (_told(losses=FLAT[:40]), _told(losses=FLAT)),
+    "still-falling": (_told(losses=_SLOW), _told(losses=_PARTLY)),
+    "tiny-batch": (_told(plan={"batch_size": 1}), _told(plan={"batch_size": 16})),
+    "huge-batch": (
+        _told(plan={"batch_size": 800}),
+        _told(plan={"batch_size": 512, "samples": 50000}),
+    ),
+    "plain-optimizer": (
+        _told(losses=_SLOW, optimizer={"name": "sgd", "rates": (0.01,)}),
+        _told(losses=_SLOW, optimizer={"name": "sgd", "rates": (0.01,), "momentum": 0.9}),
+    ),
+    "narrow-layer": (_told((dense(0, 64, 2), *LAYERS[1:])), _told()),
+    "heavy-dropout": (
+        _told((*LAYERS[:2], dense(2, 1, 1, "", weights=(), settings={"rate": 0.9}), LAYERS[2])),
+        _told((*LAYERS[:2], dense(2, 1, 1, "", weights=(), settings={"rate": 0.7}), LAYERS[2])),
+    ),
+    "no-hidden-layer": (_told((dense(0, 64, 10, "softmax"),), FLAT), _told(losses=FLAT)),
+    "dropout-over-half": (
+        _told((*LAYERS[:2], dense(2, 1, 1, "", weights=(), settings={"rate": 0.8}), LAYERS[2])),
+        _told((*LAYERS[:2], dense(2, 1, 1, "", weights=(), settings={"rate": 0.5}), LAYERS[2])),
+    ),
+    "bias-before-norm": (
+        _told((LAYERS[0], weight(dense(1, 1, 1, ""), "x"), *LAYERS[1:])),
+        _told(),
+    ),
+    "over-fitting": (
+        trace(epochs=(Epoch(epoch=9, step=9, values={"accuracy": 0.9, "val_accuracy": 0.5}),)),
+        trace(epochs=(Epoch(epoch=9, step=9, values={"accuracy": 0.9, "val_accuracy": 0.88}),)),
+    ),
+    "widening": (
+        _told((dense(0, 64, 8), dense(1, 8, 64), LAYERS[2])),
+        _told(),
+    ),
+}
+
+
+def _norm(told: TrainingTrace) -> TrainingTrace:
+    """The second layer's kernel taken for the scale of a norm."""
+    model = told.models[0]
+    layers = list(model.layers)
+    scale = layers[1].weights[0].model_copy(update={"role": "scale"})
+    layers[1] = layers[1].model_copy(update={"weights": (scale,)})
+    return told.model_copy(update={"models": (model.model_copy(update={"layers": tuple(layers)}),)})
+
+
+_TWINS["bias-before-norm"] = (_norm(_TWINS["bias-before-norm"][0]), _TWINS["bias-before-norm"][1])
+
+
+@pytest.mark.parametrize("name", [rule.id for rule in RULES])
+def test_a_rule_tells_its_twins_apart(name: str):
+    rule = next(x for x in RULES if x.id == name)
+    buggy, healthy = _TWINS[name]
+    told = [sign for x in trainings(buggy) for sign in rule.check(x)]
+    assert told
+    assert {sign.fault for sign in told} <= set(rule.faults)
+    assert all(0 < sign.confidence <= 1 for sign in told)
+    assert [sign for x in trainings(healthy) for sign in rule.check(x)] == []

@@ -1,0 +1,158 @@
+"""A diagnosis in the terminal, in a comment, as a picture and as JSON."""
+
+import json
+import math
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, strategies as st
+from jsonschema import Draft202012Validator
+
+from bot import schema
+from bot.models.diagnosis import (
+    Change,
+    Curve,
+    DiagnosedRun,
+    Diagnosis,
+    Finding,
+    Measurement,
+)
+from bot.render.comment import comment
+from bot.render.curve_text import curve_rows
+from bot.render.diagnosis_json import diagnosis_text
+from bot.render.html.svg.training import standalone, training
+from bot.render.raster import png
+from bot.render.report_json import report_text
+from bot.render.scales import number, scale
+from bot.render.sections.diagnosis import document
+from bot.render.sticky import final
+from bot.render.terminal import print_document
+from tests.golden.stages import PAGE, REPORTS
+from tests.unit.test_hostile_outgoing import checked
+from tests.unit.test_svg import drawn, inside
+
+FINDING = Finding(
+    fault="ACH", layers=(1, 3), rule="saturated", confidence=0.9,
+    message="the sigmoid is at its bounds", evidence=(Measurement(name="saturated", value="0.98", limit="0.5"),),
+    change=Change(parameter="activation", values=("relu",), words="use relu"), source="DeepDiagnosis", line=12,
+)  # fmt: skip
+CURVES = (
+    Curve(panel="loss", name="training", points=tuple((float(at), math.exp(-at / 20)) for at in range(90))),
+    Curve(panel="dead", name="layer 1 ReLU", points=((0.0, 0.0), (80.0, 0.5))),
+)  # fmt: skip
+RUN = DiagnosedRun(
+    diagnosis=Diagnosis(findings=(FINDING,), advice=(FINDING.model_copy(update={"fault": "HBS"}),), unseen=("activations",)),
+    framework="torch 2.13.0", steps=90, seconds=3.0, curves=CURVES,
+)  # fmt: skip
+QUIET = DiagnosedRun(diagnosis=Diagnosis(examined=("loss",)), steps=9)
+FAILED = DiagnosedRun(
+    undecided="the program failed before it trained (ValueError: x)", ended="failed"
+)
+
+
+def text(run: DiagnosedRun, encoding: str = "utf-8") -> str:
+    return print_document(document(run, name="a.py", folder="runs/a"), 100, encoding)
+
+
+def test_a_terminal_shows_findings_with_their_numbers_and_advice_apart() -> None:
+    shown = text(RUN)
+    assert "1 finding in a.py: PyTorch 2.13.0 trained for 90 steps in 3.0 s." in shown
+    assert (
+        "1. ACH(1), ACH(3), wrong activation in layers 1 and 3: The sigmoid is at its bounds."
+        in shown
+    )
+    assert "Evidence: saturated 0.98 (limit 0.5)" in shown
+    assert shown.index("1. ACH") < shown.index("Advice") < shown.index("batch size")
+    assert "Looked at" not in shown
+    assert text(RUN, "ascii").isascii()
+
+
+def test_nothing_wrong_and_no_diagnosis_are_answers() -> None:
+    assert "Nothing wrong was found in a.py" in text(QUIET)
+    assert "Looked at: loss." in text(QUIET)
+    assert "No diagnosis in a.py: The program failed before it trained (ValueError: x)." in text(
+        FAILED
+    )
+    assert "reprise reproduce" in text(FAILED)
+
+
+def test_a_comment_says_the_findings_in_a_line_and_shows_the_picture() -> None:
+    report = REPORTS["needs_info"].model_copy(update={"diagnosis": RUN})
+    posted = final(report, page=PAGE)
+    assert "Diagnosis: ACH(1), ACH(3) (wrong activation in layers 1 and 3)." in posted
+    assert f"![Loss, gradients, updates and dead units]({PAGE}/plot.png)" in posted
+    assert "plot.png" not in comment(report)
+
+
+def test_what_a_program_names_is_inert_in_a_comment() -> None:
+    hostile = "![x](https://evil.example/p) @octocat <img src=x> fixes #1"
+    finding = FINDING.model_copy(update={"message": hostile, "rule": hostile})
+    curve = CURVES[0].model_copy(update={"name": "</text><script>1</script>"})
+    run = RUN.model_copy(
+        update={"diagnosis": Diagnosis(findings=(finding,), unseen=(hostile,)), "curves": (curve,)}
+    )
+    checked(comment(REPORTS["needs_info"].model_copy(update={"diagnosis": run})))
+    assert "<script>" not in training(run.curves)
+
+
+def test_json_has_the_codes_and_fits_the_published_schema() -> None:
+    report = json.loads(report_text(REPORTS["needs_info"].model_copy(update={"diagnosis": RUN})))
+    Draft202012Validator(json.loads(schema.text())).validate(report)
+    assert report["diagnosis"]["findings"][0]["codes"] == ["ACH(1)", "ACH(3)"]
+    alone = json.loads(
+        diagnosis_text(RUN, program="a.py", environment=None, sandbox="fake", hide=str)
+    )
+    assert alone["diagnosis"] == report["diagnosis"]
+
+
+def test_the_picture_is_whole_alone_and_as_png() -> None:
+    picture = standalone(training(CURVES))
+    assert ElementTree.fromstring(picture).tag == "{http://www.w3.org/2000/svg}svg"
+    assert png(picture).startswith(b"\x89PNG")
+    assert training(()) == ""
+
+
+POINTS = st.lists(
+    st.tuples(st.floats(0, 1e9), st.floats(allow_nan=False, allow_infinity=False)),
+    min_size=1,
+    max_size=30,
+)
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["loss", "gradients", "updates", "dead"]), POINTS),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_any_curves_stay_within_their_frame(
+    lines: list[tuple[str, list[tuple[float, float]]]],
+) -> None:
+    curves = [
+        Curve.model_validate({"panel": panel, "name": "x", "points": points})
+        for panel, points in lines
+    ]
+    root, frame = drawn(training(curves))
+    inside(root, frame)
+    assert "nan" not in (root.findtext("desc") or "")
+    assert all(len(row) <= 72 for row in curve_rows(curves, 72))
+
+
+@pytest.mark.parametrize(
+    ("values", "log", "ticks"),
+    [
+        ([0.0, 2.0], False, (0.0, 0.5, 1.0, 1.5, 2.0)),
+        ([1e-4, 1.0], True, (1e-4, 1e-3, 1e-2, 1e-1, 1.0)),
+        ([2.0], False, (0.0, 1.0, 2.0, 3.0, 4.0)),
+        ([-1.0, 100.0], False, (0.0, 50.0, 100.0)),
+    ],
+)
+def test_scales(values: list[float], log: bool, ticks: tuple[float, ...]) -> None:
+    found = scale(values)
+    assert found.log == log
+    assert found.ticks == pytest.approx(ticks)
+
+
+def test_numbers_on_an_axis_are_short() -> None:
+    assert [number(value) for value in (0.05, 300.0, 1e-6, 2.5)] == ["0.05", "300", "1e-6", "2.5"]

@@ -1,0 +1,40 @@
+"""The published tools' rules alone: what each says of a fault that it knows, and of a good run."""
+
+import pytest
+
+from bot.models.training import TrainingTrace
+from bot.rules.diagnosis.tools import TOOLS, codes
+from tests.support.traces import FLAT, LAYERS, curve, dense, loss, steps, summary, trace, weight
+
+_LINEAR = trace(
+    (*LAYERS[:2], dense(2, 32, 10, "")), FLAT, fed=loss(activation="linear", rows_sum_to_one=False)
+)
+_NAN = trace(losses=[2.3, float("nan"), float("nan")])
+_ZEROS = trace((weight(LAYERS[0], std=0.0, mean=0.0), *LAYERS[1:]), curve(2.3, 1.0))
+_STILL = trace(losses=[2.3] * 50)
+
+
+@pytest.mark.parametrize(
+    ("tool", "told", "expected"),
+    [
+        ("DeepLocalize", _NAN, ("LCH",)),
+        ("DeepLocalize", _STILL, ("HLR",)),
+        ("DeepDiagnosis", _LINEAR, ("ACH(2)",)),
+        ("DeepDiagnosis", trace(losses=FLAT, taken=steps([2.3] * 60, ratio=0.5)), ("CPP",)),
+        ("UMLAUT", _LINEAR, ("CPP", "ACH(2)")),
+        ("UMLAUT", trace(optimizer={"rates": (0.1,)}), ("CPP", "HLR")),
+        ("AutoTrainer", trace(losses=[1e4] * 50, fed=loss("mse")), ("ACH(2)",)),
+        ("Neuralint", _ZEROS, ("WCI(0)",)),
+        ("Neuralint", trace((dense(0, 64, 64, ""), *LAYERS[1:])), ("ARM(0)",)),
+        ("Neuralint", _LINEAR, ("ACH(2)", "LCH")),
+    ],
+)
+def test_a_tool_names_what_it_knows(tool: str, told: TrainingTrace, expected: tuple[str, ...]):
+    assert codes(tool, told) == expected
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_no_tool_speaks_of_a_good_run(tool: str):
+    good = trace(data={"inputs": summary((800, 64), 0.0, 1.0)})
+    assert codes(tool, good) == ()
+    assert codes(tool, TrainingTrace()) == ()

@@ -1,0 +1,30 @@
+"""The training probe is armed by an import, also after a library only looked whether there is one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+_PROBE = Path(__file__).parents[2] / "sandbox" / "probe" / "training"
+_PROGRAM = """
+import importlib.util
+importlib.util.find_spec("torch")
+import torch
+from _reprise_training.core import STATE
+print(STATE.failed)
+"""
+
+
+def test_a_look_at_a_framework_does_not_disarm(tmp_path: Path):
+    (tmp_path / "_reprise_training").symlink_to(_PROBE)
+    (tmp_path / "torch.py").write_text("")
+    (tmp_path / "sitecustomize.py").write_text("import _reprise_training\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "REPRISE_TRACE": str(tmp_path)}
+    told = subprocess.run(
+        [sys.executable, "-c", _PROGRAM],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == "{'import of torch': 1}"  # an empty module cannot be watched

@@ -1,34 +1,29 @@
 """Kills the web and worker processes of a whole App at random while GitHub delivers: each
 delivery must end in exactly one run and one comment.
 
-Everything is real but GitHub itself, which is `tests.support.server`: two workers and a web process
-by their console script, a Redis, a database, a sandbox.
+Everything is real but GitHub itself; see `benchmarks.whole_app`.
 """
 
 from __future__ import annotations
 
 import random
-import shutil
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 
-from benchmarks.supervised import Supervised, free_port, reachable, redis
+from benchmarks.supervised import Supervised
+from benchmarks.whole_app import AppPlan, running, stored_runs
 from bot.adapters.store import SqlStore
-from bot.errors import TransientError, UserError
 from bot.models.base import Record
 from bot.models.run import LIVE, Run, RunState
 from tests.support.stand_in import GitHubServer
 
 Say = Callable[[str], None]
-_START_S = 60.0
 _PER_REPOSITORY = 20
 _BODY = """With Python 3.11:
 
@@ -112,13 +107,14 @@ def storm(plan: Plan, say: Say) -> Outcome:
     chance = random.Random(plan.seed)
     with (
         tempfile.TemporaryDirectory(prefix="reprise-storm-") as folder,
-        _app(plan, Path(folder)) as (hub, app, database),
+        running(_app(plan), Path(folder)) as app,
     ):
+        hub, database = app.hub, app.database
         issues = _issues(hub, plan)
         order = _order(issues, plan, chance)
         began = time.monotonic()
         kills: Counter[str] = Counter()
-        killer = Thread(target=_kill, args=(app, plan, chance, kills, say), name="killer")
+        killer = Thread(target=_kill, args=(app.programs, plan, chance, kills, say), name="killer")
         killer.start()
         _deliver(hub, order, plan)
         stream_s = time.monotonic() - began
@@ -134,7 +130,7 @@ def storm(plan: Plan, say: Say) -> Outcome:
                 if each.guid in issues
             ),
             kills=dict(kills),
-            starts=app.starts,
+            starts=app.programs.starts,
             taken=sum(run.takes for run in runs),
             stream_s=stream_s,
             settled_s=time.monotonic() - began,
@@ -142,54 +138,8 @@ def storm(plan: Plan, say: Say) -> Outcome:
         )
 
 
-@contextmanager
-def _app(plan: Plan, folder: Path) -> Iterator[tuple[GitHubServer, Supervised, str]]:
-    folder.chmod(0o755)  # root's runs are given to another user
-    web, queue = free_port(), free_port()
-    database = plan.database or f"sqlite:///{folder / 'storm.db'}"
-    script = Path(sys.executable).with_name("reprise")
-    if not script.exists():
-        raise UserError(
-            "The console script reprise is not beside this Python.",
-            "Install Reprise into its environment.",
-        )
-    server = redis(queue, folder, shutil.which("redis-server", path=plan.environ.get("PATH")))
-    with GitHubServer(webhook=f"http://127.0.0.1:{web}/webhook", openapi=plan.openapi) as hub:
-        env = {**plan.environ, **hub.settings(), **_settings(plan, folder, database, web, queue)}
-        programs = {
-            "web": [str(script), "serve", "--port", str(web)],
-            **{
-                f"worker-{number}": [str(script), "worker", "--queue", "cpu", "--slots", "2"]
-                for number in (1, 2)
-            },
-        }
-        with Supervised({"redis": server}, env, folder), Supervised(programs, env, folder) as app:
-            if not reachable(queue, _START_S) or not reachable(web, _START_S):
-                raise UserError(
-                    "The App does not start.",
-                    (folder / "web.log").read_text("utf-8", "replace")[-1000:],
-                )
-            yield hub, app, database
-
-
-def _settings(plan: Plan, folder: Path, database: str, web: int, queue: int) -> dict[str, str]:
-    """The App's own defaults but for the pace of writes, which would make 140 comments take ten
-    minutes, and the quotas.
-    """
-    cache = {"REPRISE_CACHE_DIR": str(plan.cache)} if plan.cache is not None else {}
-    return cache | {
-        "REPRISE_DATABASE_URL": database,
-        "REPRISE_REDIS_URL": f"redis://127.0.0.1:{queue}/0",
-        "REPRISE_PUBLIC_URL": f"http://127.0.0.1:{web}",
-        "REPRISE_APP_FILE": str(folder / "app.env"),
-        "REPRISE_SANDBOX": plan.sandbox,
-        "REPRISE_RECONCILE_S": "5",
-        "REPRISE_WRITE_GAP_S": "0.02",
-        "REPRISE_NOTIFY_GAP_S": "0.02",
-        "REPRISE_WRITES_PER_MINUTE": "100000",
-        "REPRISE_WRITES_PER_HOUR": "100000",
-        "REPRISE_DAILY_RUNS": "100000",
-    }
+def _app(plan: Plan) -> AppPlan:
+    return AppPlan(plan.sandbox, plan.database, plan.openapi, plan.cache, plan.environ)
 
 
 def _issues(hub: GitHubServer, plan: Plan) -> dict[str, tuple[str, int]]:
@@ -250,29 +200,18 @@ def _settled(
     store = SqlStore(database)
     try:
         while True:
-            runs = _runs(store, {repository for repository, _ in issues.values()})
+            runs = stored_runs(store, {repository for repository, _ in issues.values()})
             told = sum(bool(hub.state.ours(*where)) for where in issues.values())
             done = len({run.request.delivery for run in runs if run.state not in LIVE})
             if (done >= len(issues) and told >= len(issues)) or time.monotonic() > end:
                 time.sleep(3.0)  # whatever would be done twice may be about to be
-                return _runs(store, {repository for repository, _ in issues.values()})
+                return stored_runs(store, {repository for repository, _ in issues.values()})
             if done != last and done % 20 == 0:
                 say(f"{done} of {len(issues)} done")
             last = done
             time.sleep(1.0)
     finally:
         store.close()
-
-
-def _runs(store: SqlStore, repositories: set[str]) -> list[Run]:
-    found: list[Run] = []
-    for repository in sorted(repositories):
-        try:
-            found.extend(store.runs(repository=repository, limit=10_000))
-        except TransientError:
-            time.sleep(0.5)
-            found.extend(store.runs(repository=repository, limit=10_000))
-    return found
 
 
 def _fate(

@@ -48,29 +48,31 @@ class Kill(Record):
 
 
 def kill_runs(
-    sandbox: str, times: int, containers: Containers, *, seed: int = 0, without: str = ""
+    sandbox: str,
+    times: int,
+    containers: Containers,
+    *,
+    seed: int = 0,
+    without: str = "",
+    warm: Path | None = None,
 ) -> Iterator[Kill]:
-    """Kill `times` runs of the bundled example in this sandbox; every third one while it builds
-    its environment anew. `without` names the proofs to leave out, with commas between.
+    """Kill `times` runs of the bundled example in this sandbox, each in a later part of its run;
+    every third one while it builds its environment anew. `without` names the proofs to leave out,
+    with commas between, `warm` a cache for the other runs.
     """
     chance = random.Random(seed)
     with adopted_orphans(), tempfile.TemporaryDirectory(prefix="reprise-killing-") as folder:
         home = Path(folder)
         home.chmod(0o755)  # root's runs are given to another user, who must reach the cache in it
         run = _Example(sandbox, without)
-        cold_s = run.whole(home, home / "cache")
-        warm_s = run.whole(home, home / "cache")
+        kept = warm or home / "cache"
+        cold_s = run.whole(home, kept)
+        warm_s = run.whole(home, kept)
         for number in range(times):
             cold = number % 3 == 2
-            cache = home / f"cold-{number}" if cold else home / "cache"
-            yield _kill(
-                run,
-                home / f"run-{number}",
-                cache,
-                chance.uniform(0.05, cold_s if cold else warm_s),
-                cold,
-                containers,
-            )
+            cache = home / f"cold-{number}" if cold else kept
+            after_s = (cold_s if cold else warm_s) * (number + chance.random()) / times
+            yield _kill(run, home / f"run-{number}", cache, max(0.05, after_s), cold, containers)
             if cold:
                 shutil.rmtree(cache, ignore_errors=True)
 

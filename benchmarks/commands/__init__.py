@@ -7,11 +7,14 @@ import typer
 from benchmarks.commands.ablation import ablation
 from benchmarks.commands.context import context
 from benchmarks.commands.deliveries import deliveries
+from benchmarks.commands.faults import faults
 from benchmarks.commands.flaky import flaky
 from benchmarks.commands.issues import issues
 from benchmarks.commands.killing import killing
 from benchmarks.commands.minimize import minimize
+from benchmarks.commands.probe import probe
 from benchmarks.commands.sandbox_starts import sandbox_starts
+from benchmarks.commands.soak import soak
 from benchmarks.webhook.command import webhook
 
 # Commands import what is heavy inside their functions, as in `bot.cli`.
@@ -23,6 +26,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for command in (issues, ablation, killing, deliveries, context, minimize, flaky, webhook):
+for command in (
+    issues,
+    faults,
+    ablation,
+    killing,
+    deliveries,
+    soak,
+    context,
+    minimize,
+    flaky,
+    probe,
+    webhook,
+):
     app.command()(command)
 app.command("sandbox")(sandbox_starts)

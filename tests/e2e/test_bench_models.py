@@ -19,7 +19,8 @@ from tests.support.endpoint import Act, FakeEndpoint, says
 ROOT = Path(__file__).parents[2]
 CASSETTES = ROOT / "tests" / "cassettes"
 CASE = "humanize-rounding"
-UNPROVEN = ("--without", "bisect,minimize")  # they ask no model
+BOX = ("--sandbox", "process")
+UNPROVEN = ("--without", "bisect,minimize", *BOX)  # they ask no model
 COMMAND = [sys.executable, "-m", "benchmarks"]
 
 
@@ -112,7 +113,7 @@ def test_a_replay_without_a_cassette_asks_nobody(tmp_path: Path) -> None:
 def test_parts_are_left_out_and_what_is_not_recorded_is_said(tmp_path: Path) -> None:
     said = reprise(
         tmp_path, "ablation", str(CASSETTES), "--replay", str(CASSETTES), "--only", CASE, "--parts", "model,context,contrast",
-        "--out", "out", "--json",
+        "--out", "out", "--json", *BOX,
     )  # fmt: skip
     assert said.returncode == 0, said.stderr
     whole, model, context, contrast = json.loads(said.stdout)

@@ -1,0 +1,102 @@
+"""A folder of training programs, each diagnosis compared with its key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.commands.arguments import Kept, Only, SandboxName
+from bot.cli.error_boundary import boundary
+from bot.errors import UserError
+from bot.models.job import Options
+from bot.settings import load
+
+
+def faults(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Contains cases/*.json, keys/*.json and perhaps healthy/*.json.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
+    only: Only = "",
+    jobs: Annotated[int, typer.Option(min=1, help="Cases to run in parallel.", metavar="N")] = 1,
+    sandbox: SandboxName = "auto",
+    python: Annotated[
+        Path | None,
+        typer.Option(
+            help="Python of a virtual environment that has what the programs import; without it, "
+            "each program gets an environment of its own requirements.",
+            metavar="FILE",
+        ),
+    ] = None,
+    timeout: Annotated[float, typer.Option(help="Seconds per program.", metavar="S")] = 900,
+    out: Kept = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cases again.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
+    generate: Annotated[
+        Path | None,
+        typer.Option(help="Write a folder of mutants instead; needs --python.", metavar="DIR"),
+    ] = None,
+    families: Annotated[
+        str, typer.Option(help="Mutate the programs of this folder; dev: the project's own.")
+    ] = "dev",
+    seeds: Annotated[int, typer.Option(help="Most runs of a mutant.", min=3, metavar="N")] = 6,
+    most: Annotated[int, typer.Option("--max", help="Most mutants; 0: all.", metavar="N")] = 0,
+) -> None:
+    """Diagnose a folder of training programs and compare the findings with the answer keys.
+
+    Kept traces are judged anew by the present rules. With --generate, make such a folder: programs
+    with one known fault each that a statistical test tells from the original, and the originals.
+    """
+    with boundary():
+        if generate and python:
+            _generate(generate, python, families, seeds, most)
+            return
+        if generate or not folder:
+            raise UserError("Nothing to do.", "Name a folder of cases, or --generate and --python.")
+        from rich.console import Console
+
+        from benchmarks.fault_runs import Bench, find, run
+        from benchmarks.fault_tables import faults_table, line
+        from benchmarks.faults import summarise
+        from sandbox.select import choose
+
+        settings = load()
+        options = Options(sandbox=sandbox, timeout_s=timeout)
+        kept = out or settings.runs_dir / "faults"
+        bench = Bench(settings, options, choose(sandbox), kept, python, fresh)
+        console, rows = Console(stderr=True), []
+        for row in run(find(folder, [each for each in only.split(",") if each]), bench, jobs):
+            rows.append(row)
+            console.print(line(row), markup=False, highlight=False, soft_wrap=True)
+        whole = summarise(rows)
+        if as_json:
+            typer.echo(whole.model_dump_json(indent=2))
+        else:
+            shown = Console()
+            Console(width=None if shown.is_terminal else 140).print(faults_table(whole))
+
+
+def _generate(out: Path, python: Path, families: str, seeds: int, most: int) -> None:
+    from rich.console import Console
+
+    from benchmarks.mutants.family import FOLDER, load as load_families
+    from benchmarks.mutants.generate import generate
+    from benchmarks.mutants.summary import table
+
+    console = Console(stderr=True)
+    where = FOLDER if families == "dev" else Path(families)
+    trials = generate(
+        load_families(where),
+        out,
+        python,
+        seeds=seeds,
+        most=most,
+        say=lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True),
+    )
+    typer.echo(table(trials))

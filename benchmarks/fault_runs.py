@@ -1,0 +1,168 @@
+"""Runs the programs of a diagnosis bench: each through the pipeline, or with an interpreter that
+has what they import. Traces are kept, so that changed rules judge them anew without a run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.faults import FaultRow, scored
+from bot import bootstrap
+from bot.adapters.files import write, write_bytes
+from bot.adapters.run_folder.folder import Folder
+from bot.errors import RepriseError, UserError
+from bot.models.bug import Issue
+from bot.models.diagnosis import TrainingProgram
+from bot.models.environment import Environment
+from bot.models.job import Job, Options
+from bot.models.training import TrainingTrace
+from bot.pipeline.diagnosis import RecordedRun, endings, record_run, trace as traces, wanted
+from bot.pipeline.diagnosis.record import record
+from bot.pipeline.execution.runner import Session
+from bot.rules.diagnosis import diagnose
+from bot.rules.diagnosis.tools import TOOLS, codes
+from bot.settings import Settings
+from sandbox.cache import Cache
+from sandbox.interpreters import Interpreter, snapshot
+from sandbox.port import Sandbox, SandboxError
+
+_FIGURES = "figures.json"
+
+
+@dataclass(frozen=True, slots=True)
+class FaultCase:
+    """One training program of the bench, healthy or faulty, with its key where it has one."""
+
+    id: str
+    data: dict[str, Any]
+    truths: tuple[tuple[str, ...], ...]
+    healthy: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """How the programs are run. `python` is an interpreter that has what they import."""
+
+    settings: Settings
+    options: Options
+    sandbox: Sandbox
+    out: Path
+    python: Path | None = None
+    fresh: bool = False
+
+
+def find(folder: Path, only: Sequence[str] = ()) -> tuple[FaultCase, ...]:
+    """The cases of a folder and its healthy programs, by id; `only` picks by a beginning."""
+    found = [_case(path, folder / "keys") for path in sorted((folder / "cases").glob("*.json"))]
+    found += [_case(path, None) for path in sorted((folder / "healthy").glob("*.json"))]
+    kept = [one for one in found if not only or one.id.startswith(tuple(only))]
+    if not kept:
+        raise UserError(f"{folder} holds no such cases.", "Name a folder with cases/*.json.")
+    return tuple(kept)
+
+
+def _case(path: Path, keys: Path | None) -> FaultCase:
+    data = json.loads(path.read_bytes())
+    if keys is None:
+        return FaultCase(path.stem, data, (), healthy=True)
+    key = json.loads((keys / path.name).read_bytes())
+    own = key.get("ground_truth_model_layers") or key["ground_truth"]
+    others = key.get("alternative_ground_truths") or ()
+    return FaultCase(path.stem, data, tuple(map(tuple, (own, *others))), healthy=False)
+
+
+def run(cases: Sequence[FaultCase], bench: Bench, jobs: int) -> Iterator[FaultRow]:
+    """A row for each case as it ends."""
+    with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="faults") as pool:
+        for done in as_completed([pool.submit(_row, case, bench) for case in cases]):
+            yield done.result()
+
+
+def _row(case: FaultCase, bench: Bench) -> FaultRow:
+    row = FaultRow(
+        id=case.id, framework=case.data.get("framework", ""), truth=(), found=(),
+        recall=None, precision=None, f3=None, f3_alternatives=None,
+        healthy=case.healthy, seconds=0.0,
+    )  # fmt: skip
+    try:
+        seen, figures = _kept(bench.out / case.id) if not bench.fresh else (None, {})
+        if seen is None:
+            seen, figures = _recorded(case, bench)
+        row = row.model_copy(update={**_judged(seen), **figures})
+    except (RepriseError, SandboxError) as error:
+        row = row.model_copy(update={"error": f"{type(error).__name__}: {error}"[:300]})
+    return row if case.healthy else scored(row, case.truths)
+
+
+def _judged(seen: TrainingTrace) -> dict[str, object]:
+    findings = diagnose(seen).findings
+    found = tuple(dict.fromkeys(code for finding in findings for code in finding.codes))
+    return {"found": found, "tools": {name: codes(name, seen) for name in TOOLS}}
+
+
+def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:
+    if not (run / _FIGURES).is_file():
+        return None, {}
+    artifacts = {path.name: path.read_bytes() for path in run.glob("training-*.jsonl")}
+    return traces.read(artifacts), json.loads((run / _FIGURES).read_bytes())
+
+
+def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:
+    folder = Folder(bench.out / case.id)
+    try:
+        recorded = _execute(case, bench, folder)
+    finally:
+        folder.close()
+    result, path = recorded.result, bench.out / case.id
+    for name, data in result.artifacts.items():
+        write_bytes(path / Path(name).name, data)
+    write(path / "output.txt", f"{result.stdout}\n--- stderr\n{result.stderr}")
+    error = endings.undecided(result, recorded.trace)
+    figures: dict[str, object] = {"seconds": round(result.seconds, 2), "error": error}
+    write(path / _FIGURES, json.dumps(figures))
+    return recorded.trace, figures
+
+
+def _execute(case: FaultCase, bench: Bench, folder: Folder) -> RecordedRun:
+    files = {"program.py": case.data["program"].encode()}
+    program = TrainingProgram(files=files, entry="program.py")
+    pins = tuple(case.data.get("requirements", ()))
+    options = bench.options.model_copy(update={"pins": pins})
+    job = Job(issue=Issue(title=case.id, body=""), options=options)
+    ports = bootstrap.ports(
+        options, bench.settings, recorder=folder, listener=_quiet, sandbox=bench.sandbox
+    )
+    session = Session.begin(job, ports)
+    if bench.python is None:
+        return record_run(program, wanted.spec(program, options, case.id), session)
+    given = _given(bench.python, bench.settings)
+    return RecordedRun(given, *record(program, given, session))
+
+
+def _given(python: Path, settings: Settings) -> Environment:
+    """The packages of a virtual environment, on a copy of its interpreter that a sandbox may see.
+    Raises UserError.
+    """
+    real = python.resolve()
+    minor = real.name.removeprefix("python")
+    site = python.absolute().parent.parent / "lib" / real.name / "site-packages"
+    if not site.is_dir():
+        raise UserError(f"{python} has no packages in {site}.", "Give a virtual environment's.")
+    cache = Cache(settings.cache_dir)
+    with cache.guarded(f"python-{minor}"):
+        copied = snapshot(Interpreter(real, minor), cache.folder("pythons"))
+    return Environment(
+        id="given",
+        python=copied.version,
+        interpreter=str(copied.executable),
+        mounts=(str(copied.root), str(site)),
+        variables={**copied.variables, "PYTHONPATH": str(site)},
+    )
+
+
+_quiet: Callable[[object], None] = lambda _: None  # noqa: E731

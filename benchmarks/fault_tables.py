@@ -1,0 +1,46 @@
+"""The human view of a diagnosis bench."""
+
+from __future__ import annotations
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from benchmarks.faults import FaultBench, FaultRow, ToolFigures
+
+
+def line(row: FaultRow) -> str:
+    """One case in a line."""
+    if row.error:
+        return f"{row.id}: {row.error}"
+    score = "healthy" if row.healthy else f"F3 {row.f3:.2f}"
+    return f"{row.id}: {score}, found {', '.join(row.found) or 'nothing'} ({row.seconds:.0f} s)"
+
+
+def faults_table(bench: FaultBench) -> Group:
+    """One row a case, fault types, and each tool's rules beside the union."""
+    cases = _table("id", "truth", "found", "recall", "precision", "F3", "seconds")
+    for row in bench.cases:
+        truth = "healthy" if row.healthy else " ".join(row.truth)
+        numbers = map(_number, (row.recall, row.precision, row.f3, row.seconds))
+        cases.add_row(row.id, truth, row.error or " ".join(row.found), *numbers)
+    summary = bench.summary
+    types = _table("fault", "true", "found", "wrong")
+    for code, counts in summary.by_code.items():
+        types.add_row(code, str(counts.true), str(counts.found), str(counts.wrong))
+    tools = _table("rules", "F3", "F3, alternatives", "healthy silent")
+    figures: dict[str, ToolFigures] = {"all": summary, **summary.tools}
+    for name, of in figures.items():
+        tools.add_row(name, *map(_number, (of.f3, of.f3_alternatives, of.healthy_silent)))
+    return Group(cases, Text(), types, Text(), tools)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"

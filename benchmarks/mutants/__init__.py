@@ -1,0 +1,1 @@
+"""Training programs with one known fault each: small families, DeepCrime's operators, killing."""

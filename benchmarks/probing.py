@@ -1,0 +1,144 @@
+"""What the training probe costs and changes: the same program with and without it, in turns."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from statistics import median
+
+from bot.models.training import TrainingTrace
+from bot.pipeline.diagnosis import trace
+from bot.pipeline.execution import launch
+
+PROGRAMS = Path(__file__).parent / "idioms"
+_SECONDS = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run: how it ended, what it printed, its CPU seconds with its children's, its trace."""
+
+    exit_code: int
+    output: bytes
+    errors: str
+    cpu_s: float
+    trace: TrainingTrace
+
+
+@dataclass(slots=True)
+class Comparison:
+    """A program without the probe and with it, as often as each ran."""
+
+    name: str
+    without: list[Run] = field(default_factory=list)
+    with_probe: list[Run] = field(default_factory=list)
+
+    @property
+    def crashed(self) -> bool:
+        """Whether it ends otherwise with the probe."""
+        return {run.exit_code for run in self.with_probe} != {run.exit_code for run in self.without}
+
+    @property
+    def identical(self) -> bool:
+        """Whether all runs printed the same, losses to the last digit."""
+        return len({run.output for run in (*self.without, *self.with_probe)}) == 1
+
+    @property
+    def overhead(self) -> float:
+        """Share of CPU time that the probe adds, by the medians."""
+        before, after = (
+            median(run.cpu_s for run in runs) for runs in (self.without, self.with_probe)
+        )
+        return after / before - 1
+
+
+def programs(names: tuple[str, ...]) -> tuple[Path, ...]:
+    """The idioms of these names, or files; all idioms when none is named."""
+    found = [Path(name) if name.endswith(".py") else PROGRAMS / f"{name}.py" for name in names]
+    return tuple(found or sorted(PROGRAMS.glob("*.py")))
+
+
+def compare(program: Path, python: str, turns: int) -> Comparison:
+    """Run a program without and with the probe in turns."""
+    found = Comparison(program.stem)
+    for _ in range(turns):
+        found.without.append(run(program, python, probe=False))
+        found.with_probe.append(run(program, python, probe=True))
+    return found
+
+
+def compared(paths: tuple[Path, ...], python: str, turns: int) -> Iterator[Comparison]:
+    """Each program, one after the other."""
+    for path in paths:
+        yield compare(path, python, turns)
+
+
+def run(program: Path, python: str, *, probe: bool) -> Run:
+    """One run under a fixed seed, started as in the sandbox."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copy(program, folder / "repro.py")
+        probes = folder / ".reprise"
+        probes.mkdir()
+        for one in launch.PROBES:
+            (probes / one).write_bytes(launch.probe(one))
+        training = Path(str(resources.files("sandbox"))) / "probe" / "training"
+        shutil.copytree(training, probes / "_reprise_training")
+        started = os.times()
+        done = subprocess.run(
+            [python, "repro.py"],
+            cwd=folder,
+            env=_environment(probe),
+            capture_output=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+        ended = os.times()
+        spent = (ended.children_user + ended.children_system) - (
+            started.children_user + started.children_system
+        )
+        left = {str(path): path.read_bytes() for path in probes.glob("training-*.jsonl")}
+        errors = done.stderr.decode("utf-8", "replace")
+        return Run(done.returncode, done.stdout, errors, spent, trace.read(left))
+
+
+def _environment(probe: bool) -> dict[str, str]:
+    fixed = {
+        "PATH": os.defpath,
+        "HOME": tempfile.gettempdir(),
+        "PYTHONPATH": ".reprise",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "REPRISE_TRACE": ".reprise",
+        "REPRISE_SEED": "0",
+        "OMP_NUM_THREADS": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "CUDA_VISIBLE_DEVICES": "",
+        "HF_HUB_OFFLINE": "1",
+    }
+    return {**fixed, "REPRISE_TRAINING": "debug"} if probe else fixed
+
+
+def row(found: Comparison) -> dict[str, object]:
+    """A comparison as the benchmark prints it."""
+    seen = found.with_probe[-1].trace
+    return {
+        "name": found.name,
+        "crashed": found.crashed,
+        "identical": found.identical,
+        "cpu_s": round(median(run.cpu_s for run in found.without), 2),
+        "overhead": round(found.overhead, 4),
+        "steps": len(seen.steps),
+        "models": len(seen.models),
+        "losses": len(seen.losses),
+        "optimizers": len(seen.optimizers),
+        "failures": seen.end.failures if seen.end is not None else None,
+        "dropped": seen.dropped,
+        "unseen": list(seen.end.unseen) if seen.end is not None else [],
+    }

@@ -1,0 +1,1 @@
+"""Mixed honest and hostile reports at a steady rate: does the App stay as it is?"""

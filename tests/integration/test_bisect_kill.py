@@ -125,27 +125,26 @@ def world(every: int, without: str) -> Iterator[World]:
 
 
 def killed_again_and_again(at: World, whole: dict[str, Any], chance: random.Random) -> int:
-    """Two runs that are killed at three random moments each, held against the whole one; how
-    many kills came in the middle.
+    """A run that is killed at four random moments, in the first, second, third and last part, held
+    against the whole one; how many kills came in the middle.
     """
-    expected, ran, middle = at.attempts("whole"), at.ran(), 0
-    for turn in range(2):
-        out, kills = f"killed-{turn}", 0
-        for reached in sorted(chance.sample(range(1, len(expected)), 3)):
-            with at.start(out) as process:
-                while process.poll() is None and at.kept(out) < reached:
-                    time.sleep(0.01)
-                time.sleep(chance.uniform(0, 0.1))
-                kills += process.poll() is None
-                process.send_signal(signal.SIGKILL)
-            kept = at.attempts(out)
-            assert kept == expected[: len(kept)]
-            middle += 0 < len(kept) < len(expected)
-        found = at.finish(out)
-        assert at.attempts(out) == expected
-        assert (found["verdict"], found["bisection"]) == (whole["verdict"], whole["bisection"])
-        again = at.ran() - ran
-        assert again.total() <= kills, f"only what a kill broke off is run anew: {again}"
+    expected, ran, middle, kills = at.attempts("whole"), at.ran(), 0, 0
+    for part in range(4):
+        reached = max(1, int(len(expected) * (part + chance.random()) / 4))
+        with at.start("killed") as process:
+            while process.poll() is None and at.kept("killed") < reached:
+                time.sleep(0.01)
+            time.sleep(chance.uniform(0, 0.1))
+            kills += process.poll() is None
+            process.send_signal(signal.SIGKILL)
+        kept = at.attempts("killed")
+        assert kept == expected[: len(kept)]
+        middle += 0 < len(kept) < len(expected)
+    found = at.finish("killed")
+    assert at.attempts("killed") == expected
+    assert (found["verdict"], found["bisection"]) == (whole["verdict"], whole["bisection"])
+    again = at.ran() - ran
+    assert again.total() <= kills, f"only what a kill broke off is run anew: {again}"
     return middle
 
 
@@ -156,7 +155,7 @@ def test_a_control_that_is_killed_goes_on_from_what_was_kept() -> None:
         control = whole["verdict"]["control"]
         assert (control["type"], control["failures"]) == ("fixed-version", 0)
         assert control["p"] < 0.05
-        assert killed_again_and_again(at, whole, random.Random(1)) == 6
+        assert killed_again_and_again(at, whole, random.Random(1)) == 4
 
 
 @pytest.mark.slow  # killed and continued several times
@@ -165,4 +164,4 @@ def test_a_bisection_that_is_killed_goes_on_from_what_was_kept() -> None:
         whole = at.finish("whole")
         found = whole["bisection"]
         assert (found["first_bad"]["at"], found["first_fixed"]["at"]) == ("1.4", "1.10")
-        assert killed_again_and_again(at, whole, random.Random(2)) == 6
+        assert killed_again_and_again(at, whole, random.Random(2)) == 4

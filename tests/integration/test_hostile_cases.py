@@ -15,9 +15,9 @@ import pytest
 
 from bot.models.run import RunState
 from sandbox.bwrap import BwrapSandbox
-from tests.corpus.hostile.cases import Case, cases
+from tests.corpus.hostile.case_files import Case, cases
 from tests.corpus.hostile.reader import alive, read
-from tests.corpus.hostile.world import NAME, NUMBER, PAGES, Index, Seen, lived
+from tests.corpus.hostile.world import NAME, NUMBER, PAGES, Seen, index_of, lived
 from tests.integration.pages.reading import words, wrong
 from tests.integration.test_builder import open_to_the_sandbox
 from tests.support.fakes import FakeGitHub
@@ -28,20 +28,6 @@ STICKY = "<!-- reprise:run -->"
 OWN = re.compile(rf"\A<!-- reprise:[\w:.-]+ -->\n|\[[\w :]+\]\({re.escape(PAGES)}/runs/[\w-]+\)")
 WRITES = {"create_comment", "update_comment", "react", "create_label", "add_label", "remove_label"}
 MOST_MEMORY_MB = 250
-POOL = """
-def mean(values):
-    if not values:
-        raise ZeroDivisionError("the pool is empty")
-    return sum(values) / len(values)
-
-def say(text):
-    raise ValueError(text)
-
-def old():
-    import warnings
-    words = "@acme/core-team resolves acme/pool#1 <a href=javascript:alert(1)>x</a>"
-    warnings.warn(words, stacklevel=2)
-"""
 HONEST = Case(
     id="honest",
     attacks="nothing",
@@ -56,15 +42,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One cache and one index for all cases."""
     root = tmp_path_factory.mktemp("hostile")
     open_to_the_sandbox(root)
-    index = Index(root / "index")
-    index.wheel("pool", {"pool/__init__.py": POOL})
-    index.wheel("pool", {"pool/__init__.py": POOL}, "0.9")
-    index.wheel("setuptools", {"setuptools/__init__.py": ""})
-    for case in CASES:
-        for name, files in case.wheels.items():
-            index.wheel(name, files)
-        for name, files in case.sources.items():
-            index.source(name, files)
+    index_of(CASES, root / "index")
     return root
 
 

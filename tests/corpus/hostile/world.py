@@ -10,7 +10,7 @@ import os
 import subprocess
 import tarfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,7 +31,7 @@ from bot.service.ports import Task
 from bot.settings import Settings
 from handlers.commands import parse
 from sandbox.port import Sandbox
-from tests.corpus.hostile.cases import Case, inflated
+from tests.corpus.hostile.case_files import Case, inflated
 from tests.support.endpoint import Exchanged, says
 from tests.support.fakes import FakeEndpoint, FakeGitHub, InlineQueue
 
@@ -42,6 +42,21 @@ DATED = {
     **dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), "2025-06-01T00:00:00Z"),
 }
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
+
+POOL = """
+def mean(values):
+    if not values:
+        raise ZeroDivisionError("the pool is empty")
+    return sum(values) / len(values)
+
+def say(text):
+    raise ValueError(text)
+
+def old():
+    import warnings
+    words = "@acme/core-team resolves acme/pool#1 <a href=javascript:alert(1)>x</a>"
+    warnings.warn(words, stacklevel=2)
+"""
 
 
 @dataclass
@@ -208,3 +223,17 @@ class Index:
         link = f'<a href="{file}" data-upload-time="2024-01-01T00:00:00Z">{file}</a>'
         page = folder / "index.html"
         page.write_text((page.read_text() if page.exists() else "<!DOCTYPE html>") + link)
+
+
+def index_of(cases: Iterable[Case], root: Path) -> Index:
+    """An index with what the cases install: the package pool, and what they bring themselves."""
+    index = Index(root)
+    index.wheel("pool", {"pool/__init__.py": POOL})
+    index.wheel("pool", {"pool/__init__.py": POOL}, "0.9")
+    index.wheel("setuptools", {"setuptools/__init__.py": ""})
+    for case in cases:
+        for name, files in case.wheels.items():
+            index.wheel(name, files)
+        for name, files in case.sources.items():
+            index.source(name, files)
+    return index

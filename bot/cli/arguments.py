@@ -30,6 +30,8 @@ Pins = Annotated[
     ),
 ]
 Device = Annotated[Literal["cpu", "gpu"], typer.Option(help="Device to run on.")]
+MaxCost = Annotated[float, typer.Option(help="Model budget in US dollars.", min=0, metavar="USD")]
+MaxTokens = Annotated[int, typer.Option(help="Model budget in tokens.", min=1_000, metavar="N")]
 Json = Annotated[
     bool, typer.Option("--json", help="Print only the JSON report on standard output.")
 ]

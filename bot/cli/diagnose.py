@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.arguments import Device, Json, Pins, Python, Sandbox
+from bot.cli.arguments import Device, Json, MaxCost, MaxTokens, Pins, Python, Sandbox
 from bot.cli.error_boundary import boundary
 from bot.models.job import Options
 from bot.settings import secrets
@@ -36,6 +36,16 @@ Timeout = Annotated[
         metavar="S",
     ),
 ]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="Model that gives a second opinion. Default: REPRISE_MODEL_WRITER.", metavar="NAME"
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(help="model: ask none.", metavar="model", show_default=False),
+]
 
 
 @boundary(secrets=secrets)
@@ -48,6 +58,10 @@ def diagnose(
     python: Python = None,
     pins: Pins = None,
     timeout: Timeout = 600,
+    model: Model = None,
+    max_cost: MaxCost = 1.0,
+    max_tokens: MaxTokens = 200_000,
+    without: Without = None,
     as_json: Json = False,
 ) -> None:
     """Say why a training program learns badly. Runs it once, unchanged, with a probe.
@@ -55,9 +69,12 @@ def diagnose(
     Exit codes: 0 diagnosed (also when nothing is wrong), 3 no diagnosis (it did not train),
     2 a user error, 1 a bug in Reprise.
     """
-    from bot.cli import diagnosing
+    from bot.cli import diagnosing, option_parsing
 
+    asked = {"model": model, "max_cost": max_cost, "max_tokens": max_tokens}
+    skipped = option_parsing.parts(*without or ())
     options = _options(sandbox, device, python, pins, timeout)
+    options = options.model_copy(update={**asked, "without": skipped})
     raise typer.Exit(
         diagnosing.diagnose(source, tuple(arguments or ()), options, out, as_json=as_json)
     )
@@ -105,4 +122,5 @@ def _options(
         device=device,
         sandbox=sandbox,
         timeout_s=timeout,
+        without=("model",),
     )

@@ -14,8 +14,10 @@ from rich.console import Console
 from bot import bootstrap
 from bot.adapters import program_files
 from bot.adapters.files import write
+from bot.adapters.model.cassette import Recording
+from bot.adapters.model.configured import configured
 from bot.adapters.run_folder import training
-from bot.adapters.run_folder.folder import Folder, kept_job, kept_report
+from bot.adapters.run_folder.folder import EXCHANGES, Folder, kept_job, kept_report
 from bot.cli.error_boundary import OTHER, say
 from bot.cli.progress import LiveLine, PlainLines, losses_on, shown_on
 from bot.cli.runner import choose_sandbox, working_in
@@ -26,7 +28,9 @@ from bot.models.environment import Environment
 from bot.models.job import Job, Options
 from bot.pipeline import diagnosis
 from bot.pipeline.diagnosis import RecordedRun, endings, of_issue, wanted
+from bot.pipeline.diagnosis.opinion import second_opinion
 from bot.pipeline.execution.runner import Session
+from bot.pipeline.search.model_budget import ModelBudget
 from bot.render.diagnosis_json import diagnosis_text
 from bot.render.sections.diagnosis import document
 from bot.render.terminal import print_document
@@ -54,6 +58,12 @@ class _Work:
         recorded = diagnosis.record_run(program, spec, self.session, on_loss)
         training.keep_run(self.folder.path, recorded.result)
         return recorded
+
+    def judge(self, program: TrainingProgram, recorded: RecordedRun) -> DiagnosedRun:
+        """What the rules say of a run, and a model where one is configured."""
+        session, run = self.session, diagnosis.diagnosed(recorded)
+        budget = ModelBudget(session.ports, session.job.options, session.ports.clock())
+        return second_opinion(run, recorded.trace, program, session, budget)
 
     def show(
         self, run: DiagnosedRun, name: str, environment: Environment | None, *, as_json: bool
@@ -83,7 +93,7 @@ def diagnose(
     with _working(source.stem, options, out) as work:
         try:
             recorded = work.record(program)
-            environment, run = recorded.environment, diagnosis.diagnosed(recorded)
+            environment, run = recorded.environment, work.judge(program, recorded)
         except BuildError as error:
             run = DiagnosedRun(undecided=f"its environment could not be built: {error}")
         return work.show(run, source.name, environment, as_json=as_json)
@@ -108,8 +118,7 @@ def probe(source: Path, arguments: tuple[str, ...], options: Options, out: Path 
 def _of_run(path: Path, options: Options, *, as_json: bool) -> int:
     """Diagnose the program of a finished run in its own environment, and update its report."""
     settings, report, job = load(), kept_report(path), kept_job(path)
-    limits = {"sandbox": options.sandbox, "timeout_s": options.timeout_s, "device": options.device}
-    job = job.model_copy(update={"options": job.options.model_copy(update=limits)})
+    job = job.model_copy(update={"options": _limited(job.options, options)})
     sandbox = choose_sandbox(job.options)
     with working_in(path, settings) as (folder, cancel), shown_on(_errors()) as listener:
         found = bootstrap.prove(
@@ -124,6 +133,13 @@ def _of_run(path: Path, options: Options, *, as_json: bool) -> int:
         work = _Work(folder, Session.begin(job, ports), settings, listener)
         name = found.script.entry if found.script is not None else path.name
         return work.show(run, name, found.environment, as_json=as_json)
+
+
+def _limited(kept: Options, options: Options) -> Options:
+    """The options of a finished run with the limits of this command."""
+    names = ("sandbox", "timeout_s", "device", "model", "max_cost", "max_tokens", "without")
+    limits = {name: getattr(options, name) for name in names}
+    return kept.model_copy(update={**limits, "training_timeout_s": None})
 
 
 def rules(*, as_json: bool) -> str:
@@ -152,10 +168,14 @@ def _working(name: str, options: Options, out: Path | None) -> Iterator[_Work]:
     job = Job(issue=Issue(title=name, body=""), options=options)
     now = datetime.now().astimezone()
     path = out or bootstrap.run_folder(job.issue, settings.runs_dir, now)
+    mute = "model" in options.without
+    model = None if mute else configured(settings, options.model or "")
     with working_in(path, settings) as (folder, cancel), shown_on(_errors()) as listener:
+        (folder.path / EXCHANGES).unlink(missing_ok=True)
         ports = bootstrap.ports(
             options, settings,
             recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox,
+            model=Recording(model, folder) if model is not None else None,
         )  # fmt: skip
         bootstrap.sweep(sandbox, settings)
         yield _Work(folder, Session.begin(job, ports), settings, listener)

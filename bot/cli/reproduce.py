@@ -7,8 +7,19 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.arguments import Device, Json, Out, Pins, Python, Sandbox, SandboxName
+from bot.cli.arguments import (
+    Device,
+    Json,
+    MaxCost,
+    MaxTokens,
+    Out,
+    Pins,
+    Python,
+    Sandbox,
+    SandboxName,
+)
 from bot.cli.error_boundary import boundary
+from bot.models.config import Defaults
 from bot.models.job import PARTS, Job, Options
 from bot.settings import load, secrets
 
@@ -37,7 +48,8 @@ def reproduce(
     timeout: Annotated[
         float,
         typer.Option(
-            help="Time limit for one run of the program, in seconds.",
+            help="Time limit for one run of the program, in seconds. With --diagnose, the run that "
+            "is diagnosed may take at least 600 s.",
             min=1,
             max=86_400,
             metavar="S",
@@ -56,12 +68,8 @@ def reproduce(
             metavar="NAME",
         ),
     ] = None,
-    max_cost: Annotated[
-        float, typer.Option(help="Model budget in US dollars.", min=0, metavar="USD")
-    ] = 1.0,
-    max_tokens: Annotated[
-        int, typer.Option(help="Model budget in tokens.", min=1_000, metavar="N")
-    ] = 200_000,
+    max_cost: MaxCost = 1.0,
+    max_tokens: MaxTokens = 200_000,
     max_attempts: Annotated[
         int,
         typer.Option(
@@ -109,6 +117,7 @@ def reproduce(
         device=device,
         sandbox=sandbox,
         timeout_s=timeout,
+        training_timeout_s=max(timeout, Defaults().training_timeout),
         max_runs=max_runs,
         seed=seed,
         model=model,

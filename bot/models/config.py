@@ -40,6 +40,15 @@ class Defaults(Record):
     timeout: int = Field(
         120, ge=10, le=3600, description="Time limit for one run of the program, in seconds."
     )
+    training_timeout: int = Field(
+        600,
+        ge=10,
+        le=3600,
+        description=(
+            "Time limit for the run that is diagnosed, in seconds; the other limit applies if it "
+            "is longer. What the program did until then is diagnosed."
+        ),
+    )
     runs: int = Field(40, ge=2, le=200, description="Maximum number of confirming runs.")
     clone: Literal["auto", "always", "never"] = Field(
         "auto",

@@ -1,12 +1,15 @@
 """What a diagnosis says of a training run: findings with their fault type, place and numbers; the
-program that trained and its curves.
+program that trained and its curves; what a model adds.
 """
 
 from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from bot.models.base import Record
+from bot.models.dialogue import Usage
 
 FaultType = Literal[
     "ACH", "ARM", "AAL", "HLR", "HNE", "HBS", "LCH", "OCH",
@@ -41,7 +44,8 @@ class Finding(Record):
     """One fault: its type, the layers it is in (as `Layer.index`; none for the whole run), the rule
     that found it, how certain that is (0 to 1), and what to do. `direction` says where a number
     should go. `also` are other names for the same fault: no activation is a changed one (ACH) to
-    some and a removed one (ARM) to others.
+    some and a removed one (ARM) to others. A finding `by` a model is no rule's and has no
+    confidence.
     """
 
     fault: FaultType
@@ -55,6 +59,7 @@ class Finding(Record):
     change: Change | None = None
     source: str = ""
     line: int = 0
+    by: Literal["rules", "model"] = "rules"
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -72,6 +77,37 @@ class Diagnosis(Record):
     advice: tuple[Finding, ...] = ()
     examined: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
+
+
+class SuspectedFault(Record):
+    """A fault that a model suspects. `quote` are words of what it was shown."""
+
+    fault: FaultType
+    layers: tuple[int, ...] = Field((), max_length=8)
+    quote: str = Field(max_length=300)
+    reason: str = Field(max_length=400)
+    change: str = Field(max_length=300)
+
+
+class Opinion(Record):
+    """A model's answer about a training run: what the program is for, and the faults."""
+
+    purpose: str = Field(max_length=1500)
+    faults: tuple[SuspectedFault, ...] = Field(max_length=4)
+
+
+class SecondOpinion(Record):
+    """What came of asking a model about a run. `agreed` are codes of the rules that it names too;
+    `unsupported` counts faults for which it quoted nothing that it was shown, or a layer that
+    does not exist. `missing` is why there is no answer, "" when there is one.
+    """
+
+    model: str = ""
+    prompt: str = ""
+    agreed: tuple[str, ...] = ()
+    unsupported: int = 0
+    usage: Usage = Usage()
+    missing: str = ""
 
 
 class Curve(Record):
@@ -100,6 +136,7 @@ class TrainingProgram(Record):
 class DiagnosedRun(Record):
     """A training run with its diagnosis. `ended` says how the program ended and `error` names the
     exception that ended it; `undecided` is why nothing could be told, "" when something could.
+    `opinion` is None where no model is configured.
     """
 
     diagnosis: Diagnosis = Diagnosis()
@@ -111,3 +148,4 @@ class DiagnosedRun(Record):
     epochs: int = 0
     seconds: float = 0.0
     curves: tuple[Curve, ...] = ()
+    opinion: SecondOpinion | None = None

@@ -33,7 +33,8 @@ class Options(Record):
 
     `max_cost` is in dollars; it, `max_tokens`, `max_calls` and `minutes` are held before each call
     of a model, `max_attempts` counts the programs a model may have run. `proof_minutes` is for
-    control, bisection and minimisation together; `package` is what is bisected, by default the one
+    control, bisection and minimisation together; `training_timeout_s` is for the run that is
+    diagnosed (None: `timeout_s`); `package` is what is bisected, by default the one
     under test. `diagnose` asks for a diagnosis of the training. `model` replaces the host's
     choice; `without` leaves parts out.
     """
@@ -45,6 +46,7 @@ class Options(Record):
     device: Literal["cpu", "gpu"] = "cpu"
     sandbox: Literal["auto", "docker", "bwrap", "process"] = "auto"
     timeout_s: float = 120.0
+    training_timeout_s: float | None = None
     max_runs: int = 40
     seed: int = 0
     model: str | None = None

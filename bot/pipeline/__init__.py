@@ -47,7 +47,7 @@ def run(job: Job, ports: Ports) -> Report:
         failing = Failing(found.script, found.spec, found.environment, report, decision.contrasts)
         report = proofs.prove(failing, session.judging(bug, signature), wanted)
     if job.options.diagnose:
-        report = of_issue.with_diagnosis(report, session)
+        report = of_issue.with_diagnosis(report, session, budget)
     return reporting.finished(report, session, started)
 
 

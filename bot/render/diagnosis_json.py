@@ -7,7 +7,15 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from bot.models.diagnosis import Change, Curve, DiagnosedRun, FaultType, Finding, Measurement
+from bot.models.diagnosis import (
+    Change,
+    Curve,
+    DiagnosedRun,
+    FaultType,
+    Finding,
+    Measurement,
+    SecondOpinion,
+)
 from bot.models.environment import Environment
 from bot.render.plain_json import plain
 
@@ -38,8 +46,25 @@ class FindingOut(_Out):
     direction: Literal["", "up", "down"]
     rule: str
     source: str
-    confidence: float
+    confidence: float = Field(description="0 where only a model names the fault.")
     line: int = Field(description="Of the program, 0 when unknown.")
+    by: Literal["rules", "model"] = Field(
+        "rules", description="model: only a model names it; no rule and no run confirms it."
+    )
+
+
+class OpinionOut(_Out):
+    """What came of asking a model for a second opinion."""
+
+    model: str
+    prompt: str = Field(description="stage@version#sha of the prompt; empty when nobody was asked.")
+    agreed: tuple[str, ...] = Field(description="Codes of the rules that the model names too.")
+    unsupported: int = Field(description="Faults left out: they quoted nothing that was shown.")
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float
+    missing: str | None = Field(description="Why there is no answer.")
 
 
 class DiagnosisOut(_Out):
@@ -59,6 +84,9 @@ class DiagnosisOut(_Out):
     epochs: int
     seconds: float
     curves: tuple[Curve, ...] = Field(description="The lines of the plot.")
+    opinion: OpinionOut | None = Field(
+        None, description="A model's second opinion; null where no model is configured."
+    )
 
 
 class DiagnosisFile(_Out):
@@ -76,14 +104,21 @@ class DiagnosisFile(_Out):
 def diagnosis_out(run: DiagnosedRun) -> DiagnosisOut:
     """The published form of a diagnosed run."""
     told = dict(run) | {"undecided": run.undecided or None, "error": run.error or None}
-    found = told.pop("diagnosis")
+    found, opinion = told.pop("diagnosis"), told.pop("opinion")
     return DiagnosisOut(
         **told,
         findings=tuple(map(_finding, found.findings)),
         advice=tuple(map(_finding, found.advice)),
         examined=found.examined,
         unseen=found.unseen,
+        opinion=_opinion(opinion) if opinion is not None else None,
     )
+
+
+def _opinion(opinion: SecondOpinion) -> OpinionOut:
+    said = opinion.model_dump(include={"model", "prompt", "agreed", "unsupported"})
+    used = opinion.usage.model_dump(exclude={"estimated"})
+    return OpinionOut(**said, **used, missing=opinion.missing or None)
 
 
 def _finding(finding: Finding) -> FindingOut:

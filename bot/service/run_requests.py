@@ -47,12 +47,14 @@ def request(
 def _options(command: Command, config: Config, proof: Extra | None) -> Options:
     choices, usual = command.choices, config.defaults
     proofs = (proof,) if proof is not None else usual.proofs if usual.proof_minutes else ()
+    timeout_s = choices.timeout_s or usual.timeout
     return Options(
         python=choices.python or usual.python,
         pins=choices.pins,
         ref=choices.ref,
         device=choices.device or usual.device,
-        timeout_s=choices.timeout_s or usual.timeout,
+        timeout_s=timeout_s,
+        training_timeout_s=max(timeout_s, usual.training_timeout),
         max_runs=choices.runs or usual.runs,
         seed=choices.seed or 0,
         proof_minutes=usual.proof_minutes if proof is None else _SINGLE_PROOF_MINUTES,

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.errors import BuildError, Stopped, TransientError
+from bot.errors import BuildError, ModelUnavailable, Stopped, TransientError
 from bot.models.bug import Issue
 from bot.models.dialogue import Reconstruction, Usage
 from bot.models.job import PROOFS, Note
@@ -25,6 +25,7 @@ from bot.service.app_context import AppContext, HostPolicy
 from bot.service.ports import Hook, Target, Task, Throttled
 from bot.service.recording import StoreRecorder
 from sandbox.port import RunResult
+from tests.support import traces
 from tests.support.fakes import (
     FakeBuilder,
     FakeGitHub,
@@ -406,6 +407,107 @@ def test_a_proof_that_is_asked_for_is_the_only_one_and_has_more_time(proof):
         proof != "minimize",
     )
     assert f"Requested by `max` as `/reproduce {proof}`" in app.ours()[0]
+
+
+TRAINS = """import torch
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(100):
+    loss = model(torch.ones(4, 2)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+LEARNS_NOTHING = {
+    "title": "The network does not learn",
+    "body": f"The loss stays flat whatever I do.\n\n```python\n{TRAINS}```\n",
+}
+
+
+class Trains(App):
+    """The same with a program whose loss stays flat; `limits` are the time limits of its runs."""
+
+    def __init__(self, config="", **more):
+        super().__init__(self._ran, config, **more)
+        self.limits = []
+
+    def _ran(self, spec):
+        self.limits.append((spec.label, spec.limits.wall_s))
+        trace = traces.trace(losses=traces.FLAT)
+        rows = (*trace.models, *trace.losses, *trace.optimizers, *trace.plans, *trace.data)
+        lines = "".join(f"{row.model_dump_json()}\n" for row in (*rows, *trace.steps))
+        return RunResult(
+            exit_code=0, seconds=3.0, artifacts={".reprise/training-7.jsonl": lines.encode()}
+        )
+
+    def deliver(self, *args, **more):
+        return super().deliver(*args, **{**LEARNS_NOTHING, **more})
+
+
+def test_a_diagnosis_that_is_asked_for_is_in_the_comment_beside_the_verdict():
+    app = Trains()
+    delivery = app.deliver("comment", command("diagnose"), sender="max")
+    (run,) = app.runs()
+    (body,) = app.ours()
+    found = app.store.report(run.id).diagnosis.diagnosis
+    assert (run.state, run.verdict, run.request.proof) == (
+        RunState.FINISHED,
+        "needs_info",
+        "diagnose",
+    )
+    assert {each.rule for each in found.findings} >= {"loss-stuck"}
+    assert f"Diagnosis: {', '.join(found.findings[0].codes)} (" in body
+    assert "Requested by `max` as `/reproduce diagnose`" in body
+    assert app.reactions(delivery) == {"eyes", "+1"}
+    assert app.limits == [("training", 600)], "a training has its own time limit"
+
+
+@pytest.mark.parametrize(
+    ("config", "choices", "limit"),
+    [
+        ("", {"timeout_s": 30}, 600),
+        ("", {"timeout_s": 1800}, 1800),
+        ("defaults: {training_timeout: 60}", {}, 120),
+        ("defaults: {training_timeout: 3600, timeout: 10}", {}, 3600),
+    ],
+)
+def test_a_diagnosed_run_has_the_longer_of_two_limits(config, choices, limit):
+    app = Trains(config)
+    app.deliver("comment", command("diagnose", **choices), sender="max")
+    assert app.limits == [("training", limit)]
+    assert app.worked[0].options.timeout_s == choices.get(
+        "timeout_s", 10 if "10" in config else 120
+    )
+
+
+def test_the_configuration_asks_for_a_diagnosis_and_a_model_for_a_second_opinion():
+    def answer(question):
+        if not question.prompt.startswith("opinion@"):
+            raise ModelUnavailable("not now")
+        quote = "The loss stays flat"
+        fault = {"fault": "LCN", "layers": [0], "quote": quote, "reason": "x", "change": ""}
+        return {"purpose": "It classifies.", "faults": [fault]}
+
+    app = Trains("diagnose: true\ndefaults: {proofs: []}\n")
+    app.model = ScriptedModel(answer, usd=0.02)
+    app.deliver()
+    (run,) = app.runs()
+    (body,) = app.ours()
+    assert "LCN(0) (number of neurons in layer 0, named by a model alone)" in body
+    assert run.verdict == "needs_info"
+    assert app.store.usage(NOW - timedelta(days=9999)).usd == 0.02
+
+
+def test_an_outsider_s_diagnosis_waits_and_is_made_without_a_model():
+    app = Trains()
+    app.model = ScriptedModel([])
+    app.deliver("comment", command("diagnose"), sender="passer-by")
+    (run,) = app.runs()
+    assert (run.state, app.limits) == (RunState.WAITING, [])
+    assert "A diagnosis of the training runs this program once more" in app.ours()[0]
+    app.deliver("comment", command("approve", run.request.plan[:12]), sender="max")
+    assert app.runs()[0].verdict == "needs_info"
+    assert (app.limits, app.model.asked) == ([("training", 600)], [])
 
 
 def test_a_proof_goes_on_from_a_run_that_was_reproduced_and_the_comment_keeps_what_was_proven():

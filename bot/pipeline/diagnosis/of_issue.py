@@ -7,7 +7,7 @@ import traceback
 from bot.errors import RepriseError, Stopped
 from bot.models.attempt import Script
 from bot.models.bug import BugReport
-from bot.models.diagnosis import TrainingProgram
+from bot.models.diagnosis import DiagnosedRun, TrainingProgram
 from bot.models.environment import EnvironmentSpec
 from bot.models.job import Job, Note
 from bot.models.report import Report
@@ -15,9 +15,12 @@ from bot.models.run import RunPlan
 from bot.models.signature import AlternativesSignature, CrashSignature, members_of
 from bot.pipeline import reporting
 from bot.pipeline.diagnosis import diagnosed, record_run
+from bot.pipeline.diagnosis.opinion import second_opinion
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Session
+from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import candidates
+from bot.pipeline.search.model_budget import ModelBudget
 from bot.ports import Ports
 from bot.rules.code import loops, syntax
 from sandbox.port import SandboxError
@@ -50,11 +53,14 @@ def _training(script: Script) -> float:
 def of_report(report: Report, job: Job, ports: Ports) -> Report:
     """A finished report with a diagnosis made now."""
     started, session = ports.clock(), Session.begin(job, ports, report.attempts)
-    return reporting.finished(with_diagnosis(report, session), session, started)
+    budget = ModelBudget(ports, job.options, started)
+    return reporting.finished(with_diagnosis(report, session, budget), session, started)
 
 
-def with_diagnosis(report: Report, session: Session) -> Report:
-    """The report with the diagnosis of its training program, or a note on why there is none."""
+def with_diagnosis(report: Report, session: Session, budget: ModelBudget) -> Report:
+    """The report with the diagnosis of its training program, or a note on why there is none. A
+    model's second opinion has what is left of the budget.
+    """
     bug, why = report.bug, _crashes(report)
     if bug is None or report.verdict.kind in _UNRUN:
         return report
@@ -66,7 +72,7 @@ def with_diagnosis(report: Report, session: Session) -> Report:
         return _noted(report, f"there is no diagnosis of the training: {why}")
     spec = report.spec if script is before else None
     try:
-        return _made(report, script, spec or _spec(script, bug, session.job), session)
+        return _made(report, script, spec or _spec(script, bug, session.job), session, budget)
     except Stopped:
         return _noted(report, "the diagnosis of the training was stopped")
     except (RepriseError, SandboxError) as error:
@@ -77,13 +83,33 @@ def with_diagnosis(report: Report, session: Session) -> Report:
         return noted.model_copy(update={"defects": {**report.defects, "diagnose": details}})
 
 
-def _made(report: Report, script: Script, spec: EnvironmentSpec, session: Session) -> Report:
+def _made(
+    report: Report,
+    script: Script,
+    spec: EnvironmentSpec,
+    session: Session,
+    budget: ModelBudget,
+) -> Report:
     files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
-    recorded = record_run(TrainingProgram(files=files, entry=script.entry), spec, session)
+    program = TrainingProgram(files=files, entry=script.entry)
+    recorded = record_run(program, spec, session)
+    assert report.bug is not None
+    told = report_excerpt.report(session.job.issue, report.bug, again=True)
+    run = second_opinion(diagnosed(recorded), recorded.trace, program, session, budget, told)
     notes = dict.fromkeys((*report.notes, *session.notes))
     built = report.environment or recorded.environment
-    update = {"diagnosis": diagnosed(recorded), "notes": tuple(notes), "environment": built}
+    update = {"diagnosis": run, "notes": tuple(notes), "environment": built, **_billed(report, run)}
     return report.model_copy(update=update)
+
+
+def _billed(report: Report, run: DiagnosedRun) -> dict[str, object]:
+    """What the report says of the models that were asked, with the second opinion."""
+    opinion = run.opinion
+    if opinion is None or not opinion.prompt:
+        return {}
+    models = dict.fromkeys(filter(None, (*report.models, opinion.model)))
+    prompts = {**report.prompts, opinion.prompt.partition("@")[0]: opinion.prompt}
+    return {"cost": report.cost + opinion.usage, "models": tuple(models), "prompts": prompts}
 
 
 def _spec(script: Script, bug: BugReport, job: Job) -> EnvironmentSpec:

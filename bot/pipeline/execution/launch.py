@@ -102,6 +102,7 @@ def _probed(files: dict[str, bytes]) -> dict[str, bytes]:
 
 def training_spec(program: TrainingProgram, environment: Environment, options: Options) -> RunSpec:
     """One run of a program that also writes down how it trains."""
+    limit = options.training_timeout_s or options.timeout_s
     folder = resources.files("sandbox").joinpath("probe", "training")
     probes = {
         f"{_FOLDER}/_reprise_training/{file.name}": file.read_bytes()
@@ -113,7 +114,7 @@ def training_spec(program: TrainingProgram, environment: Environment, options: O
         files={**_probed(program.files), **probes},
         env={**_variables(environment, options, options.seed), "REPRISE_TRAINING": "1"},
         mounts=tuple(Mount(Path(path)) for path in environment.mounts),
-        limits=Limits(wall_s=options.timeout_s, artifact_mb=_TRAINING_MB),
+        limits=Limits(wall_s=limit, artifact_mb=_TRAINING_MB),
         artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json", TRAINING),
         device=options.device,
         label="training",

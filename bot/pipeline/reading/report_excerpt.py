@@ -25,8 +25,8 @@ def report(issue: Issue, bug: BugReport, *, again: bool = False) -> str:
     for block in bug.fences:
         most = 0 if block.kind in _DUMPS else _MOST_BLOCK
         if len(block.raw) > max(most, 200) and block.raw in body:
-            body = body.replace(block.raw, _cut(block.raw, most), 1)
-    body = _cut(body, _MOST_AGAIN if again else _MOST_BODY)
+            body = body.replace(block.raw, cut(block.raw, most), 1)
+    body = cut(body, _MOST_AGAIN if again else _MOST_BODY)
     return (
         fence("issue title", redact(text.line(issue.title)))
         + "\n"
@@ -34,7 +34,7 @@ def report(issue: Issue, bug: BugReport, *, again: bool = False) -> str:
     )
 
 
-def _cut(text: str, most: int) -> str:
+def cut(text: str, most: int) -> str:
     """A text with its middle left out: a traceback says most at its end."""
     if len(text) <= most:
         return text
@@ -46,8 +46,13 @@ def quoted(words: str, issue: Issue) -> bool:
     """Whether the title or body of the issue contains these words, whatever the punctuation and
     blanks between them.
     """
+    return contains(f"{issue.title}\n{text.readable(issue.body)}", words)
+
+
+def contains(text: str, words: str) -> bool:
+    """Whether a text contains these words, whatever the punctuation and blanks between them."""
     wanted = _loose(words)
-    return len(wanted) >= 2 and wanted in _loose(f"{issue.title}\n{text.readable(issue.body)}")
+    return len(wanted) >= 2 and wanted in _loose(text)
 
 
 def mentions(name: str, issue: Issue) -> bool:

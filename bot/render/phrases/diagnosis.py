@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from bot.models.diagnosis import Curve, DiagnosedRun, FaultType, Finding
 from bot.render.phrases import count, sentence
+from bot.render.phrases.program import spent
 from bot.render.scales import number
 
 FAULTS: dict[FaultType, str] = {
@@ -41,8 +42,15 @@ def headline(run: DiagnosedRun) -> str:
     """The answer in a few words."""
     if run.undecided:
         return "No diagnosis"
-    found = len(run.diagnosis.findings)
-    return f"{count(found, 'finding')}" if found else "Nothing wrong was found"
+    found, said = _by("rules", run), _by("model", run)
+    if not said:
+        return count(found, "finding") if found else "Nothing wrong was found"
+    ours = count(found, "finding") if found else "Nothing wrong was found by the rules"
+    return f"{ours}, {count(said, 'fault')} named by a model alone"
+
+
+def _by(who: str, run: DiagnosedRun) -> int:
+    return sum(finding.by == who for finding in run.diagnosis.findings)
 
 
 def course(run: DiagnosedRun) -> str:
@@ -72,8 +80,9 @@ def place(finding: Finding) -> str:
 
 
 def named(finding: Finding) -> str:
-    """The fault type in plain words and its place."""
-    return " ".join(filter(None, (FAULTS[finding.fault], place(finding))))
+    """The fault type in plain words and its place, marked where only a model names it."""
+    words = " ".join(filter(None, (FAULTS[finding.fault], place(finding))))
+    return f"{words}, named by a model alone" if finding.by == "model" else words
 
 
 def summary(run: DiagnosedRun) -> str:
@@ -95,10 +104,28 @@ def evidence(finding: Finding) -> str:
 
 
 def origin(finding: Finding) -> str:
-    """The rule with its source, and how certain it is."""
+    """Who found it: the rule with its source, and how certain it is; or only a model."""
+    if finding.by == "model":
+        return "No rule found it, and no run has confirmed it"
     line = f", line {finding.line} of the program" if finding.line else ""
     source = f" ({finding.source})" if finding.source else ""
-    return f"rule `{finding.rule}`{source}, confidence {finding.confidence:.0%}{line}"
+    return f"Found by rule `{finding.rule}`{source}, confidence {finding.confidence:.0%}{line}"
+
+
+def opinion(run: DiagnosedRun) -> str:
+    """What came of asking a model, and what that cost; "" where none is configured."""
+    asked = run.opinion
+    if asked is None:
+        return ""
+    if asked.missing:
+        cost = f" ({spent(asked.usage)})" if asked.usage.calls else ""
+        return sentence(f"no second opinion of a model: {asked.missing}") + cost
+    told = [f"agrees with {', '.join(asked.agreed)}"] if asked.agreed else []
+    told += [f"names {count(said, 'more fault')}"] if (said := _by("model", run)) else []
+    if asked.unsupported:
+        told.append(f"{count(asked.unsupported, 'fault')} left out for lack of evidence")
+    says = "; ".join(told) or "names no fault"
+    return f"Second opinion of {asked.model or 'a model'}: {says} ({spent(asked.usage)})."
 
 
 def curves_line(curves: Sequence[Curve]) -> str:

@@ -5,6 +5,7 @@ what was measured at what cost.
 import math
 
 from bot.models.attempt import Attempt, Ended, Evidence, Judgement, Match, Reduced, Script
+from bot.models.dialogue import Usage
 from bot.models.report import Report
 from bot.render.phrases import count
 from bot.rules.reduce.edits import size
@@ -109,6 +110,8 @@ def measured(report: Report, runs: int, confirming: int = 0) -> str:
 def _model_part(report: Report) -> str:
     if not report.prompts and report.reconstruction is None:
         return "No model was used."
+    if report.reconstruction is None and set(report.prompts) == {"opinion"}:
+        return "A model gave a second opinion on the diagnosis."
     if not report.attempts:
         return "A model read the bug report."
     if model_mark(report):
@@ -129,8 +132,11 @@ def duration(report: Report) -> str:
 def cost(report: Report) -> str:
     """Calls, tokens and dollars in a few words; "" when no model was used."""
     used = report.cost
-    if not used.calls and report.reconstruction is None:
-        return ""
+    return spent(used) if used.calls or report.reconstruction is not None else ""
+
+
+def spent(used: Usage) -> str:
+    """What models used, in a few words."""
     about = "about " if used.estimated else ""
     digits = 4 if used.usd < 0.01 else 2
     price = f"{used.usd:.{digits}f} USD" if used.usd else "price unknown"

@@ -42,7 +42,8 @@ def section(report: Report, page: str = "") -> Section | None:
 def document(run: DiagnosedRun, *, name: str, folder: str = "") -> Document:
     """A diagnosis on its own; `name` is the program's, `folder` has what its run left."""
     tone = "inconclusive" if run.undecided else "not_reproduced"
-    tone = "reproduced" if run.diagnosis.findings else tone
+    ours = any(finding.by == "rules" for finding in run.diagnosis.findings)
+    tone = "reproduced" if ours else "inconclusive" if run.diagnosis.findings else tone
     head: list[Block] = [Headline(f"{phrases.headline(run)} in {name}", phrases.course(run), tone)]
     plot: list[Block] = [TrainingPlot(run.curves)] if run.curves else []
     parts = [Section("diagnosis", blocks=head), Section("curves", blocks=plot)]
@@ -71,7 +72,7 @@ def _details(finding: Finding) -> Iterator[Text]:
         yield f"Evidence: {numbers}"
     if finding.change is not None:
         yield f"Suggested change: {finding.change.words}"
-    yield f"Found by {phrases.origin(finding)}"
+    yield phrases.origin(finding)
 
 
 def _rest(run: DiagnosedRun) -> Iterator[Block]:
@@ -81,6 +82,8 @@ def _rest(run: DiagnosedRun) -> Iterator[Block]:
         "Advice (habits, not faults):": shown(advice, _ADVICE),
         "Could not be seen:": found.unseen,
     }
+    if said := phrases.opinion(run):
+        yield Paragraph(said)
     if found.examined and not found.findings:
         yield Paragraph(f"Looked at: {', '.join(found.examined)}.")
     for title, items in lists.items():

@@ -12,11 +12,13 @@ from bot.models.diagnosis import Diagnosis, FaultType, Finding
 from bot.models.training import TrainingTrace
 from bot.rules.diagnosis.catalogue import RULES
 from bot.rules.diagnosis.rule import WEIGHT, Rule, Sign
+from bot.rules.diagnosis.success import learned
 from bot.rules.diagnosis.training import Training, trainings
 
-__all__ = ["RULES", "Rule", "diagnose"]
+__all__ = ["MOST", "RULES", "Rule", "diagnose", "learned"]
 
-_MOST = 4
+MOST = 4
+"""Findings of one diagnosis."""
 _LEAST = 0.35
 _CERTAIN = 0.8
 _EXPLAINED = 0.35
@@ -31,8 +33,8 @@ def diagnose(trace: TrainingTrace) -> Diagnosis:
     runs = trainings(trace)
     findings, advice = _told(runs, style=False), _told(runs, style=True)
     return Diagnosis(
-        findings=tuple(x for x in findings if x.confidence >= _LEAST)[:_MOST],
-        advice=advice[:_MOST],
+        findings=tuple(x for x in findings if x.confidence >= _LEAST)[:MOST],
+        advice=advice[:MOST],
         examined=_examined(runs),
         unseen=trace.end.unseen if trace.end else (),
     )

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.cassettes import Cassettes
+from benchmarks.fault_opinions import Asked, judged
 from benchmarks.faults import FaultRow, scored
 from bot import bootstrap
 from bot.adapters.files import write, write_bytes
-from bot.adapters.run_folder.folder import Folder
+from bot.adapters.run_folder.folder import EXCHANGES, Folder
 from bot.errors import RepriseError, UserError
 from bot.models.bug import Issue
 from bot.models.diagnosis import TrainingProgram
@@ -24,8 +26,6 @@ from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis import RecordedRun, endings, record_run, trace as traces, wanted
 from bot.pipeline.diagnosis.record import record
 from bot.pipeline.execution.runner import Session
-from bot.rules.diagnosis import diagnose
-from bot.rules.diagnosis.tools import TOOLS, codes
 from bot.settings import Settings
 from sandbox.cache import Cache
 from sandbox.interpreters import Interpreter, snapshot
@@ -46,7 +46,9 @@ class FaultCase:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """How the programs are run. `python` is an interpreter that has what they import."""
+    """How the programs are run. `python` is an interpreter that has what they import; `cassettes`
+    are None where no model gives a second opinion.
+    """
 
     settings: Settings
     options: Options
@@ -54,6 +56,7 @@ class Bench:
     out: Path
     python: Path | None = None
     fresh: bool = False
+    cassettes: Cassettes | None = None
 
 
 def find(folder: Path, only: Sequence[str] = ()) -> tuple[FaultCase, ...]:
@@ -93,16 +96,12 @@ def _row(case: FaultCase, bench: Bench) -> FaultRow:
         seen, figures = _kept(bench.out / case.id) if not bench.fresh else (None, {})
         if seen is None:
             seen, figures = _recorded(case, bench)
-        row = row.model_copy(update={**_judged(seen), **figures})
+        asked = Asked(case.id, case.data, seen, str(figures["error"]), bench.out / case.id)
+        found = judged(asked, bench.settings, bench.options, bench.sandbox, bench.cassettes)
+        row = row.model_copy(update={**found, **figures})
     except (RepriseError, SandboxError) as error:
         row = row.model_copy(update={"error": f"{type(error).__name__}: {error}"[:300]})
     return row if case.healthy else scored(row, case.truths)
-
-
-def _judged(seen: TrainingTrace) -> dict[str, object]:
-    findings = diagnose(seen).findings
-    found = tuple(dict.fromkeys(code for finding in findings for code in finding.codes))
-    return {"found": found, "tools": {name: codes(name, seen) for name in TOOLS}}
 
 
 def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:
@@ -114,6 +113,7 @@ def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:
 
 def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:
     folder = Folder(bench.out / case.id)
+    (folder.path / EXCHANGES).unlink(missing_ok=True)
     try:
         recorded = _execute(case, bench, folder)
     finally:

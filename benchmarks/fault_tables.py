@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from benchmarks.faults import FaultBench, FaultRow, ToolFigures
+from bot.render.phrases.program import spent
 
 
 def line(row: FaultRow) -> str:
@@ -32,7 +33,11 @@ def faults_table(bench: FaultBench) -> Group:
     figures: dict[str, ToolFigures] = {"all": summary, **summary.tools}
     for name, of in figures.items():
         tools.add_row(name, *map(_number, (of.f3, of.f3_alternatives, of.healthy_silent)))
-    return Group(cases, Text(), types, Text(), tools)
+    parts: list[RenderableType] = [cases, Text(), types, Text(), tools]
+    said = [Text(f"{row.id}: {row.opinion}") for row in bench.cases if row.opinion]
+    if said:
+        parts += [Text(), *said, Text(spent(summary.usage))]
+    return Group(*parts)
 
 
 def _table(*columns: str) -> Table:

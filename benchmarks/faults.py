@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean
 
 from bot.models.base import Record
+from bot.models.dialogue import Usage
 
 _CODE = re.compile(r"([A-Z]{3})(?:\(([\d, ]+)\))?")
 
@@ -24,7 +25,8 @@ class Score(Record):
 class FaultRow(Record):
     """One program as it went. `truth` and `found` hold a code for each layer; `found` is ranked.
     `tools` are the codes of each published tool's rules alone, `f3_tools` their scores against
-    the truth, and against its alternatives.
+    the truth, and against its alternatives; with a model they also hold "rules" and "model", what
+    either says alone. `opinion` is what came of asking it.
     """
 
     id: str
@@ -39,6 +41,8 @@ class FaultRow(Record):
     seconds: float
     tools: dict[str, tuple[str, ...]] = {}
     f3_tools: dict[str, tuple[float, float]] = {}
+    opinion: str = ""
+    usage: Usage = Usage()
     error: str = ""
 
 
@@ -70,6 +74,7 @@ class FaultSummary(ToolFigures):
     healthy_silent: float | None
     by_code: dict[str, Found]
     tools: dict[str, ToolFigures]
+    usage: Usage
     errors: tuple[str, ...]
 
 
@@ -138,6 +143,7 @@ def summarise(rows: Iterable[FaultRow]) -> FaultBench:
         healthy_silent=_mean(silent),
         by_code=_by_code(ordered),
         tools=_tools(faulty, healthy),
+        usage=sum((row.usage for row in ordered), Usage()),
         errors=tuple(row.id for row in ordered if row.error),
     )
     return FaultBench(cases=ordered, summary=summary)

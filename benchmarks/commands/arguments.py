@@ -21,3 +21,20 @@ Kept = Annotated[
     Path | None,
     typer.Option(help="Folder for the run folders; finished cases are skipped.", metavar="DIR"),
 ]
+ModelCost = Annotated[
+    float, typer.Option(help="Model budget per case, in dollars.", min=0, metavar="USD")
+]
+ModelTokens = Annotated[
+    int, typer.Option(help="Model budget per case, in tokens.", min=1_000, metavar="N")
+]
+Record = Annotated[
+    Path | None, typer.Option(help="Save each case's exchanges as ID.jsonl.", metavar="DIR")
+]
+Replay = Annotated[
+    Path | None,
+    typer.Option(
+        help="Use recorded exchanges instead of a model. "
+        "A case without a recording runs without a model.",
+        metavar="DIR",
+    ),
+]

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.commands.arguments import Kept, Only, SandboxName
+from benchmarks.commands.arguments import (
+    Kept,
+    ModelCost,
+    ModelTokens,
+    Only,
+    Record,
+    Replay,
+    SandboxName,
+)
 from bot.cli.error_boundary import boundary
 from bot.errors import UserError
 from bot.models.job import Options
@@ -37,6 +45,13 @@ def faults(
     timeout: Annotated[float, typer.Option(help="Seconds per program.", metavar="S")] = 900,
     out: Kept = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cases again.")] = False,
+    model: Annotated[
+        str | None, typer.Option(help="Model that gives a second opinion.", metavar="NAME")
+    ] = None,
+    max_cost: ModelCost = 1.0,
+    max_tokens: ModelTokens = 200_000,
+    record: Record = None,
+    replay: Replay = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
     generate: Annotated[
         Path | None,
@@ -61,15 +76,20 @@ def faults(
             raise UserError("Nothing to do.", "Name a folder of cases, or --generate and --python.")
         from rich.console import Console
 
+        from benchmarks.cassettes import Cassettes
         from benchmarks.fault_runs import Bench, find, run
         from benchmarks.fault_tables import faults_table, line
         from benchmarks.faults import summarise
         from sandbox.select import choose
 
         settings = load()
-        options = Options(sandbox=sandbox, timeout_s=timeout)
+        options = Options(
+            sandbox=sandbox, timeout_s=timeout, model=model, max_cost=max_cost,
+            max_tokens=max_tokens,
+        )  # fmt: skip
+        cassettes = Cassettes(record=record, replay=replay) if model or replay else None
         kept = out or settings.runs_dir / "faults"
-        bench = Bench(settings, options, choose(sandbox), kept, python, fresh)
+        bench = Bench(settings, options, choose(sandbox), kept, python, fresh, cassettes)
         console, rows = Console(stderr=True), []
         for row in run(find(folder, [each for each in only.split(",") if each]), bench, jobs):
             rows.append(row)

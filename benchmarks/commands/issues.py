@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.commands.arguments import Kept, Only, SandboxName
+from benchmarks.commands.arguments import (
+    Kept,
+    ModelCost,
+    ModelTokens,
+    Only,
+    Record,
+    Replay,
+    SandboxName,
+)
 from bot.cli.error_boundary import OTHER, boundary, stoppable
 from bot.models.job import PARTS, Options
 from bot.settings import load
@@ -33,12 +41,8 @@ def issues(
         str | None,
         typer.Option(help="Model that writes missing programs.", metavar="NAME"),
     ] = None,
-    max_cost: Annotated[
-        float, typer.Option(help="Model budget per case, in dollars.", min=0, metavar="USD")
-    ] = 1.0,
-    max_tokens: Annotated[
-        int, typer.Option(help="Model budget per case, in tokens.", min=1_000, metavar="N")
-    ] = 200_000,
+    max_cost: ModelCost = 1.0,
+    max_tokens: ModelTokens = 200_000,
     max_calls: Annotated[
         int, typer.Option(help="Maximum model calls per case.", min=1, metavar="N")
     ] = 16,
@@ -55,17 +59,8 @@ def issues(
             help=f"Parts to skip: {', '.join(PARTS)}.", metavar="PART,...", show_default=False
         ),
     ] = None,
-    record: Annotated[
-        Path | None, typer.Option(help="Save each case's exchanges as ID.jsonl.", metavar="DIR")
-    ] = None,
-    replay: Annotated[
-        Path | None,
-        typer.Option(
-            help="Use recorded exchanges instead of a model. "
-            "A case without a recording runs without a model.",
-            metavar="DIR",
-        ),
-    ] = None,
+    record: Record = None,
+    replay: Replay = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
 ) -> None:
     """Run a folder of issues and compare each verdict with its answer key."""

@@ -1,0 +1,96 @@
+"""What rules, and where one is asked a model, say of a recorded program of a diagnosis bench."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.cassettes import Cassettes
+from bot import bootstrap
+from bot.adapters.model.cassette import Recording
+from bot.adapters.model.configured import configured
+from bot.adapters.run_folder.folder import Folder
+from bot.models.bug import Issue
+from bot.models.diagnosis import DiagnosedRun, Finding, SecondOpinion, TrainingProgram
+from bot.models.job import Job, Options
+from bot.models.training import TrainingTrace
+from bot.pipeline.diagnosis.opinion import second_opinion
+from bot.pipeline.execution.runner import Session
+from bot.pipeline.reading import intake, report_excerpt
+from bot.pipeline.search.model_budget import ModelBudget
+from bot.ports import Model, Ports
+from bot.render.phrases import diagnosis as phrases
+from bot.rules.diagnosis import diagnose
+from bot.rules.diagnosis.tools import TOOLS, codes
+from bot.settings import Settings
+from sandbox.port import Sandbox
+
+
+class Asked(NamedTuple):
+    """A recorded program: its trace, why that says nothing ("" when it does), and its folder."""
+
+    id: str
+    data: dict[str, Any]
+    seen: TrainingTrace
+    undecided: str
+    folder: Path
+
+
+def judged(
+    asked: Asked,
+    settings: Settings,
+    options: Options,
+    sandbox: Sandbox,
+    cassettes: Cassettes | None,
+) -> dict[str, object]:
+    """The codes that were found, by whom, and what a model said and used."""
+    run = DiagnosedRun(diagnosis=diagnose(asked.seen), undecided=asked.undecided)
+    ours = _codes(run.diagnosis.findings)
+    tools = {name: codes(name, asked.seen) for name in TOOLS}
+    if cassettes is None:
+        return {"found": ours, "tools": tools}
+    with closing(Folder(asked.folder)) as folder:
+        options = cassettes.options(asked.id, options)
+        model = _model(asked.id, cassettes, settings, options, folder)
+        ports = bootstrap.ports(
+            options, settings, recorder=folder, listener=_quiet, sandbox=sandbox, model=model
+        )
+        run = _with_opinion(run, asked, options, ports)
+    cassettes.keep(asked.id, asked.folder)
+    opinion = run.opinion or SecondOpinion()
+    added = _codes(x for x in run.diagnosis.findings if x.by == "model")
+    return {
+        "found": _codes(run.diagnosis.findings),
+        "tools": {**tools, "rules": ours, "model": (*opinion.agreed, *added)},
+        "opinion": phrases.opinion(run),
+        "usage": opinion.usage,
+    }
+
+
+def _model(
+    case: str, cassettes: Cassettes, settings: Settings, options: Options, folder: Folder
+) -> Model | None:
+    if cassettes.replay is not None:
+        return cassettes.of(case)
+    model = configured(settings, options.model or "")
+    return Recording(model, folder) if model is not None else None
+
+
+def _with_opinion(run: DiagnosedRun, asked: Asked, options: Options, ports: Ports) -> DiagnosedRun:
+    """The run with a second opinion, as on an issue: a model also reads its text."""
+    issue = Issue(title=asked.data.get("title", ""), body=asked.data.get("body", ""))
+    report = report_excerpt.report(issue, intake.read(issue), again=True) if issue.body else ""
+    source = asked.data["program"].encode()
+    program = TrainingProgram(files={"program.py": source}, entry="program.py")
+    session = Session.begin(Job(issue=issue, options=options), ports)
+    budget = ModelBudget(ports, options, ports.clock())
+    return second_opinion(run, asked.seen, program, session, budget, report)
+
+
+def _codes(findings: Iterable[Finding]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(code for finding in findings for code in finding.codes))
+
+
+_quiet: Callable[[object], None] = lambda _: None  # noqa: E731

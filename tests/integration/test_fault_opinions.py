@@ -1,0 +1,98 @@
+"""`python -m benchmarks faults` with a model: asked over HTTP and recorded, then replayed without one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.cassettes import Cassettes
+from benchmarks.fault_runs import Bench, find, run
+from benchmarks.faults import FaultBench, summarise
+from bot.models.job import Options
+from bot.settings import Settings
+from sandbox.process import ProcessSandbox
+from tests.support import traces
+from tests.support.endpoint import FakeEndpoint, says
+
+PROGRAM = "import keras\nlabels = labels[::-1]\nmodel.fit(inputs, labels)\n"
+OPINION = {
+    "purpose": "It classifies digits.",
+    "faults": [
+        {"fault": "CPP", "layers": [], "quote": "labels = labels[::-1]",
+         "reason": "Labels are reversed, inputs are not.", "change": "Leave them."},
+        {"fault": "HBS", "layers": [], "quote": "batch_size=4096", "reason": "x", "change": ""},
+    ],
+}  # fmt: skip
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """Two recorded programs: one whose loss stays flat, and one that learned."""
+    for name, losses in (("flat", traces.FLAT), ("good", traces.GOOD)):
+        case = {
+            "title": "It stays at 10 %",
+            "body": "Why?",
+            "program": PROGRAM,
+            "framework": "keras",
+        }
+        written(tmp_path / "cases" / f"{name}.json", json.dumps(case))
+        written(tmp_path / "keys" / f"{name}.json", json.dumps({"ground_truth": ["CPP", "HNE"]}))
+        trace = traces.trace(losses=losses)
+        rows = (*trace.models, *trace.losses, *trace.optimizers, *trace.plans, *trace.data)
+        lines = [row.model_dump_json() for row in (*rows, *trace.steps)]
+        out = tmp_path / "out" / name
+        written(out / "training-1.jsonl", "\n".join(lines))
+        written(out / "figures.json", '{"seconds": 1.0, "error": ""}')
+        written(out / ".reprise", "")
+    return tmp_path
+
+
+def written(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def judged(folder: Path, url: str, **cassettes: Path) -> FaultBench:
+    settings = Settings(model_url=url, model_structured="json_schema")
+    options = Options(model="by-hand")
+    kept = Cassettes(**cassettes)
+    whole = Bench(settings, options, ProcessSandbox(), folder / "out", cassettes=kept)
+    return summarise(run(find(folder), whole, 1))
+
+
+def test_what_a_model_adds_is_told_apart_and_a_replay_is_the_same(bench: Path) -> None:
+    cassettes = bench / "cassettes"
+    with FakeEndpoint([says(json.dumps(OPINION), usage=(900, 80))]) as endpoint:
+        first = judged(bench, endpoint.url, record=cassettes)
+        assert len(endpoint.asked) == 1, "nobody is asked about a run that learned"
+        assert "It stays at 10 %" in json.dumps(endpoint.asked[0].body)
+    flat, good = first.cases
+    assert flat.tools["model"] == ("CPP",)
+    assert "CPP" in flat.found
+    assert flat.tools["rules"] == tuple(x for x in flat.found if x != "HBS")
+    assert "1 fault left out for lack of evidence" in flat.opinion
+    assert (flat.usage.calls, flat.usage.input_tokens, first.summary.usage.output_tokens) == (
+        1,
+        900,
+        80,
+    )
+    assert (good.found, good.tools["model"]) == ((), ())
+    assert "known to have learned" in good.opinion
+    assert [path.name for path in cassettes.iterdir()] == ["flat.jsonl"]
+
+    (bench / "out" / "flat" / "exchanges.jsonl").unlink()
+    again = judged(bench, "http://127.0.0.1:9/v1", replay=cassettes)
+    assert again.cases[0] == flat
+    assert again.cases[1].opinion == "", "a case without a recording runs without a model"
+
+
+def test_a_recording_of_another_question_is_no_answer(bench: Path) -> None:
+    with FakeEndpoint([says(json.dumps(OPINION))]) as endpoint:
+        judged(bench, endpoint.url, record=bench / "cassettes")
+    case = bench / "cases" / "flat.json"
+    case.write_text(case.read_text().replace("Why?", "How?"))
+    found = judged(bench, "http://127.0.0.1:9/v1", replay=bench / "cassettes").cases[0]
+    assert found.found == found.tools["rules"]
+    assert "There is no recorded answer" in found.opinion

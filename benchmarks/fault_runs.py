@@ -5,7 +5,7 @@ has what they import. Traces are kept, so that changed rules judge them anew wit
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -135,7 +135,7 @@ def _execute(case: FaultCase, bench: Bench, folder: Folder) -> RecordedRun:
     options = bench.options.model_copy(update={"pins": pins})
     job = Job(issue=Issue(title=case.id, body=""), options=options)
     ports = bootstrap.ports(
-        options, bench.settings, recorder=folder, listener=_quiet, sandbox=bench.sandbox
+        options, bench.settings, recorder=folder, listener=_unheard, sandbox=bench.sandbox
     )
     session = Session.begin(job, ports)
     if bench.python is None:
@@ -165,4 +165,5 @@ def _given(python: Path, settings: Settings) -> Environment:
     )
 
 
-_quiet: Callable[[object], None] = lambda _: None  # noqa: E731
+def _unheard(_event: object) -> None:
+    """Events of the runs: the bench prints its own."""

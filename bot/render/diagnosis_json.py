@@ -5,7 +5,7 @@ from collections.abc import Callable
 from importlib import metadata
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from bot.models.diagnosis import (
     Change,
@@ -17,20 +17,10 @@ from bot.models.diagnosis import (
     SecondOpinion,
 )
 from bot.models.environment import Environment
-from bot.render.plain_json import plain
+from bot.render.plain_json import PublishedData, plain
 
 
-class _Out(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        from_attributes=True,
-        ser_json_inf_nan="strings",
-        json_schema_serialization_defaults_required=True,
-    )
-
-
-class FindingOut(_Out):
+class FindingOut(PublishedData):
     """A fault, or advice. `codes` are those of the source study: "HLR", or one for each layer,
     "ACH(7)".
     """
@@ -67,7 +57,7 @@ class OpinionOut(_Out):
     missing: str | None = Field(description="Why there is no answer.")
 
 
-class DiagnosisOut(_Out):
+class DiagnosisOut(PublishedData):
     """What the training probe saw in one run of the program, and what the rules say of it."""
 
     findings: tuple[FindingOut, ...] = Field(
@@ -89,7 +79,7 @@ class DiagnosisOut(_Out):
     )
 
 
-class DiagnosisFile(_Out):
+class DiagnosisFile(PublishedData):
     """diagnosis.json."""
 
     schema_: Literal[1] = Field(1, alias="schema")

@@ -16,7 +16,7 @@ from bot.models.report import Claim, Comparison, Control, Determinism, Report
 from bot.models.signature import signature_hash
 from bot.render.diagnosis_json import DiagnosisOut, diagnosis_out
 from bot.render.phrases import environment, program
-from bot.render.plain_json import plain
+from bot.render.plain_json import PublishedData, plain
 from bot.text.sanitize import redact
 
 SCHEMA_ID = "urn:reprise:report:1"
@@ -38,17 +38,7 @@ Kind = Literal[
 Absent = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 
 
-class _Out(BaseModel):
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        from_attributes=True,
-        ser_json_inf_nan="strings",
-        json_schema_serialization_defaults_required=True,
-    )
-
-
-class IssueOut(_Out):
+class IssueOut(PublishedData):
     """Which issue."""
 
     repository: Absent
@@ -57,7 +47,7 @@ class IssueOut(_Out):
     url: Absent
 
 
-class VerdictOut(_Out):
+class VerdictOut(PublishedData):
     """The verdict. Fields that a kind does not carry are null; `details` holds what only that
     kind carries.
     """
@@ -88,7 +78,7 @@ class SignatureOut(BaseModel):
     hash: str = Field(description="SHA-256 of the canonical JSON of the other fields.")
 
 
-class PackageOut(_Out):
+class PackageOut(PublishedData):
     """An installed distribution and the rung of the ladder that decided its version."""
 
     name: str
@@ -97,7 +87,7 @@ class PackageOut(_Out):
     why: str = Field("", description="Why this version, with the evidence for the name.")
 
 
-class EnvironmentOut(_Out):
+class EnvironmentOut(PublishedData):
     """The environment the runs were done in."""
 
     python: str
@@ -108,7 +98,7 @@ class EnvironmentOut(_Out):
     commit: Absent = None
 
 
-class ScriptOut(_Out):
+class ScriptOut(PublishedData):
     """The program that was run; `path` is below the run folder."""
 
     path: str
@@ -121,7 +111,7 @@ class ScriptOut(_Out):
     changes: tuple[str, ...]
 
 
-class PlanOut(_Out):
+class PlanOut(PublishedData):
     """A model's part in the run. All of it is a model's words, and none of it decides: verdicts
     rest on `attempts`.
     """
@@ -146,7 +136,7 @@ class PlanOut(_Out):
     questions: tuple[str, ...] = ()
 
 
-class CostOut(_Out):
+class CostOut(PublishedData):
     """What models cost. `usd` is 0 where the price is not known, `estimated` where the provider
     counted nothing.
     """
@@ -158,7 +148,7 @@ class CostOut(_Out):
     estimated: bool = False
 
 
-class MinimizedOut(_Out):
+class MinimizedOut(PublishedData):
     """What became of the program. Blank lines do not count; `original_sha256` is the program
     before, as in `attempts`.
     """
@@ -174,7 +164,7 @@ class MinimizedOut(_Out):
     )
 
 
-class VersionsOut(_Out):
+class VersionsOut(PublishedData):
     """What wrote this report."""
 
     reprise: str
@@ -182,7 +172,7 @@ class VersionsOut(_Out):
     models: tuple[str, ...] = ()
 
 
-class Published(_Out):
+class Published(PublishedData):
     """The result of reproducing one issue."""
 
     schema_: Literal[1] = Field(1, alias="schema")

@@ -5,7 +5,7 @@ activation. Names of layers say nothing here: softmax is often inside a dense la
 """
 
 from bot.models.diagnosis import FaultType
-from bot.models.training import Loss
+from bot.models.training import Loss, Summary
 from bot.rules.diagnosis.learning import BINARY, ENTROPIES
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import (
@@ -108,10 +108,13 @@ def _beside_softmax(training: Training, function: str) -> float:
         return 0.95
     if training.learning.well:
         return 0.0
-    fed = training.loss.predictions if training.loss else None
-    bounds = fed is not None and fed.minimum is not None and fed.maximum is not None
-    saturated = bounds and fed.maximum - fed.minimum > 0.99  # type: ignore[union-attr,operator]
-    return 0.75 if saturated else 0.25
+    return 0.75 if training.loss and _span(training.loss.predictions) > 0.99 else 0.25
+
+
+def _span(values: Summary) -> float:
+    if values.minimum is None or values.maximum is None:
+        return 0.0
+    return values.maximum - values.minimum
 
 
 def binary_expected(training: Training) -> Signs:

@@ -271,8 +271,8 @@ def test_sqlite_and_postgres_give_the_same_answers() -> None:
         run_state_machine_as_test(
             Lives,
             settings=settings(
-                max_examples=60,
-                stateful_step_count=40,
+                max_examples=40,
+                stateful_step_count=30,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),
                 derandomize=True,

@@ -43,7 +43,7 @@ class FindingOut(PublishedData):
     )
 
 
-class OpinionOut(_Out):
+class OpinionOut(PublishedData):
     """What came of asking a model for a second opinion."""
 
     model: str

@@ -60,7 +60,8 @@ def judged(
         run = _with_opinion(run, asked, options, ports)
     cassettes.keep(asked.id, asked.folder)
     opinion = run.opinion or SecondOpinion()
-    added = _codes(x for x in run.diagnosis.findings if x.by == "model")
+    told = (*run.diagnosis.findings, *run.diagnosis.advice)
+    added = _codes(x for x in told if x.by == "model")
     return {
         "found": _codes(run.diagnosis.findings),
         "tools": {**tools, "rules": ours, "model": (*opinion.agreed, *added)},

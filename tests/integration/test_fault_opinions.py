@@ -11,6 +11,7 @@ from benchmarks.cassettes import Cassettes
 from benchmarks.fault_runs import Bench, find, run
 from benchmarks.faults import FaultBench, summarise
 from bot.models.job import Options
+from bot.models.training import Epoch
 from bot.settings import Settings
 from sandbox.process import ProcessSandbox
 from tests.support import traces
@@ -39,9 +40,15 @@ def bench(tmp_path: Path) -> Path:
         }
         written(tmp_path / "cases" / f"{name}.json", json.dumps(case))
         written(tmp_path / "keys" / f"{name}.json", json.dumps({"ground_truth": ["CPP", "HNE"]}))
+        values = {"accuracy": 0.99, "val_accuracy": 0.98}
         trace = traces.trace(losses=losses)
         rows = (*trace.models, *trace.losses, *trace.optimizers, *trace.plans, *trace.data)
         lines = [row.model_dump_json() for row in (*rows, *trace.steps)]
+        lines += (
+            [Epoch(model="m", epoch=0, step=499, values=values).model_dump_json()]
+            if name == "good"
+            else []
+        )
         out = tmp_path / "out" / name
         written(out / "training-1.jsonl", "\n".join(lines))
         written(out / "figures.json", '{"seconds": 1.0, "error": ""}')

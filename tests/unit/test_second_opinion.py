@@ -29,7 +29,7 @@ from bot.render.comment import comment
 from bot.render.report_json import report_json
 from bot.render.sections.diagnosis import document
 from bot.render.terminal import print_document
-from bot.rules.diagnosis import diagnose, learned
+from bot.rules.diagnosis import diagnose, success
 from prompts import load
 from tests.support import traces
 from tests.support.fakes import ScriptedModel
@@ -177,7 +177,7 @@ def test_what_rests_on_nothing_that_was_shown_is_left_out() -> None:
 
 
 def test_a_type_without_layers_has_none() -> None:
-    found, _ = parsed(fault("CPP", [0, 1]))
+    found, _ = parsed(fault("CPP", [0, 99]))
     assert found.findings[1].codes == ("CPP",)
 
 
@@ -204,36 +204,67 @@ def test_the_schema_allows_what_the_answer_may_be_and_no_more() -> None:
             Opinion.model_validate(wrong)
 
 
+VALID = Epoch(model="m", epoch=0, step=499, values={"accuracy": 0.99, "val_accuracy": 0.97})
+
+
 def test_nobody_is_asked_about_a_run_that_is_known_to_have_learned() -> None:
-    assert learned(GOOD)
     model = ScriptedModel([says(fault())])
-    found = asked(model, GOOD, found=DiagnosedRun())
+    found = asked(model, traces.trace(epochs=(VALID,)), found=DiagnosedRun())
     assert model.asked == []
-    assert found.diagnosis.findings == ()
+    assert found.diagnosis == Diagnosis()
     assert found.opinion is not None
-    assert found.opinion.missing == "the run is known to have learned"
+    assert "known to have learned" in found.opinion.missing
     assert asked(model, STUCK).diagnosis.findings[-1].by == "model"
+
+
+def test_of_a_run_that_learned_its_training_data_a_model_makes_no_finding() -> None:
+    found = asked(ScriptedModel([says(fault())]), GOOD, found=DiagnosedRun())
+    assert found.diagnosis.findings == ()
+    assert [(x.fault, x.by) for x in found.diagnosis.advice] == [("CPP", "model")]
+    shown = print_document(document(found, name="a.py"), 100, "utf-8")
+    assert "Nothing wrong was found in a.py" in shown
+    assert "A model doubts it (the run learned its training data):" in shown
+    assert "data preprocessing, named by a model alone: The labels are reversed." in shown
+    assert "scripted: has 1 doubt" in shown
 
 
 @pytest.mark.parametrize(
     ("values", "known"),
     [
-        ({}, True),
-        ({"accuracy": 0.99, "val_accuracy": 0.97}, True),
-        ({"accuracy": 0.99, "val_accuracy": 0.5}, False),
-        ({"val_loss": 0.2}, True),
-        ({"val_loss": 2.2}, False),
-        ({"accuracy": 0.99, "val_accuracy": 0.97, "val_loss": 2.2}, True),
+        ({}, "trained"),
+        ({"accuracy": 0.99}, "trained"),
+        ({"accuracy": 0.99, "val_accuracy": 0.97}, "held out"),
+        ({"accuracy": 0.99, "val_accuracy": 0.5}, ""),
+        ({"val_loss": 0.2}, "held out"),
+        ({"val_loss": 2.2}, ""),
+        ({"accuracy": 0.99, "val_accuracy": 0.97, "val_loss": 2.2}, "held out"),
     ],
-)  # fmt: skip
+)
 def test_a_run_that_fails_on_other_data_has_not_learned(
-    values: dict[str, float], known: bool
+    values: dict[str, float], known: str
 ) -> None:
-    epochs = (
-        (Epoch(model="m", epoch=0, step=499, values={"loss": 0.1, **values}),) if values else ()
+    last = Epoch(model="m", epoch=0, step=499, values={"loss": 0.1, **values})
+    assert success(traces.trace(epochs=(last,))) == known
+    assert "accuracy" in values or success(traces.trace(losses=traces.FLAT, epochs=(last,))) == ""
+
+
+def test_the_worst_model_of_a_run_counts() -> None:
+    good, bad = traces.trace(epochs=(VALID,)), STUCK
+    other = [
+        record.model_copy(update={name: "n"})
+        for record, name in ((bad.models[0], "id"), (bad.losses[0], "model"))
+    ]
+    optimizer = bad.optimizers[0].model_copy(update={"id": "p", "model": "n"})
+    steps = tuple(step.model_copy(update={"optimizer": "p"}) for step in bad.steps)
+    both = good.model_copy(
+        update={
+            "models": (*good.models, other[0]),
+            "losses": (*good.losses, other[1]),
+            "optimizers": (*good.optimizers, optimizer),
+            "steps": (*good.steps, *steps),
+        }
     )
-    assert learned(traces.trace(epochs=epochs)) == known
-    assert not learned(STUCK)
+    assert (success(good), success(both), success(traces.TrainingTrace())) == ("held out", "", "")
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 their labels mean, the kind of task, the capacity that it takes.
 
 `build` and `parse` are pure. A fault counts as said only when its quote stands in what the model
-was shown. Nobody is asked about a run that is known to have learned: execution decides that, and no
-opinion could make a finding of it.
+was shown. Execution decides whether a run learned: where it is known to have learned on data that
+was held out, nobody is asked; where it learned its training data, a model's words are advice.
 """
 
 from collections.abc import Iterator
@@ -56,16 +56,20 @@ def build(
 def parse(
     answer: ModelAnswer, asked: Question, trace: TrainingTrace, found: Diagnosis
 ) -> tuple[Diagnosis, SecondOpinion]:
-    """The findings of the rules and behind them, up to four, what the model alone says."""
+    """What the model alone says behind the rules' findings, up to four; behind their advice where
+    the run learned its training data.
+    """
     said, shown = Opinion.model_validate(answer.data).faults, asked.messages[-1].content
     indices = {layer.index for model in trace.models for layer in model.layers}
-    sound = [x for x in said if contains(shown, x.quote) and set(x.layers) <= indices]
+    placed = [_placed(fault) for fault in said if contains(shown, fault.quote)]
+    sound = [fault for fault in placed if set(fault.layers) <= indices]
     codes = [code for finding in found.findings for code in finding.codes]
-    findings, agreed = list(found.findings), list[str]()
-    for fault in map(_placed, sound):
+    added, agreed = list[Finding](), list[str]()
+    for fault in sound:
         agreed += _repeated(fault, codes)
-        if (added := _added(fault, [code for each in findings for code in each.codes])) is not None:
-            findings.append(added)
+        said_before = [*codes, *(code for each in added for code in each.codes)]
+        if (new := _added(fault, said_before)) is not None:
+            added.append(new)
     opinion = SecondOpinion(
         model=answer.model,
         prompt=asked.prompt,
@@ -73,7 +77,10 @@ def parse(
         unsupported=len(said) - len(sound),
         usage=answer.usage,
     )
-    return found.model_copy(update={"findings": tuple(findings[: rules.MOST])}), opinion
+    if rules.success(trace):
+        return found.model_copy(update={"advice": (*found.advice, *added)}), opinion
+    findings = (*found.findings, *added)[: rules.MOST]
+    return found.model_copy(update={"findings": findings}), opinion
 
 
 def second_opinion(
@@ -88,8 +95,8 @@ def second_opinion(
     left_out = "model" in session.job.options.without
     if session.ports.model is None or left_out or run.undecided:
         return run
-    if rules.learned(trace):
-        return _unasked(run, "the run is known to have learned")
+    if rules.success(trace) == "held out":
+        return _unasked(run, "the run is known to have learned, on data that was held out too")
     asked = build(trace, run.diagnosis, program, report)
     asking = replace(budget, began=session.ports.clock())  # minutes of asking, not of training
     try:

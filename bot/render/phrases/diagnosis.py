@@ -122,6 +122,8 @@ def opinion(run: DiagnosedRun) -> str:
         return sentence(f"no second opinion of a model: {asked.missing}") + cost
     told = [f"agrees with {', '.join(asked.agreed)}"] if asked.agreed else []
     told += [f"names {count(said, 'more fault')}"] if (said := _by("model", run)) else []
+    doubts = sum(each.by == "model" for each in run.diagnosis.advice)
+    told += [f"has {count(doubts, 'doubt')}"] if doubts else []
     if asked.unsupported:
         told.append(f"{count(asked.unsupported, 'fault')} left out for lack of evidence")
     says = "; ".join(told) or "names no fault"

@@ -77,9 +77,11 @@ def _details(finding: Finding) -> Iterator[Text]:
 
 def _rest(run: DiagnosedRun) -> Iterator[Block]:
     found = run.diagnosis
-    advice = tuple(f"{phrases.named(each)}: {each.message}" for each in found.advice)
+    told = [(each.by, f"{phrases.named(each)}: {each.message}") for each in found.advice]
+    ours, doubts = (tuple(text for by, text in told if by == who) for who in ("rules", "model"))
     lists = {
-        "Advice (habits, not faults):": shown(advice, _ADVICE),
+        "Advice (habits, not faults):": shown(ours, _ADVICE),
+        "A model doubts it (the run learned its training data):": doubts,
         "Could not be seen:": found.unseen,
     }
     if said := phrases.opinion(run):

@@ -12,10 +12,10 @@ from bot.models.diagnosis import Diagnosis, FaultType, Finding
 from bot.models.training import TrainingTrace
 from bot.rules.diagnosis.catalogue import RULES
 from bot.rules.diagnosis.rule import WEIGHT, Rule, Sign
-from bot.rules.diagnosis.success import learned
+from bot.rules.diagnosis.success import success
 from bot.rules.diagnosis.training import Training, trainings
 
-__all__ = ["MOST", "RULES", "Rule", "diagnose", "learned"]
+__all__ = ["MOST", "RULES", "Rule", "diagnose", "success"]
 
 MOST = 4
 """Findings of one diagnosis."""

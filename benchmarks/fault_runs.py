@@ -36,12 +36,16 @@ _FIGURES = "figures.json"
 
 @dataclass(frozen=True, slots=True)
 class FaultCase:
-    """One training program of the bench, healthy or faulty, with its key where it has one."""
+    """One training program of the bench, healthy or faulty, with its key where it has one.
+    `direction` says where a wrong number should go ("up", "down"), where the key knows it.
+    """
 
     id: str
     data: dict[str, Any]
     truths: tuple[tuple[str, ...], ...]
     healthy: bool
+    family: str = ""
+    direction: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,14 @@ def _case(path: Path, keys: Path | None) -> FaultCase:
     key = json.loads((keys / path.name).read_bytes())
     own = key.get("ground_truth_model_layers") or key["ground_truth"]
     others = key.get("alternative_ground_truths") or ()
-    return FaultCase(path.stem, data, tuple(map(tuple, (own, *others))), healthy=False)
+    return FaultCase(
+        path.stem,
+        data,
+        tuple(map(tuple, (own, *others))),
+        healthy=False,
+        family=key.get("family", ""),
+        direction=key.get("direction", ""),
+    )
 
 
 def run(cases: Sequence[FaultCase], bench: Bench, jobs: int) -> Iterator[FaultRow]:
@@ -86,6 +97,21 @@ def run(cases: Sequence[FaultCase], bench: Bench, jobs: int) -> Iterator[FaultRo
             yield done.result()
 
 
+def traced(
+    cases: Sequence[FaultCase], bench: Bench, jobs: int
+) -> Iterator[tuple[FaultCase, TrainingTrace | None]]:
+    """The trace of each case, in their order; None for a program that could not be run."""
+
+    def trace(case: FaultCase) -> TrainingTrace | None:
+        try:
+            return _seen(case, bench)[0]
+        except (RepriseError, SandboxError):
+            return None
+
+    with ThreadPoolExecutor(max_workers=jobs, thread_name_prefix="faults") as pool:
+        yield from zip(cases, pool.map(trace, cases), strict=True)
+
+
 def _row(case: FaultCase, bench: Bench) -> FaultRow:
     row = FaultRow(
         id=case.id, framework=case.data.get("framework", ""), truth=(), found=(),
@@ -93,15 +119,19 @@ def _row(case: FaultCase, bench: Bench) -> FaultRow:
         healthy=case.healthy, seconds=0.0,
     )  # fmt: skip
     try:
-        seen, figures = _kept(bench.out / case.id) if not bench.fresh else (None, {})
-        if seen is None:
-            seen, figures = _recorded(case, bench)
+        seen, figures = _seen(case, bench)
         asked = Asked(case.id, case.data, seen, str(figures["error"]), bench.out / case.id)
         found = judged(asked, bench.settings, bench.options, bench.sandbox, bench.cassettes)
         row = row.model_copy(update={**found, **figures})
     except (RepriseError, SandboxError) as error:
         row = row.model_copy(update={"error": f"{type(error).__name__}: {error}"[:300]})
     return row if case.healthy else scored(row, case.truths)
+
+
+def _seen(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:
+    """The kept trace, otherwise that of a run."""
+    seen, figures = _kept(bench.out / case.id) if not bench.fresh else (None, {})
+    return (seen, figures) if seen is not None else _recorded(case, bench)
 
 
 def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:

@@ -11,6 +11,7 @@ from benchmarks.commands.faults import faults
 from benchmarks.commands.flaky import flaky
 from benchmarks.commands.issues import issues
 from benchmarks.commands.killing import killing
+from benchmarks.commands.learned import learned
 from benchmarks.commands.minimize import minimize
 from benchmarks.commands.probe import probe
 from benchmarks.commands.sandbox_starts import sandbox_starts
@@ -29,6 +30,7 @@ app = typer.Typer(
 for command in (
     issues,
     faults,
+    learned,
     ablation,
     killing,
     deliveries,

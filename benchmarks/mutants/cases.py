@@ -15,6 +15,7 @@ _REQUIREMENTS = {
     "torch": ["torch==2.13.0", "numpy==2.4.6", "scikit-learn==1.9.1"],
     "keras": ["tensorflow-cpu==2.21.0", "keras==3.15.1", "numpy==2.4.6", "scikit-learn==1.9.1"],
 }
+_BACK = {"up": "down", "down": "up"}
 _INDEX_RULE = (
     "Keras: place in model.layers, without the input; PyTorch: order of the leaf modules in"
     " forward, a functional activation counts as part of the layer before it"
@@ -46,6 +47,7 @@ def write(out: Path, trial: Trial) -> None:
         "usable": True,
         "family": mutant.family.name,
         "operator": mutant.operator,
+        "direction": _BACK.get(mutant.group, ""),
     }
     _json(out / "keys" / f"{name}.json", key)
 

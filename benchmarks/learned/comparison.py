@@ -1,0 +1,119 @@
+"""Rules, learned diagnoser and both on families that the learning never saw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from statistics import fmean
+
+from benchmarks.faults import FaultBench, FaultRow, scored, summarise
+from benchmarks.learned.estimator import Kind
+from benchmarks.learned.examples import Example
+from benchmarks.learned.fusion import METHODS, Limits, chosen
+from benchmarks.learned.opinion import Opinion, fit
+from bot.errors import UserError
+from bot.models.base import Record
+
+_GROUPS = 5
+_Examples = Sequence[Example]
+
+
+class Comparison(Record):
+    """The JSON of `python -m benchmarks learned`: the rows and figures of each method, its mean F3
+    by family and by fault type, and how often it knew where a wrong rate should go (known of all).
+    """
+
+    model: Kind
+    programs: int
+    methods: dict[str, FaultBench]
+    by_family: dict[str, dict[str, float]]
+    by_code: dict[str, dict[str, float]]
+    directions: dict[str, tuple[int, int]]
+    limits: dict[str, tuple[Limits, ...]]
+
+
+def compare(train: _Examples, test: _Examples, kind: Kind) -> Comparison:
+    """Judge test families by what was learned without them; without test programs, each family
+    of the training programs in turn.
+    """
+    judged: list[tuple[Example, Opinion]] = []
+    rows: dict[str, list[FaultRow]] = {name: [] for name in METHODS}
+    limits: dict[str, tuple[Limits, ...]] = dict.fromkeys(METHODS, ())
+    for known, unseen in _folds(train, test):
+        pairs = list(zip(unseen, fit(known, kind)(unseen), strict=True))
+        judged += pairs
+        blind = _blind(known, kind)
+        for name, method in METHODS.items():
+            limit = chosen(name, blind)
+            limits[name] += (limit,)
+            rows[name] += [_row(x, method(x, opinion, limit)) for x, opinion in pairs]
+    families = {x.id: x.family for x, _ in judged}
+    return Comparison(
+        model=kind,
+        programs=len(judged),
+        methods={name: summarise(each) for name, each in rows.items()},
+        by_family=_means(rows, lambda row: [families[row.id]]),
+        by_code=_means(rows, lambda row: {code[:3] for code in row.truth}),
+        directions=_directions(judged),
+        limits=limits,
+    )
+
+
+def _folds(train: _Examples, test: _Examples) -> Iterator[tuple[_Examples, _Examples]]:
+    """What is learned from, and what is judged: never the same family."""
+    held = [{x.family for x in test}] if test else [{x} for x in sorted(_families(train))]
+    for families in held:
+        known = [x for x in train if x.family not in families]
+        if len(_families(known)) < 2:
+            raise UserError(
+                "Learning needs at least two families.", "Name more folders to learn from."
+            )
+        yield known, test or [x for x in train if x.family in families]
+
+
+def _families(examples: _Examples) -> set[str]:
+    return {x.family for x in examples}
+
+
+def _blind(examples: _Examples, kind: Kind) -> list[tuple[Example, Opinion]]:
+    """Opinions on examples by what was learned from other families alone."""
+    families = sorted(_families(examples))
+    count = min(_GROUPS, len(families))
+    told: list[tuple[Example, Opinion]] = []
+    for group in (set(families[i::count]) for i in range(count)):
+        asked = [x for x in examples if x.family in group]
+        diagnose = fit([x for x in examples if x.family not in group], kind)
+        told += zip(asked, diagnose(asked), strict=True)
+    return told
+
+
+def _row(example: Example, found: tuple[str, ...]) -> FaultRow:
+    row = FaultRow(
+        id=example.id, framework=example.framework, truth=(), found=found,
+        recall=None, precision=None, f3=None, f3_alternatives=None,
+        healthy=example.healthy, seconds=0.0,
+    )  # fmt: skip
+    return row if example.healthy else scored(row, example.truths)
+
+
+def _means(
+    rows: dict[str, list[FaultRow]], groups: Callable[[FaultRow], Iterable[str]]
+) -> dict[str, dict[str, float]]:
+    """The mean F3 of each group by method."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for method, each in rows.items():
+        for row in each:
+            for group in () if row.healthy else groups(row):
+                found.setdefault(group, {}).setdefault(method, []).append(row.f3 or 0.0)
+    return {
+        group: {method: round(fmean(values), 4) for method, values in of.items()}
+        for group, of in sorted(found.items())
+    }
+
+
+def _directions(judged: Sequence[tuple[Example, Opinion]]) -> dict[str, tuple[int, int]]:
+    asked = [(x, opinion) for x, opinion in judged if "HLR" in x.codes and x.direction]
+    rules = [
+        any(y.fault == "HLR" and y.direction == x.direction for y in x.findings) for x, _ in asked
+    ]
+    learned = [opinion.direction == x.direction for x, opinion in asked]
+    return {"rules": (sum(rules), len(asked)), "learned": (sum(learned), len(asked))}

@@ -31,7 +31,8 @@ from sandbox.cache import Cache
 from sandbox.interpreters import Interpreter, snapshot
 from sandbox.port import Sandbox, SandboxError
 
-_FIGURES = "figures.json"
+FIGURES = "figures.json"
+"""Beside the traces of a kept run: its seconds, and why nothing could be told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ def find(folder: Path, only: Sequence[str] = ()) -> tuple[FaultCase, ...]:
 def _case(path: Path, keys: Path | None) -> FaultCase:
     data = json.loads(path.read_bytes())
     if keys is None:
-        return FaultCase(path.stem, data, (), healthy=True)
+        return FaultCase(path.stem, data, (), healthy=True, family=data.get("family", ""))
     key = json.loads((keys / path.name).read_bytes())
     own = key.get("ground_truth_model_layers") or key["ground_truth"]
     others = key.get("alternative_ground_truths") or ()
@@ -135,10 +136,10 @@ def _seen(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, objec
 
 
 def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:
-    if not (run / _FIGURES).is_file():
+    if not (run / FIGURES).is_file():
         return None, {}
     artifacts = {path.name: path.read_bytes() for path in run.glob("training-*.jsonl")}
-    return traces.read(artifacts), json.loads((run / _FIGURES).read_bytes())
+    return traces.read(artifacts), json.loads((run / FIGURES).read_bytes())
 
 
 def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:
@@ -154,7 +155,7 @@ def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, o
     write(path / "output.txt", f"{result.stdout}\n--- stderr\n{result.stderr}")
     error = endings.undecided(result, recorded.trace)
     figures: dict[str, object] = {"seconds": round(result.seconds, 2), "error": error}
-    write(path / _FIGURES, json.dumps(figures))
+    write(path / FIGURES, json.dumps(figures))
     return recorded.trace, figures
 
 

@@ -12,6 +12,7 @@ from benchmarks.commands.flaky import flaky
 from benchmarks.commands.issues import issues
 from benchmarks.commands.killing import killing
 from benchmarks.commands.learned import learned
+from benchmarks.commands.lessons import lessons
 from benchmarks.commands.minimize import minimize
 from benchmarks.commands.probe import probe
 from benchmarks.commands.sandbox_starts import sandbox_starts
@@ -31,6 +32,7 @@ for command in (
     issues,
     faults,
     learned,
+    lessons,
     ablation,
     killing,
     deliveries,

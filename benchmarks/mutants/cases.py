@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 
 from benchmarks.mutants.family import Family
+from benchmarks.mutants.mutant import Mutant
 from benchmarks.mutants.trainer import pattern
 from benchmarks.mutants.trial import FIRST_SEED, Trial
 
@@ -22,13 +23,18 @@ _INDEX_RULE = (
 )
 
 
+def name(mutant: Mutant) -> str:
+    """The id of a mutant's case."""
+    return f"{mutant.family.name}-{hashlib.sha256(mutant.source.encode()).hexdigest()[:8]}"
+
+
 def write(out: Path, trial: Trial) -> None:
     """Write a killed mutant's case and key."""
     mutant = trial.mutant
-    name = f"{mutant.family.name}-{hashlib.sha256(mutant.source.encode()).hexdigest()[:8]}"
-    _json(out / "cases" / f"{name}.json", _case(name, mutant.family, mutant.source, trial.seconds))
+    case = name(mutant)
+    _json(out / "cases" / f"{case}.json", _case(case, mutant.family, mutant.source, trial.seconds))
     key: dict[str, object] = {
-        "id": name,
+        "id": case,
         "source_url": None,
         "origin": "mutant",
         "body_provenance": "written for this set",
@@ -49,21 +55,21 @@ def write(out: Path, trial: Trial) -> None:
         "operator": mutant.operator,
         "direction": _BACK.get(mutant.group, ""),
     }
-    _json(out / "keys" / f"{name}.json", key)
+    _json(out / "keys" / f"{case}.json", key)
 
 
-def write_healthy(out: Path, family: Family, seconds: float) -> None:
-    """Write a family's original program."""
-    _json(
-        out / "healthy" / f"{family.name}.json",
-        _case(family.name, family, family.source, seconds),
-    )
+def write_healthy(out: Path, family: Family, seconds: float, mutant: Mutant | None = None) -> None:
+    """Write a family's original program, or a mutant that learns as well."""
+    case = name(mutant) if mutant else family.name
+    program = mutant.source if mutant else family.source
+    told = _case(case, family, program, seconds) | {"family": family.name}
+    _json(out / "healthy" / f"{case}.json", told)
 
 
-def _case(name: str, family: Family, program: str, seconds: float) -> dict[str, object]:
+def _case(case: str, family: Family, program: str, seconds: float) -> dict[str, object]:
     better = "low" if family.direction == "max" else "high"
     return {
-        "id": name,
+        "id": case,
         "title": f"The test {family.metric} of my network is too {better}",
         "body": f"I train on {family.data}. What should I change?\n\n```python\n{program}```\n",
         "framework": family.framework,

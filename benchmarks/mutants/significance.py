@@ -50,7 +50,7 @@ def cohens_d(one: Sequence[float], other: Sequence[float]) -> float:
 
 def outcome(original: Sequence[float], mutant: Sequence[float], direction: str) -> Outcome:
     """What the runs so far say; one run of each can only say "survived" or "undecided"."""
-    worse = _worse_by(original, mutant, direction)
+    worse = worse_by(original, mutant, direction)
     if worse < 0.5:
         return "survived"
     if len(mutant) < 3:
@@ -67,7 +67,7 @@ def finite(values: Sequence[float], original: Sequence[float]) -> list[float]:
     return [value if math.isfinite(value) else ceiling for value in values]
 
 
-def _worse_by(original: Sequence[float], mutant: Sequence[float], direction: str) -> float:
+def worse_by(original: Sequence[float], mutant: Sequence[float], direction: str) -> float:
     """How much worse, in units of the margin that killing needs."""
     if direction == "max":
         return (fmean(original) - fmean(mutant)) / POINTS

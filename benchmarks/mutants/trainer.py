@@ -12,9 +12,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+import sandbox
 from benchmarks.mutants.family import Family
 
 _SERVER = Path(__file__).with_name("serve.py")
+_PROBE = Path(sandbox.__file__).parent / "probe" / "training"
 _LONGEST_S = 60
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
@@ -23,6 +25,7 @@ _ENVIRONMENT = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
     "CUDA_VISIBLE_DEVICES": "",
     "PYTHONWARNINGS": "ignore",
+    "PYTHONDONTWRITEBYTECODE": "1",
 }
 
 
@@ -35,13 +38,17 @@ class Run(NamedTuple):
 
 
 class Trainer:
-    """The server of one framework, in `python`'s environment; a context manager."""
+    """The server of one framework, in `python`'s environment; a context manager. It can only
+    trace when it is `watching`.
+    """
 
-    def __init__(self, python: Path, framework: str) -> None:
+    def __init__(self, python: Path, framework: str, *, watching: bool = False) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="reprise-mutants-")
         self._runs: dict[tuple[str, int], Run] = {}
+        (Path(self._folder.name) / "_reprise_training").symlink_to(_PROBE)
+        watched = [self._folder.name] if watching else []
         self._server = subprocess.Popen(
-            [python, "-P", _SERVER, framework],
+            [python, "-P", _SERVER, framework, *watched],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -61,17 +68,18 @@ class Trainer:
                 self._server.stdin.close()
         self._folder.cleanup()
 
-    def run(self, family: Family, source: str, seed: int) -> Run:
-        """Train a program of this family."""
+    def run(self, family: Family, source: str, seed: int, trace: Path | None = None) -> Run:
+        """Train a program of this family; with `trace` the probe writes into that folder."""
         key = (source, seed)
-        if key not in self._runs:
-            self._runs[key] = self._train(family, source, seed)
+        if trace or key not in self._runs:
+            self._runs[key] = self._train(family, source, seed, str(trace or ""))
         return self._runs[key]
 
-    def _train(self, family: Family, source: str, seed: int) -> Run:
+    def _train(self, family: Family, source: str, seed: int, trace: str) -> Run:
         program = Path(self._folder.name) / "train.py"
         program.write_text(source)
-        answer = self._ask({"program": str(program), "seed": seed, "seconds": _LONGEST_S})
+        task: dict[str, str | int] = {"program": str(program), "seed": seed, "trace": trace}
+        answer = self._ask(task | {"seconds": _LONGEST_S})
         value = metric(str(answer["output"]), family) if answer["code"] == 0 else None
         return Run(value, float(answer["seconds"]), str(answer["output"]))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -143,19 +144,18 @@ def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:
 
 
 def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:
-    folder = Folder(bench.out / case.id)
-    (folder.path / EXCHANGES).unlink(missing_ok=True)
-    try:
+    path = bench.out / case.id
+    with closing(Folder(path)) as folder:
+        for left in (path / EXCHANGES, *path.glob("training-*.jsonl")):
+            left.unlink(missing_ok=True)
         recorded = _execute(case, bench, folder)
-    finally:
-        folder.close()
-    result, path = recorded.result, bench.out / case.id
-    for name, data in result.artifacts.items():
-        write_bytes(path / Path(name).name, data)
-    write(path / "output.txt", f"{result.stdout}\n--- stderr\n{result.stderr}")
-    error = endings.undecided(result, recorded.trace)
-    figures: dict[str, object] = {"seconds": round(result.seconds, 2), "error": error}
-    write(path / FIGURES, json.dumps(figures))
+        result = recorded.result
+        for name, data in result.artifacts.items():
+            write_bytes(path / Path(name).name, data)
+        write(path / "output.txt", f"{result.stdout}\n--- stderr\n{result.stderr}")
+        error = endings.undecided(result, recorded.trace)
+        figures: dict[str, object] = {"seconds": round(result.seconds, 2), "error": error}
+        write(path / FIGURES, json.dumps(figures))
     return recorded.trace, figures
 
 

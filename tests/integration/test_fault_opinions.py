@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,20 @@ def test_a_recording_of_another_question_is_no_answer(bench: Path) -> None:
     found = judged(bench, "http://127.0.0.1:9/v1", replay=bench / "cassettes").cases[0]
     assert found.found == found.tools["rules"]
     assert "There is no recorded answer" in found.opinion
+
+
+def test_a_folder_that_a_run_left_is_used_again(bench: Path) -> None:
+    program = "raise ValueError('no data')\n"
+    case = {"title": "x", "body": "x", "program": program, "framework": "torch"}
+    written(bench / "cases" / "fails.json", json.dumps(case))
+    written(bench / "keys" / "fails.json", json.dumps({"ground_truth": ["CPP"]}))
+    sandbox, python = ProcessSandbox(), Path(sys.executable)
+    first = Bench(Settings(), Options(), sandbox, bench / "out", python, fresh=True)
+    only = find(bench, ["fails"])
+    settings = Settings(model_url="http://127.0.0.1:9/v1")
+    model, kept = Options(model="nobody"), Cassettes(record=bench / "cassettes")
+    asked = Bench(settings, model, sandbox, bench / "out", python, cassettes=kept)
+    for each in (first, first, asked):
+        (row,) = run(only, each, 1)
+        assert "ValueError: no data" in row.error
+        assert row.usage.calls == 0, "there is nothing to have an opinion on"

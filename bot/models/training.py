@@ -6,33 +6,54 @@ alone. A number that could not be computed is None, and NaN and infinities are w
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
-from pydantic import Field, TypeAdapter
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 
 from bot.models.base import Record
 
+_MOST = 10**12
+_HUGE = 1e100
+
+
+def _real(value: float) -> float:
+    return value if abs(value) < _HUGE or math.isnan(value) else math.copysign(math.inf, value)
+
+
 Framework = Literal["torch", "keras", "jax"]
-Setting = str | float | int | bool | None | tuple[float, ...]
+Count = Annotated[int, Field(ge=0, le=_MOST)]
+Place = Annotated[int, Field(ge=-1, le=_MOST)]
+"""The index of a layer, -1 for none."""
+Shape = Annotated[tuple[Count, ...], Field(max_length=16)]
+Real = Annotated[float, AfterValidator(_real)]
+"""A number whose square is one too; infinity from 1e100 on, or NaN."""
+Setting = str | Real | Annotated[int, Field(ge=-_MOST, le=_MOST)] | bool | None | tuple[Real, ...]
 
 
-class Summary(Record):
+class _Written(Record):
+    """What a line holds. Hostile code may have written it: texts and numbers are bounded."""
+
+    model_config = ConfigDict(str_max_length=1000)
+
+
+class Summary(_Written):
     """A tensor in numbers. `minimum` to `std` are of its finite elements, `finite` and `zero` are
     shares of all. `distinct` counts different values, None when there are over 1,000.
     """
 
-    shape: tuple[int, ...]
+    shape: Shape
     dtype: str
-    minimum: float | None = None
-    maximum: float | None = None
-    mean: float | None = None
-    std: float | None = None
-    finite: float = 1.0
-    zero: float = 0.0
-    distinct: int | None = None
+    minimum: Real | None = None
+    maximum: Real | None = None
+    mean: Real | None = None
+    std: Real | None = None
+    finite: Real = 1.0
+    zero: Real = 0.0
+    distinct: Count | None = None
 
 
-class Weight(Record):
+class Weight(_Written):
     """A trainable or frozen tensor of a layer as it was before the first step. `role` is
     "kernel", "bias", "scale", "embedding", "recurrent" or "other".
     """
@@ -41,11 +62,11 @@ class Weight(Record):
     role: str
     trainable: bool
     initial: Summary
-    fan_in: int | None = None
-    fan_out: int | None = None
+    fan_in: Count | None = None
+    fan_out: Count | None = None
 
 
-class Layer(Record):
+class Layer(_Written):
     """A layer in the order in which the model calls it.
 
     `index` counts as the framework's users do: the place in `model.layers` (Keras, without
@@ -55,13 +76,13 @@ class Layer(Record):
     framework names them, "" when it does not. `inputs` are the indices of the layers that feed it.
     """
 
-    index: int
+    index: Count
     name: str
     type: str
     activation: str = ""
     functional: bool = False
-    inputs: tuple[int, ...] = ()
-    units: int | None = None
+    inputs: tuple[Count, ...] = ()
+    units: Count | None = None
     initializer: str = ""
     bias_initializer: str = ""
     regularizer: str = ""
@@ -71,15 +92,15 @@ class Layer(Record):
     output: Summary | None = None
 
 
-class Start(Record):
+class Start(_Written):
     """The probe is armed."""
 
     kind: Literal["start"] = "start"
-    pid: int
+    pid: Count
     frameworks: dict[str, str] = {}
 
 
-class TrainedModel(Record):
+class TrainedModel(_Written):
     """A model at its first training step, and where in the program it stands (line, 0 unknown)."""
 
     kind: Literal["model"] = "model"
@@ -88,10 +109,10 @@ class TrainedModel(Record):
     layers: tuple[Layer, ...]
     residual: bool = False
     compiled: bool = False
-    line: int = 0
+    line: Count = 0
 
 
-class Loss(Record):
+class Loss(_Written):
     """What the loss is fed, by the values of one batch.
 
     `name` is canonical: cross_entropy, nll, bce, bce_logits, categorical_crossentropy,
@@ -114,13 +135,13 @@ class Loss(Record):
     rows_sum_to_one: bool = False
     one_hot: bool = False
     integer_targets: bool = False
-    class_shares: tuple[float, ...] = ()
-    trivial: float | None = None
+    class_shares: tuple[Real, ...] = ()
+    trivial: Real | None = None
     settings: dict[str, Setting] = {}
-    line: int = 0
+    line: Count = 0
 
 
-class Optimizer(Record):
+class Optimizer(_Written):
     """An optimiser at its first step. `name` is lower case (sgd, adam, …); `rates` are of its
     groups of parameters. `scheduled` says that a scheduler or callback changes them.
     """
@@ -129,35 +150,35 @@ class Optimizer(Record):
     id: str
     model: str = ""
     name: str
-    rates: tuple[float, ...]
-    momentum: float = 0.0
-    weight_decay: float = 0.0
+    rates: tuple[Real, ...]
+    momentum: Real = 0.0
+    weight_decay: Real = 0.0
     decoupled: bool = False
     clipping: bool = False
     scheduled: bool = False
     settings: dict[str, Setting] = {}
-    line: int = 0
+    line: Count = 0
 
 
-class Plan(Record):
+class Plan(_Written):
     """How the program means to train, as far as can be seen: `epochs` and `steps_per_epoch` are
     those that were asked for or, in a plain loop, counted at the end. `metrics` are their names.
     """
 
     kind: Literal["plan"] = "plan"
     model: str = ""
-    batch_size: int | None = None
-    samples: int | None = None
-    epochs: int | None = None
-    steps_per_epoch: int | None = None
+    batch_size: Count | None = None
+    samples: Count | None = None
+    epochs: Count | None = None
+    steps_per_epoch: Count | None = None
     validation: bool = False
     shuffle: bool | None = None
     early_stopping: bool = False
     metrics: tuple[str, ...] = ()
-    line: int = 0
+    line: Count = 0
 
 
-class Data(Record):
+class Data(_Written):
     """What a model is given. `feature_std_ratio` is the largest standard deviation of a column over
     the smallest that is not zero; `constant_columns` is a share. Integer inputs of an embedding
     are `ids`.
@@ -167,42 +188,42 @@ class Data(Record):
     model: str = ""
     part: Literal["train", "validation"] = "train"
     inputs: Summary
-    feature_std_ratio: float | None = None
-    constant_columns: float = 0.0
-    duplicate_rows: float = 0.0
+    feature_std_ratio: Real | None = None
+    constant_columns: Real = 0.0
+    duplicate_rows: Real = 0.0
     ids: bool = False
     targets: Summary | None = None
 
 
-class WeightStep(Record):
+class WeightStep(_Written):
     """One tensor at a sampled step: L2 norm and mean absolute value of its gradient, and the norm
     of the update over the norm of the tensor. `gradient_zero` is the share of exact zeros.
     """
 
-    layer: int
+    layer: Place
     role: str
-    norm: float | None = None
-    mean_abs: float | None = None
-    gradient_zero: float | None = None
-    weight_norm: float | None = None
-    update_ratio: float | None = None
+    norm: Real | None = None
+    mean_abs: Real | None = None
+    gradient_zero: Real | None = None
+    weight_norm: Real | None = None
+    update_ratio: Real | None = None
 
 
-class ActivationStep(Record):
+class ActivationStep(_Written):
     """The output of one layer at a sampled step. `dead` is the share of units that are zero for the
     whole batch, `saturated` the share of outputs at the bounds of a sigmoid or tanh; None where the
     layer has no such function.
     """
 
-    layer: int
-    mean: float | None = None
-    std: float | None = None
-    finite: float = 1.0
-    dead: float | None = None
-    saturated: float | None = None
+    layer: Place
+    mean: Real | None = None
+    std: Real | None = None
+    finite: Real = 1.0
+    dead: Real | None = None
+    saturated: Real | None = None
 
 
-class TrainingStep(Record):
+class TrainingStep(_Written):
     """One step of an optimiser. Every step has its loss and rate; only sampled ones have tensors.
     `penalty` is the part of the loss that regularisers add. A `skipped` step found infinities and
     changed nothing (gradient scaling).
@@ -210,35 +231,37 @@ class TrainingStep(Record):
 
     kind: Literal["step"] = "step"
     optimizer: str = ""
-    step: int
-    epoch: int | None = None
-    loss: float | None = None
-    rate: float | None = None
-    penalty: float | None = None
+    step: Count
+    epoch: Count | None = None
+    loss: Real | None = None
+    rate: Real | None = None
+    penalty: Real | None = None
     skipped: bool = False
     weights: tuple[WeightStep, ...] = ()
     activations: tuple[ActivationStep, ...] = ()
 
 
-class Epoch(Record):
+class Epoch(_Written):
     """The means of an epoch by the framework's own names: loss, accuracy, val_loss, …"""
 
     kind: Literal["epoch"] = "epoch"
     model: str = ""
-    epoch: int
-    step: int
-    values: dict[str, float | None]
+    epoch: Count
+    step: Count
+    values: dict[str, Real | None]
 
 
-class ProbeEnd(Record):
-    """The program's end as the probe saw it; missing when it was killed. `failures` counts what
-    went wrong in the probe itself, `unseen` says in words what it could not see.
+class ProbeEnd(_Written):
+    """The program's end as the probe saw it; missing when it was killed. `raised` says that an
+    exception ended it. `failures` counts what went wrong in the probe itself, `unseen` says in
+    words what it could not see.
     """
 
     kind: Literal["end"] = "end"
-    steps: int
-    seconds: float
-    failures: int = 0
+    steps: Count
+    seconds: Real
+    raised: bool = False
+    failures: Count = 0
     unseen: tuple[str, ...] = ()
 
 
@@ -264,4 +287,4 @@ class TrainingTrace(Record):
     steps: tuple[TrainingStep, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     end: ProbeEnd | None = None
-    dropped: int = 0
+    dropped: Count = 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.models.training import TrainingTrace
+from bot.models.training import ProbeEnd, TrainingTrace
 from bot.rules.diagnosis import RULES, diagnose
 from tests.support.traces import FLAT, LAYERS, curve, dense, loss, steps, summary, trace, weight
 
@@ -151,3 +151,19 @@ def test_whole_numbers_may_be_counts():
     )
     told = trace((*LAYERS[:2], dense(2, 32, 1, "")), curve(2.3, 1.2), fed=fed)
     assert codes(told) == set()
+
+
+@pytest.mark.parametrize("losses", [curve(2.3, 1.6, 20), curve(2.3, 0.1, 500, fall=0.001)])
+@pytest.mark.parametrize(
+    ("end", "plan", "told"),
+    [
+        (ProbeEnd(steps=9, seconds=1), {}, True),
+        (ProbeEnd(steps=9, seconds=1, raised=True), {}, False),
+        (None, {}, False),
+        (None, {"epochs": 100, "steps_per_epoch": 50}, False),
+        (None, {"epochs": 2, "steps_per_epoch": 10}, True),  # and then something else hung
+    ],
+)
+def test_a_run_that_was_cut_short_is_not_told_to_train_longer(losses, end, plan, told):
+    seen = trace(losses=losses, plan=plan).model_copy(update={"end": end})
+    assert ("HNE" in codes(seen)) is told

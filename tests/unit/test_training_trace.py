@@ -84,14 +84,23 @@ def test_lines_that_are_no_record_are_counted_and_left_out():
 
 
 def test_a_file_over_the_limits_is_cut_and_that_is_counted():
-    row = lines(step(1))
-    read = trace.read({NAME: row * 150_000})
+    read = trace.read({NAME: lines(*map(step, range(150_000)))})
     assert len(read.steps) == 100_000
     assert read.dropped == 50_000
     models = [
         {"kind": "model", "id": str(n), "framework": "torch", "layers": []} for n in range(3000)
     ]
     assert len(trace.read({NAME: lines(*models)}).models) == 2000
+
+
+def test_steps_go_on_for_each_optimiser():
+    """A second process of the same number, and a forged line, do not train again."""
+    other = step(0, optimizer="b")
+    read = trace.read({NAME: lines(step(0), other, step(2), step(1), step(2), other, step(3))})
+    assert [(one.optimizer, one.step) for one in read.steps] == [
+        ("", 0), ("b", 0), ("", 2), ("", 3),
+    ]  # fmt: skip
+    assert read.dropped == 3
 
 
 def test_losses_are_heard_while_the_program_runs_and_taken_out_of_its_output():

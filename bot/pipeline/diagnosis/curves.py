@@ -7,7 +7,7 @@ from statistics import fmean, median
 from bot.models.diagnosis import Curve
 from bot.models.training import ActivationStep, Layer, TrainingStep, TrainingTrace, WeightStep
 
-MOST_POINTS, _MOST_LAYERS, _HUGE = 200, 4, 1e100
+MOST_POINTS, _MOST_LAYERS, _MOST_OPTIMIZERS, _HUGE = 200, 4, 12, 1e100
 Point = tuple[float, float]
 _KERNELS = {"kernel", "embedding", "recurrent"}
 
@@ -31,7 +31,7 @@ def thinned(points: Iterable[Point]) -> tuple[Point, ...]:
 
 def _losses(trace: TrainingTrace) -> Iterator[Curve]:
     optimizers = list(dict.fromkeys(step.optimizer for step in trace.steps))
-    for number, optimizer in enumerate(optimizers):
+    for number, optimizer in enumerate(optimizers[:_MOST_OPTIMIZERS]):
         steps = (step for step in trace.steps if step.optimizer == optimizer)
         name = f"training (optimizer {number + 1})" if len(optimizers) > 1 else "training"
         yield Curve(panel="loss", name=name, points=thinned(_known(steps, "loss")))

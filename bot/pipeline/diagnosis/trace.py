@@ -33,53 +33,58 @@ _MOST_LINES = 100_000
 _MOST_LINE_BYTES = 1 << 20
 _MOST_RECORDS = 2000
 _MOST_TENSORS = 2000
-_MOST_NUMBER = 10**12
-_LONG_TEXT = re.compile(rb'"(?:[^"\\]|\\.){1000}')
+_MOST_LAYERS = 400
+_MOST_ROWS = 100_000
 
 
 def read(artifacts: Mapping[str, bytes]) -> TrainingTrace:
     """The trace of the process that trained most; an empty one when none trained."""
     names = sorted(name for name in artifacts if _NAME.search(name))
-    traces = [_read(artifacts[name]) for name in names[:_MOST_FILES]]
+    traces = (_read(artifacts[name]) for name in names[:_MOST_FILES])  # two at a time in memory
     return max(traces, key=lambda trace: len(trace.steps), default=TrainingTrace())
 
 
 def _read(data: bytes) -> TrainingTrace:
     lines = data[:_MOST_BYTES].splitlines()
-    parsed = [_record(line) for line in lines[:_MOST_LINES] if line.strip()]
-    known = [record for record in parsed if record is not None]
-    dropped = len(parsed) - len(known) + max(0, len(lines) - _MOST_LINES)
+    written = [line for line in lines[:_MOST_LINES] if line.strip()]
+    known = list(_within(map(_record, written)))
+    dropped = len(written) - len(known) + max(0, len(lines) - _MOST_LINES)
     dropped += len(data) > _MOST_BYTES
     return _trace(known, dropped)
 
 
 def _record(line: bytes) -> TrainingRecord | None:
-    if len(line) > _MOST_LINE_BYTES or _LONG_TEXT.search(line):
+    if len(line) > _MOST_LINE_BYTES:
         return None
     try:
         record = RECORDS.validate_json(line)
     except (ValidationError, RecursionError):
         return None
-    return record if _is_bounded(record) else None
+    layers = len(record.layers) if isinstance(record, TrainedModel) else 0
+    return record if layers <= _MOST_LAYERS and _rows(record) <= _MOST_TENSORS else None
 
 
-def _is_bounded(record: TrainingRecord) -> bool:
+def _rows(record: TrainingRecord) -> int:
+    """How many tensors or values a record has numbers of."""
     if isinstance(record, TrainingStep):
-        return (
-            _fits(record.step, record.epoch or 0)
-            and len(record.weights) <= _MOST_TENSORS
-            and len(record.activations) <= _MOST_TENSORS
-        )
+        return max(len(record.weights), len(record.activations))
     if isinstance(record, TrainedModel):
-        weights = sum(len(layer.weights) for layer in record.layers)
-        return max(len(record.layers), weights) <= _MOST_TENSORS
-    if isinstance(record, Epoch):
-        return _fits(record.epoch, record.step) and len(record.values) <= _MOST_TENSORS
-    return True
+        return sum(len(layer.weights) for layer in record.layers)
+    return len(record.values) if isinstance(record, Epoch) else 0
 
 
-def _fits(*numbers: int) -> bool:
-    return all(0 <= number < _MOST_NUMBER for number in numbers)
+def _within(records: Iterable[TrainingRecord | None]) -> Iterator[TrainingRecord]:
+    """The records that fit into memory together, and of each optimiser the steps that go on."""
+    rows, last = 0, dict[str, int]()
+    for record in records:
+        if record is None or rows + _rows(record) > _MOST_ROWS:
+            continue
+        rows += _rows(record)
+        if isinstance(record, TrainingStep):
+            if record.step <= last.get(record.optimizer, -1):
+                continue
+            last[record.optimizer] = record.step
+        yield record
 
 
 def _trace(records: list[TrainingRecord], dropped: int) -> TrainingTrace:

@@ -19,6 +19,7 @@ __all__ = ["MOST", "RULES", "Rule", "diagnose", "success"]
 
 MOST = 4
 """Findings of one diagnosis."""
+_MOST_WORDS = 12  # layers of one fault that are spoken of, each in a sentence
 _LEAST = 0.35
 _CERTAIN = 0.8
 _EXPLAINED = 0.35
@@ -115,9 +116,12 @@ def _together(findings: list[Finding]) -> list[Finding]:
 
 
 def _join(one: Finding, other: Finding) -> Finding:
+    layers = tuple(sorted({*one.layers, *other.layers}))
+    if len(layers) > _MOST_WORDS:
+        return one.model_copy(update={"layers": layers})
     return one.model_copy(
         update={
-            "layers": tuple(sorted({*one.layers, *other.layers})),
+            "layers": layers,
             "message": f"{one.message} {other.message}",
             "evidence": tuple(dict.fromkeys((*one.evidence, *other.evidence))),
         }

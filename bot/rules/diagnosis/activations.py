@@ -65,9 +65,8 @@ def missing(training: Training) -> Signs:
 
 def _linear_between(training: Training, layer: Layer, after: Layer) -> bool:
     """Whether nothing but linear maps stands from a layer to the next with a kernel."""
-    order = training.layers
-    first, last = order.index(layer), order.index(after)
-    between = order[first:last]
+    order = training.order
+    between = training.layers[order[layer.index] : order[after.index]]
     if any(nonlinear(x) or "attention" in x.type.lower() for x in between):
         return False
     return not after.inputs or any(x.index in after.inputs for x in between)
@@ -164,9 +163,7 @@ def _batch(training: Training) -> int:
 
 
 def _seen(training: Training, index: int, name: str) -> list[float]:
-    values = [
-        getattr(x, name) for step in training.steps for x in step.activations if x.layer == index
-    ]
+    values = [getattr(x, name) for x in training.returned.get(index, ())]
     return [x for x in values if x is not None]
 
 

@@ -41,10 +41,10 @@ def _more_epochs(
 
 
 def few(training: Training) -> Signs:
-    """A run of a few epochs or updates that learned little."""
+    """A run of a few epochs or updates that learned little, and was not cut short."""
     learned, plan = training.learning, training.plan
     short = training.updates < _SHORT and learned.below(0.95) and learned.pace > _ROOM
-    if not (learned.poor or short) or learned.broken or not training.updates:
+    if not (learned.poor or short) or learned.broken or not training.updates or training.cut:
         return
     epochs = plan.epochs if plan else None
     confidence = next((x for most, x in _FEW_UPDATES if training.updates < most), 0.0)
@@ -59,7 +59,8 @@ def few(training: Training) -> Signs:
 def still_falling(training: Training) -> Signs:
     """The loss falls at the end, and there is room below: more epochs, or a higher rate."""
     learned = training.learning
-    if not learned.falling or learned.pace < _ROOM or training.updates > _MANY:
+    long = training.updates > _MANY
+    if not learned.falling or learned.pace < _ROOM or long or training.cut:
         return
     if not learned.below(0.6) and not (learned.poor and learned.pace > _STEEP):
         return

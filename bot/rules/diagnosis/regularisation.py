@@ -58,7 +58,7 @@ def shrunk(training: Training) -> Signs:
 
 def kernel_norms(training: Training, index: int) -> list[float]:
     """The norms of a layer's kernel at the sampled steps."""
-    seen = [w for x in training.steps for w in x.weights if w.layer == index]
+    seen = training.changed.get(index, ())
     return [w.weight_norm for w in seen if w.role == "kernel" and w.weight_norm is not None]
 
 

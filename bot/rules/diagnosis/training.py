@@ -1,11 +1,13 @@
 """One model and all that a trace says of its training: what a rule is asked about."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import TypeVar
 
 from bot.models.training import (
+    ActivationStep,
     Data,
     Epoch,
     Layer,
@@ -16,10 +18,12 @@ from bot.models.training import (
     TrainingStep,
     TrainingTrace,
     Weight,
+    WeightStep,
 )
 from bot.rules.diagnosis.learning import Learning, learning
 
 _Part = TypeVar("_Part", Loss, Optimizer, Plan, Data, Epoch)
+_Row = TypeVar("_Row", ActivationStep, WeightStep)
 _MOST = 24  # models of one trace, as cross-validation makes them
 _LINEAR = ("", "linear", "identity")
 _WEIGHTS = ("kernel", "recurrent", "embedding")
@@ -38,6 +42,7 @@ class Training:
     steps: tuple[TrainingStep, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     in_turns: bool = False
+    ended: bool = True
 
     @property
     def loss(self) -> Loss | None:
@@ -62,6 +67,11 @@ class Training:
         return tuple(layer for layer in self.layers if kernel(layer))
 
     @cached_property
+    def order(self) -> dict[int, int]:
+        """The place of each layer among the calls, by its index."""
+        return {layer.index: place for place, layer in enumerate(self.layers)}
+
+    @cached_property
     def output(self) -> Layer | None:
         """The last layer that computes something: it has weights or applies a function."""
         able = (x for x in reversed(self.layers) if nonlinear(x) or kernel(x))
@@ -77,8 +87,18 @@ class Training:
         """The indices of the last layer with a kernel and of all behind it."""
         if not self.learners:
             return frozenset()
-        first = self.layers.index(self.learners[-1])
+        first = self.order[self.learners[-1].index]
         return frozenset(layer.index for layer in self.layers[first:])
+
+    @cached_property
+    def returned(self) -> dict[int, list[ActivationStep]]:
+        """What each layer returned at the sampled steps, by its index."""
+        return _by_layer(row for step in self.steps for row in step.activations)
+
+    @cached_property
+    def changed(self) -> dict[int, list[WeightStep]]:
+        """What became of the weights of each layer at the sampled steps, by its index."""
+        return _by_layer(row for step in self.steps for row in step.weights)
 
     @cached_property
     def updates(self) -> int:
@@ -87,11 +107,25 @@ class Training:
         return max(taken, default=0) - sum(x.skipped for x in self.steps)
 
     @cached_property
+    def cut(self) -> bool:
+        """Whether a time limit, a signal or an exception stopped the run before its planned end."""
+        plan = self.plan
+        planned = (plan.epochs or 0) * (plan.steps_per_epoch or 0) if plan else 0
+        return not self.ended and not 0 < planned <= self.updates
+
+    @cached_property
     def rate(self) -> float | None:
         """The highest learning rate that was used or set."""
         seen = [step.rate for step in self.steps if step.rate is not None]
         known = seen or list(self.optimizer.rates if self.optimizer else ())
         return max(known, default=None)
+
+
+def _by_layer(rows: Iterable[_Row]) -> dict[int, list[_Row]]:
+    found: dict[int, list[_Row]] = {}
+    for row in rows:
+        found.setdefault(row.layer, []).append(row)
+    return found
 
 
 def kernel(layer: Layer) -> Weight | None:
@@ -135,6 +169,7 @@ def _training(trace: TrainingTrace, model: TrainedModel) -> Training:
         steps=tuple(x for x in trace.steps if x.optimizer in names),
         epochs=mine(trace.epochs),
         in_turns=_in_turns(trace),
+        ended=trace.end is not None and not trace.end.raised,
     )
 
 

@@ -46,20 +46,21 @@ class _AfterImport:
             import importlib.util
 
             spec = importlib.util.find_spec(name)
-            run = spec.loader.exec_module
-        except Exception:
+            spec.loader.exec_module = self._and_then(name, spec.loader.exec_module)
+            return spec
+        except Exception:  # whatever is wrong with it, the import itself will say
             return None
         finally:
             self.looking.discard(name)
 
+    def _and_then(self, name, run):
         def exec_module(module):
             run(module)
             then = self.waiting.pop(name, None)
             if then is not None:
                 quiet("import of " + name)(then)(module)
 
-        spec.loader.exec_module = exec_module
-        return spec
+        return exec_module
 
 
 def arm():
@@ -70,6 +71,9 @@ def arm():
 
 
 def _in_child():
+    """A child of a process that has not trained may train itself; any other writes nothing."""
+    if not WRITER.begun:
+        STATE.pid = os.getpid()
     WRITER.__init__()
 
 
@@ -80,6 +84,11 @@ def _end():
     torch_loops = sys.modules.get(__package__ + ".torch_loops")
     if torch_loops is not None:
         torch_loops.finish()
-    seconds = time.time() - STATE.began
-    unseen = STATE.unseen[:20]
-    WRITER.put("end", steps=STATE.steps, seconds=seconds, failures=STATE.failures, unseen=unseen)
+    WRITER.put(
+        "end",
+        steps=STATE.steps,
+        seconds=time.time() - STATE.began,
+        raised=getattr(sys, "last_value", None) is not None,
+        failures=STATE.failures,
+        unseen=STATE.unseen[:20],
+    )

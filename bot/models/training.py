@@ -117,7 +117,8 @@ class Loss(_Written):
 
     `name` is canonical: cross_entropy, nll, bce, bce_logits, categorical_crossentropy,
     sparse_categorical_crossentropy, binary_crossentropy, mse, mae, mape, msle, huber, hinge,
-    poisson, kld, … or the function's own name. `from_logits` says what it expects, None for
+    poisson, kld, rmse, … or the function's own name, "expression" for one that the program writes
+    out and that is none of these; then `targets` are empty. `from_logits` says what it expects, None for
     neither. `activation` is what was effectively applied to the predictions last: by the graph
     where it is known, otherwise by their values (softmax, log_softmax, sigmoid, tanh, relu, linear;
     "" unknown). `rows_sum_to_one` and `one_hot` are of the last axis (PyTorch: of the classes').

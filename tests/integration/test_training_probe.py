@@ -100,3 +100,30 @@ def test_validation_is_no_training(compared):
     }  # fmt: skip
     assert all(row.norm > 0 and row.update_ratio > 0 for row in step.weights)
     assert seen.end.failures == 0
+
+
+@pytest.fixture(scope="module")
+def written_out(python):
+    return probing.compare(probing.PROGRAMS / "written_out.py", python, 1)
+
+
+def test_losses_that_a_program_writes_out_are_known_by_what_they_compare(written_out):
+    (plain,), (probed,) = written_out.without, written_out.with_probe
+    assert (plain.exit_code, probed.errors, probed.output) == (0, "", plain.output)
+    seen = probed.trace
+    assert [loss.name for loss in seen.losses] == [
+        "mse", "rmse", "mae", "bce", "nll", "categorical_crossentropy", "expression",
+        "cross_entropy",
+    ]  # fmt: skip
+    half = pytest.approx(0.692, abs=1e-3)
+    assert [loss.trivial for loss in seen.losses[3:]] == [half, half, half, None, half]
+    assert [loss.activation for loss in seen.losses[4:6]] == ["log_softmax", "softmax"]
+    assert seen.losses[0].targets == seen.data[0].targets
+    assert (seen.losses[4].integer_targets, seen.losses[5].one_hot) == (True, True)
+
+
+def test_what_a_program_adds_to_a_loss_function_is_a_penalty(written_out):
+    steps = {step.optimizer: step for step in written_out.with_probe[0].trace.steps}
+    assert [step.penalty is None for step in steps.values()] == [True] * 7 + [False]
+    last = steps["optimizer-7"]
+    assert 0 < last.penalty < last.loss

@@ -81,9 +81,9 @@ def _in_child():
 def _end():
     if not WRITER.begun or os.getpid() != STATE.pid:
         return
-    torch_loops = sys.modules.get(__package__ + ".torch_loops")
-    if torch_loops is not None:
-        torch_loops.finish()
+    torch_steps = sys.modules.get(__package__ + ".torch_steps")
+    if torch_steps is not None:
+        torch_steps.finish()
     WRITER.put(
         "end",
         steps=STATE.steps,

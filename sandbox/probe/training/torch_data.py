@@ -14,6 +14,7 @@ class BatchData:
     def __init__(self):
         self.rows, self.targets = [], []
         self.shape, self.dtype, self.ids = (), "", False
+        self.labels = None
         self.count = self.looks = 0
         self.places = set()
 
@@ -39,6 +40,7 @@ def batch(tracked):
     given.rows.append(rows[:_MOST_ROWS])
     given.count += len(rows)
     if LOSSES.targets is not None:
+        given.labels = LOSSES.targets[0].shape, LOSSES.targets[0].dtype
         given.targets.append(LOSSES.targets[1])
     if given.looks in (1, _MOST_BATCHES) or given.count >= _MOST_ROWS:
         write(model.id, given)
@@ -90,10 +92,7 @@ def write(model, given):
     if given.targets:
         wide = [one for one in given.targets if one.shape[1] == given.targets[0].shape[1]]
         targets = torch.cat(wide)
-        whole = LOSSES.targets[0]
-        fields["targets"] = numbers.summary(
-            torch, arrays.flat(targets, 1 << 16), whole.shape, whole.dtype
-        )
+        fields["targets"] = numbers.summary(torch, arrays.flat(targets, 1 << 16), *given.labels)
         torch_losses.with_targets(model, targets)
     if not given.ids:
         fields.update(numbers.columns(torch, rows[:_MOST_ROWS]))

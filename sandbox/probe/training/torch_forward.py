@@ -4,7 +4,7 @@ from . import torch_arrays as arrays, torch_graph as graph
 from .core import quiet
 
 _MOST_ELEMENTS, _MOST_SAMPLED = 1 << 16, 1 << 13
-_MOST_CALLS = 2000
+_MOST_CALLS, _MOST_OUTPUTS = 2000, 8
 
 
 class Call:
@@ -26,11 +26,12 @@ class Forward:
     def __init__(self):
         self.handle = None
         self.structure = True
+        self.last = 0
         self.compiled = []
         self.clear()
 
     def clear(self):
-        self.calls, self.known, self.modules = {}, {}, {}
+        self.calls, self.known, self.modules, self.outputs = {}, {}, {}, {}
         self.residual = False
 
     def forget(self, model):
@@ -44,6 +45,7 @@ class Forward:
                 del self.modules[key]
         self.calls = {key: call for key, call in self.calls.items() if key in self.modules}
         self.known = {node: key for node, key in self.known.items() if key in self.calls}
+        self.outputs = {}
 
     def arm(self, wanted, structure):
         self.structure = structure
@@ -68,6 +70,12 @@ def _look(module, taken, given):
     before, after = arrays.first_tensor(taken), arrays.first_tensor(given)
     if after is None:
         return
+    if after.grad_fn is not None and after.dim():
+        FORWARD.outputs[after.grad_fn] = after.detach()
+        if len(FORWARD.outputs) > _MOST_OUTPUTS:
+            del FORWARD.outputs[next(iter(FORWARD.outputs))]
+    if after.dim():
+        FORWARD.last = id(module)
     leaf = _is_leaf(module)
     FORWARD.modules[id(module)] = (module, before, after.dim(), leaf)
     if leaf and after.dim():

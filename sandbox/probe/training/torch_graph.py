@@ -25,6 +25,11 @@ _WALKED = re.compile(
 _SEEN_NAMES = {}
 
 
+def passes(kind):
+    """Whether a kind of node only moves the entries of a tensor, or keeps most of them."""
+    return bool(_WALKED.match(kind))
+
+
 def name(node):
     """`ReluBackward0` → `relu`."""
     kind = type(node).__name__
@@ -52,7 +57,7 @@ def last_activation(node, known=()):
             return _ACTIVATIONS[kind]
         if node in known:
             return "linear"
-        if not _WALKED.match(kind):
+        if not passes(kind):
             return "linear" if _MIXING.match(kind) or "norm" in kind else ""
         node = next(iter(parents(node)), None)
     return ""

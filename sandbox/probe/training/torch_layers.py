@@ -1,5 +1,8 @@
 """The model of an optimiser as records: its layers in the order in which they ran."""
 
+import itertools
+import weakref
+
 from . import program, torch_arrays as arrays
 from .torch_forward import FORWARD
 from .writer import WRITER
@@ -23,18 +26,25 @@ _OWN = {
 
 
 class ModuleTree:
-    """A described model: its id, and the layer and role of each of its parameters."""
+    """A described model: its id, and the layer and role of each of its parameters. It does not
+    keep the program's modules alive.
+    """
 
-    def __init__(self, number):
+    def __init__(self, number, roots):
         self.id = "model-%d" % number
-        self.roots = ()
+        self.references = [weakref.ref(root) for root in roots]
         self.places = {}
         self.roles = {}
         self.activations = {}
-        self.written = False
+
+    @property
+    def roots(self):
+        found = [reference() for reference in self.references]
+        return [root for root in found if root is not None]
 
 
 MODELS = {}
+_NUMBERS = itertools.count()
 
 
 def roots_of(parameters):
@@ -59,10 +69,11 @@ def model_of(parameters, initial):
     key = frozenset(id(root) for root in roots if any(True for _ in root.parameters()))
     if not key:
         return None
-    if key not in MODELS:
-        MODELS[key] = ModuleTree(len(MODELS))
-        _describe(MODELS[key], roots, initial)
-    return MODELS[key]
+    found = MODELS.get(key)
+    if found is None or len(found.roots) < len(found.references):
+        found = MODELS[key] = ModuleTree(next(_NUMBERS), roots)
+        _describe(found, roots, initial)
+    return found
 
 
 def _compiled(parameters):
@@ -96,7 +107,6 @@ class Unseen:
 
 
 def _describe(model, roots, initial):
-    model.roots = tuple(roots)
     calls = _calls(roots)
     model.places = {id(call.module): place for place, call in enumerate(calls)}
     names = {id(part): name for root in roots for name, part in root.named_modules()}

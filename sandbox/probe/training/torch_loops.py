@@ -82,10 +82,3 @@ def epoch():
         loader.credited = loader.begun
         loader.trained += 1
     return loader.trained - 1
-
-
-def finish():
-    """Tell the plans of all models, at the end."""
-    from . import torch_plan
-
-    torch_plan.finish()

@@ -2,7 +2,14 @@
 
 import sys
 
-from . import numbers, program, torch_arrays as arrays, torch_forward, torch_graph as graph
+from . import (
+    numbers,
+    program,
+    torch_arrays as arrays,
+    torch_expressions as expressions,
+    torch_forward,
+    torch_graph as graph,
+)
 from .core import quiet
 from .trivial import trivial
 from .writer import WRITER
@@ -31,7 +38,7 @@ NAMES = {
 }
 _BY_CLASS = ("cross_entropy", "nll")
 _SETTINGS = ("reduction", "label_smoothing", "ignore_index", "log_input", "delta", "beta")
-_LOOKS = 3
+_LOOKS, _MOST_USES = 3, 100
 
 
 class LossUse:
@@ -51,6 +58,8 @@ class Losses:
         self.scaled = {}
         self.last = None
         self.values = []
+        self.node = self.penalty = None
+        self.penalised = False
         self.uses = {}
         self.pending = []
         self.wanted = True
@@ -86,6 +95,7 @@ def _called(name, args, kwargs, result):
     if not arrays.is_tensor(result) or not result.requires_grad:
         return
     if result.dim() == 0:
+        LOSSES.node = result.grad_fn
         LOSSES.values.append(result.detach())
         del LOSSES.values[:-16]
     given = list(args) + [kwargs[key] for key in ("input", "target") if key in kwargs]
@@ -97,15 +107,25 @@ def _look(name, predictions, targets, kwargs, result):
     if not (arrays.is_tensor(predictions) and arrays.is_tensor(targets)):
         return
     where, made = _place()
-    use = LOSSES.uses.setdefault((name, made or where), LossUse())
+    use = _use(name, made or where)
     torch_forward.close(predictions)
-    LOSSES.targets = (targets.detach(), _targets(name, predictions, targets))
+    canonical, logits = NAMES[name]
+    LOSSES.targets = (targets.detach(), _targets(canonical, predictions, targets))
     if use.looks < _LOOKS:
         use.looks += 1
-        use.fields, use.wanted = describe(name, predictions, targets, kwargs)
-        use.fields["line"] = made or where
+        known = torch_forward.FORWARD.known
+        applied = graph.last_activation(predictions.grad_fn, known) if predictions.grad_fn else ""
+        use.fields, use.wanted = describe(canonical, predictions, targets, applied)
+        use.fields.update(from_logits=logits, settings=_settings(kwargs), line=made or where)
     LOSSES.pending.append(use)
     del LOSSES.pending[:-16]
+
+
+def _use(name, line):
+    """The use of a loss in one line for one model."""
+    while len(LOSSES.uses) > _MOST_USES:
+        del LOSSES.uses[next(iter(LOSSES.uses))]
+    return LOSSES.uses.setdefault((name, line, torch_forward.FORWARD.last), LossUse())
 
 
 def _place():
@@ -122,8 +142,13 @@ def _place():
     return program.line(depth=6), made
 
 
+def _settings(given):
+    kinds = (str, int, float, bool)
+    return {key: given[key] for key in _SETTINGS if isinstance(given.get(key), kinds)}
+
+
 def _axis(name, predictions):
-    return min(1, predictions.dim() - 1) if NAMES[name][0] in _BY_CLASS else -1
+    return min(1, predictions.dim() - 1) if name in _BY_CLASS else -1
 
 
 def _targets(name, predictions, targets):
@@ -133,28 +158,23 @@ def _targets(name, predictions, targets):
     return arrays.rows(targets.reshape(-1), most=1 << 16)
 
 
-def describe(name, predictions, targets, kwargs):
-    canonical, logits = NAMES[name]
+def describe(name, predictions, targets, applied):
+    """The fields of a loss, and a table of its targets."""
     table = arrays.rows(predictions, _axis(name, predictions))
-    wide = targets.dim() > 0 and targets.shape == predictions.shape
-    wanted = _targets(name, predictions, targets)
-    known = torch_forward.FORWARD.known
-    applied = graph.last_activation(predictions.grad_fn, known) if predictions.grad_fn else ""
     fields = {
-        "name": canonical,
-        "from_logits": logits,
+        "name": name,
         "activation": applied or numbers.activation(arrays.torch(), table),
         "predictions": arrays.summary(predictions),
-        "targets": arrays.summary(targets),
+        "targets": {"shape": [], "dtype": ""},
         "rows_sum_to_one": numbers.rows_sum_to_one(table),
-        "one_hot": wide and numbers.is_one_hot(wanted),
-        "integer_targets": numbers.is_integral(wanted.reshape(-1)),
-        "settings": {
-            key: kwargs[key]
-            for key in _SETTINGS
-            if isinstance(kwargs.get(key), (str, int, float, bool))
-        },
     }
+    if targets is None:
+        return fields, ()
+    wide = targets.dim() > 0 and targets.shape == predictions.shape
+    wanted = _targets(name, predictions, targets)
+    fields["targets"] = arrays.summary(targets)
+    fields["one_hot"] = wide and numbers.is_one_hot(wanted)
+    fields["integer_targets"] = numbers.is_integral(wanted.reshape(-1))
     return fields, wanted
 
 
@@ -170,7 +190,10 @@ def settle(model):
         if use.fields is not None and model not in use.models:
             use.models.add(model)
             LOSSES.told[model] = use.fields
-            with_targets(model, use.wanted)
+            if len(use.wanted):
+                with_targets(model, use.wanted)
+            else:
+                WRITER.put("loss", model=model, **use.fields)
     LOSSES.pending.clear()
 
 
@@ -197,6 +220,7 @@ def backward(original):
     def backward(tensors, *args, **kwargs):
         if not _compiling():
             _backward(tensors)
+            _look_back(tensors)
         return original(tensors, *args, **kwargs)
 
     return backward
@@ -204,12 +228,43 @@ def backward(original):
 
 @quiet("backward")
 def _backward(tensors):
-    given = tensors if isinstance(tensors, (list, tuple)) else (tensors,)
-    for tensor in given:
-        if arrays.is_tensor(tensor) and tensor.numel() == 1:
-            scaled = LOSSES.scaled.pop(id(tensor), None)
-            LOSSES.backward.append(_value(tensor if scaled is None else scaled))
+    for tensor in _scalars(tensors):
+        scaled = LOSSES.scaled.pop(id(tensor), None)
+        LOSSES.backward.append(_value(tensor if scaled is None else scaled))
     del LOSSES.backward[:-256]
+
+
+def _scalars(tensors):
+    given = tensors if isinstance(tensors, (list, tuple)) else (tensors,)
+    return [one for one in given if arrays.is_tensor(one) and one.numel() == 1]
+
+
+@quiet("losses written out")
+def _look_back(tensors):
+    """What the program itself adds to a loss function, or computes in the place of one."""
+    for tensor in _scalars(tensors) if LOSSES.wanted else ():
+        if LOSSES.pending:
+            LOSSES.penalised = expressions.penalises(tensor.grad_fn, LOSSES.node)
+        elif tensor.grad_fn is not None:
+            _written_out(tensor)
+
+
+def _written_out(tensor):
+    line, LOSSES.targets = program.line(depth=5), None
+    use = _use("", line)
+    torch_forward.close(tensor)
+    found = expressions.read(tensor)
+    if found is None:
+        return
+    if found.targets is not None:
+        wanted = _targets(found.name, found.predictions, found.targets)
+        LOSSES.targets = (found.targets, wanted)
+    if use.looks < _LOOKS:
+        use.looks += 1
+        parts = (found.name, found.predictions, found.targets, found.applied)
+        use.fields, use.wanted = describe(*parts)
+        use.fields.update(settings=found.settings, line=line)
+    LOSSES.pending.append(use)
 
 
 def _value(tensor):
@@ -219,13 +274,16 @@ def _value(tensor):
 
 def take():
     """The loss of this step: the mean over its backward passes, or, when there was none, what the
-    loss function last returned.
+    loss function last returned. `LOSSES.penalty` is what the program added to that.
     """
+    LOSSES.penalty = None
+    if LOSSES.penalised and len(LOSSES.backward) == len(LOSSES.values) == 1:
+        LOSSES.penalty = LOSSES.backward[0] - _value(LOSSES.values[0])
     if LOSSES.backward:
         LOSSES.last = _mean(LOSSES.backward, LOSSES.values)
     elif LOSSES.values:
         LOSSES.last = _value(LOSSES.values[-1])
-    LOSSES.backward, LOSSES.values = [], []
+    LOSSES.backward, LOSSES.values, LOSSES.node = [], [], None
     LOSSES.scaled.clear()
     return LOSSES.last
 

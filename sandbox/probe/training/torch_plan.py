@@ -1,21 +1,26 @@
 """How a PyTorch program meant to train, as far as it shows."""
 
-from . import torch_data, torch_steps
+from . import torch_data
 from .torch_loops import LOOPS
 from .writer import WRITER
 
 
 def begin(tracked):
     """Tell the plan at the first step, for a program that is killed."""
-    WRITER.put("plan", **_plan(tracked))
+    if tracked.model is not None:
+        WRITER.put("plan", **{**_plan(tracked), "epochs": _asked(tracked)})
 
 
-def finish():
-    """Tell the plans of all models at the end, with what was counted."""
-    for tracked in list(torch_steps.OPTIMIZERS.values()):
-        if tracked.model is not None:
-            torch_data.finish(tracked.model.id)
-            WRITER.put("plan", **_plan(tracked))
+def finish(tracked):
+    """Tell the plan at the end, with what was counted."""
+    if tracked.model is not None:
+        torch_data.finish(tracked.model.id)
+        WRITER.put("plan", **_plan(tracked))
+
+
+def _asked(tracked):
+    """The length of the loop around the loop over batches, None where that is not known."""
+    return tracked.loops[-2] if len(tracked.loops) > 1 else None
 
 
 def _plan(tracked):
@@ -30,12 +35,11 @@ def _plan(tracked):
 
 
 def _by_loader(tracked, loader):
-    asked = tracked.loops[-2] if len(tracked.loops) > 1 else None
     return {
         "batch_size": loader.batch_size or torch_data.batch_size(tracked.model.id),
         "samples": loader.samples,
         "shuffle": loader.shuffle,
-        "epochs": max(loader.trained, asked or 0),
+        "epochs": max(loader.trained, _asked(tracked) or 0),
         "steps_per_epoch": loader.length,
         "validation": any(one.begun and not one.steps for one in LOOPS.loaders.values()),
     }

@@ -10,6 +10,7 @@ from . import (
     torch_data,
     torch_layers,
     torch_loops,
+    torch_plan,
 )
 from .core import STATE, quiet, sampled
 from .torch_forward import FORWARD
@@ -103,6 +104,8 @@ def step(optimizer, tracked, skipped):
         "loss": loss,
         "rate": float(optimizer.param_groups[0].get("lr") or 0.0),
     }
+    if LOSSES.penalty is not None:
+        fields["penalty"] = LOSSES.penalty
     if skipped:
         fields["skipped"] = True
     if tracked.sampled:
@@ -136,6 +139,7 @@ def _describe(optimizer, tracked):
     if tracked.steps == 0:
         tracked.loops = program_loops.around()
         WRITER.put("optimizer", **describe(optimizer, tracked, model))
+        torch_plan.begin(tracked)
 
 
 def describe(optimizer, tracked, model):
@@ -207,6 +211,12 @@ def _place(tracked, parameter):
     if tracked.model is None:
         return -1, "other"
     return tracked.model.roles.get(id(parameter), (-1, "other"))
+
+
+def finish():
+    """Tell the plans of all models, at the end."""
+    for tracked in ALL:
+        torch_plan.finish(tracked)
 
 
 _BOUNDED = {"tanh": 4, "sigmoid": 5}

@@ -49,4 +49,5 @@ _BY_NAME = {
     "binary_crossentropy": _binary,
     "mse": _squares,
     "mae": _absolute,
+    "rmse": lambda rows, shares: _squares(rows, shares) ** 0.5,
 }

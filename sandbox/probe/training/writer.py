@@ -73,13 +73,14 @@ def _show(lines):
 
 
 def settle(lines):
-    """Fetch the losses that were left on a device, all at once."""
-    waiting = [line for line in lines if hasattr(line.get("loss"), "device")]
+    """Fetch the numbers that were left on a device, all at once."""
+    places = [(line, key) for line in lines for key in ("loss", "penalty")]
+    waiting = [(line, key) for line, key in places if hasattr(line.get(key), "device")]
     if waiting:
-        stack = sys.modules["torch"].stack
-        values = stack([line["loss"].float() for line in waiting]).tolist()
-        for line, value in zip(waiting, values):
-            line["loss"] = value
+        from .torch_arrays import fetch
+
+        for (line, key), value in zip(waiting, fetch([line[key] for line, key in waiting])):
+            line[key] = value
 
 
 def plain(value):

@@ -6,6 +6,7 @@ import torch
 from transformers import (
     BertConfig,
     BertForSequenceClassification,
+    PrinterCallback,
     Trainer,
     TrainingArguments,
     set_seed,
@@ -26,6 +27,7 @@ with tempfile.TemporaryDirectory() as folder:
         gradient_accumulation_steps=2,
     )  # fmt: skip
     trainer = Trainer(model=model, args=arguments, train_dataset=rows)
+    trainer.remove_callback(PrinterCallback)  # it prints how long it took
     trainer.train()
 for row in trainer.state.log_history:
     print(row.get("loss"), row.get("grad_norm"))

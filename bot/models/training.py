@@ -117,13 +117,12 @@ class Loss(_Written):
 
     `name` is canonical: cross_entropy, nll, bce, bce_logits, categorical_crossentropy,
     sparse_categorical_crossentropy, binary_crossentropy, mse, mae, mape, msle, huber, hinge,
-    poisson, kld, rmse, … or the function's own name, "expression" for one that the program writes
-    out and that is none of these; then `targets` are empty. `from_logits` says what it expects, None for
-    neither. `activation` is what was effectively applied to the predictions last: by the graph
-    where it is known, otherwise by their values (softmax, log_softmax, sigmoid, tanh, relu, linear;
-    "" unknown). `rows_sum_to_one` and `one_hot` are of the last axis (PyTorch: of the classes').
-    `trivial` is the loss of the best constant prediction on the same targets, None where it
-    cannot be computed.
+    poisson, kld, rmse, … or the function's own name; "expression", without targets, for any other
+    that the program writes out. `from_logits` says what it expects, None for neither. `activation`
+    is what was effectively applied to the predictions last: by the graph where it is known,
+    otherwise by their values (softmax, log_softmax, sigmoid, tanh, relu, linear; "" unknown).
+    `rows_sum_to_one` and `one_hot` are of the last axis (PyTorch: of the classes'). `trivial` is
+    the loss of the best constant prediction on the same targets, None where it cannot be computed.
     """
 
     kind: Literal["loss"] = "loss"

@@ -71,15 +71,30 @@ def arm():
 
 
 def _in_child():
-    """A child of a process that has not trained may train itself; any other writes nothing."""
+    """A child of a process that has not trained may train itself; any other writes nothing.
+    multiprocessing ends its children without `atexit`, and forgets what was to be done instead.
+    """
     if not WRITER.begun:
         STATE.pid = os.getpid()
     WRITER.__init__()
+    util = sys.modules.get("multiprocessing.util")
+    if util is not None:
+        util.register_after_fork(WRITER, lambda _: util.Finalize(None, _end, exitpriority=-100))
+
+
+def _unfollowed():
+    """Say what kept a program that trains from being followed, as far as its imports tell."""
+    if any(name in sys.modules for name in ("optax", "flax", "equinox", "haiku")):
+        STATE.cannot_see("steps of JAX: jax.jit compiles them whole and shows no values between")
 
 
 @quiet("the end")
 def _end():
-    if not WRITER.begun or os.getpid() != STATE.pid:
+    if os.getpid() != STATE.pid:
+        return
+    if not STATE.steps:
+        _unfollowed()
+    if not WRITER.begun and not STATE.unseen:
         return
     torch_steps = sys.modules.get(__package__ + ".torch_steps")
     if torch_steps is not None:

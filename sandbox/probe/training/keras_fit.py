@@ -56,7 +56,7 @@ def _before(keras, signature, model, args, kwargs, watcher):
     bound = signature.bind(model, *args, **kwargs)
     bound.apply_defaults()
     given = bound.arguments
-    run = keras_run.KerasRun(keras, model, dict(given), program.line(depth=4))
+    run = keras_run.KerasRun(keras, model, dict(given), program.line())
     given["x"] = keras_batches.watched(given.get("x"), run)
     ours, callbacks = watcher(run), given.get("callbacks")
     if isinstance(callbacks, keras.callbacks.CallbackList):
@@ -96,7 +96,7 @@ def _batch_begins(keras, runs, model, x, y):
     run = runs.get(id(model))
     if run is None or run.model is not model:
         given = {"x": x, "y": y, "batch_size": getattr(x, "shape", (None,))[0]}
-        run = runs[id(model)] = keras_run.KerasRun(keras, model, given, program.line(depth=4))
+        run = runs[id(model)] = keras_run.KerasRun(keras, model, given, program.line())
         run.fitted = False
         if model.built:
             run.start()

@@ -91,7 +91,7 @@ def _new(keras, optimizer, variables):
     if model is None:
         return None
     given = {"x": SEEN.inputs.get(id(model)), "y": SEEN.targets}
-    run = keras_run.KerasRun(keras, model, given, program.line(depth=6))
+    run = keras_run.KerasRun(keras, model, given, program.line())
     run.fitted, run.loss, run.optimizer = False, SEEN.object, optimizer
     run.start()
     SEEN.runs[optimizer] = run

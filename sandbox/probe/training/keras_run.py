@@ -1,5 +1,6 @@
 """One call of `Model.fit`: its steps, and on sampled ones what a fixed batch shows."""
 
+import itertools
 import weakref
 
 from . import keras_layers, keras_optimizer, keras_probe, keras_told
@@ -15,9 +16,10 @@ class KnownModel:
         self.optimizer = "optimizer-%d" % number
         self.steps = self.epochs = 0
         self.described = self.fed = False
+        self.metrics = ()
 
 
-MODELS = weakref.WeakKeyDictionary()
+MODELS, _NUMBERS = weakref.WeakKeyDictionary(), itertools.count()
 ACTIVE = []
 """The models that Keras itself trains right now."""
 
@@ -27,7 +29,8 @@ class KerasRun:
 
     def __init__(self, keras, model, given, line):
         self.keras, self.model, self.given, self.line = keras, model, given, line
-        self.known = MODELS.setdefault(model, KnownModel(len(MODELS)))
+        self.known = MODELS.get(model) or KnownModel(next(_NUMBERS))
+        MODELS[model] = self.known
         self.batch, self.epoch = -1, 0
         self.total = self.count = 0.0
         self.data = self.look = None
@@ -147,6 +150,7 @@ class KerasRun:
     def epoch_ends(self, epoch, logs):
         self.known.epochs += 1
         values = {key: _number(value) for key, value in (logs or {}).items()}
+        self.known.metrics = [key for key in values if not key.startswith("val_")]
         WRITER.put("epoch", model=self.known.id, epoch=epoch, step=self.known.steps, values=values)
 
     @quiet("the end of fit")

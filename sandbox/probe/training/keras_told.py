@@ -178,9 +178,9 @@ class Told:
             epochs=max(epochs or 0, run.known.epochs) or None,
             steps_per_epoch=self._steps(),
             validation=bool(validation),
-            shuffle=bool(given.get("shuffle")),
+            shuffle=bool(given.get("shuffle")) if run.fitted and run.data.samples else None,
             early_stopping="EarlyStopping" in names,
-            metrics=_metrics(run.model),
+            metrics=run.known.metrics or _metrics(run.model),
             line=run.line,
         )
 

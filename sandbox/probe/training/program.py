@@ -10,12 +10,12 @@ def main_file():
     return getattr(sys.modules.get("__main__"), "__file__", None)
 
 
-def line(skip_init=False, depth=2):
+def line(skip_init=False):
     """The innermost line of the program's main file on the stack; 0 when there is none.
     `skip_init` passes over constructors, which make a model's parts.
     """
     main = main_file()
-    frame = sys._getframe(depth)
+    frame = sys._getframe(1)
     for _ in range(_MOST_FRAMES):
         if frame is None:
             return 0
@@ -28,7 +28,7 @@ def line(skip_init=False, depth=2):
 
 def remember(made, skip_init=False):
     """Note where an object is made; a later one at the same address replaces it."""
-    LINES[id(made)] = line(skip_init, 3)
+    LINES[id(made)] = line(skip_init)
 
 
 def made(thing):

@@ -34,6 +34,15 @@ def first_tensor(value):
     return None
 
 
+def output(value):
+    """The first tensor that a module returns, passing over a loss that stands before it."""
+    if not isinstance(value, (dict, list, tuple)):
+        return first_tensor(value)
+    parts = [first_tensor(one) for one in (value.values() if isinstance(value, dict) else value)]
+    found = [one for one in parts if one is not None]
+    return next((one for one in found if one.dim()), found[0] if found else None)
+
+
 def flat(tensor, most=MOST):
     """Some elements of a tensor, as doubles on the CPU."""
     tensor = tensor.detach()

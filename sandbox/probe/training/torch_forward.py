@@ -51,7 +51,7 @@ class Forward:
         self.structure = structure
         if wanted and self.handle is None and not self.compiled:
             register = arrays.torch().nn.modules.module.register_module_forward_hook
-            self.handle = register(_hook)
+            self.handle = register(_hook, with_kwargs=True)
         elif not wanted and self.handle is not None:
             self.handle.remove()
             self.handle = None
@@ -61,13 +61,13 @@ FORWARD = Forward()
 
 
 @quiet("forward passes")
-def _look(module, taken, given):
+def _look(module, taken, named, given):
     torch = arrays.torch()
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return
     if type(module).__module__.startswith("keras.") or len(FORWARD.modules) > _MOST_CALLS:
         return
-    before, after = arrays.first_tensor(taken), arrays.first_tensor(given)
+    before, after = arrays.first_tensor((taken, named)), arrays.output(given)
     if after is None:
         return
     if after.grad_fn is not None and after.dim():
@@ -82,8 +82,8 @@ def _look(module, taken, given):
         _leaf(module, before, after)
 
 
-def _hook(module, taken, given):
-    _look(module, taken, given)
+def _hook(module, taken, named, given):
+    _look(module, taken, named, given)
 
 
 def _is_leaf(module):

@@ -56,7 +56,7 @@ def _begun(loader, iterator):
     known = LOOPS.loaders.setdefault(key, Loader())
     if known.begun == 0:
         known.batch_size = getattr(loader, "batch_size", None)
-        known.shuffle = type(getattr(loader, "sampler", None)).__name__ == "RandomSampler"
+        known.shuffle = _shuffles(loader)
         known.samples = _length(getattr(loader, "dataset", None))
         known.length = _length(loader)
     known.begun += 1
@@ -65,10 +65,25 @@ def _begun(loader, iterator):
     LOOPS.iterators[id(iterator)] = known
 
 
+def _shuffles(loader):
+    """Whether a loader draws an order; None where its sampler is the program's own. accelerate
+    hides the sampler in that of the batches.
+    """
+    batches = getattr(loader, "batch_sampler", None)
+    samplers = [getattr(loader, "sampler", None)]
+    while batches is not None and len(samplers) < 5:
+        samplers.append(getattr(batches, "sampler", None))
+        batches = getattr(batches, "batch_sampler", None)
+    names = [kind.__name__ for one in samplers for kind in type(one).__mro__]
+    if any("Random" in name for name in names):
+        return True
+    return False if "SequentialSampler" in names else None
+
+
 def _length(sized):
     try:
         return len(sized)
-    except Exception:
+    except Exception:  # a dataset that is a stream; what it raises is its own
         return None
 
 

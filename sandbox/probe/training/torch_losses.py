@@ -64,7 +64,7 @@ class Losses:
         self.pending = []
         self.wanted = True
         self.targets = None
-        self.clipping = False
+        self.clipping = self.any = False
         self.told = {}
 
 
@@ -139,7 +139,7 @@ def _place():
             made = program.made(module)
             break
         frame = frame.f_back
-    return program.line(depth=6), made
+    return program.line(), made
 
 
 def _settings(given):
@@ -231,6 +231,7 @@ def _backward(tensors):
     for tensor in _scalars(tensors):
         scaled = LOSSES.scaled.pop(id(tensor), None)
         LOSSES.backward.append(_value(tensor if scaled is None else scaled))
+        LOSSES.any = True
     del LOSSES.backward[:-256]
 
 
@@ -250,7 +251,7 @@ def _look_back(tensors):
 
 
 def _written_out(tensor):
-    line, LOSSES.targets = program.line(depth=5), None
+    line, LOSSES.targets = program.line(), None
     use = _use("", line)
     torch_forward.close(tensor)
     found = expressions.read(tensor)

@@ -215,6 +215,8 @@ def _place(tracked, parameter):
 
 def finish():
     """Tell the plans of all models, at the end."""
+    if LOSSES.any and not ALL:
+        STATE.cannot_see("updates that the program makes itself, without an optimizer")
     for tracked in ALL:
         torch_plan.finish(tracked)
 

@@ -35,3 +35,22 @@ plain.compile("sgd", "mse")
 given = batches()
 for _ in range(10):
     print(float(plain.train_on_batch(*next(given))))
+
+
+class Tracked(Net):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.tracker = keras.metrics.Mean(name="loss")
+
+    def train_step(self, data):
+        self.tracker.update_state(super().train_step(data)["loss"])
+        return {"loss": self.tracker.result()}
+
+    @property
+    def metrics(self):
+        return [self.tracker]
+
+
+model = Tracked(inputs, outputs)
+model.compile("adam", "mse")
+print(model.fit(batches(), steps_per_epoch=10, epochs=2, verbose=0).history)

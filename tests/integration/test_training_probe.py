@@ -112,18 +112,22 @@ def test_losses_that_a_program_writes_out_are_known_by_what_they_compare(written
     assert (plain.exit_code, probed.errors, probed.output) == (0, "", plain.output)
     seen = probed.trace
     assert [loss.name for loss in seen.losses] == [
-        "mse", "rmse", "mae", "bce", "nll", "categorical_crossentropy", "expression",
+        "mse", "rmse", "mae", "bce", "nll", "categorical_crossentropy", "mse", "expression",
         "cross_entropy",
     ]  # fmt: skip
     half = pytest.approx(0.692, abs=1e-3)
-    assert [loss.trivial for loss in seen.losses[3:]] == [half, half, half, None, half]
+    assert [loss.trivial for loss in seen.losses[3:]] == [
+        half, half, half, pytest.approx(0.25, abs=1e-3), None, half,
+    ]  # fmt: skip
     assert [loss.activation for loss in seen.losses[4:6]] == ["log_softmax", "softmax"]
-    assert seen.losses[0].targets == seen.data[0].targets
-    assert (seen.losses[4].integer_targets, seen.losses[5].one_hot) == (True, True)
+    assert seen.losses[0].targets.mean == pytest.approx(seen.data[0].targets.mean)
+    assert seen.losses[4].integer_targets
+    assert [loss.one_hot for loss in seen.losses[5:7]] == [True, True]
+    assert seen.losses[6].settings == {"reduction": "sum"}
 
 
 def test_what_a_program_adds_to_a_loss_function_is_a_penalty(written_out):
     steps = {step.optimizer: step for step in written_out.with_probe[0].trace.steps}
-    assert [step.penalty is None for step in steps.values()] == [True] * 7 + [False]
-    last = steps["optimizer-7"]
+    assert [step.penalty is None for step in steps.values()] == [True] * 8 + [False]
+    last = steps["optimizer-8"]
     assert 0 < last.penalty < last.loss

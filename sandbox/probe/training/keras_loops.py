@@ -1,8 +1,9 @@
 """Loops that call a Keras optimiser themselves, one step for each `apply` that runs eagerly."""
 
+import sys
 import weakref
 
-from . import keras_run, program
+from . import keras_run, keras_told, program
 from .core import STATE, patch, quiet
 
 MADE = []
@@ -14,8 +15,8 @@ class LoopsSeen:
 
     def __init__(self):
         self.loss = self.object = self.targets = None
-        self.inputs = {}
-        self.runs = weakref.WeakKeyDictionary()
+        self.passed = {}
+        self.runs, self.known = weakref.WeakKeyDictionary(), weakref.WeakSet()
 
 
 SEEN = LoopsSeen()
@@ -24,16 +25,67 @@ SEEN = LoopsSeen()
 def install(keras):
     patch(keras.Optimizer, "apply", _apply(keras))
     patch(keras.losses.Loss, "__call__", _loss)
+    for name in _FUNCTIONS:
+        patch(keras.losses, name, _function)
+    if keras.backend.backend() == "tensorflow":
+        patch(sys.modules["tensorflow"].GradientTape, "gradient", _gradient)
     layer = keras.layers.Layer
 
     def __call__(self, *args, **kwargs):
-        if args and not keras_run.ACTIVE:
-            SEEN.inputs[id(self)] = args[0]
-            if len(SEEN.inputs) > _MOST_MADE:
-                SEEN.inputs.clear()
-        return layer.__call__(self, *args, **kwargs)
+        result = layer.__call__(self, *args, **kwargs)
+        if args and not keras_run.ACTIVE and self not in SEEN.known:
+            if len(SEEN.passed) > _MOST_MADE:
+                SEEN.passed.clear()
+            SEEN.passed[id(self)] = (args[0], result)
+        return result
 
     keras.Model.__call__ = __call__
+
+
+_FUNCTIONS = (
+    "binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy",
+    "mean_squared_error", "mean_absolute_error", "huber", "kl_divergence", "poisson", "hinge",
+)  # fmt: skip
+
+
+def _function(original):
+    def loss_function(y_true, y_pred, *args, **kwargs):
+        result = original(y_true, y_pred, *args, **kwargs)
+        if not keras_run.ACTIVE:
+            _noted(Mean(original, args, kwargs), y_true, result)
+        return result
+
+    return loss_function
+
+
+class Mean:
+    """A loss function as a `Loss` is called: its mean over a batch."""
+
+    def __init__(self, function, args, kwargs):
+        self.function, self.args, self.kwargs = function, args, kwargs
+        self.__name__ = function.__name__
+        self._fn_kwargs = kwargs
+
+    def __call__(self, y_true, y_pred):
+        import keras
+
+        return keras.ops.mean(self.function(y_true, y_pred, *self.args, **self.kwargs))
+
+
+def _gradient(original):
+    def gradient(self, target, *args, **kwargs):
+        if not keras_run.ACTIVE:
+            _differentiated(target)
+        return original(self, target, *args, **kwargs)
+
+    return gradient
+
+
+@quiet("gradients of Keras loops")
+def _differentiated(loss):
+    """The loss of a loop that may have written it out itself."""
+    if _has_values(loss) and getattr(loss, "shape", None) == ():
+        SEEN.loss = loss
 
 
 def _loss(original):
@@ -80,21 +132,39 @@ def _before(keras, optimizer, gradients, variables):
     if not all(one is None or _has_values(one) for one in gradients):
         STATE.cannot_see("steps inside a compiled function that the program wrote itself")
         return None
+    variables = list(variables or optimizer._trainable_variables)
+    if keras.backend.backend() == "torch":
+        _take_torch()
     run = SEEN.runs.get(optimizer)
     if run is None:
-        run = _new(keras, optimizer, list(variables or optimizer._trainable_variables))
+        run = _new(keras, optimizer, variables)
+    if run is not None and run.look.taken:
+        run.look.given(gradients, variables)
     return run
+
+
+def _take_torch():
+    from .torch_losses import LOSSES
+
+    if LOSSES.backward:
+        SEEN.loss = LOSSES.backward[-1]
+        LOSSES.backward, LOSSES.values = [], []
 
 
 def _new(keras, optimizer, variables):
     model = _model(variables)
     if model is None:
         return None
-    given = {"x": SEEN.inputs.get(id(model)), "y": SEEN.targets}
+    taken, returned = SEEN.passed.pop(id(model), (None, None))
+    SEEN.known.add(model)
+    given = {"x": taken, "y": SEEN.targets}
     run = keras_run.KerasRun(keras, model, given, program.line())
     run.fitted, run.loss, run.optimizer = False, SEEN.object, optimizer
     run.start()
     SEEN.runs[optimizer] = run
+    if SEEN.object is None and returned is not None and _has_values(returned):
+        keras_told.Told(run).written_out(returned)
+    SEEN.object = SEEN.targets = None
     return run
 
 

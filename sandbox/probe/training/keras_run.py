@@ -37,6 +37,7 @@ class KerasRun:
         self.layers = []
         self.fitted, self.offered = True, None
         self.loss = self.optimizer = None
+        self.own_step = type(model).train_step is not keras.Model.train_step
 
     @quiet("the begin of fit")
     def begin(self):
@@ -130,16 +131,22 @@ class KerasRun:
         self._prepare()
 
     def _loss(self, batch, steps, logs):
-        """The loss of these steps alone: Keras tells the mean over the epoch so far."""
-        mean = logs.get("loss")
-        if mean is None:
-            return None
+        """The loss of these steps alone: Keras tells the mean over the epoch so far, a `train_step`
+        of the program's own what it likes.
+        """
+        mean = _number(logs.get("loss"))
+        if mean is None or (self.own_step and not self._is_mean(mean)):
+            return mean
         size = steps * (self.data.batch_size or 1)
         if self.data.samples and not self.given.get("steps_per_epoch"):
             size = min(size, self.data.samples - self.count) or size
-        before, self.total = self.total, float(mean) * (self.count + size)
+        before, self.total = self.total, mean * (self.count + size)
         self.count += size
         return (self.total - before) / size
+
+    def _is_mean(self, value):
+        means = [one for one in self.model.metrics if type(one).__name__ == "Mean"]
+        return any(abs(_number(one.result()) - value) <= 1e-6 * abs(value) for one in means)
 
     @quiet("epochs of fit")
     def epoch_begins(self, epoch):

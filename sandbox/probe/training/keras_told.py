@@ -30,7 +30,7 @@ class FitData:
             self._find(given.get("x"), given.get("y"))
         except Exception:  # a kind of data that is not known
             self.probe = None
-        if self.probe is None:
+        if self.probe is None and "epochs" in given:
             STATE.cannot_see("batches of a %s before the first" % type(given.get("x")).__name__)
 
     def _find(self, x, y):
@@ -140,12 +140,10 @@ class Told:
         return told
 
     def _loss(self):
-        import numpy
-
         run = self.run
         name, logits = name_of(_single(run.loss or run.model.loss))
         predictions, targets = run.look.predictions, run.data.rows(run.data.y)
-        table, wanted = _table(predictions), _table(targets)
+        wanted = _table(targets)
         integral = numbers.is_integral(wanted.reshape(-1))
         shares = numbers.shares(wanted, integral)
         last = keras_layers.activation(run.layers[-1]) if run.layers else ""
@@ -153,16 +151,24 @@ class Told:
             "model": run.known.id,
             "name": name,
             "from_logits": logits,
-            "activation": last or numbers.activation(numpy, table) or "linear",
-            "predictions": _summary(predictions, predictions),
+            **_fed(last, predictions),
             "targets": _summary(targets, run.data.y),
-            "rows_sum_to_one": numbers.rows_sum_to_one(table),
             "one_hot": numbers.is_one_hot(wanted),
             "integer_targets": integral,
             "class_shares": shares,
             "trivial": trivial(name, wanted, shares),
             "line": run.line,
         }
+
+    def written_out(self, output):
+        """A loss that a loop of the program's own writes out: only what the model returned."""
+        predictions = keras_layers.array(output)
+        last = keras_layers.activation(self.run.layers[-1]) if self.run.layers else ""
+        fields = _fed(last, predictions)
+        empty = {"shape": [], "dtype": ""}
+        model, line = self.run.known.id, self.run.line
+        WRITER.put("loss", model=model, name="expression", targets=empty, line=line, **fields)
+        STATE.cannot_see("what a loss that a Keras loop writes out compares")
 
     def plan(self):
         run, given = self.run, self.run.given
@@ -209,6 +215,18 @@ def _single(loss):
     if isinstance(loss, dict):
         loss = list(loss.values())
     return loss[0] if isinstance(loss, (list, tuple)) and loss else loss
+
+
+def _fed(last, predictions):
+    """What a loss is fed."""
+    import numpy
+
+    table = _table(predictions)
+    return {
+        "activation": last or numbers.activation(numpy, table) or "linear",
+        "predictions": _summary(predictions, predictions),
+        "rows_sum_to_one": numbers.rows_sum_to_one(table),
+    }
 
 
 def _summary(rows, whole):

@@ -116,9 +116,16 @@ def _compared(node, kinds):
         return None
     if predictions.numel() == difference.numel():
         predictions = predictions.reshape(difference.shape)
-    targets = predictions - difference if place == 0 else predictions + difference
+    targets = _whole(predictions - difference if place == 0 else predictions + difference)
     name = "mae" if not square else "rmse" if "sqrt" in kinds else "mse"
     return Expression(name, predictions, targets, operand)
+
+
+def _whole(targets):
+    """Whole numbers as they were before the difference was rounded."""
+    near = targets.round()
+    slack = 1e-5 * float(near.abs().max().clamp_min(1.0))
+    return near if float((targets - near).abs().max()) <= slack else targets
 
 
 def _value(node):

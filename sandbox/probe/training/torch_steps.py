@@ -215,7 +215,7 @@ def _place(tracked, parameter):
 
 def finish():
     """Tell the plans of all models, at the end."""
-    if LOSSES.any and not ALL:
+    if LOSSES.any and not STATE.steps:
         STATE.cannot_see("updates that the program makes itself, without an optimizer")
     for tracked in ALL:
         torch_plan.finish(tracked)

@@ -1,5 +1,7 @@
 """Watches forward passes on sampled steps: which modules ran, in which order, on what."""
 
+import weakref
+
 from . import torch_arrays as arrays, torch_graph as graph
 from .core import quiet
 
@@ -26,7 +28,7 @@ class Forward:
     def __init__(self):
         self.handle = None
         self.structure = True
-        self.last = 0
+        self.last = None
         self.compiled = []
         self.clear()
 
@@ -75,7 +77,7 @@ def _look(module, taken, named, given):
         if len(FORWARD.outputs) > _MOST_OUTPUTS:
             del FORWARD.outputs[next(iter(FORWARD.outputs))]
     if after.dim():
-        FORWARD.last = id(module)
+        FORWARD.last = weakref.ref(module)
     leaf = _is_leaf(module)
     FORWARD.modules[id(module)] = (module, before, after.dim(), leaf)
     if leaf and after.dim():

@@ -42,9 +42,10 @@ _LOOKS, _MOST_USES = 3, 100
 
 
 class LossUse:
-    """One use of a loss function in the program."""
+    """One use of a loss function in the program, for a model that may be dropped."""
 
-    def __init__(self):
+    def __init__(self, model):
+        self.model = model
         self.looks = 0
         self.fields = self.wanted = None
         self.models = set()
@@ -122,10 +123,15 @@ def _look(name, predictions, targets, kwargs, result):
 
 
 def _use(name, line):
-    """The use of a loss in one line for one model."""
+    """The use of a loss in one line for one model; another may live where one was dropped."""
+    model = torch_forward.FORWARD.last
+    key = (name, line, id(model and model()))
+    found = LOSSES.uses.get(key)
+    if found is None or (found.model is not None and found.model() is None):
+        found = LOSSES.uses[key] = LossUse(model)
     while len(LOSSES.uses) > _MOST_USES:
         del LOSSES.uses[next(iter(LOSSES.uses))]
-    return LOSSES.uses.setdefault((name, line, torch_forward.FORWARD.last), LossUse())
+    return found
 
 
 def _place():

@@ -118,9 +118,10 @@ def many_tensors() -> Iterator[dict[str, object]]:
         yield {"kind": "step", "optimizer": "o", "step": at, "loss": 1, "weights": some, "activations": active}  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [many_models, many_steps, many_optimizers, many_tensors])
 def test_a_full_file_costs_seconds(rows):
     data = full(rows())
     started = time.process_time()
     tell(traces.read({NAME: data}))
-    assert time.process_time() - started < 10
+    assert time.process_time() - started < 20

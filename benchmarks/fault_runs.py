@@ -49,6 +49,11 @@ class FaultCase:
     family: str = ""
     direction: str = ""
 
+    @property
+    def folder(self) -> str:
+        """Of its run: a healthy program may bear the name of the faulty one that it repairs."""
+        return f"{self.id}-healthy" if self.healthy else self.id
+
 
 @dataclass(frozen=True, slots=True)
 class Bench:
@@ -122,7 +127,7 @@ def _row(case: FaultCase, bench: Bench) -> FaultRow:
     )  # fmt: skip
     try:
         seen, figures = _seen(case, bench)
-        asked = Asked(case.id, case.data, seen, str(figures["error"]), bench.out / case.id)
+        asked = Asked(case.id, case.data, seen, str(figures["error"]), bench.out / case.folder)
         found = judged(asked, bench.settings, bench.options, bench.sandbox, bench.cassettes)
         row = row.model_copy(update={**found, **figures})
     except (RepriseError, SandboxError) as error:
@@ -132,7 +137,7 @@ def _row(case: FaultCase, bench: Bench) -> FaultRow:
 
 def _seen(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:
     """The kept trace, otherwise that of a run."""
-    seen, figures = _kept(bench.out / case.id) if not bench.fresh else (None, {})
+    seen, figures = _kept(bench.out / case.folder) if not bench.fresh else (None, {})
     return (seen, figures) if seen is not None else _recorded(case, bench)
 
 
@@ -144,7 +149,7 @@ def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:
 
 
 def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:
-    path = bench.out / case.id
+    path = bench.out / case.folder
     with closing(Folder(path)) as folder:
         for left in (path / EXCHANGES, *path.glob("training-*.jsonl")):
             left.unlink(missing_ok=True)

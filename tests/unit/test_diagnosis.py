@@ -1,10 +1,23 @@
 """The diagnosis as a whole: silence on healthy runs, ranking, cross-validation, hostile traces."""
 
+from typing import Any
+
 import pytest
 
-from bot.models.training import ProbeEnd, TrainingTrace
+from bot.models.training import Layer, ProbeEnd, TrainingTrace
 from bot.rules.diagnosis import RULES, diagnose
-from tests.support.traces import FLAT, LAYERS, curve, dense, loss, steps, summary, trace, weight
+from tests.support.traces import (
+    FLAT,
+    GOOD,
+    LAYERS,
+    curve,
+    dense,
+    loss,
+    steps,
+    summary,
+    trace,
+    weight,
+)
 
 
 def codes(told: TrainingTrace) -> set[str]:
@@ -136,6 +149,96 @@ def test_classes_of_pixels_are_on_the_second_axis():
         targets=summary((32, 16, 4), 0, 5, distinct=6),
     )
     assert codes(trace((*LAYERS[:2], dense(2, 32, 6, "")), curve(2.3, 1.2), fed=fed)) == set()
+
+
+def _told(layers: tuple[Layer, ...], losses: list[float], **changes: Any) -> set[str]:
+    return codes(trace(layers, losses, **changes))
+
+
+def test_softmax_of_one_unit_is_constant_but_for_rounding():
+    fed = loss(
+        "binary_crossentropy",
+        predictions=summary((33, 1), 0.99999994, 1.0),
+        targets=summary((33, 1), 0, 1, distinct=2),
+        rows_sum_to_one=False,
+        one_hot=False,
+    )
+    assert "ACH(2)" in _told((*LAYERS[:2], dense(2, 32, 1, "softmax")), FLAT, fed=fed)
+
+
+def test_a_loss_that_falls_below_zero_though_it_cannot_is_no_success():
+    """The divergence of what is no distribution falls without end; its narrow layer counts too."""
+    fed = loss("kld", activation="linear", rows_sum_to_one=False, trivial=None)
+    falls = [0.1 - i for i in range(500)]
+    layers = (dense(0, 64, 3), dense(1, 3, 10, ""))
+    assert _told(layers, falls, fed=fed) >= {"LCH", "LCN(0)"}
+
+
+def test_a_mask_of_zeros_and_ones_is_no_label_of_a_hinge():
+    fed = loss(
+        "hinge",
+        activation="linear",
+        rows_sum_to_one=False,
+        one_hot=False,
+        predictions=summary((8, 1, 16, 16), -3, 3),
+        targets=summary((8, 1, 16, 16), 0, 1, distinct=2),
+        trivial=None,
+    )
+    assert "LCH" in _told((*LAYERS[:2], dense(2, 32, 1, "")), FLAT, fed=fed)
+
+
+@pytest.mark.parametrize(("name", "told"), [("adadelta", True), ("adam", False)])
+def test_a_plain_optimizer_below_its_band_may_itself_be_at_fault(name: str, told: bool):
+    slow = steps(FLAT, ratio=1e-6)
+    found = _told(LAYERS, FLAT, optimizer={"name": name, "rates": (1e-5,)}, taken=slow)
+    assert "HLR" in found
+    assert ("OCH" in found) == told
+
+
+def test_a_few_epochs_are_told_beside_a_broken_contract():
+    fed = loss("mse", activation="relu", targets=summary((32, 10), -4, 4), one_hot=False)
+    layers, short = (*LAYERS[:2], dense(2, 32, 10, "relu")), curve(2.3, 1.2, 120)
+    assert "HNE" in _told(layers, short, fed=fed, plan={"epochs": 4})
+    assert "HNE" not in _told(layers, short, fed=fed, plan={"epochs": 40})
+
+
+def _convolution(index: int, given: int, filters: int) -> Layer:
+    layer = weight(dense(index, given * 9, filters), shape=(filters, given, 3, 3))
+    return layer.model_copy(update={"type": "Conv2d"})
+
+
+@pytest.mark.parametrize(("filters", "told"), [(1, True), (4, False)])
+def test_a_single_filter_lets_too_little_through(filters: int, told: bool):
+    layers = (_convolution(0, 1, 8), _convolution(1, 8, filters), dense(2, filters * 16, 10))
+    assert ("LCN(1)" in _told(layers, curve(2.3, 0.5))) == told
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_penalty_that_no_layer_names_is_that_of_the_layer_that_shrinks(named: bool):
+    """It weighs most at the start, and little when it has done its work."""
+    taken = steps(curve(2.3, 1.0))
+    shrinking = tuple(
+        x.model_copy(
+            update={
+                "penalty": 0.7 * (x.loss or 0) if x.step < 50 else 0.01,
+                "weights": tuple(
+                    w.model_copy(
+                        update={"weight_norm": 3.0 / (1 + x.step / 100) if w.layer == 1 else 3.0}
+                    )
+                    for w in x.weights
+                ),
+            }
+        )
+        for x in taken
+    )
+    layers = (LAYERS[0].model_copy(update={"regularizer": "l2"}), *LAYERS[1:]) if named else LAYERS
+    assert ("RAW(0)" if named else "RAW(1)") in _told(layers, [], taken=shrinking)
+
+
+def test_a_single_sigmoid_between_rectifiers_is_told_when_the_run_went_only_fairly():
+    layers = (dense(0, 64, 64, "sigmoid"), dense(1, 64, 32), dense(2, 32, 10, "softmax"))
+    assert _told(layers, curve(2.3, 0.4)) == {"ACH(0)"}
+    assert _told(layers, GOOD) == set()
 
 
 def test_whole_numbers_may_be_counts():

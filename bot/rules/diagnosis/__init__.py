@@ -21,6 +21,7 @@ MOST = 4
 """Findings of one diagnosis."""
 _MOST_WORDS = 12  # layers of one fault that are spoken of, each in a sentence
 _LEAST = 0.35
+_GUESS, _GUESSES = 0.25, 2
 _CERTAIN = 0.8
 _EXPLAINED = 0.35
 _BESIDE = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
@@ -32,13 +33,19 @@ _LINES: dict[FaultType, str] = {
 def diagnose(trace: TrainingTrace) -> Diagnosis:
     """At most four findings, most certain first; style rules give advice."""
     runs = trainings(trace)
-    findings, advice = _told(runs, style=False), _told(runs, style=True)
+    findings, advice = _likely(_told(runs, style=False)), _told(runs, style=True)
     return Diagnosis(
-        findings=tuple(x for x in findings if x.confidence >= _LEAST)[:MOST],
+        findings=findings,
         advice=advice[:MOST],
         examined=_examined(runs),
         unseen=trace.end.unseen if trace.end else (),
     )
+
+
+def _likely(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Those that are likely enough; where none is, the best guesses, as something is wrong."""
+    likely = tuple(x for x in findings if x.confidence >= _LEAST)[:MOST]
+    return likely or tuple(x for x in findings if x.confidence >= _GUESS)[:_GUESSES]
 
 
 def _told(runs: tuple[Training, ...], *, style: bool) -> tuple[Finding, ...]:

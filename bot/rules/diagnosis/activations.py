@@ -76,7 +76,7 @@ def squashing(training: Training) -> Signs:
     """Softmax or exponential inside a network."""
     for layer in hidden_functions(training):
         strength = _SQUASHING.get(layer.activation)
-        if strength and training.learning.doubtful:
+        if strength and training.learning.below(0.97):
             text = f"{layer.activation} in layer {layer.index} lets one unit win over the others."
             yield hidden_sign(layer, strength, text)
 
@@ -93,13 +93,16 @@ def saturated(training: Training) -> Signs:
 def sigmoid_inside(training: Training) -> Signs:
     """Hidden sigmoids pass on at most a quarter of a gradient."""
     sigmoids = [x for x in hidden_functions(training) if x.activation in _SIGMOIDS]
-    if not sigmoids or not training.learning.poor:
+    if not sigmoids or not training.learning.doubtful:
+        return
+    others = [x for x in hidden_functions(training) if x.activation not in _BOUNDED]
+    if not training.learning.poor and not others:
         return
     faint = vanishing_ratio(training)
     certain = faint is not None and faint < 0.05
     for layer in sigmoids:
         text = f"sigmoid in layer {layer.index} lets at most a quarter of a gradient through."
-        weak = 0.45 if training.learning.badly else 0.3
+        weak = 0.45 if training.learning.badly else 0.38 if others else 0.3
         yield hidden_sign(layer, 0.6 if certain or len(sigmoids) > 2 else weak, text)
 
 

@@ -3,13 +3,14 @@
 Sources: AutoTrainer (slow convergence, not converged); the rest is our own.
 """
 
-from bot.rules.diagnosis.rates import rate_sign
+from bot.rules.diagnosis.rates import BANDS, rate_sign
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.training import Training
 
 _FEW_UPDATES = ((30, 0.85), (120, 0.58), (250, 0.45))
 _FEW = 250
 _FEW_EPOCHS = 2
+_SHORT_RUN = 5
 _TINY_BATCH = 4
 _FEW_SAMPLES = 100
 _LARGE = 256
@@ -50,7 +51,8 @@ def few(training: Training) -> Signs:
     confidence = next((x for most, x in _FEW_UPDATES if training.updates < most), 0.0)
     if confidence:
         text = "The run made too few updates to learn."
-        yield _more_epochs(training, confidence, text)
+        seldom = epochs is not None and epochs <= _SHORT_RUN
+        yield _more_epochs(training, max(confidence, 0.6) if seldom else confidence, text)
         yield rate_sign(training, confidence - 0.25, True, text)
     elif epochs is not None and epochs <= _FEW_EPOCHS:
         yield _more_epochs(training, 0.5, "The run saw its data only once or twice.")
@@ -68,6 +70,15 @@ def still_falling(training: Training) -> Signs:
     strong = min(0.45 + 2 * learned.pace, 0.8)
     yield _more_epochs(training, strong, text, symptom=True)
     yield rate_sign(training, strong - 0.1, True, text, symptom=True)
+
+
+def _below_its_band(training: Training) -> bool:
+    """Whether the rate is lower than where the optimiser mostly works: Keras gives Adadelta a
+    thousandth of the rate of its paper.
+    """
+    optimizer, rate = training.optimizer, training.rate
+    low = BANDS[optimizer.name][0] if optimizer and optimizer.name in BANDS else 0.0
+    return rate is not None and rate < low
 
 
 def tiny_batch(training: Training) -> Signs:
@@ -114,15 +125,16 @@ def plain_optimizer(training: Training) -> Signs:
     learned, optimizer = training.learning, training.optimizer
     if optimizer is None or optimizer.momentum > 0 or optimizer.name not in _PLAIN:
         return
-    if not learned.badly and not (learned.falling and learned.below(0.6)):
+    below = learned.poor and _below_its_band(training)
+    if not (learned.badly or below or (learned.falling and learned.below(0.6))):
         return
     yield Sign(
         "OCH",
-        0.45 if learned.falling else 0.4,
+        0.6 if below else 0.45 if learned.falling else 0.4,
         f"{optimizer.name} without momentum crawls here.",
         evidence=(evidence("optimizer", optimizer.name),),
         change=change("optimizer", ("adam", "sgd with momentum 0.9"), "Try Adam."),
-        symptom=True,
+        symptom=not below,
     )
 
 

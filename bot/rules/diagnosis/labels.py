@@ -5,15 +5,25 @@ AutoTrainer's loss check, DeepFD's loss operator.
 """
 
 from bot.models.diagnosis import FaultType
+from bot.models.training import Loss
 from bot.rules.diagnosis.contract import at_end
 from bot.rules.diagnosis.learning import BINARY, ENTROPIES
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
-from bot.rules.diagnosis.targets import DISTANCES, MARGINS, RANGES, kind, last_function, width
+from bot.rules.diagnosis.targets import (
+    DISTANCES,
+    MARGINS,
+    RANGES,
+    kind,
+    last_function,
+    width,
+    zero_or_one,
+)
 from bot.rules.diagnosis.training import Training
 
 _SLACK = 0.02
 _NEAR = frozenset(("mse", "huber", "smooth_l1", "logcosh", "log_cosh"))
 """Distances that classes can be learned by, if slowly."""
+_SIGNED = ("hinge", "soft_margin")
 _CLASS_LOSS = {1: ("binary_crossentropy",), 2: ("categorical_crossentropy",)}
 
 
@@ -59,7 +69,7 @@ def distance_of_classes(training: Training) -> Signs:
         return
     if loss.name == "kld" and loss.rows_sum_to_one:
         return
-    if kind(loss) not in ("one-hot", "classes", "binary"):
+    if kind(loss) not in ("one-hot", "classes", "binary") and not _unsigned(loss):
         return
     confidence = _misfit(training)
     form = min(width(loss), 2)
@@ -73,6 +83,13 @@ def distance_of_classes(training: Training) -> Signs:
         yield at_end(training, confidence - 0.15, text, to, also=also)
 
 
+def _unsigned(loss: Loss) -> bool:
+    """Whether a loss for labels of -1 and 1 is given those of a mask, which are 0 and 1. Keras
+    turns them itself.
+    """
+    return loss.name in _SIGNED and zero_or_one(loss.targets)
+
+
 def _misfit(training: Training) -> float:
     loss = training.loss
     assert loss is not None
@@ -83,7 +100,7 @@ def _misfit(training: Training) -> float:
     reduced = output is not None and output.units not in (None, width(loss))
     counted = training.plan is not None and any("acc" in x for x in training.plan.metrics)
     if kind(loss) == "classes" and not (reduced or bounded or counted):
-        return 0.3  # whole numbers may be counts
+        return 0.2  # whole numbers may be counts
     certain = reduced or (kind(loss) != "binary" and (kind(loss) == "one-hot" or bounded))
     return (0.7 if certain else 0.5) if training.learning.badly else 0.45
 

@@ -28,6 +28,7 @@ ENTROPIES = frozenset(
     ("cross_entropy", "nll", "categorical_crossentropy", "sparse_categorical_crossentropy")
 )
 BINARY = frozenset(("bce", "bce_logits", "binary_crossentropy"))
+_NEVER_NEGATIVE = (ENTROPIES | BINARY | {"kld", "mse", "mae", "huber", "smooth_l1"}) - {"nll"}
 
 
 @dataclass(frozen=True)
@@ -111,10 +112,15 @@ def learning(
         accuracy=accuracy,
         pace=pace,
         certain=certain,
-        broken=not math.isfinite(series[-1]),
+        broken=not math.isfinite(series[-1]) or _impossible(loss, points[-1]),
         rises=sum(b > a + 0.2 * abs(a) for a, b in pairwise(points[len(points) // 4 :])),
     )
     return replace(facts, health=_health(facts))
+
+
+def _impossible(loss: Loss | None, end: float) -> bool:
+    """Whether a loss ended below zero that cannot, but for being fed what it does not take."""
+    return loss is not None and loss.name in _NEVER_NEGATIVE and end < -0.1
 
 
 def _progress(skill: float | None, right: float | None) -> float | None:

@@ -6,22 +6,25 @@ from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.training import Training
 
 _SHARE = 0.25
+_AT_FIRST = 1.0
+_LOST = 0.6
 _DECAY = 0.05
 _SHRUNK = 0.08
 
 
 def penalty(training: Training) -> Signs:
     """Penalties of the size of the loss itself."""
-    share = penalty_share(training)
-    if share is None or share < _SHARE:
+    share, first = penalty_share(training), _first_share(training)
+    if share is None or (share < _SHARE and first < _AT_FIRST):
         return
-    if not training.learning.below(0.75 if share < 2 * _SHARE else 0.95):
+    if not training.learning.below(0.75 if _SHARE <= share < 2 * _SHARE else 0.95):
         return
-    layers = tuple(x.index for x in training.layers if x.regularizer)
+    named = tuple(x.index for x in training.layers if x.regularizer)
+    layers = named or tuple(x.index for x in training.learners if _shrinks(training, x.index))
     better = change("weight_regularizer", ("none", "x0.01"), "Remove it, or take a hundredth.")
     yield Sign(
         "RAW",
-        min(0.5 + share / 2, 0.9),
+        min(0.5 + max(share, first / 4) / 2, 0.9),
         "Penalties on the weights outweigh the loss.",
         layers,
         evidence=(evidence("penalty over data loss", share, _SHARE),),
@@ -35,6 +38,20 @@ def penalty_share(training: Training) -> float | None:
     pairs = [(x.penalty, x.loss) for x in late if x.penalty is not None and x.loss is not None]
     shares = [p / max(loss - p, 1e-9) for p, loss in pairs]
     return median(shares) if shares else None
+
+
+def _first_share(training: Training) -> float:
+    """Penalty over data loss at the first step: what weighs most then rules where it leads."""
+    first = next((x for x in training.steps if x.penalty is not None and x.loss is not None), None)
+    if first is None or first.penalty is None or first.loss is None:
+        return 0.0
+    return first.penalty / max(first.loss - first.penalty, 1e-9)
+
+
+def _shrinks(training: Training, index: int) -> bool:
+    """Whether a kernel loses much of its norm, as under a penalty that the program adds itself."""
+    norms = kernel_norms(training, index)
+    return len(norms) > 2 and norms[-1] < _LOST * norms[0]
 
 
 def shrunk(training: Training) -> Signs:

@@ -6,7 +6,7 @@ Sources: Neuralint f013 (sizes), f019 (only a layer that is too narrow counts he
 from bot.models.training import Layer
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import kind, width
-from bot.rules.diagnosis.training import Training, kernel
+from bot.rules.diagnosis.training import Training, kernel, recurrent
 
 _NARROW = 2
 _DROPPED = 0.75
@@ -16,14 +16,19 @@ _DENSE = 2
 def narrow(training: Training) -> Signs:
     """A hidden layer with fewer units than there are classes, or of one or two units."""
     loss, learned = training.loss, training.learning
-    if loss is None or not learned.poor:
+    if loss is None or not learned.doubtful:
         return
     classes = width(loss) if kind(loss) in ("one-hot", "classes") else 0
     for layer in training.hidden:
         units, own = layer.units or 0, kernel(layer)
-        if own is None or len(own.initial.shape) > _DENSE:
-            continue  # the filters of a convolution see many places
+        if own is None:
+            continue
         given = own.fan_in or 0
+        dense = len(own.initial.shape) <= _DENSE  # the filters of a convolution see many places
+        if units == 1 and (recurrent(layer) or not dense):
+            yield _widen(layer, 0.6, 8)
+        if not dense or not learned.poor:
+            continue
         if 0 < units < min(classes, 10) and classes > _NARROW:
             yield _widen(layer, 0.6 if units <= classes / 3 else 0.36, 2 * classes)
         elif 0 < units <= _NARROW and given >= 4 * units and (units == 1 or not learned.falling):
@@ -36,6 +41,7 @@ def _widen(layer: Layer, confidence: float, units: int) -> Sign:
         confidence,
         f"Layer {layer.index} has only {layer.units} units: too little passes.",
         (layer.index,),
+        ("LAD",) if layer.activation == "" else (),
         evidence=(evidence("units", layer.units or 0, units),),
         change=change(f"units({layer.index})", (units, 4 * units), f"Give it {units} units."),
         direction="up",
@@ -45,7 +51,7 @@ def _widen(layer: Layer, confidence: float, units: int) -> Sign:
 def no_hidden(training: Training) -> Signs:
     """A single layer for targets that it does not reach."""
     learned = training.learning
-    if len(training.learners) != 1 or not learned.poor or learned.falling:
+    if len(training.learners) != 1 or not learned.poor:
         return
     if learned.skill is not None and learned.skill > -0.5:
         index = training.learners[0].index

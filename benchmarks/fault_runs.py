@@ -123,7 +123,7 @@ def _row(case: FaultCase, bench: Bench) -> FaultRow:
     row = FaultRow(
         id=case.id, framework=case.data.get("framework", ""), truth=(), found=(),
         recall=None, precision=None, f3=None, f3_alternatives=None,
-        healthy=case.healthy, seconds=0.0,
+        healthy=case.healthy, seconds=0.0, family=case.family,
     )  # fmt: skip
     try:
         seen, figures = _seen(case, bench)

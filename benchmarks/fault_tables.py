@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -29,15 +31,25 @@ def faults_table(bench: FaultBench) -> Group:
     types = _table("fault", "true", "found", "wrong")
     for code, counts in summary.by_code.items():
         types.add_row(code, str(counts.true), str(counts.found), str(counts.wrong))
-    tools = _table("rules", "F3", "F3, alternatives", "healthy silent")
-    figures: dict[str, ToolFigures] = {"all": summary, **summary.tools}
-    for name, of in figures.items():
-        tools.add_row(name, *map(_number, (of.f3, of.f3_alternatives, of.healthy_silent)))
-    parts: list[RenderableType] = [cases, Text(), types, Text(), tools]
+    parts: list[RenderableType] = [cases, Text(), types]
+    groups = {
+        "rules": {"all": summary, **summary.tools},
+        "framework": summary.by_framework,
+        "family": summary.by_family,
+    }
+    for title, figures in groups.items():
+        parts += [Text(), _figures(title, figures)] if figures else []
     said = [Text(f"{row.id}: {row.opinion}") for row in bench.cases if row.opinion]
     if said:
         parts += [Text(), *said, Text(spent(summary.usage))]
     return Group(*parts)
+
+
+def _figures(title: str, figures: Mapping[str, ToolFigures]) -> Table:
+    table = _table(title, "F3", "F3, alternatives", "healthy silent")
+    for name, of in figures.items():
+        table.add_row(name, *map(_number, (of.f3, of.f3_alternatives, of.healthy_silent)))
+    return table
 
 
 def _table(*columns: str) -> Table:

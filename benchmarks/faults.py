@@ -5,7 +5,7 @@ study counts them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from bot.models.base import Record
@@ -44,6 +44,7 @@ class FaultRow(Record):
     opinion: str = ""
     usage: Usage = Usage()
     error: str = ""
+    family: str = ""
 
 
 class Found(Record):
@@ -55,7 +56,7 @@ class Found(Record):
 
 
 class ToolFigures(Record):
-    """One tool's rules alone."""
+    """One tool's rules alone, or one group of programs."""
 
     f3: float | None
     f3_alternatives: float | None
@@ -73,6 +74,8 @@ class FaultSummary(ToolFigures):
     precision: float | None
     healthy_silent: float | None
     by_code: dict[str, Found]
+    by_framework: dict[str, ToolFigures]
+    by_family: dict[str, ToolFigures]
     tools: dict[str, ToolFigures]
     usage: Usage
     errors: tuple[str, ...]
@@ -134,19 +137,33 @@ def summarise(rows: Iterable[FaultRow]) -> FaultBench:
     ordered = tuple(sorted(rows, key=lambda row: (row.healthy, row.id)))
     faulty = [row for row in ordered if not row.healthy]
     healthy = [row for row in ordered if row.healthy]
-    silent = [float(not row.found) for row in healthy if not row.error]
     summary = FaultSummary(
-        f3=_mean(row.f3 for row in faulty),
-        f3_alternatives=_mean(row.f3_alternatives for row in faulty),
+        **dict(_figures(ordered)),
         recall=_mean(row.recall for row in faulty),
         precision=_mean(row.precision for row in faulty),
-        healthy_silent=_mean(silent),
         by_code=_by_code(ordered),
+        by_framework=_by(ordered, lambda row: row.framework),
+        by_family=_by(ordered, lambda row: row.family),
         tools=_tools(faulty, healthy),
         usage=sum((row.usage for row in ordered), Usage()),
         errors=tuple(row.id for row in ordered if row.error),
     )
     return FaultBench(cases=ordered, summary=summary)
+
+
+def _figures(rows: Sequence[FaultRow]) -> ToolFigures:
+    faulty = [row for row in rows if not row.healthy]
+    return ToolFigures(
+        f3=_mean(row.f3 for row in faulty),
+        f3_alternatives=_mean(row.f3_alternatives for row in faulty),
+        healthy_silent=_mean(float(not row.found) for row in rows if row.healthy and not row.error),
+    )
+
+
+def _by(rows: Sequence[FaultRow], name: Callable[[FaultRow], str]) -> dict[str, ToolFigures]:
+    """The figures of each group of rows that has a name."""
+    names = sorted({name(row) for row in rows} - {""})
+    return {one: _figures([row for row in rows if name(row) == one]) for one in names}
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

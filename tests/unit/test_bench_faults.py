@@ -55,5 +55,15 @@ def test_healthy_programs_and_tools_are_counted_apart() -> None:
     assert summary.healthy_silent == 0.5
     assert summary.by_code["HLR"] == Found(true=1, found=1, wrong=0)
     assert summary.by_code["RAW"] == Found(true=0, found=0, wrong=1)
+    assert summary.by_framework["torch"].f3 == summary.f3
     tool = summary.tools["umlaut"]
     assert (tool.f3, tool.healthy_silent) == (1.0, 0.5)
+
+
+def test_families_have_figures_of_their_own() -> None:
+    good, bad = (
+        scored(row(name, (name,)).model_copy(update={"family": name}), [["HLR"]])
+        for name in ("HLR", "OCH")
+    )
+    by = summarise([good, bad, row("c", ())]).summary.by_family
+    assert {name: figures.f3 for name, figures in by.items()} == {"HLR": 1.0, "OCH": 0.0}

@@ -241,6 +241,26 @@ def test_a_single_sigmoid_between_rectifiers_is_told_when_the_run_went_only_fair
     assert _told(layers, GOOD) == set()
 
 
+def _attention(inputs: tuple[int, ...]) -> Layer:
+    return Layer(index=2, name="attention", type="Attention", inputs=inputs)
+
+
+@pytest.mark.parametrize(("inputs", "told"), [((1,), False), ((), True)])
+def test_what_attention_is_given_is_linear_by_design(inputs: tuple[int, ...], told: bool):
+    layers = (dense(0, 64, 16, ""), dense(1, 16, 16, ""), _attention(inputs), dense(3, 16, 10))
+    assert ("ACH(0)" in _told(layers, curve(2.3, 0.8))) == told
+
+
+def test_inputs_to_be_returned_from_beyond_the_output_may_be_scaled_instead():
+    wide = summary((800, 64), -2.0, 5.0)
+    fed = loss("mse", activation="sigmoid", targets=wide, rows_sum_to_one=False, one_hot=False)
+    layers = (*LAYERS[:2], dense(2, 32, 64, "sigmoid"))
+    copied = _told(layers, FLAT, fed=fed, data={"inputs": wide, "targets": wide})
+    assert {"ACH(2)", "AAL(2)", "CPP"} <= copied
+    other = _told(layers, FLAT, fed=fed, data={"targets": wide})
+    assert "CPP" not in other
+
+
 def test_whole_numbers_may_be_counts():
     fed = loss(
         "mse",

@@ -55,12 +55,20 @@ def missing(training: Training) -> Signs:
     if not training.learning.doubtful or training.model.residual:
         return
     for layer, after in pairwise(training.learners):
-        if recurrent(layer) or not _linear_between(training, layer, after):
+        if recurrent(layer) or _projects(training, after):
+            continue
+        if not _linear_between(training, layer, after):
             continue
         bottleneck = layer.units is not None and after.units and layer.units < after.units / 2
         confidence = 0.3 if bottleneck else _MISSING[training.learning.health]
         text = f"Layer {layer.index} has no activation: with the next one it is one linear map."
         yield hidden_sign(layer, confidence, text, also=("ARM",))
+
+
+def _projects(training: Training, layer: Layer) -> bool:
+    """Whether a layer makes queries, keys or values for attention, which are linear by design."""
+    attending = (x for x in training.layers if "attention" in x.type.lower())
+    return any(layer.index in x.inputs for x in attending)
 
 
 def _linear_between(training: Training, layer: Layer, after: Layer) -> bool:

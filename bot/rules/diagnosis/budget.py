@@ -16,7 +16,7 @@ _FEW_SAMPLES = 100
 _LARGE = 256
 _ROOM = 0.03
 _STEEP = 0.3
-_SHORT = 100
+_SHORT, _VERY_SHORT = 100, 60
 _MANY = 10_000  # so many updates are no short run, whatever they still gain
 _PLAIN = ("adadelta", "adagrad", "ftrl", "sgd")
 
@@ -44,7 +44,9 @@ def _more_epochs(
 def few(training: Training) -> Signs:
     """A run of a few epochs or updates that learned little, and was not cut short."""
     learned, plan = training.learning, training.plan
-    short = training.updates < _SHORT and learned.below(0.95) and learned.pace > _ROOM
+    short = learned.below(0.95) and (
+        training.updates < _VERY_SHORT or (training.updates < _SHORT and learned.pace > _ROOM)
+    )
     if not (learned.poor or short) or learned.broken or not training.updates or training.cut:
         return
     epochs = plan.epochs if plan else None
@@ -98,7 +100,7 @@ def huge_batch(training: Training) -> Signs:
     plan, learned = training.plan, training.learning
     if plan is None or (plan.batch_size or 0) < _LARGE or training.updates >= 8 * _FEW:
         return
-    short = training.updates < _FEW and learned.pace > _ROOM
+    short = training.updates < (_FEW if learned.pace > _ROOM else _VERY_SHORT)
     if not learned.below(0.95 if short else 0.75):
         return
     share = (plan.batch_size or 0) / plan.samples if plan.samples else 0.2
@@ -126,7 +128,7 @@ def plain_optimizer(training: Training) -> Signs:
     if optimizer is None or optimizer.momentum > 0 or optimizer.name not in _PLAIN:
         return
     below = learned.poor and _below_its_band(training)
-    if not (learned.badly or below or (learned.falling and learned.below(0.6))):
+    if not (learned.below(0.5) or below or (learned.falling and learned.below(0.6))):
         return
     yield Sign(
         "OCH",

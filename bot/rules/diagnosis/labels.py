@@ -40,6 +40,21 @@ def out_of_reach(training: Training) -> Signs:
     if whole.minimum < low - slack or whole.maximum > high + slack:
         text = f"{function} never reaches targets of {whole.minimum:.4g} to {whole.maximum:.4g}."
         yield at_end(training, 0.95, text, ("linear",), also=("AAL",))
+        if _copies(training):
+            text = f"Inputs that are to be returned lie beyond what {function} reaches: scale them."
+            yield Sign("CPP", 0.6, text, change=_RESCALE)
+
+
+_RESCALE = change("preprocessing", ("min-max",), "Scale the data into the range of the output.")
+
+
+def _copies(training: Training) -> bool:
+    """Whether the targets are the inputs, as an autoencoder's are."""
+    data = training.data
+    if data is None or data.targets is None or data.targets.shape != data.inputs.shape:
+        return False
+    inputs, targets = data.inputs, data.targets
+    return (inputs.minimum, inputs.maximum) == (targets.minimum, targets.maximum)
 
 
 def dead_output(training: Training) -> Signs:
@@ -170,7 +185,7 @@ def odd_distance(training: Training) -> Signs:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("targets-out-of-reach", "contract", ("ACH", "AAL"), "DeepDiagnosis 1",
+    Rule("targets-out-of-reach", "contract", ("ACH", "AAL", "CPP"), "DeepDiagnosis 1",
          "The last activation cannot return the targets.", out_of_reach),
     Rule("rectified-output", "contract", ("ACH", "AAL"), "DeepDiagnosis 3",
          "The output is rectified and the run learns badly.", dead_output),

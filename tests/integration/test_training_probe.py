@@ -131,3 +131,37 @@ def test_what_a_program_adds_to_a_loss_function_is_a_penalty(written_out):
     assert [step.penalty is None for step in steps.values()] == [True] * 8 + [False]
     last = steps["optimizer-8"]
     assert 0 < last.penalty < last.loss
+
+
+@pytest.fixture(scope="module")
+def in_a_function(tmp_path_factory):
+    builder = UvBuilder(tmp_path_factory.mktemp("cache"), ProcessSandbox())
+    needed = tuple(
+        Requirement(name=name, rung=PinSource.OPTION, reason="the test")
+        for name in ("keras", "tensorflow-cpu")
+    )
+    python = builder.build(EnvironmentSpec(python=HOST, requirements=needed)).interpreter
+    (program,) = probing.programs(("keras_function",))
+    return probing.compare(program, python, 1)
+
+
+def test_steps_in_a_function_that_tensorflow_compiles_are_seen_and_not_changed(in_a_function):
+    (plain,), (probed,) = in_a_function.without, in_a_function.with_probe
+    assert (probed.exit_code, probed.output) == (0, plain.output)
+    lines = [[*map(float.fromhex, line.split())] for line in plain.output.decode().splitlines()]
+    alone = [line[0] for line in lines if len(line) == 1]
+    both = [loss for line in lines if len(line) > 1 for loss in line]
+    told = {}
+    for step in probed.trace.steps:
+        told.setdefault(step.optimizer, []).append(step.loss)
+    expected = [sorted(one) for one in (alone, both[::2], both[1::2])]
+    assert sorted(map(sorted, told.values())) == [pytest.approx(one) for one in sorted(expected)]
+
+
+def test_a_step_in_a_function_starts_from_the_weights_before_it(in_a_function):
+    trace = in_a_function.with_probe[0].trace
+    (own, *_), first = trace.models[0].layers, trace.steps[0]
+    assert [weight.role for weight in own.weights] == ["kernel", "bias"]
+    assert own.weights[1].initial.zero == 1
+    assert (first.weights[1].weight_norm, first.weights[1].update_ratio) == (0, 1)
+    assert all(0 < weight.update_ratio < 0.1 for weight in first.weights[::2])

@@ -1,9 +1,9 @@
-"""Loops that call a Keras optimiser themselves, one step for each `apply` that runs eagerly."""
+"""Loops that call a Keras optimiser themselves, one step for each `apply` that runs."""
 
 import sys
 import weakref
 
-from . import keras_run, keras_told, program
+from . import keras_run, keras_told, keras_traced, program
 from .core import STATE, patch, quiet
 
 MADE = []
@@ -11,15 +11,17 @@ _MOST_MADE = 200
 
 
 class LoopsSeen:
-    """The last loss that ran eagerly, and what the model was last given."""
+    """The last loss, and what the model was last given."""
 
     def __init__(self):
-        self.loss = self.object = self.targets = None
+        self.loss = self.object = self.targets = self.result = None
+        self.losses = {}
         self.passed = {}
         self.runs, self.known = weakref.WeakKeyDictionary(), weakref.WeakSet()
 
 
-SEEN = LoopsSeen()
+SEEN, TRACED = LoopsSeen(), LoopsSeen()
+"""What ran eagerly, and what was traced into a graph."""
 
 
 def install(keras):
@@ -73,19 +75,22 @@ class Mean:
 
 
 def _gradient(original):
-    def gradient(self, target, *args, **kwargs):
+    def gradient(self, target, sources, *args, **kwargs):
         if not keras_run.ACTIVE:
-            _differentiated(target)
-        return original(self, target, *args, **kwargs)
+            _differentiated(target, sources)
+        return original(self, target, sources, *args, **kwargs)
 
     return gradient
 
 
 @quiet("gradients of Keras loops")
-def _differentiated(loss):
+def _differentiated(loss, sources):
     """The loss of a loop that may have written it out itself."""
-    if _has_values(loss) and getattr(loss, "shape", None) == ():
-        SEEN.loss = loss
+    if getattr(loss, "shape", None) == ():
+        seen = SEEN if _has_values(loss) else TRACED
+        seen.loss = loss
+        if isinstance(sources, (list, tuple)):
+            seen.losses.update((id(one), loss) for one in sources)
 
 
 def _loss(original):
@@ -103,6 +108,8 @@ def _noted(loss, targets, result):
     SEEN.object = loss
     if _has_values(result):
         SEEN.loss, SEEN.targets = result, targets
+    elif keras_traced.is_traced(result):
+        TRACED.object, TRACED.targets, TRACED.result = loss, targets, result
 
 
 def _has_values(tensor):
@@ -119,7 +126,7 @@ def _apply(keras):
                 run = _before(keras, self, list(grads), trainable_variables)
             result = original(self, grads, trainable_variables)
             if run is not None:
-                run.one_step(SEEN.loss)
+                run.one_step(_loss_of(SEEN, trainable_variables))
             return result
 
         return apply
@@ -127,20 +134,53 @@ def _apply(keras):
     return make
 
 
+def _loss_of(seen, variables):
+    """The loss that was differentiated by these variables, the last one where that is not known."""
+    is_list = isinstance(variables, (list, tuple)) and variables
+    return seen.losses.get(id(variables[0]), seen.loss) if is_list else seen.loss
+
+
 @quiet("Keras loops")
 def _before(keras, optimizer, gradients, variables):
+    variables = list(variables or optimizer._trainable_variables)
+    if any(keras_traced.is_traced(one) for one in gradients) and keras_traced.are_seen():
+        return _traced(keras, optimizer, gradients, variables)
     if not all(one is None or _has_values(one) for one in gradients):
         STATE.cannot_see("steps inside a compiled function that the program wrote itself")
         return None
-    variables = list(variables or optimizer._trainable_variables)
     if keras.backend.backend() == "torch":
         _take_torch()
+    return _begins(keras, optimizer, gradients, variables)
+
+
+def _begins(keras, optimizer, gradients, variables, line=None):
     run = SEEN.runs.get(optimizer)
     if run is None:
-        run = _new(keras, optimizer, variables)
+        run = _new(keras, optimizer, variables, line or program.line())
     if run is not None and run.look.taken:
         run.look.given(gradients, variables)
     return run
+
+
+def _traced(keras, optimizer, gradients, variables):
+    """A step that is traced into a graph: what it hands over is looked at as an eager one."""
+    model, line = _model(variables), program.line()
+    if model is None:
+        return None
+    step = keras_traced.TracedStep(variables)
+    known = TRACED.object if step.belongs(TRACED.result) else None
+    taken, returned = SEEN.passed.get(id(model), (None, None))
+
+    def begin(gradients, taken, targets, returned):
+        if optimizer not in SEEN.runs:
+            SEEN.passed[id(model)] = (taken, returned)
+            SEEN.object, SEEN.targets = known, targets
+        return _begins(keras, optimizer, gradients, variables, line)
+
+    returned = returned if known is None else None
+    loss = _loss_of(TRACED, variables)
+    step.begins(begin, (loss, gradients, taken, TRACED.targets, returned))
+    return step
 
 
 def _take_torch():
@@ -151,14 +191,14 @@ def _take_torch():
         LOSSES.backward, LOSSES.values = [], []
 
 
-def _new(keras, optimizer, variables):
+def _new(keras, optimizer, variables, line):
     model = _model(variables)
     if model is None:
         return None
     taken, returned = SEEN.passed.pop(id(model), (None, None))
     SEEN.known.add(model)
     given = {"x": taken, "y": SEEN.targets}
-    run = keras_run.KerasRun(keras, model, given, program.line())
+    run = keras_run.KerasRun(keras, model, given, line)
     run.fitted, run.loss, run.optimizer = False, SEEN.object, optimizer
     run.start()
     SEEN.runs[optimizer] = run

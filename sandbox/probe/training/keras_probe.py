@@ -3,7 +3,8 @@
 The batch runs in inference mode, so that neither a generator nor a moving average changes.
 """
 
-from . import keras_gradients, keras_layers
+from . import keras_gradients, keras_layers, keras_traced
+from .core import STATE
 
 _MOST_TENSORS = 200
 _MOST_ELEMENTS = 1 << 16
@@ -18,7 +19,7 @@ class Look:
         self.loss = run.loss
         self.seen, self.predictions, self.gradients = {}, None, []
         self.weights, self.penalty = [], None
-        self.taken = False
+        self.taken = self.blind = False
 
     def _place(self, variable):
         """The layer of a variable; a model may be built only by its first batch."""
@@ -34,11 +35,17 @@ class Look:
         self._sync()
         self.variables = self.model.trainable_variables[:_MOST_TENSORS]
         self.weights = [self._values(one) for one in self.variables]
-        if self.data.probe is None:
-            return
-        with Capture(self.keras, self.layers) as capture:
-            self.gradients, self.predictions, self.penalty = keras_gradients.look(self)
-        self.seen = capture.seen
+        if self.data.probe is not None and not self.blind:
+            self._run()
+
+    def _run(self):
+        try:
+            with Capture(self.keras, self.layers) as capture:
+                self.gradients, self.predictions, self.penalty = keras_gradients.look(self)
+            self.seen = capture.seen
+        except keras_traced.CompiledError:
+            self.blind = True
+            STATE.cannot_see("layers that a compiled function of the program's own calls")
 
     def given(self, gradients, variables):
         """Take the gradients of a loop of the program's own where no batch gave any."""

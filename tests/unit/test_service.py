@@ -66,7 +66,7 @@ class App:
         self.store = MemoryStore(clock=lambda: time() + self.ahead, write_gap_s=0, notify_gap_s=0)
         self.queue = InlineQueue()
         self.program, self.worked, self.clones, self.builder = program, [], [], FakeBuilder
-        self.model, self.earlier = None, []
+        self.model, self.earlier, self.cancels = None, [], []
         self.house = HostPolicy(
             **{"public_url": "https://reprise.example", "beat_s": 0.02, "lease_s": 5.0, **house}
         )
@@ -87,6 +87,7 @@ class App:
         self.worked.append(job)
         self.earlier.append(earlier)
         self.clones.append(clone)
+        self.cancels.append(cancel)
         clock = FrozenClock(step=0.1)
         ports = Ports(
             FakeSandbox(self.program),

@@ -74,7 +74,7 @@ def dropout(training: Training) -> Signs:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("narrow-layer", "dynamics", ("LCN",), "Neuralint f019; Reprise",
+    Rule("narrow-layer", "dynamics", ("LCN", "LAD"), "Neuralint f019; Reprise",
          "A hidden layer has fewer units than classes, or one or two.", narrow),
     Rule("heavy-dropout", "dynamics", ("LAD",), "UMLAUT (dropout)",
          "Dropout leaves less than a quarter.", dropout),

@@ -5,6 +5,7 @@ findings up or down, drops those that it doubts, and fills up what is left of fo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import product
 from statistics import fmean
 
@@ -89,5 +90,10 @@ def _worth(method: Method, blind: Sequence[tuple[Example, Opinion]], limits: Lim
         if example.healthy:
             silent.append(float(not found))
         else:
-            f3.append(score(found, example.codes).f3)
+            f3.append(_f3(found, example.codes))
     return (fmean(f3) if f3 else 0.0) + SILENCE * (fmean(silent) if silent else 0.0)
+
+
+@cache
+def _f3(found: tuple[str, ...], truth: tuple[str, ...]) -> float:
+    return score(found, truth).f3

@@ -40,8 +40,9 @@ def fit(examples: Sequence[Example], kind: Kind) -> Diagnoser:
 
     def diagnose(asked: Sequence[Example]) -> list[Opinion]:
         told = programs([x.program for x in asked])
+        placed = iter(places([row for x in asked for row in x.layers.values()]))
         return [
-            _opinion(of, dict(zip(x.layers, places(list(x.layers.values())), strict=True)))
+            _opinion(of, {i: next(placed) for i in x.layers})
             for x, of in zip(asked, told, strict=True)
         ]
 

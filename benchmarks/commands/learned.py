@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -32,8 +33,8 @@ def learned(
         ),
     ] = [],  # noqa: B006
     model: Annotated[
-        Literal["forest", "logistic"], typer.Option(help="What is fitted.")
-    ] = "forest",
+        Literal["logistic", "forest"], typer.Option(help="What is fitted.")
+    ] = "logistic",
     jobs: Annotated[int, typer.Option(min=1, help="Cases to run in parallel.", metavar="N")] = 1,
     sandbox: SandboxName = "auto",
     python: Annotated[
@@ -49,7 +50,8 @@ def learned(
 ) -> None:
     """Train a diagnoser on the traces of known faults, and compare it with the rules.
 
-    Programs without a kept trace are run first. No family is both learned from and judged.
+    Programs without a kept trace are run first: the traces of a folder that `lessons` made are in
+    it, others in --out. No family is both learned from and judged.
     """
     with boundary():
         from rich.console import Console
@@ -76,10 +78,13 @@ def _examples(folders: Sequence[Path], bench: Bench, jobs: int) -> list[Example]
 
     from benchmarks.fault_runs import find, traced
     from benchmarks.learned.examples import example
+    from benchmarks.learned.lessons import TRACES
 
     console, found = Console(stderr=True), []
     for folder in folders:
-        for case, seen in traced(find(folder), bench, jobs):
+        own = folder / TRACES
+        at = replace(bench, out=own) if own.is_dir() else bench
+        for case, seen in traced(find(folder), at, jobs):
             learnable = example(case, seen) if seen else None
             if learnable:
                 found.append(learnable)

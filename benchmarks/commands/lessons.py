@@ -8,11 +8,12 @@ from typing import Annotated
 import typer
 
 from bot.cli.error_boundary import boundary
-from bot.settings import load
 
 
 def lessons(
-    folder: Annotated[Path, typer.Argument(help="Where the programs and keys go.", metavar="DIR")],
+    folder: Annotated[
+        Path, typer.Argument(help="Where the programs, keys and traces go.", metavar="DIR")
+    ],
     python: Annotated[
         Path,
         typer.Option(
@@ -24,7 +25,6 @@ def lessons(
         str, typer.Option(help="Mutate the programs of this folder; dev: the project's own.")
     ] = "dev",
     each: Annotated[int, typer.Option(help="Most mutants of a kind.", min=1, metavar="N")] = 20,
-    out: Annotated[Path | None, typer.Option(help="Folder for the traces.", metavar="DIR")] = None,
 ) -> None:
     """Train every mutant of small programs with the probe, for `learned`.
 
@@ -33,16 +33,15 @@ def lessons(
     with boundary():
         from rich.console import Console
 
-        from benchmarks.learned.lessons import Folders, teach
+        from benchmarks.learned.lessons import teach
         from benchmarks.mutants.family import FOLDER, load as load_families
 
         console = Console(stderr=True)
         where = FOLDER if families == "dev" else Path(families)
-        traces = out or load().runs_dir / "faults"
         teach(
             load_families(where),
             python,
-            Folders(folder, traces),
+            folder,
             each,
             lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True),
         )

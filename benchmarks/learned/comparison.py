@@ -13,7 +13,7 @@ from benchmarks.learned.opinion import Opinion, fit
 from bot.errors import UserError
 from bot.models.base import Record
 
-_GROUPS = 5
+_GROUPS = 4
 _Examples = Sequence[Example]
 
 
@@ -39,13 +39,11 @@ def compare(train: _Examples, test: _Examples, kind: Kind) -> Comparison:
     rows: dict[str, list[FaultRow]] = {name: [] for name in METHODS}
     limits: dict[str, tuple[Limits, ...]] = dict.fromkeys(METHODS, ())
     for known, unseen in _folds(train, test):
-        pairs = list(zip(unseen, fit(known, kind)(unseen), strict=True))
-        judged += pairs
-        blind = _blind(known, kind)
         for name, method in METHODS.items():
-            limit = chosen(name, blind)
+            limit, pairs = _formed(name, known, unseen, kind)
             limits[name] += (limit,)
             rows[name] += [_row(x, method(x, opinion, limit)) for x, opinion in pairs]
+            judged += pairs if name == "learned" else []
     families = {x.id: x.family for x, _ in judged}
     return Comparison(
         model=kind,
@@ -58,30 +56,44 @@ def compare(train: _Examples, test: _Examples, kind: Kind) -> Comparison:
     )
 
 
+def _formed(
+    method: str, known: _Examples, unseen: _Examples, kind: Kind
+) -> tuple[Limits, list[tuple[Example, Opinion]]]:
+    """The limits of a method and its opinions, both without sight of what it is asked about."""
+    if method == "rules":
+        return Limits(faulty=0, tell=0), [(x, Opinion()) for x in unseen]
+    sighted = method == "fusion"
+    opinions = fit(known, kind, sighted=sighted)(unseen)
+    limits = chosen(method, _blind(known, kind, sighted=sighted))
+    return limits, list(zip(unseen, opinions, strict=True))
+
+
 def _folds(train: _Examples, test: _Examples) -> Iterator[tuple[_Examples, _Examples]]:
     """What is learned from, and what is judged: never the same family."""
-    held = [{x.family for x in test}] if test else [{x} for x in sorted(_families(train))]
-    for families in held:
+    asked, learned = test or train, _families(train)
+    strange = _families(asked) - learned
+    held = [strange] if strange else []
+    for families in [*held, *({x} for x in sorted(_families(asked) & learned))]:
         known = [x for x in train if x.family not in families]
         if len(_families(known)) < 2:
             raise UserError(
                 "Learning needs at least two families.", "Name more folders to learn from."
             )
-        yield known, test or [x for x in train if x.family in families]
+        yield known, [x for x in asked if x.family in families]
 
 
 def _families(examples: _Examples) -> set[str]:
     return {x.family for x in examples}
 
 
-def _blind(examples: _Examples, kind: Kind) -> list[tuple[Example, Opinion]]:
+def _blind(examples: _Examples, kind: Kind, *, sighted: bool) -> list[tuple[Example, Opinion]]:
     """Opinions on examples by what was learned from other families alone."""
     families = sorted(_families(examples))
     count = min(_GROUPS, len(families))
     told: list[tuple[Example, Opinion]] = []
     for group in (set(families[i::count]) for i in range(count)):
         asked = [x for x in examples if x.family in group]
-        diagnose = fit([x for x in examples if x.family not in group], kind)
+        diagnose = fit([x for x in examples if x.family not in group], kind, sighted=sighted)
         told += zip(asked, diagnose(asked), strict=True)
     return told
 

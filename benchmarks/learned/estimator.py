@@ -14,7 +14,8 @@ Predict = Callable[[Sequence[Features]], list[dict[str, float]]]
 """The probability of each label for each row of features."""
 
 _FEWEST = 3  # rows of a label that can teach it
-_TREES = 300
+_TREES = 100
+_FAR = 5.0  # standard deviations: what lies beyond counts as this
 
 
 def learn(
@@ -65,14 +66,14 @@ def _forest(table: _Table, truth: list[list[int]], weights: Sequence[float]) -> 
 def _logistic(table: _Table, truth: list[list[int]], weights: Sequence[float]) -> _Fitted:
     """A logistic regression for each label, on standardised features."""
     scaler: Any = _sklearn("preprocessing").StandardScaler().fit(table)
-    scaled = scaler.transform(table)
+    scaled = scaler.transform(table).clip(-_FAR, _FAR)
     models = []
     for column in zip(*truth, strict=True):
-        model: Any = _sklearn("linear_model").LogisticRegression(C=0.1, max_iter=2000)
+        model: Any = _sklearn("linear_model").LogisticRegression(C=0.03, solver="newton-cholesky")
         models.append(model.fit(scaled, column, sample_weight=list(weights)))
 
     def predict(asked: _Table) -> list[list[float]]:
-        given = scaler.transform(asked).clip(-5, 5)
+        given = scaler.transform(asked).clip(-_FAR, _FAR)
         columns = [model.predict_proba(given)[:, 1].tolist() for model in models]
         return [list(row) for row in zip(*columns, strict=True)]
 

@@ -18,20 +18,23 @@ from bot.models.diagnosis import Finding
 MOST = 4
 SILENCE = 0.5
 """What the share of silent healthy programs counts when limits are chosen, against F3."""
-_CHANCES = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6)
-_FAULTY = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9)
-_KEEP = (0.0, 0.4, 0.5, 0.6, 0.7, 0.8)
-_ADD = (0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.8, 2.0)
+_TELL = (0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
+_FAULTY = (0.5, 0.6, 0.7, 0.8, 0.9)
+_KEEP = (0.0, 0.5, 0.6, 0.7, 0.8)
+_HUSH = (0.0, 0.2, 0.35, 0.5)
+_NEVER = 2.0
 
 
 class Limits(Record):
-    """From which probabilities on something is told. `keep` is for a rule's confidence and the
-    opinion's probability together, `tell` for what the opinion alone names.
+    """From which probabilities on something is told: `tell` is for what the opinion alone names of
+    a program that is `faulty` at least so likely, `keep` for a rule's confidence and the opinion's
+    probability together. Of a program that is less likely faulty than `hush` nothing is told.
     """
 
     faulty: float
     tell: float
     keep: float = 0.0
+    hush: float = 0.0
 
 
 Method = Callable[[Example, Opinion, Limits], tuple[str, ...]]
@@ -51,6 +54,8 @@ def learned(_: Example, opinion: Opinion, limits: Limits) -> tuple[str, ...]:
 
 def fused(example: Example, opinion: Opinion, limits: Limits) -> tuple[str, ...]:
     """The rules' findings in the order of both, then what the opinion adds."""
+    if opinion.faulty < limits.hush:
+        return ()
     sure = {x: x.confidence + _chance(x, opinion) for x in example.findings}
     kept = sorted((x for x in sure if sure[x] >= limits.keep), key=lambda x: -sure[x])
     told = _codes(kept)
@@ -68,18 +73,17 @@ def _codes(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 METHODS: dict[str, Method] = {"rules": rules, "learned": learned, "fusion": fused}
 _GRIDS: dict[str, list[Limits]] = {
-    "rules": [Limits(faulty=0, tell=0)],
-    "learned": [Limits(faulty=x, tell=y) for x, y in product(_FAULTY, _CHANCES)],
-    "fusion": [Limits(faulty=x, tell=y, keep=z) for x, y, z in product(_FAULTY[1:], _ADD, _KEEP)],
+    "learned": [Limits(faulty=x, tell=y) for x, y in product(_FAULTY, _TELL)],
+    "fusion": [
+        Limits(faulty=w, tell=x, keep=y, hush=z)
+        for w, x, y, z in product(_FAULTY, (*_TELL[1:], _NEVER), _KEEP, _HUSH)
+    ],
 }
 
 
 def chosen(method: str, blind: Sequence[tuple[Example, Opinion]]) -> Limits:
     """The limits that serve best on programs whose opinions were formed without their family."""
-    grid = _GRIDS[method]
-    if len(grid) == 1:
-        return grid[0]
-    return max(grid, key=lambda limits: _worth(METHODS[method], blind, limits))
+    return max(_GRIDS[method], key=lambda limits: _worth(METHODS[method], blind, limits))
 
 
 def _worth(method: Method, blind: Sequence[tuple[Example, Opinion]], limits: Limits) -> float:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
@@ -25,70 +24,60 @@ from benchmarks.mutants.trial import FIRST_SEED, Trial, original
 Say = Callable[[str], None]
 _HARMLESS = 0.5
 _METRIC = "metric.json"
+TRACES = "traces"
+"""The folder beside the cases where their traces are."""
 
 
-@dataclass(frozen=True)
-class Folders:
-    """Where cases and keys are written, and where their traces."""
-
-    out: Path
-    traces: Path
-
-
-def teach(families: Iterable[Family], python: Path, folders: Folders, most: int, say: Say) -> None:
+def teach(families: Iterable[Family], python: Path, out: Path, most: int, say: Say) -> None:
     """Write the programs and the traces of at most so many mutants of a kind; first one of each
     kind in each family, then the next. What is there already stays.
     """
     ordered = sorted(families, key=lambda family: family.framework)
     for framework, group in groupby(ordered, key=lambda family: family.framework):
         with Trainer(python, framework, watching=True) as trainer:
-            _taught(list(group), trainer, folders, most, say)
+            _taught(list(group), trainer, out, most, say)
 
 
-def _taught(
-    families: list[Family], trainer: Trainer, folders: Folders, most: int, say: Say
-) -> None:
-    sound = {family.name: _original(family, trainer, folders) for family in families}
+def _taught(families: list[Family], trainer: Trainer, out: Path, most: int, say: Say) -> None:
+    sound = {family.name: _original(family, trainer, out) for family in families}
     kinds = [kind for family in families if sound[family.name] for kind in order(family)]
     for mutant in (kind[at] for at in range(most) for kind in kinds if kind[at:]):
         name = cases.name(mutant)
-        if not _done(folders, name):
-            said = _lesson(mutant, sound[mutant.family.name], trainer, folders)
-            _finish(folders, mutant, trainer)
+        if not _done(out, name):
+            said = _lesson(mutant, sound[mutant.family.name], trainer, out)
+            _finish(out, mutant, trainer)
             say(f"{name} {mutant.change}: {said}")
 
 
-def _original(family: Family, trainer: Trainer, folders: Folders) -> tuple[float, ...]:
+def _original(family: Family, trainer: Trainer, out: Path) -> tuple[float, ...]:
     """The metric of two runs of the original, none when it does not run."""
-    kept = folders.traces / family.name / _METRIC
+    kept = out / TRACES / family.name / _METRIC
     if kept.is_file():
         return tuple(json.loads(kept.read_bytes()))
-    run = trainer.run(family, family.source, FIRST_SEED, _trace(folders, family.name))
+    run = trainer.run(family, family.source, FIRST_SEED, _trace(out, family.name))
     values = original(family, trainer, 2)
     if len(values) < 2:
         return ()
-    cases.write_healthy(folders.out, family, run.seconds)
-    _finish(folders, family, trainer)
+    cases.write_healthy(out, family, run.seconds)
+    _finish(out, family, trainer)
     kept.write_text(json.dumps(values))
     return values
 
 
-def _lesson(mutant: Mutant, sound: tuple[float, ...], trainer: Trainer, folders: Folders) -> str:
+def _lesson(mutant: Mutant, sound: tuple[float, ...], trainer: Trainer, out: Path) -> str:
     """Write down one mutant, and say what came of it."""
     name, family = cases.name(mutant), mutant.family
-    run = trainer.run(family, mutant.source, FIRST_SEED, _trace(folders, name))
+    run = trainer.run(family, mutant.source, FIRST_SEED, _trace(out, name))
     if run.value is None:
         return "failed"
     if _worse(sound, run.value, family) < _HARMLESS:
-        cases.write_healthy(folders.out, family, run.seconds, mutant)
+        cases.write_healthy(out, family, run.seconds, mutant)
         return "healthy"
     again = trainer.run(family, mutant.source, FIRST_SEED + 1).value
     if again is None or min(_worse(sound, x, family) for x in (run.value, again)) < 1:
         return "undecided"
     faulty = (run.value, again)
-    cases.write(
-        folders.out, Trial(mutant, "killed", faulty, sound, run.seconds, mutant.alternatives)
-    )
+    cases.write(out, Trial(mutant, "killed", faulty, sound, run.seconds, mutant.alternatives))
     return "faulty"
 
 
@@ -96,20 +85,20 @@ def _worse(sound: tuple[float, ...], value: float, family: Family) -> float:
     return worse_by(sound, finite([value], sound), family.direction)
 
 
-def _trace(folders: Folders, name: str) -> Path:
-    folder = (folders.traces / name).resolve()
+def _trace(out: Path, name: str) -> Path:
+    folder = (out / TRACES / name).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.glob("training-*.jsonl"):
         old.unlink()
     return folder
 
 
-def _done(folders: Folders, name: str) -> bool:
-    return (folders.traces / name / FIGURES).is_file()
+def _done(out: Path, name: str) -> bool:
+    return (out / TRACES / name / FIGURES).is_file()
 
 
-def _finish(folders: Folders, of: Mutant | Family, trainer: Trainer) -> None:
+def _finish(out: Path, of: Mutant | Family, trainer: Trainer) -> None:
     family, name = (of.family, cases.name(of)) if isinstance(of, Mutant) else (of, of.name)
     run = trainer.run(family, of.source, FIRST_SEED)
     figures = {"seconds": round(run.seconds, 2), "error": ""}
-    (folders.traces / name / FIGURES).write_text(json.dumps(figures))
+    (out / TRACES / name / FIGURES).write_text(json.dumps(figures))

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from benchmarks.learned.estimator import Kind, learn
 from benchmarks.learned.examples import FAULTY, LAYERED, Example
+from benchmarks.learned.features import Features
+from benchmarks.learned.rule_features import of_findings
 
 Diagnoser = Callable[[Sequence[Example]], "list[Opinion]"]
 _AS_LIKELY = 0.5  # of the likeliest layer: such layers are named too
@@ -24,29 +26,43 @@ class Opinion:
     direction: str = ""
 
 
-def fit(examples: Sequence[Example], kind: Kind) -> Diagnoser:
-    """Learn faults from programs and their places from layers."""
-    examples = [x for x in examples if x.program]
+def fit(examples: Sequence[Example], kind: Kind, *, sighted: bool) -> Diagnoser:
+    """Learn faults from programs and their places from layers; `sighted` sees what the rules say
+    of them too.
+    """
     programs = learn(
-        [x.program for x in examples], [x.labels for x in examples], kind, _weights(examples)
+        [_program(x, sighted) for x in examples],
+        [x.labels for x in examples],
+        kind,
+        _weights(examples),
     )
     layers = [(x, i) for x in examples if not x.healthy for i in x.layers]
     places = learn(
-        [x.layers[i] for x, i in layers],
+        [_layer(x, i, sighted) for x, i in layers],
         [x.labels_of(i) for x, i in layers],
         kind,
         [1.0] * len(layers),
     )
 
     def diagnose(asked: Sequence[Example]) -> list[Opinion]:
-        told = programs([x.program for x in asked])
-        placed = iter(places([row for x in asked for row in x.layers.values()]))
+        told = programs([_program(x, sighted) for x in asked])
+        placed = iter(places([_layer(x, i, sighted) for x in asked for i in x.layers]))
         return [
             _opinion(of, {i: next(placed) for i in x.layers})
             for x, of in zip(asked, told, strict=True)
         ]
 
     return diagnose
+
+
+def _program(example: Example, sighted: bool) -> Features:
+    seen = of_findings(example.findings) if sighted else {}
+    return {**example.program, **seen}
+
+
+def _layer(example: Example, layer: int, sighted: bool) -> Features:
+    seen = of_findings(example.findings, layer) if sighted else {}
+    return {**example.layers[layer], **seen}
 
 
 def _weights(examples: Sequence[Example]) -> list[float]:

@@ -168,17 +168,17 @@ def test_an_original_that_is_worse_with_a_later_seed_ends_nothing(tmp_path):
 def test_lessons_keep_a_trace_of_each_mutant_and_go_on_where_they_were(tmp_path):
     probed = "from _reprise_training.writer import WRITER\nWRITER.put('plan', epochs=epochs)\n"
     (tmp_path / "toy.txt").write_text(FAMILY + probed + 'print("test accuracy:", value)\n')
-    out, traces = tmp_path / "set", tmp_path / "traces"
+    out = tmp_path / "set"
     asked = ["lessons", str(out), "--families", str(tmp_path), "--python", sys.executable]
-    first = CliRunner().invoke(app, [*asked, "--out", str(traces), "--each", "1"])
+    first = CliRunner().invoke(app, [*asked, "--each", "1"])
     assert first.exit_code == 0, first.output
     assert "faulty" in first.stderr
     cases = {path.stem for path in (out / "cases").iterdir()}
     assert cases == {path.stem for path in (out / "keys").iterdir()}
     for name in (*cases, "toy"):
-        (told,) = (traces / name).glob("training-*.jsonl")
+        (told,) = (out / "traces" / name).glob("training-*.jsonl")
         assert '"kind": "plan"' in told.read_text()
-    again = CliRunner().invoke(app, [*asked, "--out", str(traces)])
+    again = CliRunner().invoke(app, asked)
     known = {line.split()[0] for line in first.stderr.splitlines()}
     assert not known & {line.split()[0] for line in again.stderr.splitlines()}
     assert len(list((out / "cases").iterdir())) > len(cases)

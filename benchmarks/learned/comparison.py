@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 
 from benchmarks.faults import FaultBench, FaultRow, scored, summarise
@@ -19,13 +19,12 @@ _Examples = Sequence[Example]
 
 class Comparison(Record):
     """The JSON of `python -m benchmarks learned`: the rows and figures of each method, its mean F3
-    by family and by fault type, and how often it knew where a wrong rate should go (known of all).
+    by fault type, and how often it knew where a wrong rate should go (known of all).
     """
 
     model: Kind
     programs: int
     methods: dict[str, FaultBench]
-    by_family: dict[str, dict[str, float]]
     by_code: dict[str, dict[str, float]]
     directions: dict[str, tuple[int, int]]
     limits: dict[str, tuple[Limits, ...]]
@@ -44,13 +43,11 @@ def compare(train: _Examples, test: _Examples, kind: Kind) -> Comparison:
             limits[name] += (limit,)
             rows[name] += [_row(x, method(x, opinion, limit)) for x, opinion in pairs]
             judged += pairs if name == "learned" else []
-    families = {x.id: x.family for x, _ in judged}
     return Comparison(
         model=kind,
         programs=len(judged),
         methods={name: summarise(each) for name, each in rows.items()},
-        by_family=_means(rows, lambda row: [families[row.id]]),
-        by_code=_means(rows, lambda row: {code[:3] for code in row.truth}),
+        by_code=_by_code(rows),
         directions=_directions(judged),
         limits=limits,
     )
@@ -102,23 +99,21 @@ def _row(example: Example, found: tuple[str, ...]) -> FaultRow:
     row = FaultRow(
         id=example.id, framework=example.framework, truth=(), found=found,
         recall=None, precision=None, f3=None, f3_alternatives=None,
-        healthy=example.healthy, seconds=0.0,
+        healthy=example.healthy, seconds=0.0, family=example.family,
     )  # fmt: skip
     return row if example.healthy else scored(row, example.truths)
 
 
-def _means(
-    rows: dict[str, list[FaultRow]], groups: Callable[[FaultRow], Iterable[str]]
-) -> dict[str, dict[str, float]]:
-    """The mean F3 of each group by method."""
+def _by_code(rows: dict[str, list[FaultRow]]) -> dict[str, dict[str, float]]:
+    """The mean F3 of the programs with a fault, by method."""
     found: dict[str, dict[str, list[float]]] = {}
     for method, each in rows.items():
         for row in each:
-            for group in () if row.healthy else groups(row):
-                found.setdefault(group, {}).setdefault(method, []).append(row.f3 or 0.0)
+            for code in {code[:3] for code in row.truth}:
+                found.setdefault(code, {}).setdefault(method, []).append(row.f3 or 0.0)
     return {
-        group: {method: round(fmean(values), 4) for method, values in of.items()}
-        for group, of in sorted(found.items())
+        code: {method: round(fmean(values), 4) for method, values in of.items()}
+        for code, of in sorted(found.items())
     }
 
 

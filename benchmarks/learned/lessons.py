@@ -24,6 +24,7 @@ from benchmarks.mutants.trial import FIRST_SEED, Trial, original
 Say = Callable[[str], None]
 _HARMLESS = 0.5
 _METRIC = "metric.json"
+_HEALTHY = "-healthy"
 TRACES = "traces"
 """The folder beside the cases where their traces are."""
 
@@ -45,13 +46,13 @@ def _taught(families: list[Family], trainer: Trainer, out: Path, most: int, say:
         name = cases.name(mutant)
         if not _done(out, name):
             said = _lesson(mutant, sound[mutant.family.name], trainer, out)
-            _finish(out, mutant, trainer)
+            _finish(out, mutant, trainer, healthy=said == "healthy")
             say(f"{name} {mutant.change}: {said}")
 
 
 def _original(family: Family, trainer: Trainer, out: Path) -> tuple[float, ...]:
     """The metric of two runs of the original, none when it does not run."""
-    kept = out / TRACES / family.name / _METRIC
+    kept = out / TRACES / f"{family.name}{_HEALTHY}" / _METRIC
     if kept.is_file():
         return tuple(json.loads(kept.read_bytes()))
     run = trainer.run(family, family.source, FIRST_SEED, _trace(out, family.name))
@@ -59,7 +60,7 @@ def _original(family: Family, trainer: Trainer, out: Path) -> tuple[float, ...]:
     if len(values) < 2:
         return ()
     cases.write_healthy(out, family, run.seconds)
-    _finish(out, family, trainer)
+    _finish(out, family, trainer, healthy=True)
     kept.write_text(json.dumps(values))
     return values
 
@@ -94,11 +95,14 @@ def _trace(out: Path, name: str) -> Path:
 
 
 def _done(out: Path, name: str) -> bool:
-    return (out / TRACES / name / FIGURES).is_file()
+    return any((out / TRACES / f"{name}{end}" / FIGURES).is_file() for end in ("", _HEALTHY))
 
 
-def _finish(out: Path, of: Mutant | Family, trainer: Trainer) -> None:
+def _finish(out: Path, of: Mutant | Family, trainer: Trainer, *, healthy: bool) -> None:
+    """Close a folder of traces; a healthy program's has a name of its own (`FaultCase.folder`)."""
     family, name = (of.family, cases.name(of)) if isinstance(of, Mutant) else (of, of.name)
-    run = trainer.run(family, of.source, FIRST_SEED)
-    figures = {"seconds": round(run.seconds, 2), "error": ""}
-    (out / TRACES / name / FIGURES).write_text(json.dumps(figures))
+    figures = {"seconds": round(trainer.run(family, of.source, FIRST_SEED).seconds, 2), "error": ""}
+    folder = out / TRACES / name
+    if healthy:
+        folder = folder.rename(f"{folder}{_HEALTHY}")
+    (folder / FIGURES).write_text(json.dumps(figures))

@@ -23,7 +23,7 @@ def comparison_table(result: Comparison) -> Group:
     parts: list[Table | Text] = [
         _cases(result),
         _means("fault", result.by_code, methods),
-        _means("family", result.by_family, methods),
+        _means("family", _by_family(result), methods),
         summary,
         Text(_directions(result)),
     ]
@@ -39,7 +39,17 @@ def _cases(result: Comparison) -> Table:
     return table
 
 
-def _means(word: str, groups: Mapping[str, Mapping[str, float]], methods: tuple[str, ...]) -> Table:
+def _by_family(result: Comparison) -> dict[str, dict[str, float | None]]:
+    families = {x for bench in result.methods.values() for x in bench.summary.by_family}
+    return {
+        family: {name: of.summary.by_family[family].f3 for name, of in result.methods.items()}
+        for family in sorted(families)
+    }
+
+
+def _means(
+    word: str, groups: Mapping[str, Mapping[str, float | None]], methods: tuple[str, ...]
+) -> Table:
     table = _table(word, *methods)
     for name, means in groups.items():
         table.add_row(name, *(_number(means.get(method)) for method in methods))

@@ -145,8 +145,9 @@ def _set(folder: Path, out: Path, family: str, width: int) -> None:
             _write(folder / "keys" / f"{name}.json", key)
         records = (kept, *seen.losses, *seen.optimizers, *seen.plans, *seen.data, *seen.steps)
         lines = "\n".join(record.model_dump_json() for record in records)
-        _write(out / name / "figures.json", {"seconds": 1.0, "error": ""})
-        (out / name / "training-1.jsonl").write_text(lines)
+        run = out / (name if truth else f"{name}-healthy")
+        _write(run / "figures.json", {"seconds": 1.0, "error": ""})
+        (run / "training-1.jsonl").write_text(lines)
 
 
 def _write(path: Path, value: object) -> None:

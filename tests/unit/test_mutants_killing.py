@@ -175,7 +175,7 @@ def test_lessons_keep_a_trace_of_each_mutant_and_go_on_where_they_were(tmp_path)
     assert "faulty" in first.stderr
     cases = {path.stem for path in (out / "cases").iterdir()}
     assert cases == {path.stem for path in (out / "keys").iterdir()}
-    for name in (*cases, "toy"):
+    for name in (*cases, "toy-healthy"):
         (told,) = (out / "traces" / name).glob("training-*.jsonl")
         assert '"kind": "plan"' in told.read_text()
     again = CliRunner().invoke(app, asked)

@@ -163,7 +163,6 @@ def _asked(*arguments: object) -> dict:
 
 @pytest.mark.parametrize("kind", ["forest", "logistic"])
 def test_labels_are_learned_from_features(kind: Kind) -> None:
-    _sklearn()
     rows = [{"a": float(i % 2), "b": float(i % 3)} for i in range(24)]
     labels = [{"odd"} if i % 2 else {"rare"} if i == 2 else set() for i in range(24)]
     told = learn(rows, labels, kind, [1.0] * 24)([{"a": 1.0, "b": 1.0}, {"b": 1.0, "a": 0.0}])
@@ -171,12 +170,7 @@ def test_labels_are_learned_from_features(kind: Kind) -> None:
     assert told[0]["odd"] > 0.55 > 0.45 > told[1]["odd"]
 
 
-def _sklearn() -> None:
-    pytest.importorskip("sklearn", reason="scikit-learn is only installed where models are learned")
-
-
 def test_an_unseen_family_is_judged_by_what_others_taught(tmp_path: Path) -> None:
-    _sklearn()
     out = tmp_path / "out"
     for at in range(5):
         _set(tmp_path / "train", out, f"seen{at}", 16 * (at + 1))

@@ -28,7 +28,7 @@ from torch import nn
 torch.manual_seed(0)
 inputs = torch.randn(256, 8)
 labels = inputs[:, :4].argmax(1)[torch.randperm(256)]
-model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4), nn.Softmax(dim=1))
+model = nn.Sequential(nn.Linear(8, 32), nn.ReLU(), nn.Linear(32, 4))
 loss_of = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
 for _ in range(200):

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ class FaultCase:
     healthy: bool
     family: str = ""
     direction: str = ""
+    key: dict[str, Any] = field(default_factory=dict)
 
     @property
     def folder(self) -> str:
@@ -56,16 +57,20 @@ class FaultCase:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
-    """How the programs are run. `python` is an interpreter that has what they import; `cassettes`
-    are None where no model gives a second opinion.
-    """
+class TrainingBench:
+    """How the programs are run. `python` is an interpreter that has what they import."""
 
     settings: Settings
     options: Options
     sandbox: Sandbox
     out: Path
     python: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bench(TrainingBench):
+    """A bench of diagnoses. `cassettes` are None where no model gives a second opinion."""
+
     fresh: bool = False
     cassettes: Cassettes | None = None
 
@@ -94,6 +99,7 @@ def _case(path: Path, keys: Path | None) -> FaultCase:
         healthy=False,
         family=key.get("family", ""),
         direction=key.get("direction", ""),
+        key=key,
     )
 
 
@@ -153,18 +159,21 @@ def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, o
     with closing(Folder(path)) as folder:
         for left in (path / EXCHANGES, *path.glob("training-*.jsonl")):
             left.unlink(missing_ok=True)
-        recorded = _execute(case, bench, folder)
-        result = recorded.result
+        run = recorded(case, bench, folder)[-1]
+        result = run.result
         for name, data in result.artifacts.items():
             write_bytes(path / Path(name).name, data)
         write(path / "output.txt", f"{result.stdout}\n--- stderr\n{result.stderr}")
-        error = endings.undecided(result, recorded.trace)
+        error = endings.undecided(result, run.trace)
         figures: dict[str, object] = {"seconds": round(result.seconds, 2), "error": error}
         write(path / FIGURES, json.dumps(figures))
-    return recorded.trace, figures
+    return run.trace, figures
 
 
-def _execute(case: FaultCase, bench: Bench, folder: Folder) -> RecordedRun:
+def recorded(
+    case: FaultCase, bench: TrainingBench, folder: Folder
+) -> tuple[TrainingProgram, Session, RecordedRun]:
+    """Run the program of a case. Raises RepriseError, SandboxError."""
     files = {"program.py": case.data["program"].encode()}
     program = TrainingProgram(files=files, entry="program.py")
     pins = tuple(case.data.get("requirements", ()))
@@ -175,12 +184,16 @@ def _execute(case: FaultCase, bench: Bench, folder: Folder) -> RecordedRun:
     )
     session = Session.begin(job, ports)
     if bench.python is None:
-        return record_run(program, wanted.spec(program, options, case.id), session)
-    given = _given(bench.python, bench.settings)
-    return RecordedRun(given, *record(program, given, session))
+        return (
+            program,
+            session,
+            record_run(program, wanted.spec(program, options, case.id), session),
+        )
+    given = environment_of(bench.python, bench.settings)
+    return program, session, RecordedRun(given, *record(program, given, session))
 
 
-def _given(python: Path, settings: Settings) -> Environment:
+def environment_of(python: Path, settings: Settings) -> Environment:
     """The packages of a virtual environment, on a copy of its interpreter that a sandbox may see.
     Raises UserError.
     """

@@ -17,6 +17,7 @@ from bot.models.bisect import Commit, Provided, Release
 from bot.models.bug import Frame
 from bot.models.dialogue import Exchange, ModelAnswer, Question, Usage
 from bot.models.environment import Chunk, Environment, EnvironmentSpec, RepoSource
+from bot.models.repair import Hyperparameter, KeptTrial, Patch
 from sandbox.port import RunResult, Sandbox
 
 Stage = Literal[
@@ -30,6 +31,7 @@ Stage = Literal[
     "bisect",
     "minimize",
     "diagnose",
+    "repair",
     "report",
 ]
 
@@ -135,6 +137,22 @@ class Recorder(Protocol):
     def exchanges(self) -> tuple[Exchange, ...]:
         """What an earlier process of this same job asked and was told, in order."""
 
+    def trial(self, trial: KeptTrial) -> None:
+        """Keep one trial of a repair."""
+
+    def trials(self) -> tuple[KeptTrial, ...]:
+        """The trials that an earlier process of this same job made, in order."""
+
+
+class JointSearch(Protocol):
+    """Proposes patches of all hyperparameters at once."""
+
+    def ask(self) -> Patch:
+        """A patch to try next."""
+
+    def tell(self, patch: Patch, value: float | None) -> None:
+        """What came of a patch that was asked for, more is better; None when it failed."""
+
 
 class Model(Protocol):
     """Asks a language model. What comes back is data from outside: it decides nothing by itself."""
@@ -184,7 +202,7 @@ class SourceIndex(Protocol):
         """Definitions of what the chunk calls, in the order of the calls."""
 
     def loops(self, limit: int = 5) -> tuple[Chunk, ...]:
-        """Training loops, the most complete first."""
+        """Trial loops, the most complete first."""
 
     def files(self, prefix: str = "") -> tuple[str, ...]:
         """The paths that begin with `prefix`, sorted."""
@@ -209,7 +227,7 @@ Clock = Callable[[], float]
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The world, as the pipeline sees it. `cache` is a folder that has the same path where the
-    sandbox runs.
+    sandbox runs. `joint_search` begins a search over hyperparameters.
     """
 
     sandbox: Sandbox
@@ -221,4 +239,5 @@ class Ports:
     model: Model | None = None
     indexer: SourceIndexer | None = None
     commits: Commits | None = None
+    joint_search: Callable[[tuple[Hyperparameter, ...]], JointSearch] | None = None
     cache: Path | None = None

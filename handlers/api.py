@@ -16,7 +16,7 @@ from bot.errors import TransientError
 from bot.models.run import Run, RunState
 from bot.render.report_json import Published, report_json
 from bot.text.sanitize import redact
-from handlers.pages import PRIVATE, VERSION
+from handlers.pages import PRIVATE, VERSION, pull_number
 from handlers.state import RequestedRun, Web, WebState, find_run, without_folders
 
 MAX_RUNS = 50
@@ -35,6 +35,7 @@ class RunStatus(BaseModel):
     progress: str = Field(description="The last line of progress.")
     verdict: str = Field(description="The kind of the verdict; empty until there is one.")
     seconds: float = Field(description="Compute time used so far, in seconds.")
+    pull_request: str = Field(description="The issue's pull request; empty when there is none.")
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
@@ -108,12 +109,14 @@ async def _unavailable(_request: Request, _error: Exception) -> Response:
 
 
 def _status(run: Run, web: WebState, name: str) -> dict[str, Any]:
-    request = run.request
+    request, pull = run.request, pull_number(run, web)
+    home = f"{web.settings.github_url}/{request.repository.full_name}"
     return {
         **run.model_dump(include=set(RunStatus.model_fields)),
         "url": f"{web.settings.public_url}/runs/{name}",
         "repository": request.repository.full_name,
         "number": request.number,
         "requester": request.requester,
+        "pull_request": f"{home}/pull/{pull}" if pull else "",
         "progress": redact(run.progress, web.settings.secrets),
     }

@@ -13,6 +13,7 @@ from handlers.payloads import Payload, PayloadAccount, PayloadIssue, PayloadRepo
 CONCERNS: dict[tuple[str, str], Trigger] = {
     ("issues", "opened"): "opened",
     ("issues", "labeled"): "labeled",
+    ("issues", "closed"): "closed",
     ("issues", "deleted"): "gone",
     ("issues", "transferred"): "gone",
     ("issue_comment", "created"): "comment",
@@ -26,7 +27,7 @@ CONCERNS: dict[tuple[str, str], Trigger] = {
 EVENTS = frozenset(event for event, _ in CONCERNS)
 """Events whose payload is worth parsing."""
 
-_ENDS: frozenset[Trigger] = frozenset({"gone", "uninstalled"})
+_ENDS: frozenset[Trigger] = frozenset({"closed", "gone", "uninstalled"})
 MAX_REPOSITORIES = 5_000  # that one delivery may remove from an installation
 _MAX_BODY = 262_144  # characters; GitHub's own limit is 65,536
 _MAX_TITLE = 1_024  # GitHub's own limit is 256

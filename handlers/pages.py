@@ -18,17 +18,17 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from bot.errors import RepriseError
 from bot.models.attempt import Script
 from bot.models.report import Report
-from bot.models.run import RunState
+from bot.models.run import Run, RunState
 from bot.render.html import page
 from bot.render.html.svg.training import standalone, training
 from bot.render.html.view import view
 from bot.render.phrases.program import smaller
 from bot.render.raster import png
 from bot.render.report_json import report_text
-from bot.service.ports.store import ALARM_S, CREDENTIALS_ALARM
+from bot.service.ports.store import ALARM_S, CREDENTIALS_ALARM, PULL_REQUEST
 from bot.text.sanitize import redact, scrubbed
 from handlers.setup_pages import app_page
-from handlers.state import RequestedRun, Web, without_folders
+from handlers.state import RequestedRun, Web, WebState, without_folders
 
 MAX_NUMBER = 100_000
 READY_S = 2.0
@@ -110,8 +110,16 @@ def run_page(run: RequestedRun, web: Web, request: Request) -> Response:
         ahead=web.store.ahead(run.id) if run.state is RunState.QUEUED else 0,
         secrets=web.settings.secrets,
         name=request.path_params["run"],
+        pull=pull_number(run, web),
     )
     return HTMLResponse(page.run_page(shown), headers=_PAGE)
+
+
+def pull_number(run: Run, web: WebState) -> int | None:
+    """The number of the pull request of a run's issue, None when we opened none."""
+    where, number = run.request.repository.full_name, run.request.number
+    known = web.store.comment(where, number, PULL_REQUEST)
+    return known.comment if known is not None else None
 
 
 @_get("/runs/{run}/repro.py")

@@ -34,6 +34,7 @@ from handlers.setup_pages import (
 
 STATE_S = 3600.0  # GitHub's own limit on the code
 MAX_STATES = 64
+_FIELDS = ("name", "organisation", "hook", "pull_requests")
 _AGAIN = "Start again at the address that the console shows."
 _log = logging.getLogger("reprise.setup")
 
@@ -112,7 +113,8 @@ class Setup:
         except ValueError:
             problem = f"“{organisation}” cannot be an organisation: use the name in its address."
             return self._form(given, problem)
-        asked = manifest(name, self._settings.public_url, hook_url=hook)
+        pulls = given.get("pull_requests") == "yes"
+        asked = manifest(name, self._settings.public_url, hook_url=hook, pull_requests=pulls)
         return self._page(
             "review",
             action=target,
@@ -153,7 +155,7 @@ class Setup:
             "form",
             400 if problem else 200,
             key=self.key,
-            given={name: given.get(name, "") for name in ("name", "organisation", "hook")},
+            given={name: given.get(name, "") for name in _FIELDS},
             wrong=problem,
             unreachable=self._unreachable(given.get("hook", "")),
         )

@@ -19,19 +19,26 @@ DESCRIPTION = (
     "and the logs."
 )
 PERMISSIONS = {"metadata": "read", "contents": "read", "issues": "write"}
+PULL_REQUESTS = {"contents": "write", "pull_requests": "write"}
+"""What `/reproduce pr` needs beyond that; asked for only on request."""
+
 EVENTS = ("issues", "issue_comment", "repository")  # installation events are always sent
 WHY = {
     "metadata: read": "GitHub requires it of every App",
     "contents: read": "to read .github/reprise.yml and clone the code under test",
     "issues: write": "to post verdicts, plans and replies, to react, and to set labels",
+    "contents: write": "to push a branch reprise/issue-N for /reproduce pr, and to read as above",
+    "pull_requests: write": "to open a draft pull request for /reproduce pr",
 }
 _MAX_NAME = 34  # GitHub's limit
 _ORGANISATION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9_])?", re.ASCII)
 
 
-def manifest(name: str, public_url: str, *, hook_url: str = "") -> dict[str, Any]:
+def manifest(
+    name: str, public_url: str, *, hook_url: str = "", pull_requests: bool = False
+) -> dict[str, Any]:
     """The manifest of an App served at `public_url`; `hook_url` where deliveries go through a
-    tunnel.
+    tunnel. `pull_requests`: it may open them.
     """
     return {
         "name": name[:_MAX_NAME],
@@ -40,7 +47,7 @@ def manifest(name: str, public_url: str, *, hook_url: str = "") -> dict[str, Any
         "hook_attributes": {"url": hook_url or f"{public_url}/webhook", "active": True},
         "redirect_url": f"{public_url}/setup/callback",
         "public": False,
-        "default_permissions": PERMISSIONS,
+        "default_permissions": PERMISSIONS | (PULL_REQUESTS if pull_requests else {}),
         "default_events": list(EVENTS),
     }
 
@@ -82,10 +89,16 @@ def setup_page(settings: Settings, page: str, status: int = 200, **values: Any) 
         github=urlsplit(github).netloc,
         port=settings.port,
         app_file=settings.app_file,
-        permissions=WHY.items(),
+        permissions=reasons(values["asked"]["default_permissions"] if "asked" in values else {}),
         **values,
     )
     return HTMLResponse(html, status, _headers(nonce, github))
+
+
+def reasons(permissions: dict[str, str]) -> list[tuple[str, str]]:
+    """Permissions with what they are for; those that every App gets where none are given."""
+    asked = permissions or PERMISSIONS
+    return [(name, WHY[name]) for name in (f"{what}: {level}" for what, level in asked.items())]
 
 
 def _headers(nonce: str, github: str) -> dict[str, str]:

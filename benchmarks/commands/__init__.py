@@ -14,7 +14,9 @@ from benchmarks.commands.killing import killing
 from benchmarks.commands.learned import learned
 from benchmarks.commands.lessons import lessons
 from benchmarks.commands.minimize import minimize
+from benchmarks.commands.neutral import neutral
 from benchmarks.commands.probe import probe
+from benchmarks.commands.repairs import repairs
 from benchmarks.commands.sandbox_starts import sandbox_starts
 from benchmarks.commands.soak import soak
 from benchmarks.webhook.command import webhook
@@ -41,6 +43,8 @@ for command in (
     minimize,
     flaky,
     probe,
+    repairs,
+    neutral,
     webhook,
 ):
     app.command()(command)

@@ -21,6 +21,14 @@ Kept = Annotated[
     Path | None,
     typer.Option(help="Folder for the run folders; finished cases are skipped.", metavar="DIR"),
 ]
+TrainingPython = Annotated[
+    Path | None,
+    typer.Option(
+        help="Python of a virtual environment that has what the programs import; without it, "
+        "each program gets an environment of its own requirements.",
+        metavar="FILE",
+    ),
+]
 ModelCost = Annotated[
     float, typer.Option(help="Model budget per case, in dollars.", min=0, metavar="USD")
 ]

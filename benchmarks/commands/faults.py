@@ -15,6 +15,7 @@ from benchmarks.commands.arguments import (
     Record,
     Replay,
     SandboxName,
+    TrainingPython,
 )
 from bot.cli.error_boundary import boundary
 from bot.errors import UserError
@@ -34,14 +35,7 @@ def faults(
     only: Only = "",
     jobs: Annotated[int, typer.Option(min=1, help="Cases to run in parallel.", metavar="N")] = 1,
     sandbox: SandboxName = "auto",
-    python: Annotated[
-        Path | None,
-        typer.Option(
-            help="Python of a virtual environment that has what the programs import; without it, "
-            "each program gets an environment of its own requirements.",
-            metavar="FILE",
-        ),
-    ] = None,
+    python: TrainingPython = None,
     timeout: Annotated[float, typer.Option(help="Seconds per program.", metavar="S")] = 900,
     out: Kept = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cases again.")] = False,
@@ -74,9 +68,8 @@ def faults(
             return
         if generate or not folder:
             raise UserError("Nothing to do.", "Name a folder of cases, or --generate and --python.")
-        from rich.console import Console
-
         from benchmarks.cassettes import Cassettes
+        from benchmarks.commands.printing import heard, print_whole
         from benchmarks.fault_runs import Bench, find, run
         from benchmarks.fault_tables import faults_table, line
         from benchmarks.faults import summarise
@@ -90,16 +83,9 @@ def faults(
         cassettes = Cassettes(record=record, replay=replay) if model or replay else None
         kept = out or settings.runs_dir / "faults"
         bench = Bench(settings, options, choose(sandbox), kept, python, fresh, cassettes)
-        console, rows = Console(stderr=True), []
-        for row in run(find(folder, [each for each in only.split(",") if each]), bench, jobs):
-            rows.append(row)
-            console.print(line(row), markup=False, highlight=False, soft_wrap=True)
-        whole = summarise(rows)
-        if as_json:
-            typer.echo(whole.model_dump_json(indent=2))
-        else:
-            shown = Console()
-            Console(width=None if shown.is_terminal else 140).print(faults_table(whole))
+        cases = find(folder, [each for each in only.split(",") if each])
+        whole = summarise(heard(run(cases, bench, jobs), line))
+        print_whole(whole, faults_table, as_json=as_json)
 
 
 def _generate(out: Path, python: Path, families: str, seeds: int, most: int) -> None:

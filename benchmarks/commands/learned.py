@@ -54,8 +54,7 @@ def learned(
     it, others in --out. No family is both learned from and judged.
     """
     with boundary():
-        from rich.console import Console
-
+        from benchmarks.commands.printing import print_whole
         from benchmarks.fault_runs import Bench
         from benchmarks.learned.comparison import compare
         from benchmarks.learned.tables import comparison_table
@@ -66,11 +65,7 @@ def learned(
         kept = out or settings.runs_dir / "faults"
         bench = Bench(settings, options, choose(sandbox), kept, python)
         result = compare(_examples(train, bench, jobs), _examples(test, bench, jobs), model)
-        if as_json:
-            typer.echo(result.model_dump_json(indent=2))
-        else:
-            shown = Console()
-            Console(width=None if shown.is_terminal else 140).print(comparison_table(result))
+        print_whole(result, comparison_table, as_json=as_json)
 
 
 def _examples(folders: Sequence[Path], bench: Bench, jobs: int) -> list[Example]:

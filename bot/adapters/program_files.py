@@ -4,11 +4,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from bot.adapters.run_folder.folder import MARK
 from bot.errors import UserError
 from bot.models.diagnosis import TrainingProgram
 
 MOST_BYTES, MOST_FILES = 64_000_000, 500
 _VISITED, _DEPTH = 20_000, 4
+_MARKS = ("pyvenv.cfg", MARK)  # an environment, the folder of a run
 _ASIDE = {"__pycache__", "node_modules", "site-packages", "reprise-runs", "build", "dist"}
 
 
@@ -52,7 +54,7 @@ def _visible(root: Path) -> Iterator[Path]:
 
 def _plain(folder: Path) -> bool:
     hidden = folder.name.startswith(".") or folder.name in _ASIDE
-    return not hidden and not (folder / "pyvenv.cfg").exists()
+    return not hidden and not any((folder / mark).exists() for mark in _MARKS)
 
 
 def _bytes(path: Path) -> bytes:

@@ -8,6 +8,8 @@ import typer
 from bot.cli.diagnose import diagnose, probe, rules
 from bot.cli.installation import doctor, prompts, schema
 from bot.cli.proofs import bisect, control, minimize
+from bot.cli.pull_request import pr
+from bot.cli.repair import repair
 from bot.cli.reproduce import example, replay, reproduce
 
 # Commands import what is heavy inside their functions: help stays fast, and the web process,
@@ -22,7 +24,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    reproduce, example, replay, control, bisect, minimize, diagnose, probe, rules,
+    reproduce, example, replay, control, bisect, minimize, diagnose, repair, probe, rules, pr,
     doctor, schema, prompts,
 ):  # fmt: skip
     app.command()(command)

@@ -73,7 +73,7 @@ def diagnose(
 
     asked = {"model": model, "max_cost": max_cost, "max_tokens": max_tokens}
     skipped = option_parsing.parts(*without or ())
-    options = _options(sandbox, device, python, pins, timeout)
+    options = training_options(sandbox, device, python, pins, timeout)
     options = options.model_copy(update={**asked, "without": skipped})
     raise typer.Exit(
         diagnosing.diagnose(source, tuple(arguments or ()), options, out, as_json=as_json)
@@ -97,7 +97,7 @@ def probe(
     """
     from bot.cli import diagnosing
 
-    options = _options(sandbox, device, python, pins, timeout)
+    options = training_options(sandbox, device, python, pins, timeout)
     raise typer.Exit(diagnosing.probe(program, tuple(arguments or ()), options, out))
 
 
@@ -111,9 +111,10 @@ def rules(
     typer.echo(diagnosing.rules(as_json=as_json), nl=False)
 
 
-def _options(
+def training_options(
     sandbox: Sandbox, device: Device, python: str | None, pins: list[str] | None, timeout: float
 ) -> Options:
+    """The options of a run that trains, without a model."""
     from bot.cli import option_parsing
 
     return Options(

@@ -52,6 +52,14 @@ def pins(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(values)
 
 
+def times(value: str) -> float:
+    """A multiple such as 10x."""
+    found = re.fullmatch(r"(\d{1,4}(?:\.\d{1,2})?)x?", value, re.ASCII)
+    if found is None or float(found[1]) < 1:
+        raise UserError(f"--budget {value} is no multiple of at least 1.", "Write it as 10x.")
+    return float(found[1])
+
+
 def repo(value: str | None) -> str | None:
     """The absolute path of an existing folder, or the URL of a clone."""
     if value is None or _URL.match(value):

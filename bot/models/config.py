@@ -124,6 +124,13 @@ class Config(Record):
             "exception, after the verdict."
         ),
     )
+    pull_request: Literal["off", "auto"] = Field(
+        "off",
+        description=(
+            "Opens a draft pull request with a regression test or a proven patch after a run that "
+            "someone with write permission asked for or approved. off: only on /reproduce pr."
+        ),
+    )
     quota: Quota = Field(Quota(), description="Daily limits.")
 
 

@@ -7,14 +7,15 @@ from typing import Literal, get_args
 
 from bot.models.base import Record
 from bot.models.bug import Issue
+from bot.models.repair import RepairRequest
 
 Proof = Literal["control", "bisect", "minimize"]
 """What is done with a failure that was reproduced."""
 
 PROOFS: tuple[Proof, ...] = get_args(Proof)
 
-Extra = Literal["control", "bisect", "minimize", "diagnose"]
-"""A proof, or the diagnosis of the training: what a command may ask for by name."""
+Extra = Literal["control", "bisect", "minimize", "diagnose", "repair"]
+"""A proof, or the diagnosis or repair of the training: what a command may ask for by name."""
 
 Part = Literal[
     "model", "refine", "context", "checks", "feedback", "probe", "contrast",
@@ -35,7 +36,8 @@ class Options(Record):
     of a model, `max_attempts` counts the programs a model may have run. `proof_minutes` is for
     control, bisection and minimisation together; `training_timeout_s` is for the run that is
     diagnosed (None: `timeout_s`); `package` is what is bisected, by default the one
-    under test. `diagnose` asks for a diagnosis of the training. `model` replaces the host's
+    under test. `diagnose` asks for a diagnosis of the training, `repair` for a patch as well,
+    within `repair_minutes`. `model` replaces the host's
     choice; `without` leaves parts out.
     """
 
@@ -58,6 +60,8 @@ class Options(Record):
     proof_minutes: float = 10.0
     package: str | None = None
     diagnose: bool = False
+    repair: RepairRequest | None = None
+    repair_minutes: float = 40.0
     without: tuple[Part, ...] = ()
 
 

@@ -14,6 +14,7 @@ from bot.models.diagnosis import DiagnosedRun
 from bot.models.dialogue import Reconstruction, Usage
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
 from bot.models.job import Extra, Interruption, Note, NoteKind, Proof
+from bot.models.repair import Repair
 from bot.models.signature import AnySignature
 
 Determinism = Literal["deterministic", "seed-dependent", "nondeterministic"]
@@ -184,8 +185,8 @@ class Report(Record):
     `interrupted` is the note that says why a run with a verdict stopped before its proofs were
     complete, "" when it did not. `cut_short` names the proofs that were interrupted and why,
     `defects` the tracebacks of errors of our own that ended one. `diagnosis` is of a run of the
-    program with the training probe. `seconds` has "total" and one
-    entry a stage; `sandbox` names what the runs were done in.
+    program with the training probe, `repair` the patch that was found for it. `seconds` has
+    "total" and one entry a stage; `sandbox` names what the runs were done in.
     """
 
     issue: Issue
@@ -218,6 +219,7 @@ class Report(Record):
     cut_short: dict[Proof, Interruption] = {}
     defects: dict[Extra, str] = {}
     diagnosis: DiagnosedRun | None = None
+    repair: Repair | None = None
 
     def notes_on(self, *kinds: NoteKind) -> tuple[str, ...]:
         """The sentences of the notes of these kinds, in order; of all kinds when none is named."""

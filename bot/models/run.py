@@ -17,7 +17,7 @@ Verb = Literal[
     "reproduce", "minimize", "bisect", "control", "diagnose", "repair", "pr", "paper",
     "status", "cancel", "approve", "help", "config",
 ]  # fmt: skip
-Trigger = Literal["opened", "labeled", "comment", "gone", "uninstalled"]
+Trigger = Literal["opened", "labeled", "comment", "closed", "gone", "uninstalled"]
 
 
 class Choices(Record):
@@ -31,6 +31,8 @@ class Choices(Record):
     ref: str | None = None
     timeout_s: float | None = None
     package: str | None = None
+    metric: str | None = None
+    budget: float | None = None
 
 
 class Command(Record):
@@ -59,11 +61,11 @@ class Delivery(Record):
     """One webhook delivery that concerns us. Title, body and commands are those of the payload:
     what is edited later is not looked at.
 
-    `trigger` "gone" is an issue that was deleted or transferred, or a repository that left the
-    installation (`issue` None); "uninstalled" ends everything of `installation` (`repository`
-    None). `comment` is the id of the comment that holds `commands`. `label` is the one that was
-    set, for "labeled". `digest` is the SHA-256 of the body, with a number where one delivery
-    stands for several.
+    `trigger` "closed" is an issue that was closed; "gone" one that was deleted or transferred, or a
+    repository that left the installation (`issue` None); "uninstalled" ends everything of
+    `installation` (`repository` None). `comment` is the id of the comment that holds `commands`.
+    `label` is the one that was set, for "labeled". `digest` is the SHA-256 of the body, with a
+    number where one delivery stands for several.
     """
 
     guid: str

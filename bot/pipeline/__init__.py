@@ -26,6 +26,7 @@ from bot.pipeline.execution.runner import Runner, SearchResult, Session
 from bot.pipeline.proof import proofs
 from bot.pipeline.proof.outcome import Failing
 from bot.pipeline.reading import intake, signature as signatures, triage
+from bot.pipeline.repair.of_issue import with_repair
 from bot.pipeline.search import candidates, report_programs
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.pipeline.search.reconstruct import reconstruct
@@ -47,7 +48,8 @@ def run(job: Job, ports: Ports) -> Report:
         failing = Failing(found.script, found.spec, found.environment, report, decision.contrasts)
         report = proofs.prove(failing, session.judging(bug, signature), wanted)
     if job.options.diagnose:
-        report = of_issue.with_diagnosis(report, session, budget)
+        then = with_repair if job.options.repair is not None else None
+        report = of_issue.with_diagnosis(report, session, budget, then)
     return reporting.finished(report, session, started)
 
 

@@ -110,7 +110,14 @@ def _diagnosis(draft: RunPlan, options: Options) -> list[Block]:
     if not options.diagnose:
         return []
     which = "this program" if draft.training is not None else "the program"
-    return [Paragraph(f"A diagnosis of the training runs {which} once more, with a probe.")]
+    text = f"A diagnosis of the training runs {which} once more, with a probe."
+    if (asked := options.repair) is not None:
+        text += (
+            " A repair then trains it many times: a search of at most "
+            f"{asked.budget:g} times its own time, and a proof of what was found, within "
+            f"{options.repair_minutes:g} minutes."
+        )
+    return [Paragraph(text)]
 
 
 def _programs(draft: RunPlan) -> list[Section]:

@@ -46,7 +46,11 @@ def help_text(rows: Sequence[tuple[str, str]]) -> str:
     known = [option for option in verbs.OPTIONS if option.available]
     versions = " ".join(option.example for option in known if _sets_version(option))
     options: list[tuple[Text, ...]] = [(Code(versions), "The version to install.")]
-    options += [(Code(each.example), each.does) for each in known if not _sets_version(each)]
+    options += [
+        (Code(each.example), each.does)
+        for each in known
+        if not _sets_version(each) and not each.only
+    ]
     unavailable = ", ".join(f"`{verb}`" for verb in verbs.not_yet())
     blocks: list[Block] = [
         Paragraph(
@@ -75,6 +79,11 @@ def misunderstood(command: Command) -> str:
 def refused(reason: str) -> str:
     """Why something was not done."""
     return print_block(Headline("Not done", sentence(redact(reason))))
+
+
+def left_out(reason: str) -> str:
+    """What a pull request was opened without, and why."""
+    return print_block(Headline("Not all of it", sentence(redact(reason))))
 
 
 def quota(reason: str) -> str:

@@ -17,6 +17,7 @@ from bot.models.signature import signature_hash
 from bot.render.diagnosis_json import DiagnosisOut, diagnosis_out
 from bot.render.phrases import environment, program
 from bot.render.plain_json import PublishedData, plain
+from bot.render.repair_json import RepairOut, repair_out
 from bot.text.sanitize import redact
 
 SCHEMA_ID = "urn:reprise:report:1"
@@ -199,7 +200,9 @@ class Published(PublishedData):
     diagnosis: DiagnosisOut | None = Field(
         None, description="Of a training run of the program; null when none was asked for."
     )
-    patch: None = None
+    patch: RepairOut | None = Field(
+        None, description="Of its hyperparameters; null when no repair was asked for."
+    )
     plan: PlanOut | None = Field(
         None, description="A model's part in the program; null when none was asked for one."
     )
@@ -227,6 +230,7 @@ def published(report: Report) -> Published:
         other_bisections=report.other_bisections,
         minimized=_minimized(report),
         diagnosis=diagnosis_out(report.diagnosis) if report.diagnosis is not None else None,
+        patch=repair_out(report.repair) if report.repair is not None else None,
         plan=_plan(report),
         cost=CostOut.model_validate(report.cost),
         seconds=report.seconds,

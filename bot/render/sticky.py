@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from bot.models.report import AnyVerdict, Inconclusive, NeedsHardware, Report
+from bot.models.report import Inconclusive, NeedsHardware, Report
 from bot.models.run import Run, RunState
 from bot.render.comment import LIMIT, arranged, comment
 from bot.render.document import (
@@ -20,6 +20,7 @@ from bot.render.document import (
 )
 from bot.render.phrases import count
 from bot.render.phrases.requests import asked, elapsed, name, steps
+from bot.render.sections.repair import answers
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9:._]+")
 _AGAIN = (
@@ -91,9 +92,10 @@ def final(
     footer_help: bool = True,
     secrets: Iterable[str] = (),
     ends: tuple[Text, ...] = (),
+    offer: Text = "",
 ) -> str:
     """The verdict. `page` is the address of the run's page, "" for none; `ends` are more parts
-    of the footer.
+    of the footer, `offer` is a step that is open to the reader beside those that a verdict leaves.
     """
     first = marker("run") + "\n"
     parts = [*ends, *([Hyperlink("all details of this run", page, own=True)] if page else [])]
@@ -102,15 +104,24 @@ def final(
         report,
         secrets=secrets,
         limit=LIMIT - len(first),
-        next_step=_next(report.verdict) if footer_help else "",
+        next_step=_steps(offer, _next(report)) if footer_help else offer,
         ends=tuple(parts),
         elsewhere="on the run's page" if page else "",
         page=page,
     )
 
 
-def _next(verdict: AnyVerdict) -> str:
+def _steps(offer: Text, usual: str) -> Text:
+    if not usual:
+        return offer
+    return (*(offer if isinstance(offer, tuple) else (offer,)), f" {usual}") if offer else usual
+
+
+def _next(report: Report) -> str:
     """What to do after this verdict."""
+    verdict = report.verdict
+    if answers(report):
+        return ""
     if isinstance(verdict, NeedsHardware) and "a GPU" not in verdict.needs:
         return ""
     if isinstance(verdict, Inconclusive) and verdict.at_maximum:

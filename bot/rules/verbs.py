@@ -65,18 +65,22 @@ VERBS: tuple[Word, ...] = (
         "Reproduces this issue, then says why its program trains badly.",
         options=True,
     ),
+    Word(
+        "repair",
+        f"[metric=NAME] [budget=10x] {_OPTIONS}",
+        "Diagnoses its program, then looks for the smallest hyperparameter patch proven to help.",
+        options=True,
+    ),
     Word("status", "", "Lists the runs of this issue."),
     Word("cancel", "", "Cancels the runs of this issue."),
     Word("approve", "<hash>", "Approves a waiting plan; needs write permission."),
     Word("config", "", "Shows the configuration of this repository."),
     Word("help", "", "Shows this list."),
-    Word("repair", "", "Tries other hyperparameters.", available=False, options=True),
     Word(
         "pr",
         "",
-        "Opens a draft pull request with a regression test.",
-        available=False,
-        options=True,
+        "Opens a draft pull request with a regression test, a proven patch or both; needs write "
+        "permission.",
     ),
     Word(
         "paper", "<arXiv id or URL>", "Reads a paper for the settings it states.", available=False
@@ -149,6 +153,20 @@ OPTIONS: tuple[Option, ...] = (
         "The package to bisect instead of the one under test.",
         "package=torch",
         only="bisect",
+    ),
+    Option(
+        "metric",
+        "the name of a metric that the program prints, such as accuracy",
+        "The metric to improve; by default, the one that the program prints last.",
+        "metric=accuracy",
+        only="repair",
+    ),
+    Option(
+        "budget",
+        "a multiple from 1x to 100x",
+        "How long a repair may search, as a multiple of the program's own run time.",
+        "budget=20x",
+        only="repair",
     ),
     Option(
         "model",

@@ -66,7 +66,7 @@ class HostPolicy:
     public_url: str = ""
     secrets: tuple[str, ...] = ()
     lease_s: float = 20.0
-    beat_s: float = 2.0
+    beat_s: float = 1.0
     edit_s: float = 20.0
     unheard_s: float = 20.0
     run_minutes: int = 60

@@ -6,16 +6,19 @@ from collections.abc import Sequence
 
 from bot.models.run import LIVE, Run, RunState
 from bot.render import plan as plans, sticky
-from bot.service import publish
+from bot.service import publish, pull_requests
 from bot.service.app_context import AppContext, heartbeat, new_owner, run_task
 from bot.service.ports.store import Settled
 from bot.service.run_requests import planned
 
 
-def carry_out(context: AppContext, outcome: Settled) -> None:
-    """Do what an outcome says, as far as it is not done yet."""
-    found = (context.store.run(run) for run in outcome.runs)
-    runs = [run for run in found if run is not None and run.state in LIVE]
+def carry_out(context: AppContext, outcome: Settled) -> Settled:
+    """Do what an outcome says, as far as it is not done yet; the outcome with what came of it."""
+    stored = (context.store.run(run) for run in outcome.runs)
+    found = [run for run in stored if run is not None]
+    if outcome.kind == "pull_request":
+        return pull_requests.answer(context, found) if found else outcome
+    runs = [run for run in found if run.state in LIVE]
     match outcome.kind:
         case "queued":
             for run in runs:
@@ -29,6 +32,7 @@ def carry_out(context: AppContext, outcome: Settled) -> None:
                 context.offer(run)
         case "cancelled":
             stop(context, runs)
+    return outcome
 
 
 def stop(context: AppContext, runs: Sequence[Run]) -> None:

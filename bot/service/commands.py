@@ -4,8 +4,10 @@ delivery that is handled again only completes what was decided.
 
 from functools import partial
 
+from bot.errors import UserError
 from bot.models.run import LIVE, Choices, Command, Run, RunState
 from bot.render import replies
+from bot.render.markdown import inline
 from bot.render.replies import configuration
 from bot.rules import verbs
 from bot.service import app_context, publish
@@ -13,6 +15,7 @@ from bot.service.app_context import IssueEvent
 from bot.service.carry_out import carry_out
 from bot.service.ports import Reaction
 from bot.service.ports.store import Ledger, Settled
+from bot.service.proposable import chosen
 from bot.service.quotas import over_quota
 from bot.service.run_requests import (
     RunRequest,
@@ -30,6 +33,7 @@ from bot.service.run_requests import (
 _ALWAYS = frozenset({"cancel", "status", "help", "config"})  # what a kill switch leaves to do
 _NO_PERMISSION = "You need write permission on this repository to run this."
 _NO_COMMIT = "`ref=` names no branch, tag or commit of this repository."
+_UNFINISHED = (RunState.QUEUED, RunState.RUNNING)
 _REPLY = -1  # in place of a command's number
 _MOST_REPLIES = 20  # a day, to one person in one repository
 _ORDER: tuple[Reaction | None, ...] = (None, "+1", "eyes", "confused")
@@ -50,9 +54,7 @@ class Commands:
             or self._outcome(ordinal, command, switched_off)
             for ordinal, command in enumerate(self._event.delivery.commands)
         ]
-        for outcome in outcomes:
-            carry_out(self._context, outcome)
-        self._answer(outcomes)
+        self._answer([carry_out(self._context, outcome) for outcome in outcomes])
         return any(outcome.kind in {"queued", "waiting"} for outcome in outcomes)
 
     def _outcome(self, ordinal: int, command: Command, switched_off: str) -> Settled:
@@ -71,7 +73,9 @@ class Commands:
                 return self._cancel(ordinal)
             case "approve":
                 return self._approve(ordinal, command.argument)
-            case "reproduce" | "control" | "bisect" | "minimize" | "diagnose":
+            case "pr":
+                return self._pull_request(ordinal)
+            case "reproduce" | "control" | "bisect" | "minimize" | "diagnose" | "repair":
                 return self._reproduce(ordinal, command)
         return self._say(ordinal, replies.unavailable(command.verb), "confused")
 
@@ -89,7 +93,9 @@ class Commands:
         runs = self._context.store.runs(
             repository=self._where.repository, number=self._number, limit=5
         )
-        return replies.status(runs, self._context.page)
+        text = replies.status(runs, self._context.page)
+        link = publish.pull_request(self._context, runs[0]) if runs else ""
+        return f"{text}\n\n{inline(('There is a ', link, '.'))}" if link else text
 
     def _reproduce(self, ordinal: int, command: Command) -> Settled:
         asked = request(self._event, self._sender, command, ordinal)
@@ -113,6 +119,25 @@ class Commands:
             return asked
         commit = self._context.github.commit(self._where, ref)
         return with_options(asked, ref=commit) if commit else None
+
+    def _pull_request(self, ordinal: int) -> Settled:
+        if not self._may_write():
+            reason = "You need write permission on this repository to have a pull request opened."
+            return self._refuse(ordinal, reason)
+        return self._context.store.decide(self._cause, ordinal, self._proposal)
+
+    def _proposal(self, ledger: Ledger) -> Settled:
+        where = self._where.repository
+        if ledger.runs(repository=where, number=self._number, states=_UNFINISHED, limit=1):
+            text = replies.refused("A run of this issue is in progress; ask again after it.")
+            return Settled(text=text, reaction="confused")
+        done = others(self._event, ledger, RunState.REPORTED, RunState.FINISHED)
+        try:
+            runs = chosen(done, ledger.report)
+        except UserError as error:
+            return Settled(text=replies.refused(str(error)), reaction="confused")
+        ids = tuple(run.id for run in runs)
+        return Settled(kind="pull_request", runs=ids, reaction="eyes")
 
     def _approve(self, ordinal: int, prefix: str) -> Settled:
         if not self._may_write():

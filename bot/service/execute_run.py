@@ -18,6 +18,7 @@ from bot.service import publish, recording
 from bot.service.app_context import AppContext, heartbeat, new_owner, run_task
 from bot.service.ports import Gone, Throttled
 from bot.service.publish import announce
+from bot.service.pull_requests import automatic
 from bot.service.recording import ProgressReporter, StoreRecorder
 from bot.text.sanitize import redact
 from sandbox.port import SandboxError
@@ -70,7 +71,7 @@ class _Execution:
         """Work and announce; every error ends in a retry or in a failed run."""
         try:
             if self._run.state is not RunState.RUNNING or self._work(stop):
-                announce(self._context, self._run, self._owner)
+                announce(self._context, self._run, self._owner, automatic)
         except Throttled as error:
             self._defer(error.after_s, counted=False)
         except Gone as error:

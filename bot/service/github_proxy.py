@@ -23,9 +23,12 @@ from bot.service.ports import (
     Target,
     Throttled,
 )
+from bot.service.ports.repository import RepositoryWriter
 from bot.service.ports.store import WriteRateStore
 
 STEP_S = 0.25
+PULL_REQUEST = "pull request"
+_WRITES = 5  # of a pull request, each of which may have to wait
 
 
 class Written(Record):
@@ -121,6 +124,13 @@ class GitHubProxy(GitHub):
             return github.clone_token(target)
 
     @override
+    @contextmanager
+    def writable(self, target: Target) -> Iterator[RepositoryWriter]:
+        write = Written(what=PULL_REQUEST, where=target.repository, text="")
+        with self._writing(target, write) as github, github.writable(target) as opened:
+            yield opened
+
+    @override
     def hooks(self, since: datetime) -> tuple[Hook, ...]:
         return self._github.hooks(since)
 
@@ -166,7 +176,8 @@ class RateLimitedGitHub(GitHubProxy):
     @override
     @contextmanager
     def _writing(self, target: Target, write: Written) -> Iterator[GitHub]:
-        until = self._clock() + self._patience_s
+        patience = self._patience_s * (_WRITES if write.what == PULL_REQUEST else 1)
+        until = self._clock() + patience
         with self._reading(target) as github:
             yield github.before_writes(
                 lambda installation, notifies: self._book(installation, notifies, until)

@@ -8,7 +8,7 @@ from functools import partial
 from bot.models.config import Config
 from bot.models.run import Delivery
 from bot.render.replies import problems
-from bot.service import app_context, publish
+from bot.service import app_context, publish, pull_requests
 from bot.service.app_context import AppContext, IssueEvent
 from bot.service.carry_out import carry_out
 from bot.service.commands import Commands
@@ -34,6 +34,9 @@ def handle(context: AppContext, delivery: Delivery) -> None:
         outcome = context.store.decide(delivery.cause, 0, partial(_end, delivery))
         carry_out(context, outcome)
         _forget(context, delivery)
+    elif delivery.trigger == "closed":
+        if repository is not None and issue is not None and issue.number is not None:
+            pull_requests.close(context, repository, delivery.installation, issue.number)
     elif repository is not None and issue is not None and issue.number is not None:
         target = Target(installation=delivery.installation, repository=repository.full_name)
         off = context.switched_off(delivery.installation, repository)

@@ -2,22 +2,24 @@
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from bot.errors import TransientError, UserError
 from bot.models.report import Report
 from bot.models.run import NewRun, Run, RunState
 from bot.render import labels, plan as plans, sticky
-from bot.render.document import Hyperlink, Text
+from bot.render.document import Hyperlink, Inline, Text
 from bot.render.phrases.requests import asked
 from bot.render.phrases.verdict import TITLES
+from bot.service import proposable
 from bot.service.app_context import AppContext, heartbeat
 from bot.service.ports import Gone, Reaction, Target
-from bot.service.ports.store import OurComment
+from bot.service.ports.store import PULL_REQUEST, OurComment
 
 STICKY = "run"
 _log = logging.getLogger(__name__)
+_ENDED = (RunState.REPORTED, RunState.FINISHED)
 _DECIDED = frozenset({"reproduced", "not_reproduced", "different_failure", "inconclusive"})
 
 
@@ -112,8 +114,10 @@ def close_plan(context: AppContext, run: Run, text: str) -> None:
         upsert(context, where, number, key, f"{sticky.marker(key)}\n{text}", revive=False)
 
 
-def announce(context: AppContext, run: Run, owner: str) -> None:
-    """Announce the stored report of a leased run and finish the run."""
+def announce(
+    context: AppContext, run: Run, owner: str, then: Callable[[AppContext, Run], None]
+) -> None:
+    """Announce the stored report of a leased run, do what follows it, and finish the run."""
     store, lease_s = context.store, context.policy.lease_s
     report = store.report(run.id)
     if report is None:
@@ -126,6 +130,7 @@ def announce(context: AppContext, run: Run, owner: str) -> None:
             close_plan(context, run, plans.withdrawn(run))
         else:
             _show(context, run, report)
+            then(context, run)
     store.finish_run(run.id, owner)
 
 
@@ -133,16 +138,10 @@ def _show(context: AppContext, run: Run, report: Report) -> None:
     """Update the comment, the label and the reaction. A run that was cancelled before it ran
     anything does not replace an earlier verdict.
     """
-    before, shown = _last_decided(context, run), run
+    before, shown = _last_decided(context, run.request, run.id), run
     if report.verdict.kind == "cancelled" and not report.attempts and before is not None:
         shown, report = before, context.store.report(before.id) or report
-    ends: list[Text] = [asked(shown), report.interrupted]
-    if shown is run and before is not None:
-        title = TITLES[before.verdict].lower()
-        ends.append(Hyperlink(f"an earlier run: {title}", context.page(before), own=True))
-    page, secrets = context.page(shown), context.policy.secrets
-    body = sticky.final(report, page=page, secrets=secrets, ends=tuple(filter(None, ends)))
-    show(context, run, body)
+    show(context, run, _final(context, shown, report, before if shown is run else None))
     try:
         sweep(context, target(run.request), run.request.number, STICKY)
         if context.config(target(run.request)).labels:
@@ -154,8 +153,48 @@ def _show(context: AppContext, run: Run, report: Report) -> None:
         )
 
 
-def _last_decided(context: AppContext, run: Run) -> Run | None:
-    """The newest other run of the issue whose verdict came from running something."""
+def refresh(context: AppContext, request: NewRun) -> None:
+    """Show the last verdict of an issue again, with what has changed around it."""
+    run = _last_decided(context, request)
+    report = context.store.report(run.id) if run is not None else None
+    if run is not None and report is not None:
+        before = _last_decided(context, request, run.id)
+        show(context, run, _final(context, run, report, before), revive=False)
+
+
+def _final(context: AppContext, run: Run, report: Report, before: Run | None) -> str:
+    """The comment with a verdict; it links the pull request and an earlier run."""
+    ends: list[Text] = [asked(run), report.interrupted]
+    if before is not None:
+        title = TITLES[before.verdict].lower() if before.verdict in _DECIDED else "a repair"
+        ends.append(Hyperlink(f"an earlier run: {title}", context.page(before), own=True))
+    ends.append(pull_request(context, run))
+    page, secrets = context.page(run), context.policy.secrets
+    offer = proposable.hint(context, run, report, target(run.request))
+    return sticky.final(
+        report, page=page, secrets=secrets, ends=tuple(filter(None, ends)), offer=offer
+    )
+
+
+def pull_request(context: AppContext, run: Run) -> Inline:
+    """A link to the pull request of a run's issue, "" when we opened none."""
     where, number = run.request.repository.full_name, run.request.number
-    done = context.store.runs(repository=where, number=number, states=(RunState.FINISHED,))
-    return next((other for other in done if other.id != run.id and other.verdict in _DECIDED), None)
+    known = context.store.comment(where, number, PULL_REQUEST)
+    if known is None:
+        return ""
+    pull = known.comment
+    address = run.request.job.issue.url.removesuffix(f"/issues/{number}") + f"/pull/{pull}"
+    return Hyperlink(f"draft pull request {pull}", address, own=True)
+
+
+def _last_decided(context: AppContext, request: NewRun, but: str = "") -> Run | None:
+    """The newest run of the issue, but for one, whose verdict came from running something, or whose
+    repair is proven.
+    """
+    where, number = request.repository.full_name, request.number
+    done = context.store.runs(repository=where, number=number, states=_ENDED)
+    return next((other for other in done if other.id != but and _decided(context, other)), None)
+
+
+def _decided(context: AppContext, run: Run) -> bool:
+    return run.verdict in _DECIDED or proposable.patched(run, context.store.report, proven=True)

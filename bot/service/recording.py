@@ -12,6 +12,7 @@ from bot.errors import Stopped, TransientError, UserError
 from bot.models.attempt import Attempt, Script
 from bot.models.dialogue import Exchange
 from bot.models.job import PROOFS, Job
+from bot.models.repair import KeptTrial
 from bot.models.report import Report
 from bot.models.run import Run, RunState
 from bot.ports import Progress, Recorder
@@ -67,6 +68,14 @@ class StoreRecorder(Recorder):
     @override
     def exchanges(self) -> tuple[Exchange, ...]:
         return self._store.exchanges(self._run)
+
+    @override
+    def trial(self, trial: KeptTrial) -> None:
+        self._require(self._store.note_trial(self._run, self._owner, trial))
+
+    @override
+    def trials(self) -> tuple[KeptTrial, ...]:
+        return self._store.trials(self._run)
 
     @staticmethod
     def _require(leased: bool) -> None:
@@ -135,9 +144,12 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         self._context, self._run, self._owner = context, run, owner
         self._recorder, self._cancel, self._stop = recorder, cancel, stop
         self._ended = Event()
-        self._thread = Thread(target=self._report, name=f"progress-{run.id[:8]}", daemon=True)
+        # An edit may wait for GitHub's pace; whoever cancels the run does not wait for it.
+        self._threads = tuple(
+            Thread(target=each, name=f"progress-{run.id[:8]}", daemon=True)
+            for each in (self._renew, self._report)
+        )
         self._now, self._shown = Progress(stage="intake", text="starting"), ""
-        self._edited = float("-inf")
         self._began = self._last_beat = monotonic()
         self.lost = self.over_time = False
 
@@ -146,23 +158,25 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         self._now = progress
 
     def __enter__(self) -> Self:
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
         self._beat()
+
+    def _renew(self) -> None:
+        while not self._ended.wait(self._context.policy.beat_s):
+            self._beat()
 
     def _report(self) -> None:
         wait = min(_FIRST_S, self._context.policy.beat_s)
         while not self._ended.wait(wait):
-            wait = self._context.policy.beat_s
-            self._beat()
-            if (
-                monotonic() - self._edited >= self._context.policy.edit_s
-                and not self._cancel.is_set()
-            ):
+            wait = self._context.policy.edit_s
+            if not self._cancel.is_set():
                 self._edit()
 
     def _beat(self) -> None:
@@ -189,7 +203,7 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
 
     def _edit(self) -> None:
         """Update the comment. A failure does no harm: the next update says more."""
-        self._edited, current = monotonic(), self._context.store.run(self._run.id) or self._run
+        current = self._context.store.run(self._run.id) or self._run
         body = sticky.working(
             current,
             ahead=0,

@@ -3,6 +3,7 @@ caller's own thread.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import heappop, heappush
@@ -12,6 +13,7 @@ from typing import Self
 
 from typing_extensions import override
 
+from bot.errors import UserError
 from bot.models.run import Delivery
 from bot.rules.configuration.layers import PATH
 from bot.service.ports import (
@@ -27,6 +29,7 @@ from bot.service.ports import (
     Target,
     Task,
 )
+from bot.service.ports.repository import RepositoryWriter
 
 _MOST_TASKS = 1_000
 
@@ -96,6 +99,10 @@ class DryRunGitHub(GitHub):
     @override
     def clone_token(self, target: Target) -> CloneToken:
         return CloneToken(token="")
+
+    @override
+    def writable(self, target: Target) -> AbstractContextManager[RepositoryWriter]:
+        raise UserError("A rehearsal opens no pull request.", "Use reprise pr on a checkout.")
 
     @override
     def hooks(self, since: datetime) -> tuple[Hook, ...]:

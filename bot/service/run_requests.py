@@ -7,7 +7,8 @@ from typing import get_args
 
 from bot.models.config import Config
 from bot.models.job import PROOFS, Extra, Job, Options
-from bot.models.run import LIVE, Command, NewRun, Repository, Run, RunPlan, RunState
+from bot.models.repair import RepairRequest
+from bot.models.run import LIVE, Choices, Command, NewRun, Repository, Run, RunPlan, RunState
 from bot.pipeline import plan
 from bot.render import replies
 from bot.service.app_context import IssueEvent
@@ -59,9 +60,16 @@ def _options(command: Command, config: Config, proof: Extra | None) -> Options:
         seed=choices.seed or 0,
         proof_minutes=usual.proof_minutes if proof is None else _SINGLE_PROOF_MINUTES,
         package=choices.package,
-        diagnose=config.diagnose if proof is None else proof == "diagnose",
+        diagnose=config.diagnose if proof is None else proof in {"diagnose", "repair"},
+        repair=_repair(choices) if proof == "repair" else None,
         without=tuple(name for name in PROOFS if name not in proofs),
     )
+
+
+def _repair(choices: Choices) -> RepairRequest:
+    """What a repair is asked for; where a command says nothing, the defaults."""
+    said = {"metric": choices.metric, "budget": choices.budget}
+    return RepairRequest(**{name: value for name, value in said.items() if value is not None})
 
 
 def _clone_url(repository: Repository, options: Options, setting: str) -> str | None:

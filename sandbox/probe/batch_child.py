@@ -21,6 +21,7 @@ def become(job, folder):
     """Run the program of a job as this process; does not return."""
     _redirect(folder)
     os.chdir(folder)
+    os.environ.update(job.get("env", {}))
     if not job["fork"]:
         _replace_process(job, folder)
     # The finalizers of the libraries that the server imported take longer than most candidates:

@@ -6,7 +6,8 @@ of ours. It never raises, draws no random numbers, and changes nothing that the 
 beyond the seeds. `REPRISE_TRACE` names the folder for `trace-<pid>.json`, `REPRISE_SEED` the seed,
 `REPRISE_STACKS_AFTER` the seconds after which all stacks are printed (for hangs); with
 `REPRISE_WANTED`, what the program reaches is written down too (`reached.py`), with
-`REPRISE_TRAINING` how it trains (`training/`). The file `key` in
+`REPRISE_TRAINING` how it trains (`training/`); `REPRISE_TRIAL` makes it one training of a repair
+(`trial.py`). The file `key` in
 that folder signs what this process writes, and that it came to its own end.
 """
 
@@ -76,7 +77,12 @@ def _keras(module, _seed):
     module.config.disable_traceback_filtering()
 
 
-_IMPORTED = {"numpy": _numpy, "torch": _torch, "tensorflow": _tensorflow, "keras": _keras}
+_IMPORTED = {
+    "numpy": [_numpy],
+    "torch": [_torch],
+    "tensorflow": [_tensorflow],
+    "keras": [_keras],
+}
 
 
 class _AfterImport:
@@ -100,10 +106,11 @@ class _AfterImport:
 
         def exec_module(module):
             run(module)
-            try:
-                then(module, int(_SEED))
-            except Exception:
-                return
+            for each in then:
+                try:
+                    each(module, int(_SEED))
+                except Exception:
+                    continue
 
         try:
             spec.loader.exec_module = exec_module
@@ -144,6 +151,11 @@ def _arm():
         faulthandler.dump_traceback_later(float(after), exit=False)
     if os.environ.get("REPRISE_WANTED"):
         import _reprise_reached  # noqa: F401  # reached.py, copied under this name
+    if os.environ.get("REPRISE_TRIAL"):
+        import _reprise_trial  # trial.py, copied under this name
+
+        for name, hook in _reprise_trial.HOOKS.items():
+            _IMPORTED.setdefault(name, []).append(hook)
     if os.environ.get("REPRISE_TRAINING"):
         import _reprise_training  # noqa: F401  # training/, copied under this name
 

@@ -8,6 +8,7 @@ from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.models.bug import Issue
 from bot.models.dialogue import Exchange, Message, ModelAnswer, Question, Usage
 from bot.models.job import Job
+from bot.models.repair import KeptTrial, Trial
 from bot.models.report import Cancelled, Report, Reproduced
 from bot.models.run import Delivery, NewRun, Repository
 
@@ -79,3 +80,9 @@ def exchange(number: int, said: str) -> Exchange:
         question=question,
         answer=ModelAnswer(data={"n": [1.5]}, text="{}", usage=Usage(usd=0.25)),
     )
+
+
+def trial(seed: int, error: str) -> KeptTrial:
+    """A training that failed."""
+    made = Trial(patch=(), seed=seed, part="guide", value=None, seconds=1.5, error=error)
+    return KeptTrial(key="program", trial=made)

@@ -17,7 +17,7 @@ from bot.models.run import Run, RunState
 from bot.service.ports import Task
 from bot.service.ports.store import AppStore, OurComment
 from tests.contract.databases import NOW, postgres_server
-from tests.contract.samples import attempt, delivery, exchange, new_run, report
+from tests.contract.samples import attempt, delivery, exchange, new_run, report, trial
 from tests.support.fakes import FrozenClock
 
 GUIDS = st.sampled_from(["a", "b", "c"])
@@ -177,6 +177,14 @@ class Lives(RuleBasedStateMachine):
         said = exchange(number, f"{owner} \ud800")
         self.both(lambda store, id_: store.note_exchange(id_(run), owner, said))
         self.both(lambda store, id_: store.exchanges(id_(run)))
+
+    @rule(run=RUNS, owner=OWNERS, takes=st.booleans(), seed=st.integers(1, 3))
+    def trials(self, run: int, owner: str, takes: bool, seed: int) -> None:
+        if takes:
+            self.both(lambda store, id_: store.take_run(id_(run), owner, 60.0))
+        made = trial(seed, f"{owner} \ud800")
+        self.both(lambda store, id_: store.note_trial(id_(run), owner, made))
+        self.both(lambda store, id_: store.trials(id_(run)))
 
     def kept(self, run: int) -> None:
         for number in (1, 2, 3):

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,9 +17,10 @@ import pytest
 from benchmarks.supervised import Supervised, free_port, reachable
 from bot.settings import host
 from tests.e2e.test_app import REPOSITORY, Whole, reactions
-from tests.e2e.test_cli import reprise
+from tests.e2e.test_cli import COMMAND, environment, reprise
 from tests.support.endpoint import FakeEndpoint, says
 from tests.support.stand_in import GitHubServer
+from tests.support.training_programs import FAULTY
 
 pytestmark = [pytest.mark.index, pytest.mark.slow]
 
@@ -99,3 +102,30 @@ def test_diagnose_on_an_issue_ends_in_one_comment_with_its_findings(tmp_path: Pa
     assert "/plot.png" in posted
     assert "Requested by `max` as `/reproduce diagnose`" in posted
     assert len(whole.ours(number)) == 1
+
+
+def test_a_killed_repair_goes_on_and_ends_in_a_proven_patch(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(FAULTY)
+    arguments = ("repair", "train.py", "--sandbox", "process", "--out", "run", "--budget", "3x")
+    kept = tmp_path / "run" / "trials.jsonl"
+    killed = subprocess.Popen(
+        [*COMMAND, *arguments], cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL
+    )
+    while killed.poll() is None and (not kept.exists() or kept.read_bytes().count(b"\n") < 4):
+        time.sleep(0.1)
+    killed.kill()
+    killed.wait()
+    before = kept.read_bytes().splitlines()[:4]
+    done = reprise(tmp_path, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert "1 change proven to help in train.py" in done.stdout
+    assert "learning rate" in done.stdout
+    after = [json.loads(line)["trial"] for line in kept.read_bytes().splitlines()]
+    assert kept.read_bytes().splitlines()[:4] == before
+    made = [(str(trial["patch"]), trial["seed"], trial["part"]) for trial in after]
+    assert len(made) == len(set(made))
+    told = json.loads((tmp_path / "run" / "repair.json").read_bytes())["repair"]
+    assert told["proven"]
+    applied = subprocess.run(["git", "apply", "run/repair.diff"], cwd=tmp_path, check=False)
+    assert applied.returncode == 0
+    assert (tmp_path / "run" / "repair.png").read_bytes().startswith(b"\x89PNG")

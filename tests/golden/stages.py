@@ -8,7 +8,8 @@ from pathlib import Path
 
 from bot.models.bug import BugReport, ReportKind
 from bot.models.environment import RepoSource
-from bot.models.job import Job, Options, Proof
+from bot.models.job import Extra, Job, Options
+from bot.models.repair import RepairRequest
 from bot.models.report import Report
 from bot.models.run import Command, NewRun, Repository, Run, RunPlan, RunState
 from bot.render import plan, replies, sticky
@@ -37,7 +38,7 @@ USUAL = Options()
 def run(
     report: Report = REPORTS["reproduced"],
     options: Options = USUAL,
-    proof: Proof | None = None,
+    proof: Extra | None = None,
     **values: object,
 ) -> Run:
     """A run of a report, as a store would have it."""
@@ -110,6 +111,8 @@ def stages() -> Iterator[tuple[str, str]]:
     )
     yield "plan-several", plan.waiting(several, run(options=OPTIONS), page="")
     alone = Options(proof_minutes=30, package="pool", without=("control", "minimize", "model"))
+    repair = OPTIONS.model_copy(update={"diagnose": True, "repair": RepairRequest(budget=20)})
+    yield "plan-repair", plan.waiting(draft(), run(options=repair, proof="repair"), page=PAGE)
     yield "plan-bisect", plan.waiting(draft(), run(options=alone, proof="bisect"), page=PAGE)
     yield "help", replies.help_text(verbs.help_rows())
     told = "There is no command `bisekt`; the closest is `bisect`."

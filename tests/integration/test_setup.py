@@ -221,6 +221,18 @@ def test_the_manifest_asks_for_no_more_than_is_needed(site: Site) -> None:
     assert plain["redirect_url"] == f"{site.url}/setup/callback"
 
 
+def test_pull_requests_are_asked_for_only_on_request(site: Site) -> None:
+    page = site.form(pull_requests="yes")
+    assert json.loads(sent(page)[1])["default_permissions"] == {
+        "metadata": "read",
+        "contents": "write",
+        "issues": "write",
+        "pull_requests": "write",
+    }
+    assert "to open a draft pull request" in page.text
+    assert "to open a draft pull request" not in site.form().text
+
+
 def test_an_organisation_has_its_own_address(site: Site, hub: Hub) -> None:
     assert httpx.get(site.consent(organisation="deep-lab")).status_code == 200
     assert hub.posted == ["/organizations/deep-lab/settings/apps/new"]

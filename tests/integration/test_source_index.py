@@ -15,9 +15,10 @@ from threading import Event
 
 import pytest
 
-from bot.adapters.sources.database import FOLDER, build
+from bot.adapters.sources.database import FOLDER, Row, place, rows
+from bot.adapters.sources.helper import helped
 from bot.adapters.sources.indexer import SqliteIndexer
-from bot.adapters.sources.trees import SourceTree
+from bot.adapters.sources.trees import SourceTree, find
 from bot.errors import Stopped, TransientError
 from bot.models.environment import Environment
 from sandbox.cache import Cache
@@ -236,7 +237,32 @@ def test_a_tree_is_named_by_its_files(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("def a(): pass")
     (tmp_path / "b.py").touch()
     one, both = (
-        build(Cache(tmp_path), SourceTree("p", "1", tmp_path, tuple((n, 1) for n in names), True))
+        place(Cache(tmp_path), SourceTree("p", "1", tmp_path, tuple((n, 1) for n in names), True))
         for names in (("a.py",), ("a.py", "b.py"))
     )
     assert one != both
+
+
+def test_a_helper_reads_from_the_last_source_and_ends_with_the_block(
+    big: Path, tmp_path: Path
+) -> None:
+    (tree,) = find(environment(big), ("big",))
+    last, _ = tree.files[-1]
+    deadline = time.monotonic() + 60
+    with helped(Cache(tmp_path), [tree]) as prepared:
+        while not (found := prepared(last, b"")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+    assert list(map(unordered, found)) == [
+        unordered(row) for row in rows(last, (tree.root / last).read_bytes())
+    ]
+    assert workers(tmp_path) == []
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def unordered(row: Row) -> list[object]:
+    return [*row[:6], *(sorted(str(words).split()) for words in row[6:])]
+
+
+def test_sources_that_no_helper_reads_are_read_by_the_caller(tmp_path: Path) -> None:
+    with helped(Cache(tmp_path), []) as prepared:
+        assert prepared("a.py", b"def a(): pass") == rows("a.py", b"def a(): pass")

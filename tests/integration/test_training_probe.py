@@ -9,9 +9,21 @@ import sys
 import pytest
 
 from benchmarks import probing
+from bot import bootstrap
 from bot.adapters.packages.builder import UvBuilder
+from bot.models.bug import Issue
+from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import EnvironmentSpec, PinSource, Requirement
+from bot.models.job import Job, Options
+from bot.models.repair import RepairRequest
+from bot.pipeline.diagnosis import RecordedRun
+from bot.pipeline.diagnosis.record import record
+from bot.pipeline.execution.runner import Session
+from bot.pipeline.repair import repair
+from bot.settings import load
 from sandbox.process import ProcessSandbox
+from tests.support.engine import MemoryRecorder
+from tests.support.training_programs import SEEDED
 
 pytestmark = [pytest.mark.index, pytest.mark.slow]
 
@@ -49,10 +61,18 @@ for epoch in range(4):
 
 
 @pytest.fixture(scope="module")
-def python(tmp_path_factory):
-    builder = UvBuilder(tmp_path_factory.mktemp("cache"), ProcessSandbox())
+def built(tmp_path_factory):
+    cache = tmp_path_factory.mktemp("cache")
+    for folder in (cache, *list(cache.parents)[:3]):
+        folder.chmod(0o755)  # the sandbox's own user must be able to look inside
+    builder = UvBuilder(cache, ProcessSandbox())
     torch = Requirement(name="torch", rung=PinSource.OPTION, reason="the test")
-    return builder.build(EnvironmentSpec(python=HOST, requirements=(torch,))).interpreter
+    return builder.build(EnvironmentSpec(python=HOST, requirements=(torch,)))
+
+
+@pytest.fixture(scope="module")
+def python(built):
+    return built.interpreter
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +185,31 @@ def test_a_step_in_a_function_starts_from_the_weights_before_it(in_a_function):
     assert own.weights[1].initial.zero == 1
     assert (first.weights[1].weight_norm, first.weights[1].update_ratio) == (0, 1)
     assert all(0 < weight.update_ratio < 0.1 for weight in first.weights[::2])
+
+
+def test_a_real_program_is_repaired_in_forks_of_one_process(built, tmp_path):
+    """Its own seed is varied, so that every training of the proof is another one."""
+    program = TrainingProgram(files={"train.py": SEEDED.encode()}, entry="train.py")
+    options, recorder, sandbox = Options(sandbox="process"), MemoryRecorder(), Counting()
+    settings = load().model_copy(update={"cache_dir": tmp_path})
+    ports = bootstrap.ports(
+        options, settings, recorder=recorder, listener=lambda _: None, sandbox=sandbox
+    )
+    session = Session.begin(Job(issue=Issue(title="a", body=""), options=options), ports)
+    recorded = RecordedRun(built, *record(program, built, session))
+    found = repair(program, recorded, session, RepairRequest(jobs=2))
+    assert [edit.kind for edit in found.patch] == ["learning_rate"]
+    assert found.proven
+    assert len(set(found.improvement.before)) > 1
+    assert len(recorder.tried) == found.trainings + found.confirmations > 15
+    assert sandbox.runs == 3  # with the probe before and after, and all trials
+
+
+class Counting(ProcessSandbox):
+    """Counts what it is asked to run."""
+
+    runs = 0
+
+    def run(self, *arguments, **options):
+        self.runs += 1
+        return super().run(*arguments, **options)

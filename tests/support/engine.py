@@ -16,6 +16,7 @@ from bot.models.bisect import Commit, Provided, Release
 from bot.models.bug import Frame
 from bot.models.dialogue import Exchange
 from bot.models.environment import BuildStep, Environment, EnvironmentSpec, Package, RepoSource
+from bot.models.repair import KeptTrial
 from bot.ports import Progress
 from sandbox.port import RunResult
 
@@ -183,6 +184,7 @@ class MemoryRecorder:
     scripts: dict[int, Script] = field(default_factory=dict)
     asked: list[Exchange] = field(default_factory=list)
     told: tuple[Exchange, ...] = ()
+    tried: list[KeptTrial] = field(default_factory=list)
 
     def log(self, number: int, script: Script, result: RunResult) -> str:
         """Keep the streams of a run under a name that counts up."""
@@ -210,6 +212,14 @@ class MemoryRecorder:
     def exchanges(self) -> tuple[Exchange, ...]:
         """What was asked before."""
         return self.told
+
+    def trial(self, trial: KeptTrial) -> None:
+        """Keep one trial."""
+        self.tried.append(trial)
+
+    def trials(self) -> tuple[KeptTrial, ...]:
+        """The trials that were kept."""
+        return tuple(self.tried)
 
 
 @dataclass

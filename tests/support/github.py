@@ -5,6 +5,7 @@ failures on demand.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,10 +18,12 @@ from bot.service.ports import (
     CloneToken,
     Gone,
     Hook,
+    NotGranted,
     Permission,
     Reaction,
     Target,
 )
+from bot.service.ports.repository import RepositoryWriter
 
 MOST_BODY = 65_536
 
@@ -277,6 +280,13 @@ class FakeGitHub:
             self._called("clone_token")
             self._repository(target)
             return CloneToken(token=f"made-up-token-for-{target.repository}")
+
+    def writable(self, target: Target) -> AbstractContextManager[RepositoryWriter]:
+        """An installation without the permissions; the stand-in server has a whole repository."""
+        with self._lock:
+            self._called("writable")
+            self._repository(target)
+        raise NotGranted("The installation does not grant contents=write.", "Grant it.")
 
     def hooks(self, since: datetime) -> tuple[Hook, ...]:
         """The deliveries of the set-up since a moment, newest first."""

@@ -46,6 +46,7 @@ BROAD = {
 BROAD |= {
     "bot/pipeline/diagnosis/of_issue.py",
     "bot/pipeline/proof/proofs.py",
+    "bot/pipeline/repair/of_issue.py",
     "bot/pipeline/search/reconstruct.py",
 }
 ENVIRONMENT_READERS = {"bot/settings/__init__.py"}

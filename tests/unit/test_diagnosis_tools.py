@@ -2,8 +2,9 @@
 
 import pytest
 
-from bot.models.training import TrainingTrace
-from bot.rules.diagnosis.tools import TOOLS, codes
+from bot.models.training import Epoch, TrainingTrace
+from bot.rules.diagnosis.tools import TOOLS, autotrainer, codes
+from bot.rules.diagnosis.training import trainings
 from tests.support.traces import FLAT, LAYERS, curve, dense, loss, steps, summary, trace, weight
 
 _LINEAR = trace(
@@ -38,3 +39,24 @@ def test_no_tool_speaks_of_a_good_run(tool: str):
     good = trace(data={"inputs": summary((800, 64), 0.0, 1.0)})
     assert codes(tool, good) == ()
     assert codes(tool, TrainingTrace()) == ()
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "norms", "expected"),
+    [
+        (0.95, (100.0, 1.0), None),
+        (0.4, (100.0, 1.0), "explode"),
+        (0.4, (1e-5, 1.0), "vanish"),
+        (0.4, (1.0, 1.0), None),
+    ],
+)
+def test_gradients_are_a_symptom_to_autotrainer_where_the_accuracy_is_low(
+    accuracy: float, norms: tuple[float, ...], expected: str | None
+):
+    """As its monitor asks of them only when a training does not converge."""
+    rising = tuple(
+        Epoch(model="m", epoch=n, step=n, values={"accuracy": accuracy * (n + 1) / 5})
+        for n in range(5)
+    )
+    told = trace(LAYERS[:2], taken=steps([1.0] * 60, norms=norms), epochs=rising)
+    assert autotrainer.symptom(trainings(told)[0]) == expected

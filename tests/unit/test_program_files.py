@@ -19,11 +19,13 @@ def test_python_files_come_first_and_hidden_and_foreign_folders_stay(
         ".env",
         ".git/config",
         "venv/lib/a.py",
+        "run/trace.jsonl",
     )
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"x" * (1000 if name == "big.bin" else 10))
     (tmp_path / "venv" / "pyvenv.cfg").touch()
+    (tmp_path / "run" / ".reprise").touch()
     (tmp_path / "link.py").symlink_to("/etc/passwd")
     monkeypatch.setattr(program_files, "MOST_BYTES", 100)
     program, left_out = program_files.read(tmp_path / "train.py", ("--epochs", "1"))

@@ -230,6 +230,16 @@ def test_a_label_starts_a_run_only_when_the_configuration_names_it():
     assert [run.verdict for run in app.runs()] == ["reproduced"]
 
 
+def test_a_pull_request_needs_a_permission_that_the_answer_names():
+    app = App()
+    app.deliver()
+    delivery = app.deliver("comment", command("pr"), sender="max")
+    assert "Contents and Pull requests to read and write" in app.ours()[-1]
+    assert app.reactions(delivery) == {"confused"}
+    app.deliver("closed")
+    assert app.hub.calls.count("writable") == 1, "nothing was opened, nothing is closed"
+
+
 def test_the_configuration_can_switch_it_off():
     app = App()
     app.hub.repository("acme/lib").files[".github/reprise.yml"] = "enabled: false\n"

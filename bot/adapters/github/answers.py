@@ -5,9 +5,9 @@ fix the App.
 
 import base64
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 from urllib.parse import parse_qs, urlsplit
 
 from bot.adapters.github.http import ApiResponse
@@ -20,6 +20,20 @@ SECONDARY_S = 60.0
 LEAST_S, MOST_S = 1.0, 3_600.0
 _CREDENTIALS = "Check REPRISE_APP_ID and REPRISE_PRIVATE_KEY, and this machine's clock."
 _LIMITS = ("secondary rate", "rate limit exceeded", "abuse detection")
+
+
+T = TypeVar("T")
+
+
+def read(answer: ApiResponse, path: str, take: Callable[[], T]) -> T:
+    """What `take` makes of an answer. Raises TransientError when it is not GitHub's, but a proxy's
+    page.
+    """
+    try:
+        return take()
+    except (AttributeError, KeyError, TypeError, ValueError):
+        failure = problem(answer, path)
+    raise failure
 
 
 def permission(data: Any) -> Permission:

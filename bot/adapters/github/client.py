@@ -1,18 +1,20 @@
 """The GitHub port over the REST API, with tokens narrowed to what each request needs."""
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from datetime import datetime
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from typing_extensions import override
 
 from bot.adapters.github import answers, paths
-from bot.adapters.github.answers import problem
+from bot.adapters.github.answers import problem, read
 from bot.adapters.github.http import ApiResponse, RestClient
-from bot.adapters.github.tokens import Grant, TokenCache
+from bot.adapters.github.repository import GitHubRepository
+from bot.adapters.github.tokens import Grant, Level, TokenCache, mint
 from bot.service.ports import (
     BeforeWrite,
     CloneToken,
@@ -23,8 +25,7 @@ from bot.service.ports import (
     Reaction,
     Target,
 )
-
-T = TypeVar("T")
+from bot.service.ports.repository import RepositoryWriter
 
 # With this type a folder is an object too, and a file above 1 MB is no error.
 _OBJECT = "application/vnd.github.object+json"
@@ -70,7 +71,7 @@ class GitHubApp(GitHub):
         return (
             "none"
             if answer.status == 404
-            else _read(answer, path, lambda: answers.permission(answer.data))
+            else read(answer, path, lambda: answers.permission(answer.data))
         )
 
     @override
@@ -83,7 +84,7 @@ class GitHubApp(GitHub):
         if answer.status == 403 and not answers.too_large(answer.data):
             raise problem(answer, f"GET {where}")
         text = partial(answers.text, answer.data, most_bytes)
-        return _read(answer, where, text) if answer.ok else None
+        return read(answer, where, text) if answer.ok else None
 
     @override
     def commit(self, target: Target, ref: str) -> str | None:
@@ -92,7 +93,7 @@ class GitHubApp(GitHub):
             return None
         path = f"{paths.repository(target)}/commits/{quoted}"
         answer = self._ask(_contents(target), "GET", path, expected={404, 409, 422})
-        return _read(answer, path, lambda: str(answer.data["sha"])) if answer.ok else None
+        return read(answer, path, lambda: str(answer.data["sha"])) if answer.ok else None
 
     @override
     def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
@@ -106,14 +107,14 @@ class GitHubApp(GitHub):
         for which in (1, *answers.later_pages(first, _MOST_PAGES)):
             answer = first if which == 1 else page(which)
             ours = partial(answers.own_comments, answer, self._app_id, self._slug, marker)
-            found += _read(answer, path, ours)
+            found += read(answer, path, ours)
         return tuple(found)
 
     @override
     def create_comment(self, target: Target, number: int, body: str) -> int:
         path = f"{paths.repository(target)}/issues/{number:d}/comments"
         answer = self._write(target, "POST", path, {"body": body}, notifies=True)
-        return _read(answer, path, lambda: int(answer.data["id"]))
+        return read(answer, path, lambda: int(answer.data["id"]))
 
     @override
     def update_comment(self, target: Target, comment: int, body: str) -> None:
@@ -149,7 +150,7 @@ class GitHubApp(GitHub):
         answer = self._ask(
             Grant(target, "issues", "write"), "GET", here, params={"per_page": _PAGE}
         )
-        on = _read(answer, here, lambda: _names(answer))
+        on = read(answer, here, lambda: _names(answer))
         name = paths.segment(add)
         if name is not None and add.lower() not in on:
             known = f"{home}/labels/{name}"
@@ -171,11 +172,23 @@ class GitHubApp(GitHub):
         return CloneToken(token=self._tokens.get(_contents(target)))
 
     @override
+    @contextmanager
+    def writable(self, target: Target) -> Iterator[RepositoryWriter]:
+        wanted: dict[str, Level] = {"contents": "write", "pull_requests": "write"}
+        token, _ = mint(self._client, target, wanted)
+        login = f"{self._slug}[bot]"
+        opened = GitHubRepository(self._client, token, target, login, partial(self._book, target))
+        try:
+            yield opened
+        finally:
+            opened.revoke()
+
+    @override
     def hooks(self, since: datetime) -> tuple[Hook, ...]:
         path, params, kept = "/app/hook/deliveries", {"per_page": str(_PAGE)}, list[Hook]()
         for _ in range(_MOST_HOOK_PAGES):
             answer = self._as_app("GET", path, params)
-            tried = _read(answer, path, partial(answers.hooks, answer))
+            tried = read(answer, path, partial(answers.hooks, answer))
             kept += [each for each in tried if each.at >= since]
             cursor = answers.cursor(answer)
             if not cursor or not tried or tried[-1].at < since:
@@ -207,11 +220,14 @@ class GitHubApp(GitHub):
         self, target: Target, method: str, path: str, body: Mapping[str, Any] | None = None, *,
         notifies: bool = False, expected: Collection[int] = (),
     ) -> ApiResponse:  # fmt: skip
-        if self._before_write is not None:
-            self._before_write(target.installation, notifies)
+        self._book(target, notifies)
         return self._ask(
             Grant(target, "issues", "write"), method, path, body=body, expected=expected
         )
+
+    def _book(self, target: Target, notifies: bool) -> None:
+        if self._before_write is not None:
+            self._before_write(target.installation, notifies)
 
     def _ask(
         self,
@@ -237,15 +253,6 @@ class GitHubApp(GitHub):
         return answer
 
 
-def _read(answer: ApiResponse, path: str, read: Callable[[], T]) -> T:
-    """The parsed answer. Raises TransientError when it is not GitHub's, but a proxy's page."""
-    try:
-        return read()
-    except (AttributeError, KeyError, TypeError, ValueError):
-        failure = problem(answer, path)
-    raise failure
-
-
 def _contents(target: Target) -> Grant:
     return Grant(target, "contents", "read")
 
@@ -260,5 +267,5 @@ def _removed(answer: ApiResponse) -> bool:
 
 def _verify(answer: ApiResponse, path: str, done: Callable[[], bool]) -> None:
     """Raises TransientError when an answer does not bear out what was written."""
-    if not _read(answer, path, done):
+    if not read(answer, path, done):
         raise problem(answer, path)

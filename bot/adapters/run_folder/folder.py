@@ -17,13 +17,14 @@ from bot.models.base import Record
 from bot.models.bug import Issue
 from bot.models.dialogue import Exchange
 from bot.models.job import Job
+from bot.models.repair import KeptTrial
 from bot.models.report import Report
 from bot.ports import Recorder
 from bot.render.log import log_text
 from sandbox.port import RunResult
 
 MARK = ".reprise"
-EXCHANGES = "exchanges.jsonl"
+EXCHANGES, TRIALS = "exchanges.jsonl", "trials.jsonl"
 JOB = "job.json"
 GIVEN = "given.json"
 STATE = "run.json"
@@ -37,6 +38,7 @@ _OURS = (
     "logs",
     "scripts",
     EXCHANGES,
+    TRIALS,
     STATE,
     JOB,
     GIVEN,
@@ -135,6 +137,17 @@ class Folder(Recorder):
     def exchanges(self) -> tuple[Exchange, ...]:
         path = self.path / EXCHANGES
         return recorded(path) if path.exists() else ()
+
+    @override
+    def trial(self, trial: KeptTrial) -> None:
+        cut_unfinished(self.path / TRIALS)
+        append(self.path / TRIALS, trial)
+
+    @override
+    def trials(self) -> tuple[KeptTrial, ...]:
+        path = self.path / TRIALS
+        *lines, _ = path.read_bytes().split(b"\n") if path.exists() else (b"",)
+        return tuple(map(KeptTrial.model_validate_json, lines))
 
     def _program(self, digest: str) -> Path:
         return self.path / "scripts" / f"{digest[:12]}.json"

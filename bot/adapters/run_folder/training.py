@@ -1,10 +1,10 @@
 """What a diagnosis leaves in a run folder: trace, plot, JSON, and what the program printed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bot.adapters.files import write, write_bytes
-from bot.models.diagnosis import DiagnosedRun
+from bot.models.diagnosis import Curve
 from bot.render.html.svg.training import standalone, training
 from bot.render.raster import png
 from sandbox.port import RunResult
@@ -20,12 +20,12 @@ def keep_run(folder: Path, result: RunResult) -> None:
     write(folder / OUTPUT, f"{result.stdout}\n--- stderr\n{result.stderr}")
 
 
-def keep_plot(folder: Path, run: DiagnosedRun) -> None:
-    """Write the plot of a run as SVG and PNG, where there is one."""
-    if drawn := training(run.curves):
+def keep_plot(path: Path, curves: Sequence[Curve]) -> None:
+    """Write the plot of curves as SVG, and as PNG beside it, where there is one."""
+    if drawn := training(curves):
         svg = standalone(drawn)
-        write(folder / SVG, svg)
-        write_bytes(folder / PNG, png(svg))
+        write(path, svg)
+        write_bytes(path.with_suffix(".png"), png(svg))
 
 
 def trace(artifacts: Mapping[str, bytes]) -> bytes:

@@ -5,7 +5,7 @@ texts stay where they are.
 import hashlib
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -15,6 +15,9 @@ from bot.rules.code import indexing
 from bot.rules.code.outline import Segment
 from sandbox.cache import Cache
 
+Row = Sequence[str | int]
+Rows = Callable[[str, bytes], Sequence[Row]]
+
 FOLDER = "index"
 _SCHEMA = """
 pragma page_size=8192; pragma journal_mode=off; pragma synchronous=off; pragma locking_mode=exclusive; pragma cache_size=-65536;
@@ -22,6 +25,7 @@ create table file(id integer primary key, path text not null unique);
 create table segment(id integer primary key, file integer not null, kind text not null, name text not null, first integer not null,
                      final integer not null, part integer not null, last text not null);
 create virtual table words using fts5(name, module, head, body, content='', tokenize="ascii tokenchars '_'");
+insert into words(words, rank) values('hashsize', 33554432);
 """
 _COMMON = """
 create index segment_last on segment(last) where part = 0 and last != '';
@@ -49,21 +53,31 @@ def content(root: Path, path: str) -> bytes | None:
         return None
 
 
-def build(cache: Cache, tree: SourceTree) -> Path:
-    """The database of a tree, named by its content. It is written unless it exists already. Raises
-    Stopped.
-    """
+def place(cache: Cache, tree: SourceTree) -> Path:
+    """Where the database of a tree belongs; its content names it. Raises Stopped."""
     digest = hashlib.sha256(indexing.FORMAT.encode())
     for path, data in _sources(cache, tree):
         digest.update(f"\0{path}\0{hashlib.sha256(data).hexdigest()}".encode())
-    name = digest.hexdigest()[:40]
-    target = cache.folder(FOLDER) / f"{name}.sqlite"
+    return cache.folder(FOLDER) / f"{digest.hexdigest()[:40]}.sqlite"
+
+
+def rows(path: str, data: bytes) -> Sequence[Row]:
+    """What is kept of one source: kind, name, lines, part, simple name and words per segment."""
+    return [
+        (*segment[1:], "" if segment.kind == "module" else segment.simple_name, *words)
+        for segment, words in indexing.rows(path, indexing.read(data))
+    ]
+
+
+def build(cache: Cache, tree: SourceTree, target: Path, rows: Rows = rows) -> None:
+    """Write the database of a tree to its place unless it exists already. Raises Stopped."""
     if not target.exists():
-        with cache.guarded(f"index-{name}"):
+        with cache.guarded(f"index-{target.stem}"), cache.scratch() as folder:
             if not target.exists():
-                _write(target, _sources(cache, tree))
+                unfinished = folder / target.name
+                _write(unfinished, _sources(cache, tree), rows)
+                unfinished.replace(target)
     os.utime(target)
-    return target
 
 
 def _sources(cache: Cache, tree: SourceTree) -> Iterator[tuple[str, bytes]]:
@@ -75,29 +89,17 @@ def _sources(cache: Cache, tree: SourceTree) -> Iterator[tuple[str, bytes]]:
             yield path, data
 
 
-def _write(target: Path, files: Iterator[tuple[str, bytes]]) -> None:
-    """Write the database beside its place and move it there whole."""
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}")
-    unfinished.unlink(missing_ok=True)
-    try:
-        with closing(sqlite3.connect(unfinished, isolation_level=None)) as base:
-            base.executescript(_SCHEMA)
-            base.execute("begin")
-            _fill(base, files)
-            base.execute("commit")
-            base.executescript(_COMMON)
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _fill(base: sqlite3.Connection, files: Iterator[tuple[str, bytes]]) -> None:
-    for path, data in files:
-        file = base.execute("insert into file(path) values(?)", (path,)).lastrowid
-        for segment, words in indexing.rows(path, indexing.read(data)):
-            last = "" if segment.kind == "module" else segment.simple_name
-            number = base.execute(_ADD_SEGMENT, (file, *segment[1:], last)).lastrowid
-            base.execute(_ADD_WORDS, (number, *words))
+def _write(target: Path, files: Iterator[tuple[str, bytes]], rows: Rows) -> None:
+    with closing(sqlite3.connect(target, isolation_level=None)) as base:
+        base.executescript(_SCHEMA)
+        base.execute("begin")
+        for path, data in files:
+            file = base.execute("insert into file(path) values(?)", (path,)).lastrowid
+            for row in rows(path, data):
+                number = base.execute(_ADD_SEGMENT, (file, *row[:6])).lastrowid
+                base.execute(_ADD_WORDS, (number, *row[6:]))
+        base.execute("commit")
+        base.executescript(_COMMON)
 
 
 class TreeReader:

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -11,7 +12,8 @@ from threading import Event, Lock
 from typing_extensions import override
 
 from bot.adapters.sources import database, trees
-from bot.adapters.sources.database import TreeReader, content
+from bot.adapters.sources.database import Rows, TreeReader, content
+from bot.adapters.sources.helper import helped
 from bot.adapters.sources.trees import SourceTree
 from bot.errors import Stopped, TransientError
 from bot.models.environment import Environment
@@ -27,6 +29,8 @@ _CACHED_ANSWERS = 256
 _SHARE_OF_DEPENDENCIES = 0.3
 _MAX_POSTINGS = (6_000, 2_500)
 _MIN_WORDS = 2
+_LARGE = 10_000_000
+"""Bytes of sources that are worth the start of a second process."""
 
 
 class SqliteStore(SegmentStore):
@@ -153,7 +157,12 @@ class SqliteIndexer:
         cache = Cache(self.cache, cancel)
         try:
             found = trees.find(environment, packages)
-            return SegmentIndex(SqliteStore([(tree, _reader(cache, tree)) for tree in found]))
+            places = [(tree, database.place(cache, tree)) for tree in found]
+            missing = [tree for tree, place in places if not place.exists()]
+            large = sum(tree.size for tree in missing) > _LARGE
+            with helped(cache, missing) if large else nullcontext(database.rows) as rows:
+                opened = [(tree, _reader(cache, tree, place, rows)) for tree, place in places]
+            return SegmentIndex(SqliteStore(opened))
         except Interrupted as error:
             raise Stopped("the index was cancelled") from error
         except (SandboxError, OSError, sqlite3.Error) as error:
@@ -163,10 +172,11 @@ class SqliteIndexer:
             ) from error
 
 
-def _reader(cache: Cache, tree: SourceTree) -> TreeReader:
-    path = database.build(cache, tree)
+def _reader(cache: Cache, tree: SourceTree, place: Path, rows: Rows) -> TreeReader:
+    database.build(cache, tree, place, rows)
     try:
-        return TreeReader(path)
+        return TreeReader(place)
     except sqlite3.DatabaseError:  # it is damaged: build it again
-        path.unlink(missing_ok=True)
-        return TreeReader(database.build(cache, tree))
+        place.unlink(missing_ok=True)
+        database.build(cache, tree, place, rows)
+        return TreeReader(place)

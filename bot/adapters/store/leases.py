@@ -10,9 +10,10 @@ from sqlalchemy import Connection, Executable, Row, delete, insert, select, upda
 from typing_extensions import override
 
 from bot.adapters.store.part import SqlPart, one, values
-from bot.adapters.store.tables import attempts, costs, exchanges, reports, runs
+from bot.adapters.store.tables import attempts, costs, exchanges, reports, runs, trials
 from bot.models.attempt import Attempt, Script
 from bot.models.dialogue import Exchange
+from bot.models.repair import KeptTrial
 from bot.models.report import Report
 from bot.models.run import LIVE, Run, RunState
 from bot.service import db_text
@@ -177,6 +178,16 @@ class SqlResults(SqlPart, ResultStore):
         return tuple(Exchange.model_validate_json(body) for (body,) in self._rows(found))
 
     @override
+    def note_trial(self, run: str, owner: str, trial: KeptTrial) -> bool:
+        row = {"run": run, "body": db_text.json(trial)}
+        return self._leased(run, owner, insert(trials).values(**row))
+
+    @override
+    def trials(self, run: str) -> tuple[KeptTrial, ...]:
+        found = select(trials.c.body).where(trials.c.run == run).order_by(trials.c.seq)
+        return tuple(KeptTrial.model_validate_json(body) for (body,) in self._rows(found))
+
+    @override
     def put_report(self, run: str, owner: str, report: Report) -> bool:
         state = {"state": RunState.REPORTED.value, "verdict": report.verdict.kind}
         return self._leased(
@@ -185,6 +196,7 @@ class SqlResults(SqlPart, ResultStore):
             self._db.upsert(reports, {"run": run, "body": db_text.json(report)}),
             update(runs).where(runs.c.id == run).values(**state),
             delete(exchanges).where(exchanges.c.run == run),  # only an unfinished run needs them
+            delete(trials).where(trials.c.run == run),
         )
 
     @override

@@ -20,10 +20,10 @@ from sqlalchemy import (
 from typing_extensions import override
 
 from bot.adapters.store.part import SqlPart
-from bot.adapters.store.tables import costs, deliveries, outcomes, runs, switches, writes
+from bot.adapters.store.tables import comments, costs, deliveries, outcomes, runs, switches, writes
 from bot.models.run import RunState
 from bot.service.ports import Task
-from bot.service.ports.store import MaintenanceStore, QuotaUsage, UsageStore
+from bot.service.ports.store import PULL_REQUEST, MaintenanceStore, QuotaUsage, UsageStore
 
 _OVER = (RunState.FINISHED.value, RunState.FAILED.value)
 _REMEMBERED_S = 365 * 86_400.0  # so long a delivery that is sent again does nothing again
@@ -156,6 +156,8 @@ class SqlUsage(SqlPart, UsageStore):
             for name, column in columns.items()
         ]
         zeros = {f"deliveries.{state}": 0 for state in _DELIVERIES}
-        zeros |= {f"runs.{state.value}": 0 for state in RunState}
-        rows = self._rows(union_all(*tables))
+        zeros |= {f"runs.{state.value}": 0 for state in RunState} | {"pull_requests.opened": 0}
+        pulls = literal("pull_requests").label("name"), literal("opened").label("word")
+        ours = select(*pulls, func.count().label("number")).where(comments.c.key == PULL_REQUEST)
+        rows = self._rows(union_all(*tables, ours))
         return zeros | {f"{row.name}.{row.word}": row.number for row in rows}

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from bot.service import db_text
 
-REVISION = "0003"
+REVISION = "0004"
 """The migration that leads to these tables."""
 
 
@@ -136,6 +136,10 @@ exchanges = Table(
     _of_run(primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     _text("body"),
+)
+
+trials = Table(
+    "trials", metadata, _counted(), _of_run(), _text("body"), Index("trials_by_run", "run")
 )
 
 reports = Table("reports", metadata, _of_run(primary_key=True), _text("body"))

@@ -3,6 +3,7 @@ of its runs. No diagnosis changes the verdict.
 """
 
 import traceback
+from collections.abc import Callable
 
 from bot.errors import RepriseError, Stopped
 from bot.models.attempt import Script
@@ -14,7 +15,7 @@ from bot.models.report import Report
 from bot.models.run import RunPlan
 from bot.models.signature import AlternativesSignature, CrashSignature, members_of
 from bot.pipeline import reporting
-from bot.pipeline.diagnosis import diagnosed, record_run
+from bot.pipeline.diagnosis import RecordedRun, diagnosed, record_run
 from bot.pipeline.diagnosis.opinion import second_opinion
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import Session
@@ -25,6 +26,7 @@ from bot.ports import Ports
 from bot.rules.code import loops, syntax
 from sandbox.port import SandboxError
 
+Then = Callable[[Report, TrainingProgram, RecordedRun, Session], Report]
 _UNRUN = {"needs_hardware", "setup_failed", "cancelled", "budget_reached"}
 _ANY = AlternativesSignature(members=())
 
@@ -57,9 +59,11 @@ def of_report(report: Report, job: Job, ports: Ports) -> Report:
     return reporting.finished(with_diagnosis(report, session, budget), session, started)
 
 
-def with_diagnosis(report: Report, session: Session, budget: ModelBudget) -> Report:
+def with_diagnosis(
+    report: Report, session: Session, budget: ModelBudget, then: Then | None = None
+) -> Report:
     """The report with the diagnosis of its training program, or a note on why there is none. A
-    model's second opinion has what is left of the budget.
+    model's second opinion has what is left of the budget. `then` goes on from the recorded run.
     """
     bug, why = report.bug, _crashes(report)
     if bug is None or report.verdict.kind in _UNRUN:
@@ -72,7 +76,9 @@ def with_diagnosis(report: Report, session: Session, budget: ModelBudget) -> Rep
         return _noted(report, f"there is no diagnosis of the training: {why}")
     spec = report.spec if script is before else None
     try:
-        return _made(report, script, spec or _spec(script, bug, session.job), session, budget)
+        made, program, run = _made(
+            report, script, spec or _spec(script, bug, session.job), session, budget
+        )
     except Stopped:
         return _noted(report, "the diagnosis of the training was stopped")
     except (RepriseError, SandboxError) as error:
@@ -81,6 +87,7 @@ def with_diagnosis(report: Report, session: Session, budget: ModelBudget) -> Rep
         noted = _noted(report, "the training could not be diagnosed: a bug in Reprise")
         details = "".join(traceback.format_exception(error))
         return noted.model_copy(update={"defects": {**report.defects, "diagnose": details}})
+    return made if then is None else then(made, program, run, session)
 
 
 def _made(
@@ -89,7 +96,7 @@ def _made(
     spec: EnvironmentSpec,
     session: Session,
     budget: ModelBudget,
-) -> Report:
+) -> tuple[Report, TrainingProgram, RecordedRun]:
     files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
     program = TrainingProgram(files=files, entry=script.entry)
     recorded = record_run(program, spec, session)
@@ -99,7 +106,7 @@ def _made(
     notes = dict.fromkeys((*report.notes, *session.notes))
     built = report.environment or recorded.environment
     update = {"diagnosis": run, "notes": tuple(notes), "environment": built, **_billed(report, run)}
-    return report.model_copy(update=update)
+    return report.model_copy(update=update), program, recorded
 
 
 def _billed(report: Report, run: DiagnosedRun) -> dict[str, object]:

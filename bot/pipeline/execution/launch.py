@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Literal
 
 from bot.models.attempt import Script
 from bot.models.diagnosis import TrainingProgram
@@ -20,6 +21,12 @@ KEY = f"{_FOLDER}/key"
 """What the probe signs its traces with; it is gone before the program starts."""
 TRAINING = f"{_FOLDER}/training-*.jsonl"
 """What the training probe writes, a file for each process that trains."""
+TRIAL = f"{_FOLDER}/_reprise_trial.py"
+"""The file that makes a run one trial of a repair."""
+SPLIT = "trace-split-"
+"""The beginning of the file which says that the rows that a program tests on were split."""
+Part = Literal["guide", "held-out", "whole"]
+"""Of the rows that a program tests on."""
 _TRAINING_MB = 32
 _GRACE_S = 15.0
 # No run reaches a network, so libraries are told to fail at once instead of retrying; nothing opens
@@ -118,6 +125,35 @@ def training_spec(program: TrainingProgram, environment: Environment, options: O
         artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json", TRAINING),
         device=options.device,
         label="training",
+    )
+
+
+def trial_spec(
+    program: TrainingProgram,
+    environment: Environment,
+    options: Options,
+    part: Part,
+    *,
+    limit_s: float,
+    probed: bool,
+) -> RunSpec:
+    """One training of a repair, on a part of the rows that the program tests on, with the seed of
+    the options; `probed`, with the training probe.
+    """
+    run = training_spec(program, environment, options)
+    unprobed = {name: text for name, text in run.files.items() if "_reprise_training" not in name}
+    env = {**run.env, "REPRISE_TRIAL": part}
+    if not probed:
+        env.pop("REPRISE_TRAINING")
+    return replace(
+        run,
+        files={
+            **(run.files if probed else unprobed),
+            TRIAL: probe("trial.py"),
+        },
+        env=env,
+        limits=replace(run.limits, wall_s=limit_s),
+        label="repair",
     )
 
 

@@ -14,7 +14,7 @@ from time import monotonic
 from bot.models.attempt import Mode, Script
 from bot.models.base import Record
 from bot.pipeline.execution import launch
-from bot.pipeline.execution.runner import Runner
+from bot.pipeline.execution.runner import Session
 from bot.rules.packages import imports
 from bot.rules.reduce.data import ObservedTensor
 from bot.rules.reduce.statements import Reached
@@ -41,7 +41,7 @@ class BatchServer:
     flag apply while an answer is waited for. `close` must be called.
     """
 
-    def __init__(self, runner: Runner, begin: Callable[[str], RunSpec]) -> None:
+    def __init__(self, runner: Session, begin: Callable[[str], RunSpec]) -> None:
         self._runner, self._inbox = runner, Inbox(runner.ports.cache)
         self._changed, self._cancel = Condition(), Event()
         self._rounds, self._printed, self._born = 0, 0, monotonic()

@@ -105,9 +105,10 @@ def missing(title: str, text: str) -> str:
 def metrics(counts: dict[str, int], switches: int, version: str, *, refused: bool) -> str:
     """The same figures in Prometheus' text format."""
     families = [("deliveries", "state"), ("runs", "state"), ("verdicts", "kind")]
+    families += [("pull_requests", "state")]
     lines = []
     for family, label in families:
-        lines += _gauge(family, f"{family.capitalize()} stored, by {label}.")
+        lines += _gauge(family, f"{family.replace('_', ' ').capitalize()} stored, by {label}.")
         rows = (name.split(".", 1) for name in sorted(counts) if name.startswith(f"{family}."))
         lines += [
             f'reprise_{family}{{{label}="{_escaped(value)}"}} {counts[f"{family}.{value}"]}'

@@ -22,7 +22,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 @dataclass(frozen=True, slots=True)
 class RunView:
     """The page of a run. `base` is its address, `issue_url` "" where it cannot be linked,
-    `request` who asked and when, `files` the names of what can be downloaded.
+    `request` who asked and when, `files` the names of what can be downloaded. `pull_url` is the
+    address of the pull request made from it, "" for none.
     """
 
     base: str
@@ -33,6 +34,7 @@ class RunView:
     request: Text
     document: Document
     files: tuple[str, ...] = ()
+    pull_url: str = ""
 
 
 def view(
@@ -45,9 +47,10 @@ def view(
     ahead: int = 0,
     secrets: Iterable[str] = (),
     name: str = "",
+    pull: int | None = None,
 ) -> RunView:
     """A run with its report, or with its attempts so far. `now` is aware of its zone, `name` what
-    the address calls the run.
+    the address calls the run, `pull` the number of the issue's pull request.
     """
     hidden = tuple(secrets)
     run = scrubbed(run, hidden)
@@ -67,6 +70,7 @@ def view(
         request=(*asked(run)[:-1], f" on {moment(run.created_at)}.", *_unposted(run)),
         document=whole,
         files=files,
+        pull_url=f"{github_url}/{place}/pull/{pull}" if pull and _NAME.fullmatch(place) else "",
     )
 
 

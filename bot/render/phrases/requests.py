@@ -1,6 +1,7 @@
 """Who requested a run and how, and its current state, in words."""
 
 from bot.models.job import Options
+from bot.models.repair import RepairRequest
 from bot.models.run import Run
 from bot.ports import Progress, Stage
 from bot.render.document import Code, Inline
@@ -13,7 +14,7 @@ STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
     ("Find a program that fails", ("candidates", "search")),
     ("Confirm with fresh runs", ("confirm",)),
     ("Prove the failure: control, bisection, minimal script", ("control", "bisect", "minimize")),
-    ("Write the verdict", ("report", "diagnose")),
+    ("Write the verdict", ("report", "diagnose", "repair")),
 )
 """The stages, as readers see them."""
 
@@ -58,6 +59,7 @@ def name(login: str) -> Inline:
 def options_of(options: Options) -> list[str]:
     """The options that differ from the defaults, as they are written in a command."""
     device, runs, timeout = options.device, options.max_runs, options.timeout_s
+    repair = options.repair
     pairs = {
         "python": options.python,
         "device": device if device != _DEFAULTS.device else None,
@@ -65,6 +67,8 @@ def options_of(options: Options) -> list[str]:
         "seed": options.seed or None,
         "runs": runs if runs != _DEFAULTS.max_runs else None,
         "package": options.package,
+        "metric": repair.metric if repair else None,
+        "budget": f"{repair.budget:g}x" if repair and repair != RepairRequest() else None,
         "timeout": f"{timeout:g}" if timeout != _DEFAULTS.timeout_s else None,
     }
     pins = [pin.replace("==", "=", 1) for pin in options.pins]

@@ -1,7 +1,7 @@
 """A report as one document, its sections in reading order."""
 
 from bot.models.report import Report
-from bot.render.document import Code, Document, Text
+from bot.render.document import Code, Document, Section, Text
 from bot.render.phrases import program as programs
 from bot.render.sections import (
     attempts,
@@ -11,6 +11,7 @@ from bot.render.sections import (
     model_section,
     program,
     proofs,
+    repair,
 )
 
 
@@ -27,10 +28,7 @@ def document(
     run's page, "" for none.
     """
     parts = (
-        lead.verdict(report),
-        proofs.section(report),
-        lead.requests(report),
-        diagnosis.section(report, page),
+        *_answer(report, page),
         lead.comparison(report),
         program.section(report),
         model_section.section(report),
@@ -41,6 +39,17 @@ def document(
     named: Text = ("run ", Code(run)) if run else ""
     footer = (*_footer(report), named, *ends)
     return Document(tuple(filter(None, parts)), tuple(filter(None, footer)))
+
+
+def _answer(report: Report, page: str) -> tuple[Section | None, ...]:
+    """The verdict and what follows from it. Where a repair is the answer, it stands first and
+    nothing is asked of the reporter.
+    """
+    verdict = lead.verdict(report), proofs.section(report)
+    trained = diagnosis.section(report, page), repair.section(report)
+    if repair.answers(report):
+        return (*trained, *verdict)
+    return (*verdict, lead.requests(report), *trained)
 
 
 def _footer(report: Report) -> tuple[str, ...]:

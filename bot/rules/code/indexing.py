@@ -59,17 +59,17 @@ def rows(path: str, text: str) -> Iterator[IndexRow]:
     for segment in outline(text, path, starts):
         begin, end = starts[segment.start - 1], starts[segment.end]
         name = index_words(dict.fromkeys(identifiers(segment.name)))
-        head = ""
+        head_end = begin
         if segment.kind != "module" and segment.part == 0:
             last = min(segment.end, segment.start + _HEAD_LINES)
             found = _HEAD.match(text, begin, starts[last])
             head_end = found.end() if found else starts[segment.start]
-            head = index_words(set(identifiers(text, begin, head_end)))
         # A set keeps the index small. Its order is irrelevant: no query uses positions.
-        words = set(identifiers(text, begin, end))
+        head = set(identifiers(text, begin, head_end))
+        words = head.union(identifiers(text, head_end, end))
         if len(words) > _MAX_WORDS:
             words = set(sorted(words)[:_MAX_WORDS])
-        yield IndexRow(segment, (name, module, head, index_words(words)))
+        yield IndexRow(segment, (name, module, index_words(head), index_words(words)))
 
 
 def identifiers(text: str, start: int = 0, end: int | None = None) -> list[str]:

@@ -3,6 +3,7 @@ GitHub shows the results. All of them are synchronous and safe to call from seve
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from threading import Event
@@ -10,8 +11,9 @@ from typing import Literal, Protocol, Self
 
 from pydantic import Field
 
-from bot.errors import TransientError
+from bot.errors import TransientError, UserError
 from bot.models.base import Record
+from bot.service.ports.repository import RepositoryWriter
 
 Device = Literal["cpu", "gpu"]
 Reaction = Literal["eyes", "+1", "confused"]
@@ -87,6 +89,10 @@ class CredentialsRefused(Throttled):
 
 class Gone(TransientError):
     """The issue, comment or repository no longer exists, or the installation cannot see it."""
+
+
+class NotGranted(UserError):
+    """The installation does not grant what a step needs."""
 
 
 class Target(Record):
@@ -169,6 +175,11 @@ class GitHub(Protocol):
 
     def clone_token(self, target: Target) -> CloneToken:
         """A token to clone with: contents read, this repository only."""
+
+    def writable(self, target: Target) -> AbstractContextManager[RepositoryWriter]:
+        """The repository, with a token for its contents and pull requests that ends with the
+        block. Raises NotGranted.
+        """
 
     def hooks(self, since: datetime) -> tuple[Hook, ...]:
         """The deliveries GitHub attempted since a moment, newest first, at most 3,000."""

@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
 from bot.models.dialogue import Exchange
+from bot.models.repair import KeptTrial
 from bot.models.report import Report
 from bot.models.run import Delivery, NewRun, Run, RunState
 from bot.service.ports import Reaction, Task
@@ -36,9 +37,13 @@ class QuotaUsage(Record):
     usd: float = 0.0
 
 
+PULL_REQUEST = "pr"
+
+
 class OurComment(Record):
     """A comment of ours. `key` is "run" for the sticky comment of an issue, else the key of a
-    reply; `digest` is the SHA-256 of the body last written.
+    reply; `digest` is the SHA-256 of the body last written. Under PULL_REQUEST `comment` is the
+    number of the issue's pull request and `digest` the id of the run whose patch it has.
     """
 
     repository: str
@@ -50,11 +55,13 @@ class OurComment(Record):
 
 class Settled(Record):
     """What one command of a delivery, or the event itself, has led to. `runs` are the ids of the
-    runs that it queued, proposed, approved or cancelled; `text` and `reaction` answer whoever
-    asked.
+    runs that it queued, proposed, approved or cancelled, or of those that a pull request is made
+    from; `text` and `reaction` answer whoever asked.
     """
 
-    kind: Literal["said", "unsaid", "queued", "waiting", "approved", "cancelled"] = "said"
+    kind: Literal[
+        "said", "unsaid", "queued", "waiting", "approved", "cancelled", "pull_request"
+    ] = "said"  # fmt: skip
     runs: tuple[str, ...] = ()
     text: str = ""
     reaction: Reaction | None = None
@@ -194,6 +201,12 @@ class ResultStore(Protocol):
     def exchanges(self, run: str) -> tuple[Exchange, ...]:
         """The exchanges with models of a run, by number."""
 
+    def note_trial(self, run: str, owner: str, trial: KeptTrial) -> bool:
+        """Store a trial of a repair. False when the lease is lost."""
+
+    def trials(self, run: str) -> tuple[KeptTrial, ...]:
+        """The trials of a run's repair, in order."""
+
     def put_report(self, run: str, owner: str, report: Report) -> bool:
         """Store the report; RUNNING becomes REPORTED."""
 
@@ -252,10 +265,16 @@ class UsageStore(Protocol):
         """Set a kill switch, or clear it with None."""
 
     def counts(self) -> dict[str, int]:
-        """Metrics: "deliveries.<state>", "runs.<state>", "verdicts.<kind>"."""
+        """Metrics: "deliveries.<state>", "runs.<state>", "verdicts.<kind>" and
+        "pull_requests.opened".
+        """
 
 
-class Ledger(RunStore, CommentStore, UsageStore, Protocol):
+class RunHistory(RunStore, ResultStore, Protocol):
+    """Runs and their results."""
+
+
+class Ledger(RunHistory, CommentStore, UsageStore, Protocol):
     """The store within one decision: all that is read and written is one transaction."""
 
 
@@ -320,10 +339,6 @@ class ErasingStore(Protocol):
         runs with their results, deliveries and what they led to, and the ids of comments. Returns
         the number of runs.
         """
-
-
-class RunHistory(RunStore, ResultStore, Protocol):
-    """Runs and their results."""
 
 
 class AppStore(

@@ -9,6 +9,7 @@ import pytest
 
 from bot.errors import TransientError
 from bot.render.report_json import report_json
+from bot.service.ports.store import PULL_REQUEST, OurComment
 from bot.text.sanitize import shorten_paths
 from handlers.app import create
 from tests.golden.stages import REPORTS
@@ -30,6 +31,19 @@ def test_a_run_is_its_state_and_what_report_json_holds(pages: Site, name: str) -
     assert (run["repository"], run["requester"]) == ("acme/pool", "octocat")
     assert run["url"].endswith(f"/runs/{run['id']}")
     assert run["report"] == report_json(REPORTS[name], secrets=[SECRET], hide=shorten_paths)
+
+
+def test_the_pull_request_of_the_issue_is_linked(pages: Site) -> None:
+    run = pages.runs["reproduced"]
+    assert asked(pages, f"/api/runs/{run}")["pull_request"] == ""
+    request = pages.store.run(run).request
+    opened = OurComment(repository="acme/pool", number=request.number, key=PULL_REQUEST, comment=7)
+    pages.store.put_comment(opened)
+    address = "https://github.com/acme/pool/pull/7"
+    assert asked(pages, f"/api/runs/{run}")["pull_request"] == address
+    assert f'href="{address}"' in pages.get(f"/runs/{run}").text
+    assert 'reprise_pull_requests{state="opened"}' in pages.get("/metrics").text
+    pages.store.forget_comment("acme/pool", request.number, PULL_REQUEST)
 
 
 def test_a_live_run_has_no_report_yet(pages: Site) -> None:

@@ -7,7 +7,13 @@ import secrets
 import time
 from urllib.parse import unquote
 
-from tests.support.server import app_routes, issue_routes, repository_routes
+from tests.support.server import (
+    app_routes,
+    code_routes,
+    issue_routes,
+    pull_routes,
+    repository_routes,
+)
 from tests.support.server.access import authorize, identify
 from tests.support.server.call import Call, Refusal, Reply, World, not_found
 from tests.support.server.faults import Fault, Faults, failed
@@ -16,7 +22,13 @@ from tests.support.server.openapi import OpenApi
 from tests.support.server.records import now
 from tests.support.server.routing import find
 
-ROUTES = (*app_routes.ROUTES, *repository_routes.ROUTES, *issue_routes.ROUTES)
+ROUTES = (
+    *app_routes.ROUTES,
+    *repository_routes.ROUTES,
+    *issue_routes.ROUTES,
+    *code_routes.ROUTES,
+    *pull_routes.ROUTES,
+)
 VERSIONS = {"2022-11-28", "2026-03-10"}
 
 

@@ -164,10 +164,9 @@ class Bodies:
             "clone_url": f"{page}.git",
             "svn_url": page,
             **dict.fromkeys(("mirror_url", "homepage", "language", "license"), None),
-            **dict.fromkeys(
-                ("fork", "archived", "disabled", "is_template", "web_commit_signoff_required"),
-                False,
-            ),
+            **dict.fromkeys(("disabled", "is_template", "web_commit_signoff_required"), False),
+            "fork": one.fork,
+            "archived": one.archived,
             **dict.fromkeys(
                 ("forks_count", "stargazers_count", "watchers_count", "size", "forks", "watchers"),
                 0,

@@ -5,6 +5,7 @@ protocol over HTTP.
 from __future__ import annotations
 
 import gzip
+import secrets
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -63,6 +64,49 @@ class Git:
         """The id of the commit that a ref names, "" when there is none."""
         return self._head(self.folder(repository), ref)
 
+    def write_tree(
+        self, repository: Repository, base: str, files: list[tuple[str, str, str]]
+    ) -> str:
+        """A new tree: another one with files (mode, path, text) on top. Raises CalledProcessError."""
+        folder, index = self.folder(repository), self._root / f"index-{secrets.token_hex(8)}"
+        alone = {"GIT_INDEX_FILE": str(index)}
+        try:
+            if base:
+                self._git(folder, "read-tree", base, extra=alone)
+            for mode, path, text in files:
+                sha = self._git(folder, "hash-object", "-w", "--stdin", stdin=text.encode())
+                info = f"{mode},{sha.decode().strip()},{path}"
+                self._git(folder, "update-index", "--add", "--cacheinfo", info, extra=alone)
+            return self._git(folder, "write-tree", extra=alone).decode().strip()
+        finally:
+            index.unlink(missing_ok=True)
+
+    def write_commit(
+        self, repository: Repository, tree: str, parents: list[str], message: str, author: str
+    ) -> str:
+        """A new commit that no branch has yet. Raises CalledProcessError."""
+        who = {"NAME": author, "EMAIL": f"{author}@users.noreply.github.com"}
+        roles = {f"GIT_{role}_{key}": text for role in ("AUTHOR", "COMMITTER") for key, text in who.items()}  # fmt: skip
+        above = [word for parent in parents for word in ("-p", parent)]
+        argv = ("commit-tree", tree, *above)
+        made = self._git(self.folder(repository), *argv, stdin=message.encode(), extra=roles)
+        return made.decode().strip()
+
+    def move(self, repository: Repository, branch: str, sha: str) -> None:
+        """Point a branch at a commit."""
+        self._git(self.folder(repository), "update-ref", f"refs/heads/{branch}", sha)
+
+    def log(self, repository: Repository, *argv: str) -> list[str]:
+        """The ids of the commits that git rev-list names."""
+        return self._git(self.folder(repository), "rev-list", *argv).decode().split()
+
+    def commit_of(self, repository: Repository, sha: str) -> tuple[str, list[str], str, str]:
+        """The tree, parents, author's name and message of a commit."""
+        form = "--format=%T%n%P%n%an%n%B"
+        shown = self._git(self.folder(repository), "show", "-s", form, sha).decode()
+        tree, parents, author, message = shown.split("\n", 3)
+        return tree, parents.split(), author, message.strip()
+
     def tree(self, repository: Repository, ref: str) -> list[Entry] | None:
         """Everything in a commit, folders too; None when there is no such commit."""
         folder = self.folder(repository)
@@ -110,9 +154,11 @@ class Git:
         return self._git(folder, *argv, check=False).decode().strip()
 
     def _git(
-        self, folder: Path, *argv: str, stdin: bytes = b"", protocol: str = "", check: bool = True
-    ) -> bytes:
+        self, folder: Path, *argv: str, stdin: bytes = b"", protocol: str = "", check: bool = True,
+        extra: Mapping[str, str] | None = None,
+    ) -> bytes:  # fmt: skip
         alone = {
+            **(extra or {}),
             "GIT_CONFIG_NOSYSTEM": "1",
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_PROTOCOL": protocol,

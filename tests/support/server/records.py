@@ -131,9 +131,20 @@ class Comment:
 
 
 @dataclass(slots=True)
+class Pull:
+    """What a pull request has beside its issue, which holds its number, title, body and state."""
+
+    number: int
+    branch: str
+    base: str
+    draft: bool
+    merged_at: datetime | None = None
+
+
+@dataclass(slots=True)
 class Repository:
     """A repository. `roles` maps logins in lower case to role names; `bases` what an
-    organisation's own role amounts to.
+    organisation's own role amounts to. `drafts` is whether its plan has draft pull requests.
     """
 
     id: int
@@ -145,6 +156,10 @@ class Repository:
     roles: dict[str, str] = field(default_factory=dict)
     bases: dict[str, str] = field(default_factory=dict)
     issues: dict[int, Issue] = field(default_factory=dict)
+    pulls: dict[int, Pull] = field(default_factory=dict)
+    fork: bool = False
+    archived: bool = False
+    drafts: bool = True
 
     @property
     def owner(self) -> str:

@@ -15,6 +15,9 @@ from tests.support.server.call import Call, Reply, World
 Handler = Callable[[World, Call], Reply]
 METADATA: tuple[Need, ...] = (("metadata", "read"),)
 CONTENTS: tuple[Need, ...] = (("contents", "read"),)
+PUSH: tuple[Need, ...] = (("contents", "write"),)
+PULLS: tuple[Need, ...] = (("pull_requests", "write"),)
+READ_PULLS: tuple[Need, ...] = (("pull_requests", "read"),)
 READ: tuple[Need, ...] = (("issues", "read"), ("pull_requests", "read"))
 WRITE: tuple[Need, ...] = (("issues", "write"), ("pull_requests", "write"))
 

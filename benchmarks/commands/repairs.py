@@ -1,0 +1,59 @@
+"""A folder of training programs, repaired by each arm on equal budgets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from benchmarks.commands.arguments import Kept, Only, SandboxName, TrainingPython
+from bot.cli.error_boundary import boundary
+from bot.models.job import Options
+from bot.settings import load
+
+
+def repairs(
+    folder: Annotated[
+        Path, typer.Argument(help="Contains cases/*.json and keys/*.json.", metavar="DIR")
+    ],
+    arms: Annotated[
+        str,
+        typer.Option(
+            help="Searches: reprise, random, tpe, bohb, hebo, autotrainer.", metavar="NAME,..."
+        ),
+    ] = "reprise,random,bohb",
+    budget: Annotated[
+        float,
+        typer.Option(
+            help="Time for each search, as a multiple of the faulty program's.", metavar="N"
+        ),
+    ] = 10,
+    only: Only = "",
+    jobs: Annotated[int, typer.Option(min=1, help="Cases to run in parallel.", metavar="N")] = 1,
+    sandbox: SandboxName = "auto",
+    python: TrainingPython = None,
+    timeout: Annotated[float, typer.Option(help="Seconds per training.", metavar="S")] = 600,
+    out: Kept = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
+) -> None:
+    """Repair training programs with known faults, and compare each patch with the key's repair.
+
+    Every patch is trained with six seeds that no search has used. Trials are kept: a stopped run
+    goes on.
+    """
+    with boundary():
+        from benchmarks.commands.printing import heard, print_whole
+        from benchmarks.fault_runs import find
+        from benchmarks.repair_runs import RepairBenchRuns, run
+        from benchmarks.repair_tables import line, repairs_table
+        from benchmarks.repairs import summarise
+        from sandbox.select import choose
+
+        settings = load()
+        options = Options(sandbox=sandbox, timeout_s=timeout)
+        kept, names = out or settings.runs_dir / "repairs", tuple(arms.split(","))
+        bench = RepairBenchRuns(settings, options, choose(sandbox), kept, python, budget, names)
+        cases = find(folder, [each for each in only.split(",") if each])
+        whole = summarise(heard(run(cases, bench, jobs), line))
+        print_whole(whole, repairs_table, as_json=as_json)

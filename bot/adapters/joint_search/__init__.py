@@ -1,0 +1,75 @@
+"""Searches over all hyperparameters of a program at once, by Optuna."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import optuna
+from typing_extensions import override
+
+from bot.models.repair import Hyperparameter, Patch
+from bot.ports import JointSearch
+from bot.rules.repair import candidates
+
+Sampler = Literal["tpe", "random", "gp"]
+_SAMPLERS: dict[Sampler, Callable[[], optuna.samplers.BaseSampler]] = {
+    "random": lambda: optuna.samplers.RandomSampler(seed=0),
+    "tpe": lambda: optuna.samplers.TPESampler(seed=0, n_startup_trials=4, multivariate=True),
+    "gp": lambda: optuna.samplers.GPSampler(seed=0, n_startup_trials=4),
+}
+_LOG = {"learning_rate", "epochs", "batch_size", "units"}
+_WHOLE = {"epochs", "batch_size", "units"}
+_OWN = 3.0  # times the program's own epochs: what the source study draws from
+
+
+class OptunaSearch(JointSearch):
+    """A study of one program. `tpe` is the sampler of BOHB's kind, `gp` of HEBO's (needs torch)."""
+
+    def __init__(self, found: Sequence[Hyperparameter], sampler: Sampler = "tpe") -> None:
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        self._found = found
+        self._study = optuna.create_study(sampler=_SAMPLERS[sampler](), direction="maximize")
+        self._asked: dict[Patch, optuna.Trial] = {}
+
+    @override
+    def ask(self) -> Patch:
+        asked = self._study.ask()
+        drawn = ((one, _drawn(asked, one)) for one in self._found)
+        patch = tuple(candidates.edit(one, value) for one, value in drawn if value != one.value)
+        self._asked[patch] = asked
+        return patch
+
+    @override
+    def tell(self, patch: Patch, value: float | None) -> None:
+        asked = self._asked.pop(patch)
+        if value is None:
+            self._study.tell(asked, state=optuna.trial.TrialState.FAIL)
+        else:
+            self._study.tell(asked, value)
+
+    def shortened(self, patch: Patch, value: float) -> None:
+        """What came of a patch that was tried with less training only: worse than any other."""
+        asked = self._asked.pop(patch)
+        asked.report(value, step=1)
+        self._study.tell(asked, state=optuna.trial.TrialState.PRUNED)
+
+
+def _drawn(asked: optuna.Trial, one: Hyperparameter) -> str:
+    """A value within the bounds, or of the choices and the present one."""
+    if one.choices:
+        choices = tuple(dict.fromkeys((one.value, *one.choices)))
+        return str(asked.suggest_categorical(one.id, choices))
+    low, high = one.low or 0.0, one.high if one.high is not None else 1.0
+    if one.kind in _WHOLE:
+        return str(asked.suggest_int(one.id, max(1, int(low)), _most(one, high), log=True))
+    drawn = asked.suggest_float(one.id, low, high, log=one.kind in _LOG and low > 0)
+    return f"{drawn:.4g}"
+
+
+def _most(one: Hyperparameter, high: float) -> int:
+    try:
+        own = float(one.value)
+    except ValueError:
+        own = 32.0
+    return int(min(high, max(4.0, _OWN * own)))

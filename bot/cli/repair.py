@@ -1,0 +1,62 @@
+"""`reprise repair PROGRAM`."""
+
+from typing import Annotated
+
+import typer
+
+from bot.cli.arguments import Device, Json, Pins, Python, Sandbox
+from bot.cli.diagnose import Arguments, Out, Program, Timeout, training_options
+from bot.cli.error_boundary import boundary
+from bot.models.repair import RepairRequest
+from bot.settings import secrets
+
+Metric = Annotated[
+    str,
+    typer.Option(
+        help="Metric to improve, by the name that the program prints with it. "
+        "Default: the metric that it prints last.",
+        metavar="NAME",
+        show_default=False,
+    ),
+]
+Budget = Annotated[
+    str,
+    typer.Option(
+        help="Time for the search, as a multiple of the program's own run time. "
+        "The minimization and the proof come on top.",
+        metavar="Nx",
+    ),
+]
+Jobs = Annotated[
+    int, typer.Option(help="Trainings to run in parallel.", min=1, max=64, metavar="N")
+]
+
+
+@boundary(secrets=secrets)
+def repair(
+    program: Program,
+    arguments: Arguments = None,
+    metric: Metric = "",
+    budget: Budget = "10x",
+    jobs: Jobs = 1,
+    out: Out = None,
+    sandbox: Sandbox = "auto",
+    device: Device = "cpu",
+    python: Python = None,
+    pins: Pins = None,
+    timeout: Timeout = 600,
+    as_json: Json = False,
+) -> None:
+    """Find the smallest change of hyperparameters that is proven to help.
+
+    Trains the program many times, and writes the change as a diff. Goes on where it was stopped
+    if --out names the same folder.
+    Exit codes: 0 a patch is proven to help, 3 no patch is, 2 a user error, 1 a bug in Reprise.
+    """
+    from bot.cli import option_parsing, repairing
+
+    times = option_parsing.times(budget)
+    options = training_options(sandbox, device, python, pins, timeout)
+    request = RepairRequest(metric=metric, budget=times, jobs=jobs)
+    given = tuple(arguments or ())
+    raise typer.Exit(repairing.repair(program, given, options, out, request, as_json=as_json))

@@ -1,0 +1,71 @@
+"""What `reprise repair` does; it returns the exit code."""
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+from bot.adapters.files import write
+from bot.adapters.run_folder import training
+from bot.cli.error_boundary import OTHER
+from bot.cli.training_work import TrainingWork, for_people, read, working
+from bot.errors import BuildError, UserError
+from bot.models.diagnosis import TrainingProgram
+from bot.models.job import Options
+from bot.models.repair import Repair, RepairRequest
+from bot.pipeline.repair import repair as repaired
+from bot.render.phrases import repair as phrases
+from bot.render.repair_json import repair_text
+from bot.render.sections.repair import document
+from bot.text.sanitize import redact, rewritten
+
+_PROVEN = 0
+
+
+def repair(
+    source: Path, arguments: tuple[str, ...], options: Options, out: Path | None,
+    request: RepairRequest, *, as_json: bool,
+) -> int:  # fmt: skip
+    """Repair a program."""
+    program = read(source, arguments)
+    with working(source.stem, options, out) as work:
+        try:
+            found = _repaired(program, work, request)
+        except BuildError as error:
+            found = Repair(undecided=f"its environment could not be built: {error}")
+        return _show(work, found, source.name, as_json=as_json)
+
+
+def kept_repair(folder: Path) -> Repair:
+    """The repair that an earlier command wrote. Raises UserError when there is none."""
+    try:
+        kept = json.loads((folder / "repair.json").read_bytes())["repair"]
+        return Repair.model_validate({**kept, "undecided": kept["undecided"] or ""})
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(
+            f"{folder} is not the folder of a repair.", "Give a folder that holds repair.json."
+        ) from None
+
+
+def _repaired(program: TrainingProgram, work: TrainingWork, request: RepairRequest) -> Repair:
+    recorded = work.record(program)
+    return repaired(
+        program, recorded, work.session, request,
+        heard=lambda made: work.view.update(phrases.trained(made)),
+    )  # fmt: skip
+
+
+def _show(work: TrainingWork, found: Repair, name: str, *, as_json: bool) -> int:
+    """Write the repair, print it for people or as JSON, and return the exit code."""
+    hide = partial(redact, secrets=work.settings.secrets)
+    found, folder = rewritten(found, hide), work.folder.path
+    text = repair_text(found, program=name, hide=hide)
+    write(folder / "repair.json", text)
+    if found.diff:
+        write(folder / "repair.diff", found.diff)
+    training.keep_plot(folder / "repair.svg", found.curves)
+    work.view.stop()
+    whole = document(found, name=name, folder=str(folder))
+    sys.stdout.write(text if as_json else for_people(whole))
+    sys.stdout.flush()
+    return _PROVEN if found.proven else OTHER

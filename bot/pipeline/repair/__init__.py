@@ -1,0 +1,192 @@
+"""A diagnosed training program → the smallest patch that is proven to help.
+
+Candidates are chosen on one half of the rows that the program tests on, where it can be parted,
+made 1-minimal there, and proven on the other half with fresh seeds. A patch is never accepted
+because a symptom is gone, as AutoTrainer does, but for a significant gain alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from hashlib import sha256
+
+from bot.models.diagnosis import Curve, TrainingProgram
+from bot.models.repair import (
+    Hyperparameter,
+    Improvement,
+    Metric,
+    Patch,
+    Repair,
+    RepairRequest,
+    Trial,
+)
+from bot.pipeline.diagnosis import RecordedRun, endings
+from bot.pipeline.execution.launch import Part
+from bot.pipeline.execution.runner import Session
+from bot.pipeline.repair.compared_curves import compared_curves
+from bot.pipeline.repair.minimise import minimised
+from bot.pipeline.repair.search import SEEDS, Search
+from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
+from bot.pipeline.repair.trials import FaultyProgram, TrialRequest, Trials
+from bot.rules import diagnosis as rules, hyperparameters
+from bot.rules.regression import diffs
+from bot.rules.repair import comparing, metric as metrics
+
+FRESH = tuple(range(2001, 2001 + comparing.SEEDS))
+"""The seeds of the proof; no search has seen them."""
+_PATIENCE, _LEAST_S = 3.0, 30.0
+"""What one trial may take: times the faulty program's seconds, and at least so many."""
+Heard = Callable[[Trial], None]
+
+
+def repair(
+    program: TrainingProgram,
+    recorded: RecordedRun,
+    session: Session,
+    request: RepairRequest,
+    *,
+    heard: Heard = lambda _: None,
+) -> Repair:
+    """Search, minimise and prove a patch. Trials that the recorder has are not made again. Raises
+    Stopped.
+    """
+    with begun(program, recorded, session, request, heard=heard) as trials:
+        if isinstance(trials, str):
+            return Repair(budget=request.budget, undecided=trials)
+        diagnosis = rules.diagnose(recorded.trace)
+        with session.stage("repair", "searching for a patch"):
+            patch = Search(trials, diagnosis, changeable(trials)).best()
+        if patch:
+            with session.stage("repair", "making the patch minimal"):
+                patch = minimised(patch, trials)
+        return _proven(patch, trials, request.budget)
+
+
+@contextmanager
+def begun(
+    program: TrainingProgram,
+    recorded: RecordedRun,
+    session: Session,
+    request: RepairRequest,
+    *,
+    heard: Heard = lambda _: None,
+) -> Iterator[Trials | str]:
+    """What trials are made with, or why there is nothing to try."""
+    result, trace = recorded.result, recorded.trace
+    if program.source.encode() != program.files[program.entry]:
+        yield "the program is not UTF-8 text, so no change of it can be written"
+        return
+    metric = metrics.choose(result.stdout, trace, request.metric)
+    if why := _hopeless(recorded, metric, request.metric):
+        yield why
+        return
+    assert metric is not None
+    subject = FaultyProgram(
+        program=program, environment=recorded.environment, trace=trace, metric=metric,
+        seconds=result.seconds,
+    )  # fmt: skip
+    with closing(_runs(subject, session, request)) as runs:
+        trials = Trials(
+            subject=subject, session=session, key=_key(subject), runs=runs,
+            budget_s=request.budget * result.seconds, heard=heard,
+        )  # fmt: skip
+        if changeable(trials):
+            trials.subject = _parted(trials)
+            yield trials
+        else:
+            yield "no hyperparameter was found in the program"
+
+
+def _runs(subject: FaultyProgram, session: Session, request: RepairRequest) -> TrialRuns:
+    options = session.job.options
+    longest = options.training_timeout_s or options.timeout_s
+    limit = min(longest, max(_LEAST_S, _PATIENCE * subject.seconds))
+    probed = subject.metric.source == "epochs"
+    return TrialRuns(session, subject.environment, limit, request.jobs, probed)
+
+
+def changeable(trials: Trials) -> tuple[Hyperparameter, ...]:
+    """The hyperparameters to change: not the loss, where the loss is what is compared."""
+    subject = trials.subject
+    found = hyperparameters.find(subject.program.source, subject.trace)
+    if not metrics.is_loss(subject.metric):
+        return found
+    return tuple(one for one in found if one.kind not in {"loss", "weight_regularizer"})
+
+
+def _key(subject: FaultyProgram) -> str:
+    """What a repair's trials belong to: this program in this environment by this metric."""
+    program, whole = subject.program, sha256()
+    for name in sorted(program.files):
+        whole.update(f"{name}\0{len(program.files[name])}\0".encode() + program.files[name])
+    metric = subject.metric.model_dump_json()
+    whole.update(f"{program.arguments}{subject.environment.id}{metric}".encode())
+    return whole.hexdigest()
+
+
+def _hopeless(recorded: RecordedRun, metric: Metric | None, wanted: str) -> str:
+    """Why there is nothing to try; "" when there is."""
+    if why := endings.undecided(recorded.result, recorded.trace):
+        return why
+    if endings.ended(recorded.result) != "completed":
+        return "the program did not come to its end, so there is nothing to compare"
+    named = f" called {wanted!r}" if wanted else " such as `accuracy: 0.91`"
+    return "" if metric is not None else f"the program prints no metric{named}"
+
+
+def _parted(trials: Trials) -> FaultyProgram:
+    """The subject with its rows parted, where the program can be run on each half."""
+    subject = trials.subject
+    halves = replace(subject, split=True)
+    trials.subject = halves
+    row = trials.run((TrialRequest((), SEEDS[0], halves.guide),))[0]
+    return halves if row.value is not None and row.rows_split else subject
+
+
+def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
+    """The patch held against the faulty program on what no search saw."""
+    session, subject = trials.session, trials.subject
+    improvement: Improvement | None = None
+    spent = [x for x in trials.made.values() if x.seed not in FRESH]
+    if patch:
+        with session.stage("repair", "proving the patch on fresh seeds"):
+            improvement = _compared(patch, trials)
+    made = tuple(trials.made.values())
+    return Repair(
+        metric=subject.metric,
+        patch=patch,
+        source=subject.program.source,
+        diff=diff(subject, patch),
+        improvement=improvement,
+        proven=improvement is not None and improvement.significant,
+        held_out_rows=subject.split,
+        trainings=len(spent),
+        confirmations=len(made) - len(spent),
+        budget=budget,
+        seconds=sum(x.seconds for x in made),
+        training_seconds=subject.seconds,
+        tried=made,
+        curves=_curves(patch, trials) if patch else (),
+    )
+
+
+def _curves(patch: Patch, trials: Trials) -> tuple[Curve, ...]:
+    subject = trials.subject
+    shown = TrialRun(subject.patched(patch), FRESH[0], subject.held_out)
+    return compared_curves(subject.trace, shown, trials.runs, trials.session)
+
+
+def _compared(patch: Patch, trials: Trials) -> Improvement:
+    part: Part = trials.subject.held_out
+    tasks = [TrialRequest(each, seed, part) for seed in FRESH for each in ((), patch)]
+    rows = trials.run(tasks)
+    before, after = [x.value for x in rows[::2]], [x.value for x in rows[1::2]]
+    return comparing.compare(before, after, trials.subject.metric.direction)
+
+
+def diff(subject: FaultyProgram, patch: Patch) -> str:
+    """The unified diff of the program; "" for no patch."""
+    program = subject.program
+    return diffs.unified(program.entry, program.source, subject.patched(patch).source)

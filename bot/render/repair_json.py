@@ -1,0 +1,53 @@
+"""A repair as JSON: repair.json."""
+
+import json
+from collections.abc import Callable
+from importlib import metadata
+from typing import Literal
+
+from pydantic import Field
+
+from bot.models.repair import Edit, Improvement, Metric, Repair, Trial
+from bot.render.plain_json import PublishedData, plain
+
+
+class RepairOut(PublishedData):
+    """The smallest patch that was found, and what was measured of it."""
+
+    proven: bool = Field(description="A significant gain on seeds that the search did not use.")
+    metric: Metric | None
+    patch: tuple[Edit, ...]
+    diff: str
+    improvement: Improvement | None = Field(description="Faulty and patched, seed by seed.")
+    held_out_rows: bool = Field(description="The proof used test rows that the search did not.")
+    trainings: int = Field(description="Of the search and the minimization.")
+    confirmations: int = Field(description="Of the proof.")
+    budget: float = Field(description="Time for the search, as a multiple of the faulty program's.")
+    seconds: float
+    training_seconds: float = Field(description="Of the faulty program.")
+    tried: tuple[Trial, ...]
+    undecided: str | None = Field(description="Why nothing could be tried.")
+
+
+class RepairFile(PublishedData):
+    """repair.json."""
+
+    schema_: Literal[1] = Field(1, alias="schema")
+    program: str
+    repair: RepairOut
+    version: str
+
+
+def repair_out(found: Repair) -> RepairOut:
+    """The published form of a repair."""
+    told = {name: getattr(found, name) for name in RepairOut.model_fields}
+    return RepairOut(**{**told, "undecided": found.undecided or None})
+
+
+def repair_text(found: Repair, *, program: str, hide: Callable[[str], str]) -> str:
+    """repair.json as it is written; `hide` takes credentials out of a text."""
+    file = RepairFile(
+        program=program, repair=repair_out(found), version=metadata.version("reprise")
+    )
+    data = plain(file.model_dump(mode="json", by_alias=True), hide)
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

@@ -1,0 +1,97 @@
+"""The hyperparameters of a training program in PyTorch or Keras 3: where they stand in its text,
+and how other values are written for them.
+
+Every kind has places (`place.py`): a hyperparameter and the way to write it. A patch collects what
+its edits change (`text/rewriting.py`) and makes it at once, so that formatting and comments stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from bot.models.repair import Edit, Hyperparameter
+from bot.models.training import TrainingTrace
+from bot.rules import parsing
+from bot.rules.hyperparameters.arrays.one_sided import one_sided
+from bot.rules.hyperparameters.arrays.scaling import scaling
+from bot.rules.hyperparameters.losses.keras_losses import keras_losses
+from bot.rules.hyperparameters.losses.torch_losses import torch_losses
+from bot.rules.hyperparameters.network.keras_activations import keras_activations
+from bot.rules.hyperparameters.network.keras_settings import keras_settings
+from bot.rules.hyperparameters.network.structure import structure
+from bot.rules.hyperparameters.network.torch_activations import torch_activations
+from bot.rules.hyperparameters.network.torch_initializers import torch_initializers
+from bot.rules.hyperparameters.network.torch_settings import torch_settings
+from bot.rules.hyperparameters.place import HyperparameterPlace, numbered
+from bot.rules.hyperparameters.text.expressions import NotApplicable
+from bot.rules.hyperparameters.text.numbers import same
+from bot.rules.hyperparameters.text.program import ProgramTree, read
+from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.training.batches import batches
+from bot.rules.hyperparameters.training.fitting import fitting
+from bot.rules.hyperparameters.training.loops import epochs
+from bot.rules.hyperparameters.training.optimizing import optimizing
+from bot.rules.hyperparameters.training.torch_clipping import torch_clipping
+
+__all__ = ["NotApplicable", "find", "patched"]
+
+Finder = Callable[[ProgramTree, TrainingTrace | None], Iterator[HyperparameterPlace]]
+
+_FINDERS: tuple[Finder, ...] = (
+    optimizing, fitting, epochs, batches, keras_losses, torch_losses, keras_activations,
+    torch_activations, keras_settings, torch_settings, torch_initializers, torch_clipping,
+    structure, scaling, one_sided,
+)  # fmt: skip
+
+
+def find(source: str, trace: TrainingTrace | None = None) -> tuple[Hyperparameter, ...]:
+    """The hyperparameters of a program, none of text that cannot be parsed. A trace tells which
+    layer of the model a line of the text makes, and what the loss is fed.
+    """
+    program = read(source)
+    return tuple(x.hyperparameter for x in _places(program, trace)) if program else ()
+
+
+def patched(source: str, edits: Iterable[Edit], trace: TrainingTrace | None = None) -> str:
+    """The program with other values. Raises NotApplicable for an edit that cannot be written, and
+    where nothing would change.
+    """
+    program = read(source)
+    if program is None:
+        raise NotApplicable("The program cannot be parsed.")
+    chosen = _chosen(_places(program, trace), edits)
+    wanted = {(x.group, x.hyperparameter.kind): value for x, value in chosen}
+    rewriting = Rewriting(program, wanted)
+    for each, value in chosen:
+        each.write(rewriting, value)
+    text = rewriting.text()
+    if text == source or not _parses(text):
+        raise NotApplicable("The patch does not change the program into another one.")
+    return text
+
+
+def _parses(text: str) -> bool:
+    try:
+        parsing.parse(text)
+    except SyntaxError:
+        return False
+    return True
+
+
+def _places(program: ProgramTree, trace: TrainingTrace | None) -> tuple[HyperparameterPlace, ...]:
+    return numbered(x for finder in _FINDERS for x in finder(program, trace))
+
+
+def _chosen(
+    places: Iterable[HyperparameterPlace], edits: Iterable[Edit]
+) -> list[tuple[HyperparameterPlace, str]]:
+    known = {x.hyperparameter.id: x for x in places}
+    chosen: list[tuple[HyperparameterPlace, str]] = []
+    for edit in edits:
+        found = known.get(edit.parameter)
+        if found is None:
+            raise NotApplicable(f"The program has no hyperparameter {edit.parameter}.")
+        if same(found.hyperparameter.value, edit.after):
+            raise NotApplicable(f"{edit.parameter} is {edit.after} already.")
+        chosen.append((found, edit.after))
+    return chosen

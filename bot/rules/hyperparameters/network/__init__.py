@@ -1,0 +1,1 @@
+"""Hyperparameters of the layers of a model."""

@@ -1,0 +1,71 @@
+"""The activation functions: what Keras and PyTorch call them."""
+
+from __future__ import annotations
+
+from bot.rules.hyperparameters.text.program import snake
+
+CHOICES = (
+    "linear", "relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid", "softmax",
+    "log_softmax", "softplus", "softsign", "hard_sigmoid",
+)  # fmt: skip
+
+MODULES = {
+    "linear": "Identity()", "relu": "ReLU()", "leaky_relu": "LeakyReLU()", "elu": "ELU()",
+    "selu": "SELU()", "gelu": "GELU()", "silu": "SiLU()", "tanh": "Tanh()",
+    "sigmoid": "Sigmoid()", "softmax": "Softmax(dim={dim})",
+    "log_softmax": "LogSoftmax(dim={dim})", "softplus": "Softplus()", "softsign": "Softsign()",
+    "hard_sigmoid": "Hardsigmoid()",
+}  # fmt: skip
+"""The PyTorch modules, as they are constructed."""
+
+_CLASSES = {text.partition("(")[0]: name for name, text in MODULES.items()} | {
+    "ReLU6": "relu6", "PReLU": "prelu", "Hardtanh": "hardtanh", "Mish": "mish", "CELU": "celu",
+    "Hardswish": "hard_swish", "LogSigmoid": "log_sigmoid", "RReLU": "leaky_relu",
+}  # fmt: skip
+_KERAS_CLASSES = {
+    "ReLU": "relu", "LeakyReLU": "leaky_relu", "ELU": "elu", "PReLU": "prelu",
+    "Softmax": "softmax",
+}  # fmt: skip
+
+FUNCTIONS = {name: name for name in CHOICES if name != "linear"} | {"hard_sigmoid": "hardsigmoid"}
+"""The functions of `torch.nn.functional`."""
+_BARE = ("relu", "tanh", "sigmoid", "softmax", "log_softmax", "selu")
+_KNOWN = {function: name for name, function in FUNCTIONS.items()} | {
+    "relu_": "relu", "sigmoid_": "sigmoid", "tanh_": "tanh", "relu6": "relu6", "mish": "mish",
+    "hardtanh": "hardtanh", "logsigmoid": "log_sigmoid",
+}  # fmt: skip
+_METHODS = ("relu", "sigmoid", "tanh", "softmax", "log_softmax", "relu_", "sigmoid_", "tanh_")
+
+_ALIASES = {"swish": "silu", "none": "linear", "identity": "linear", "leakyrelu": "leaky_relu"}
+
+
+def of_module(name: str) -> str:
+    """The canonical name of a PyTorch activation module, "" for another module."""
+    return _CLASSES.get(name, "")
+
+
+def of_keras_layer(name: str) -> str:
+    """The canonical name of a Keras layer that is an activation, "" for another."""
+    return _KERAS_CLASSES.get(name, "")
+
+
+def of_function(full: str) -> str:
+    """The canonical name of a PyTorch function by its full name, or of a tensor's method, ".relu";
+    "" for any other.
+    """
+    package, _, name = full.rpartition(".")
+    if package in ("torch", "torch.nn.functional", "torch.special"):
+        return _KNOWN.get(name, "")
+    return _KNOWN.get(name, "") if full.startswith(".") and name in _METHODS else ""
+
+
+def canonical(name: str) -> str:
+    """The canonical name of what a Keras program writes."""
+    short = snake(name) if not name.islower() else name
+    return _ALIASES.get(short, short) or "linear"
+
+
+def functions_named(name: str) -> list[str]:
+    """The full names under which PyTorch has a function, the shortest first."""
+    own = FUNCTIONS[name]
+    return [*([f"torch.{own}"] if own in _BARE else []), f"torch.nn.functional.{own}"]

@@ -1,0 +1,112 @@
+"""Dropout rates and units of PyTorch modules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from bot.models.training import TrainingTrace
+from bot.rules.hyperparameters.network.keras_settings import MOST_UNITS, bounded
+from bot.rules.hyperparameters.network.layer import WrittenLayer
+from bot.rules.hyperparameters.network.torch_layers import torch_layers
+from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
+from bot.rules.hyperparameters.text.arguments import argument
+from bot.rules.hyperparameters.text.numbers import canonical
+from bot.rules.hyperparameters.text.origins import NumberOrigin, origin, write_number
+from bot.rules.hyperparameters.text.program import ProgramTree
+from bot.rules.hyperparameters.text.rewriting import Rewriting
+
+_RATES, _UNITS = (0.0, 0.9), (1, MOST_UNITS)
+_OUTPUTS = {
+    "Linear": "out_features", "Conv1d": "out_channels", "Conv2d": "out_channels",
+    "LSTM": "hidden_size", "GRU": "hidden_size", "RNN": "hidden_size",
+}  # fmt: skip
+_INPUTS = {
+    "Linear": "in_features", "Conv1d": "in_channels", "Conv2d": "in_channels",
+    "LSTM": "input_size", "GRU": "input_size", "RNN": "input_size",
+    "BatchNorm1d": "num_features", "BatchNorm2d": "num_features", "LayerNorm": "normalized_shape",
+}  # fmt: skip
+_WIDE = ("bidirectional", "proj_size", "groups")
+
+
+def torch_settings(
+    program: ProgramTree, trace: TrainingTrace | None
+) -> Iterator[HyperparameterPlace]:
+    """What the modules are given."""
+    layers = torch_layers(program, trace)
+    widths: set[cst.CSTNode] = set()
+    for number, layer in enumerate(layers):
+        if "Dropout" in layer.type:
+            yield from _dropout(program, layer)
+        elif layer.type in _OUTPUTS:
+            yield from _units(program, layer, layers[number + 1 :], widths)
+
+
+def _dropout(program: ProgramTree, layer: WrittenLayer) -> Iterator[HyperparameterPlace]:
+    given = argument(layer.call, "p", 0)
+    known = origin(program, given) if given else None
+    if known and known.value is None:
+        return
+
+    def write(rewriting: Rewriting, value: str) -> None:
+        write_number(rewriting, layer.call, "p", bounded(value, _RATES), 0)
+
+    value = canonical(known.value) if known and known.value is not None else "default"
+    line = program.line(known.node if known else layer.call)
+    yield place("dropout", value, line, write, layer=layer.index, bounds=_RATES)
+
+
+def _units(
+    program: ProgramTree,
+    layer: WrittenLayer,
+    after: Sequence[WrittenLayer],
+    widths: set[cst.CSTNode],
+) -> Iterator[HyperparameterPlace]:
+    """The units of a layer that another one follows, whose inputs are as many. A constant that
+    gives the width of several layers is one hyperparameter.
+    """
+    if any(argument(layer.call, x) for x in _WIDE):
+        return
+    given = argument(layer.call, _OUTPUTS[layer.type], 1)
+    known = origin(program, given) if given else None
+    if known is None or known.value is None:
+        return
+    nodes = _following(program, layer, known, after)
+    if nodes and known.node not in widths:
+        widths.add(known.node)
+        yield place(
+            "units", canonical(known.value), program.line(known.node),
+            _everywhere([known.node, *nodes]), layer=layer.index, bounds=_UNITS,
+        )  # fmt: skip
+
+
+def _following(
+    program: ProgramTree,
+    layer: WrittenLayer,
+    known: NumberOrigin,
+    after: Sequence[WrittenLayer],
+) -> list[cst.CSTNode]:
+    """Where the next layers say how many inputs they get; none where that is not as many."""
+    found: list[cst.CSTNode] = []
+    for other in after:
+        if other.type not in _INPUTS or other.holder is not layer.holder:
+            if other.type in _OUTPUTS or other.holder is not layer.holder:
+                return []
+            continue
+        given = argument(other.call, _INPUTS[other.type], 0)
+        inputs = origin(program, given) if given else None
+        if inputs is None or inputs.value != known.value:
+            return []
+        found.append(inputs.node)
+        if other.type in _OUTPUTS:
+            return found
+    return []
+
+
+def _everywhere(nodes: Sequence[cst.CSTNode]) -> Write:
+    def write(rewriting: Rewriting, value: str) -> None:
+        for node in dict.fromkeys(nodes):
+            rewriting.replace(node, bounded(value, _UNITS))
+
+    return write

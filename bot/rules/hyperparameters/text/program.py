@@ -1,0 +1,208 @@
+"""A parsed program: its calls with the full names of what they call, its assignments, its lines."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeVar
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from bot.rules import parsing
+from bot.rules.hyperparameters.text.imports import Imports, imported
+
+_LONGEST = 150_000
+_Node = TypeVar("_Node", bound=cst.CSTNode)
+Function = cst.FunctionDef | cst.Lambda
+Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+@dataclass(frozen=True)
+class ProgramTree:
+    """`nodes` are in the order of the text; `spans` says which each one holds, `kinds` which
+    are of a class. `values` has what is assigned anywhere to a name or attribute, "self.x".
+    """
+
+    module: cst.Module
+    lines: dict[cst.CSTNode, int]
+    parents: dict[cst.CSTNode, cst.CSTNode]
+    nodes: tuple[cst.CSTNode, ...]
+    spans: dict[cst.CSTNode, tuple[int, int]]
+    kinds: dict[type[cst.CSTNode], list[cst.CSTNode]]
+    imports: Imports
+    calls: tuple[cst.Call, ...] = ()
+    values: dict[str, list[cst.BaseExpression]] = field(default_factory=dict)
+
+    def name(self, node: cst.CSTNode) -> str:
+        """The full name of what an expression names, "keras.layers.Dense"; "" for none."""
+        return self.imports.full(dotted(node))
+
+    def called(self, call: cst.Call) -> str:
+        """The full name of what is called, or of a method, ".fit"."""
+        full = self.name(call.func)
+        if full and (full.startswith(("torch.", "keras.")) or "." not in full):
+            return full
+        return f".{call.func.attr.value}" if isinstance(call.func, cst.Attribute) else full
+
+    def method(self, name: str) -> Iterator[cst.Call]:
+        """The calls of a method of this name on anything."""
+        for call in self.calls:
+            if isinstance(call.func, cst.Attribute) and call.func.attr.value == name:
+                yield call
+
+    def of(self, kind: type[_Node]) -> Iterator[_Node]:
+        """Every node of a class."""
+        return (node for node in self.kinds.get(kind, ()) if isinstance(node, kind))
+
+    def inside(self, outer: cst.CSTNode) -> list[cst.CSTNode]:
+        """All nodes in another, in the order of the text."""
+        start, end = self.spans[outer]
+        return list(self.nodes[start + 1 : end])
+
+    def within(self, outer: cst.CSTNode, kind: type[_Node]) -> list[_Node]:
+        """The nodes of a kind in another, in the order of the text."""
+        return [x for x in self.inside(outer) if isinstance(x, kind)]
+
+    def above(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """A node and all that hold it, inside out."""
+        seen: cst.CSTNode | None = node
+        while seen is not None:
+            yield seen
+            seen = self.parents.get(seen)
+
+    def around(self, node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> cst.CSTNode | None:
+        """The innermost node of some kinds that holds one."""
+        return next(
+            (x for x in self.above(self.parents.get(node, node)) if isinstance(x, kinds)), None
+        )
+
+    def statement(self, node: cst.CSTNode) -> cst.CSTNode:
+        """The statement, with its line, that holds a node."""
+        kinds = (cst.SimpleStatementLine, cst.BaseCompoundStatement)
+        return next((x for x in self.above(node) if isinstance(x, kinds)), node)
+
+    def function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
+        """The function that a node stands in."""
+        found = self.around(node, cst.FunctionDef)
+        return found if isinstance(found, cst.FunctionDef) else None
+
+    def line(self, node: cst.CSTNode) -> int:
+        """Where a node begins, 1-based."""
+        return self.lines.get(node, 0)
+
+    def text(self, node: cst.CSTNode) -> str:
+        """A node as it is written."""
+        return self.module.code_for_node(node)
+
+    def unused(self, wanted: str) -> str:
+        """A name like the wanted one that the program does not have."""
+        names = {node.value for node in self.of(cst.Name)}
+        return next(
+            x for x in (wanted, *(f"{wanted}_{n}" for n in range(2, 10**4))) if x not in names
+        )
+
+
+def dotted(node: cst.CSTNode) -> str:
+    """A name or a chain of attributes of one as it is written; "" for any other expression."""
+    parts: list[str] = []
+    while isinstance(node, cst.Attribute):
+        parts.append(node.attr.value)
+        node = node.value
+    return ".".join((node.value, *reversed(parts))) if isinstance(node, cst.Name) else ""
+
+
+@lru_cache(maxsize=4)
+def read(source: str) -> ProgramTree | None:
+    """The program; None for text that cannot be parsed within the budget."""
+    try:
+        return _program(parsing.parse_concrete(source, _LONGEST))
+    except (SyntaxError, RecursionError):
+        return None
+
+
+def _program(module: cst.Module) -> ProgramTree:
+    walk = _Walk()
+    module.visit(walk)
+    positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
+    nodes = tuple(walk.nodes)
+    kinds: dict[type[cst.CSTNode], list[cst.CSTNode]] = defaultdict(list)
+    for node in nodes:
+        kinds[type(node)].append(node)
+    return ProgramTree(
+        module=module,
+        lines={node: at.start.line for node, at in positions.items()},
+        parents=walk.parents,
+        nodes=nodes,
+        spans=walk.spans,
+        kinds=kinds,
+        imports=imported(nodes),
+        calls=tuple(x for x in nodes if isinstance(x, cst.Call)),
+        values=_values(nodes),
+    )
+
+
+class _Walk(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.parents: dict[cst.CSTNode, cst.CSTNode] = {}
+        self.nodes: list[cst.CSTNode] = []
+        self.spans: dict[cst.CSTNode, tuple[int, int]] = {}
+        self._stack: list[cst.CSTNode] = []
+        self._starts: list[int] = []
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if isinstance(node, cst.BaseParenthesizableWhitespace | cst.TrailingWhitespace):
+            return False
+        if self._stack:
+            self.parents[node] = self._stack[-1]
+        self.nodes.append(node)
+        self._stack.append(node)
+        self._starts.append(len(self.nodes) - 1)
+        return True
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        if self._stack and self._stack[-1] is original_node:
+            self._stack.pop()
+            self.spans[original_node] = (self._starts.pop(), len(self.nodes))
+
+
+def _values(nodes: tuple[cst.CSTNode, ...]) -> dict[str, list[cst.BaseExpression]]:
+    found: dict[str, list[cst.BaseExpression]] = defaultdict(list)
+    for node in nodes:
+        for target, value in _assigned(node):
+            found[dotted(target)].append(value)
+    found.pop("", None)
+    return dict(found)
+
+
+def _assigned(node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    if isinstance(node, cst.Assign):
+        for each in node.targets:
+            yield from _paired(each.target, node.value)
+    elif isinstance(node, cst.AnnAssign) and node.value:
+        yield node.target, node.value
+
+
+def _paired(
+    target: cst.BaseExpression, value: cst.BaseExpression
+) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+    """Each name of a tuple with its own value, otherwise with the whole."""
+    if not isinstance(target, cst.Tuple | cst.List):
+        yield target, value
+        return
+    own = value.elements if isinstance(value, cst.Tuple | cst.List) else ()
+    for number, element in enumerate(target.elements):
+        paired = len(own) == len(target.elements)
+        yield from _paired(element.value, own[number].value if paired else value)
+
+
+SNAKE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def snake(name: str) -> str:
+    """A class's name as the function's: "GlorotUniform" is "glorot_uniform"."""
+    return SNAKE.sub("_", name).lower()

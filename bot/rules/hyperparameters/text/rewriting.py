@@ -1,0 +1,184 @@
+"""Changes of a program, collected and then made at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import libcst as cst
+
+from bot.models.repair import HyperparameterKind
+from bot.rules.hyperparameters.text.expressions import NotApplicable, expression
+from bot.rules.hyperparameters.text.layout import led, passing, relisted, surrounded, with_name
+from bot.rules.hyperparameters.text.program import ProgramTree
+
+Change = Callable[[Any], Any]
+Wanted = Mapping[tuple[object, HyperparameterKind], str]
+"""The values of a patch by the group and the kind of their places."""
+
+
+class Rewriting:
+    """Changes are functions of a node: those of one node follow each other, and what holds it sees
+    it changed. `wanted` has all that the patch changes.
+    """
+
+    def __init__(self, program: ProgramTree, wanted: Wanted) -> None:
+        self.program = program
+        self.wanted = wanted
+        self._changes: dict[cst.CSTNode, list[Change]] = defaultdict(list)
+        self._around: dict[cst.CSTNode, list[tuple[bool, str]]] = defaultdict(list)
+        self._listed: dict[cst.CSTNode, list[tuple[int, str | None]]] = defaultdict(list)
+        self._removed: list[cst.CSTNode] = []
+        self._imports: dict[str, str] = {}
+        self._written: set[object] = set()
+
+    def first(self, key: object) -> bool:
+        """Whether this is the first time that a key is asked for: what several edits write
+        together is written once.
+        """
+        new = key not in self._written
+        self._written.add(key)
+        return new
+
+    def change(self, node: cst.CSTNode, change: Change) -> None:
+        """Adds a change of one node."""
+        self._changes[node].append(change)
+
+    def replace(self, node: cst.CSTNode, text: str) -> None:
+        """Puts an expression in the place of a node."""
+        self.change(node, lambda _: expression(text))
+
+    def before(self, node: cst.CSTNode, text: str) -> None:
+        """Adds statements before the one that holds a node."""
+        self._put(node, text, after=False)
+
+    def after(self, node: cst.CSTNode, text: str) -> None:
+        """Adds statements after the one that holds a node."""
+        self._put(node, text, after=True)
+
+    def _put(self, node: cst.CSTNode, text: str, *, after: bool) -> None:
+        if (after, text) not in self._around[statement := self.program.statement(node)]:
+            self._around[statement].append((after, text))
+
+    def after_element(self, node: cst.CSTNode | None, *texts: str) -> None:
+        """Adds elements of a list, or arguments by position, after another."""
+        # Each is put right after the element, so that the last one comes first.
+        for text in reversed(texts):
+            self._list(node, text)
+
+    def remove_element(self, node: cst.CSTNode | None) -> None:
+        """Removes an element of a list or an argument."""
+        self._list(node, None)
+
+    def _list(self, node: cst.CSTNode | None, text: str | None) -> None:
+        holder = self.program.parents.get(node) if node else None
+        if not isinstance(holder, cst.Call | cst.List | cst.Tuple):
+            raise NotApplicable("Nothing can be added there.")
+        field = "args" if isinstance(holder, cst.Call) else "elements"
+        elements = getattr(holder, field)
+        index = next(n for n, x in enumerate(elements) if x is node)
+        self._listed[holder].append((index, text))
+
+    def remove(self, node: cst.CSTNode) -> None:
+        """Removes the statement that holds a node. Its comments stay."""
+        statement = self.program.statement(node)
+        if isinstance(statement, cst.SimpleStatementLine) and len(statement.body) > 1:
+            raise NotApplicable("A line of several statements cannot be removed.")
+        self._removed.append(statement)
+
+    def named(self, full: str, instead: str = "") -> str:
+        """How the program names something of a package, which is imported where it has to be,
+        instead of a name that is used here alone.
+        """
+        spelled = self.program.imports.spelled(full)
+        if spelled:
+            return spelled
+        once = [x.value for x in self.program.of(cst.Name)].count(instead) == 2
+        self._imports.setdefault(full, instead if once else "")
+        return full.rpartition(".")[2] if not _is_module(full) else full
+
+    @property
+    def quote(self) -> str:
+        """The quotation mark that most of the program's strings have."""
+        strings = [x.quote for x in self.program.of(cst.SimpleString)]
+        return "'" if strings.count("'") > strings.count('"') else '"'
+
+    def text(self) -> str:
+        """The program with all changes. Raises NotApplicable."""
+        for full in self._imports:
+            self._import(full)
+        for statement in self._removed:
+            self._remove(statement)
+        for holder, added in self._listed.items():
+            self.change(holder, partial(relisted, changes=tuple(added)))
+        for node, texts in self._around.items():
+            self.change(node, partial(surrounded, texts=tuple(texts)))
+        try:
+            return self.program.module.visit(_Writer(self._changes)).code
+        except (cst.CSTValidationError, cst.ParserSyntaxError, TypeError, RecursionError) as error:
+            raise NotApplicable("The change does not fit into the program.") from error
+
+    def _import(self, full: str) -> None:
+        module, _, name = full.rpartition(".")
+        present = self.program.imports.froms.get(module)
+        if present is not None and not _is_module(full):
+            self.change(present, partial(with_name, name=name, instead=self._imports[full]))
+            return
+        text = f"import {full}" if _is_module(full) else f"from {module} import {name}"
+        body = self.program.module.body
+        last = [x for x in body if _imports_something(x)]
+        anchor = next((x for x in last if _imports(x, full.partition(".")[0])), None)
+        if not body:
+            raise NotApplicable("The program is empty.")
+        anchor = anchor or (last[-1] if last else None)
+        if anchor is not None:
+            self.after(anchor, text)
+        else:
+            self.before(body[0], text)
+
+    def _remove(self, statement: cst.CSTNode) -> None:
+        siblings = self._siblings(statement)
+        index = next((n for n, x in enumerate(siblings) if x is statement), -1)
+        if index < 0:
+            raise NotApplicable("The statement cannot be removed.")
+        if all(x in self._removed for x in siblings):
+            self.change(statement, lambda updated: passing(updated))
+            return
+        following = next((x for x in siblings[index + 1 :] if x not in self._removed), None)
+        left = getattr(statement, "leading_lines", ())
+        if following is not None and any(line.comment for line in left):
+            self.change(following, lambda updated: led(updated, left))
+        self.change(statement, lambda _: cst.RemoveFromParent())
+
+    def _siblings(self, statement: cst.CSTNode) -> Sequence[cst.CSTNode]:
+        body = getattr(self.program.parents.get(statement), "body", ())
+        return body if isinstance(body, list | tuple) else ()
+
+
+class _Writer(cst.CSTTransformer):
+    def __init__(self, changes: Mapping[cst.CSTNode, Sequence[Change]]) -> None:
+        super().__init__()
+        self._changes = changes
+
+    def on_leave(self, original_node: Any, updated_node: Any) -> Any:
+        for change in self._changes.get(original_node, ()):
+            if updated_node is not cst.RemovalSentinel.REMOVE:
+                updated_node = change(updated_node)
+        return updated_node
+
+
+def _is_module(full: str) -> bool:
+    return full.rpartition(".")[2].islower() and full in ("keras", "torch", "torch.nn.functional")
+
+
+def _imports_something(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.SimpleStatementLine) and any(
+        isinstance(x, cst.Import | cst.ImportFrom) for x in node.body
+    )
+
+
+def _imports(node: cst.CSTNode, package: str) -> bool:
+    code = cst.Module(body=[]).code_for_node(node).strip()
+    return code.startswith((f"import {package}", f"from {package}"))

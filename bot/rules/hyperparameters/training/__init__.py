@@ -1,0 +1,1 @@
+"""Hyperparameters of the optimiser and of the budget of a training."""

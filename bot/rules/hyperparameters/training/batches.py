@@ -1,0 +1,121 @@
+"""The batch size where the program makes batches itself: loaders, slices, splits, generators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from bot.models.training import TrainingTrace
+from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
+from bot.rules.hyperparameters.text.arguments import argument, keywords, positional
+from bot.rules.hyperparameters.text.loops import function_named, iterated, loops_around
+from bot.rules.hyperparameters.text.numbers import canonical, number
+from bot.rules.hyperparameters.text.origins import origin, resolved, write_number
+from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.training.fitting import MOST_ROWS, whole
+from bot.rules.hyperparameters.training.loops import steps
+
+_LOADERS = ("DataLoader", "FastTensorDataLoader")
+
+
+def batches(program: ProgramTree, _trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
+    """Rows of a batch, once for each number that decides them."""
+    seen: set[cst.CSTNode] = set()
+    for found, node in _found(program):
+        if node not in seen:
+            seen.add(node)
+            yield found
+
+
+def _found(program: ProgramTree) -> Iterator[tuple[HyperparameterPlace, cst.CSTNode]]:
+    for step in steps(program):
+        for loop in loops_around(program, step):
+            if isinstance(loop, cst.For):
+                yield from _of_loop(program, loop)
+    if not steps(program):
+        loaders = [x for x in program.calls if _is_loader(program, x)]
+        yield from (_loader(program, x) for x in loaders if _shuffles(x))
+    for call in program.method("batch"):
+        yield from _counted(program, positional(call)[:1], call)
+
+
+def _of_loop(
+    program: ProgramTree, loop: cst.For
+) -> Iterator[tuple[HyperparameterPlace, cst.CSTNode]]:
+    over = iterated(loop)
+    value = resolved(program, over)
+    if not isinstance(value, cst.Call):
+        return
+    if _is_loader(program, value):
+        yield _loader(program, value)
+        return
+    name = dotted(value.func).rpartition(".")[2]
+    if isinstance(value.func, cst.Attribute) and value.func.attr.value in ("split", "array_split"):
+        if value.func.attr.value == "split":
+            yield from _counted(program, positional(value)[-1:], loop)
+    elif name == "range":
+        yield from _counted(program, positional(value)[2:], loop)
+    else:
+        generator = function_named(program, name)
+        inner = program.within(generator, cst.For) if generator else []
+        for each in inner:
+            call = iterated(each)
+            if isinstance(call, cst.Call) and dotted(call.func) == "range":
+                yield from _counted(program, positional(call)[2:], each)
+
+
+def _is_loader(program: ProgramTree, call: cst.Call) -> bool:
+    return program.called(call).rpartition(".")[2] in _LOADERS
+
+
+def _shuffles(call: cst.Call) -> bool:
+    given = keywords(call).get("shuffle")
+    return isinstance(given, cst.Name) and given.value == "True"
+
+
+def _loader(program: ProgramTree, call: cst.Call) -> tuple[HyperparameterPlace, cst.CSTNode]:
+    given = argument(call, "batch_size", 1)
+    known = origin(program, given) if given else None
+    value = canonical(known.value) if known and known.value is not None else "default"
+    node = known.node if known else call
+    line = program.line(node)
+
+    def write(rewriting: Rewriting, text: str) -> None:
+        write_number(rewriting, call, "batch_size", whole(text), 1)
+
+    return place("batch_size", value, line, write, bounds=(1, MOST_ROWS)), node
+
+
+def _counted(
+    program: ProgramTree, given: list[cst.BaseExpression], outer: cst.CSTNode
+) -> Iterator[tuple[HyperparameterPlace, cst.CSTNode]]:
+    """A number that stands by itself; where it is written again in the loop, it is changed too."""
+    for node in given[:1]:
+        known = origin(program, node)
+        if known.value is None or known.value < 1:
+            continue
+        places = [known.node]
+        if known.node is node and isinstance(outer, cst.For):
+            places += _again(program, outer, known.value)
+        value = canonical(known.value)
+        line = program.line(known.node)
+        yield place("batch_size", value, line, _all(places), bounds=(1, MOST_ROWS)), known.node
+
+
+def _again(program: ProgramTree, loop: cst.For, value: float) -> Iterator[cst.CSTNode]:
+    """The same number in the slices and ranges of a loop's body."""
+    for part in program.within(loop.body, cst.Integer):
+        inside = program.around(part, cst.Slice, cst.Call)
+        if number(part) == value and isinstance(inside, cst.Slice):
+            yield part
+
+
+def _all(places: list[cst.CSTNode]) -> Write:
+    def write(rewriting: Rewriting, text: str) -> None:
+        count = whole(text)
+        for node in places:
+            rewriting.replace(node, count)
+
+    return write

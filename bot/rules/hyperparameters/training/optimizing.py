@@ -1,0 +1,190 @@
+"""Optimiser, learning rate, momentum, weight decay and clipping, which one call decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from bot.models.repair import HyperparameterKind
+from bot.models.training import TrainingTrace
+from bot.rules.hyperparameters.place import HyperparameterPlace, place
+from bot.rules.hyperparameters.text.arguments import (
+    argument,
+    with_argument,
+    with_function,
+    without,
+)
+from bot.rules.hyperparameters.text.expressions import NotApplicable
+from bot.rules.hyperparameters.text.numbers import canonical, parsed
+from bot.rules.hyperparameters.text.origins import origin, resolved, write_number
+from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.training.catalogue import KINDS, Kind
+from bot.rules.hyperparameters.training.optimizers import OptimizerPlace, optimizers
+
+_RATES = (1e-6, 10.0)
+_WITH_MOMENTUM = ("sgd", "rmsprop")
+_CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
+
+
+def optimizing(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
+    """The hyperparameters of every optimiser."""
+    for number, found in enumerate(optimizers(program, trace)):
+        yield from _places(program, found, _rates(trace, number))
+
+
+def _rates(trace: TrainingTrace | None, number: int) -> str:
+    """What a rate was that the text does not tell."""
+    seen = trace.optimizers[number].rates if trace and number < len(trace.optimizers) else ()
+    return canonical(seen[0]) if seen else "default"
+
+
+def _places(
+    program: ProgramTree, found: OptimizerPlace, seen: str
+) -> Iterator[HyperparameterPlace]:
+    def one(
+        kind: HyperparameterKind,
+        value: str,
+        bounds: tuple[float, float] | None = None,
+        choices: tuple[str, ...] = (),
+    ) -> HyperparameterPlace:
+        return place(
+            kind, value, found.line, lambda rewriting, _: _write(rewriting, found),
+            bounds=bounds, choices=choices, group=found,
+        )  # fmt: skip
+
+    yield one("optimizer", found.value, choices=tuple(KINDS))
+    rate = _rate(program, found)
+    known = origin(program, rate).value if rate else None
+    if not (rate and known is None and isinstance(resolved(program, rate), cst.Call)):
+        value = canonical(known) if known is not None else seen if rate else "default"
+        yield one("learning_rate", value, _RATES)
+    if found.value in _WITH_MOMENTUM:
+        yield one("momentum", _given(program, found, "momentum"), (0.0, 0.99))
+    yield one("weight_decay", _given(program, found, "weight_decay"), (0.0, 0.1))
+    if found.framework == "keras":
+        yield one("clipping", _given(program, found, _clip(found)), (0.01, 10.0))
+
+
+def _rate(program: ProgramTree, found: OptimizerPlace) -> cst.BaseExpression | None:
+    """The expression of the rate, of a schedule's first one where there is a schedule."""
+    if found.call is None:
+        return None
+    given = argument(found.call, found.rate_name, found.rate_position)
+    value = resolved(program, given)
+    if isinstance(value, cst.Call) and program.called(value).startswith(
+        "keras.optimizers.schedules"
+    ):
+        return argument(value, "initial_learning_rate", 0) or value
+    return given
+
+
+def _given(program: ProgramTree, found: OptimizerPlace, name: str) -> str:
+    """The number of a setting that is none where it is not given."""
+    if found.call is None:
+        return "none"
+    given = argument(found.call, name, _position(found, name))
+    if given is None:
+        return "default" if (found.value, name) == ("adamw", "weight_decay") else "none"
+    value = origin(program, given).value
+    return canonical(value) if value is not None else "none"
+
+
+def _position(found: OptimizerPlace, name: str) -> int:
+    if name != "momentum" or found.value != "sgd":
+        return -1
+    return 2 if found.framework == "torch" else 1
+
+
+def _clip(found: OptimizerPlace) -> str:
+    used = (x for x in _CLIPS if found.call and argument(found.call, x))
+    return next(used, _CLIPS[0])
+
+
+def _write(rewriting: Rewriting, found: OptimizerPlace) -> None:
+    """Every edit of one optimiser, once."""
+    if not rewriting.first(found):
+        return
+    asked = {kind: value for (group, kind), value in rewriting.wanted.items() if group == found}
+    name = asked.pop("optimizer", found.value)
+    if name != found.value and name not in KINDS:
+        raise NotApplicable(f"There is no optimiser named {name!r}.")
+    if "momentum" in asked and name not in _WITH_MOMENTUM:
+        raise NotApplicable(f"The optimiser {name!r} has no momentum.")
+    settings = {_parameter(found, kind): _number(value) for kind, value in asked.items()}
+    if found.call is None:
+        _named(rewriting, found, name, settings)
+        return
+    if name != found.value:
+        _another(rewriting, found, found.call, KINDS[name], rated=found.rate_name in settings)
+    for parameter, text in settings.items():
+        _set(rewriting, found, found.call, parameter, text)
+
+
+def _parameter(found: OptimizerPlace, kind: str) -> str:
+    return {"learning_rate": found.rate_name, "clipping": _clip(found)}.get(kind, kind)
+
+
+def _number(value: str) -> str:
+    if value != "none" and parsed(value) is None:
+        raise NotApplicable(f"{value!r} is no number.")
+    return f"{value}.0" if value.isdigit() else value  # Keras refuses a rate that is an integer
+
+
+def _set(
+    rewriting: Rewriting, found: OptimizerPlace, call: cst.Call, parameter: str, text: str
+) -> None:
+    rate = _rate(rewriting.program, found)
+    if text == "none":
+        rewriting.change(call, without({parameter}))
+    elif parameter == found.rate_name and rate is not None:
+        known = origin(rewriting.program, rate)
+        rewriting.replace(known.node, text)
+    else:
+        write_number(rewriting, call, parameter, text, _position(found, parameter))
+
+
+def _named(
+    rewriting: Rewriting, found: OptimizerPlace, name: str, settings: dict[str, str]
+) -> None:
+    """An optimiser that `compile` knows by its name, constructed only where it must be."""
+    given = {parameter: text for parameter, text in settings.items() if text != "none"}
+    quote = found.name.quote if found.name else rewriting.quote
+    text = f"{quote}{name}{quote}"
+    if given:
+        kind = KINDS.get("rmsprop" if name == "default" else name)
+        if kind is None:
+            raise NotApplicable(f"No optimiser named {name!r} can be constructed here.")
+        arguments = ", ".join(f"{parameter}={text}" for parameter, text in given.items())
+        text = f"{rewriting.named(f'keras.optimizers.{kind.keras}')}({arguments})"
+    if found.name is not None:
+        rewriting.replace(found.name, text)
+    elif found.compiled is not None:
+        rewriting.change(found.compiled, with_argument("optimizer", text, 0))
+
+
+def _another(
+    rewriting: Rewriting, found: OptimizerPlace, call: cst.Call, kind: Kind, *, rated: bool
+) -> None:
+    """Another class, with the parameters that it accepts and a rate that suits it."""
+    own = kind.own(found.framework)
+    foreign = {arg.keyword.value for arg in call.args if arg.keyword} - own
+    rewriting.change(call, without(foreign, most=found.rate_position + 1))
+    rewriting.change(call, with_function(_function(rewriting, found, call, kind)))
+    rate = _rate(rewriting.program, found)
+    known = origin(rewriting.program, rate) if rate else None
+    if rated or known is None or known.value is None:
+        return
+    low, high = kind.usual
+    if not low <= known.value <= high:
+        rewriting.replace(known.node, canonical(kind.rate(found.framework)))
+
+
+def _function(rewriting: Rewriting, found: OptimizerPlace, call: cst.Call, kind: Kind) -> str:
+    """The class as the program names the one before: `optim.SGD` becomes `optim.Adam`."""
+    name = kind.torch if found.framework == "torch" else kind.keras
+    package = "torch.optim" if found.framework == "torch" else "keras.optimizers"
+    if isinstance(call.func, cst.Attribute):
+        return f"{rewriting.program.text(call.func.value)}.{name}"
+    return rewriting.named(f"{package}.{name}", instead=dotted(call.func))

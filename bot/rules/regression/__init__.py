@@ -1,0 +1,1 @@
+"""How a program becomes a regression test of a repository, and what may be written there."""

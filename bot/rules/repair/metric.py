@@ -1,0 +1,91 @@
+"""What a program says about how well it learned: the last number of its output that is a metric,
+or what the probe saw of its last epoch.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from bot.models.repair import Metric
+from bot.models.training import TrainingTrace
+
+_HIGHER = (
+    "accuracy", "acc", "f1", "auc", "roc_auc", "recall", "precision", "r2", "iou", "dice", "bleu",
+    "correct", "map", "ndcg", "psnr", "ssim", "mcc", "kappa",
+)  # fmt: skip
+_LOWER = (
+    "loss", "error", "mse", "mae", "rmse", "mape", "msle", "rmsle", "perplexity", "ppl", "nll",
+    "bce", "deviation", "mean squared error", "mean absolute error", "cross entropy", "wer", "cer",
+)  # fmt: skip
+_WORDS = dict.fromkeys(_HIGHER, "max") | dict.fromkeys(_LOWER, "min")
+_NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
+_NAMES = "|".join(
+    re.escape(x).replace(r"\ ", "[ _]") for x in sorted(_WORDS, key=len, reverse=True)
+)
+_BEFORE_SIGN = rf"(?:(?!(?<![a-z])(?:{_NAMES})(?![a-z]))[^\n:=]){{0,60}}[:=]\s*(?:\w+\()?"
+_PRINTED = re.compile(
+    rf"(?i)(?<![a-z])(?P<name>{_NAMES})(?![a-z])(?:{_BEFORE_SIGN}|[^\n\d]{{0,24}}?)"
+    rf"(?P<value>{_NUMBER})(?![\w.])"
+)
+_MOST_LINES, _MOST_LETTERS = 400, 400
+_OF_EPOCHS = ("val_accuracy", "val_acc", "val_loss", "accuracy", "acc", "loss")
+
+
+def choose(output: str, trace: TrainingTrace, wanted: str = "") -> Metric | None:
+    """The metric that a program reports last, or the one that is `wanted` by its name.
+
+    A quality such as accuracy comes before a loss on the same line, and output before epochs.
+    None when the program tells nothing.
+    """
+    for line in _last_lines(output):
+        names = [name for name, _ in _printed(line) if not wanted or _same(name, wanted)]
+        if names:
+            best = [x for x in names if _direction(x) == "max"] or names
+            return Metric(name=best[-1], direction=_direction(best[-1]), source="output")
+    last = _last_epoch(trace)
+    for name in _OF_EPOCHS if not wanted else (wanted, f"val_{wanted}"):
+        if last.get(name) is not None:
+            return Metric(name=name, direction=_direction(name), source="epochs")
+    return None
+
+
+def read(metric: Metric, output: str, trace: TrainingTrace | None = None) -> float | None:
+    """The metric of one run; None when the run did not tell it, or told no finite number."""
+    if metric.source == "epochs":
+        value = _last_epoch(trace or TrainingTrace()).get(metric.name)
+        return value if value is not None and math.isfinite(value) else None
+    for line in _last_lines(output):
+        values = [value for name, value in _printed(line) if name == metric.name]
+        if values:
+            return values[-1] if math.isfinite(values[-1]) else None
+    return None
+
+
+def is_loss(metric: Metric) -> bool:
+    """Whether the metric is the loss itself: with another loss it would be another number."""
+    return metric.name.removeprefix("val_") == "loss"
+
+
+def _direction(name: str) -> Literal["max", "min"]:
+    known = _WORDS.get(name.removeprefix("val_").replace("_", " "), "")
+    lower = known == "min" or (not known and any(x in name for x in ("loss", "error")))
+    return "min" if lower else "max"
+
+
+def _same(name: str, wanted: str) -> bool:
+    return name == wanted.lower() or name in wanted.lower().replace("_", " ").split()
+
+
+def _last_lines(output: str) -> Iterator[str]:
+    lines = output.splitlines()[-_MOST_LINES:]
+    return (line[-_MOST_LETTERS:] for line in reversed(lines))
+
+
+def _printed(line: str) -> Iterator[tuple[str, float]]:
+    for found in _PRINTED.finditer(line):
+        yield found["name"].lower().replace("_", " "), float(found["value"])
+
+
+def _last_epoch(trace: TrainingTrace) -> Mapping[str, float | None]:
+    return trace.epochs[-1].values if trace.epochs else {}

@@ -1,0 +1,182 @@
+"""A training program → the smallest patch that is proven to help, on a sandbox that answers with what
+each program would have learned.
+"""
+
+import random
+import re
+
+import pytest
+
+from bot.models.bug import Issue
+from bot.models.diagnosis import TrainingProgram
+from bot.models.job import Job, Options
+from bot.models.repair import RepairRequest
+from bot.pipeline.diagnosis import record_run, wanted
+from bot.pipeline.execution.runner import Session
+from bot.pipeline.repair import FRESH, repair
+from sandbox.port import RunResult
+from tests.unit.test_diagnosed_run import trace
+from tests.unit.test_pipeline import world
+
+FAULTY = """import torch
+from torch import nn
+
+model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=50.0)
+for epoch in range(20):  # few
+    for x, y in batches:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+print("test accuracy:", accuracy(model))
+"""
+SPLIT = {".reprise/trace-split-7.json": b"{}"}
+
+
+class Landscape:
+    """A sandbox in which the metric follows from the text of the program and the seed."""
+
+    printed, recorder = "test accuracy: {}\n", None
+
+    def __init__(self, metric, *, split=True, noise=0.005, seeded=False):
+        self.metric, self.split, self.runs = metric, split, []
+        self.noise, self.seeded = noise, seeded
+
+    def __call__(self, spec):
+        text = spec.files["a.py"].decode()
+        part, seed = spec.env.get("REPRISE_TRIAL"), int(spec.env["REPRISE_SEED"])
+        self.runs.append((text, part, seed))
+        found = {".reprise/training-7.jsonl": trace()} if "REPRISE_TRAINING" in spec.env else {}
+        if part and part != "whole" and self.split:
+            found |= SPLIT
+        noise = random.Random(f"{seed}{part}").gauss(0, self.noise)
+        try:
+            value = self.metric(text, *([seed] if self.seeded else [])) + noise
+        except ArithmeticError:
+            return RunResult(exit_code=1, stderr="ZeroDivisionError: division", seconds=1.0)
+        return RunResult(
+            exit_code=0, seconds=1.0, stdout=self.printed.format(value), artifacts=found
+        )
+
+
+def rate(text):
+    return float(re.search(r"lr=([-\d.e]+)", text)[1])
+
+
+def by_rate(text):
+    """Learns with a rate near 0.1 and no other, whatever else is changed."""
+    return 0.95 if 0.01 <= rate(text) <= 1 else 0.3
+
+
+def by_rate_and_epochs(text):
+    """Needs both a smaller rate and more epochs."""
+    many = int(re.search(r"range\((\d+)\)", text)[1]) >= 60
+    return 0.3 + (0.3 if rate(text) <= 1 else 0) + (0.35 if rate(text) <= 1 and many else 0)
+
+
+def repaired(landscape, *kept, **options):
+    program = TrainingProgram(files={"a.py": FAULTY.encode()}, entry="a.py", arguments=("-v",))
+    job = Job(issue=Issue(title="a", body=""), options=Options())
+    session = Session.begin(job, world(landscape))
+    landscape.recorder = session.ports.recorder
+    landscape.recorder.tried += kept
+    recorded = record_run(program, wanted.spec(program, job.options, "a"), session)
+    return repair(program, recorded, session, RepairRequest(**options))
+
+
+def test_one_edit_is_enough_where_one_is_wrong():
+    """The rate, and nothing beside it that did no harm."""
+    found = repaired(Landscape(by_rate))
+    assert [edit.kind for edit in found.patch] == ["learning_rate"]
+    assert found.proven
+    assert found.improvement.p == 1 / 32
+    assert [curve.name for curve in found.curves if curve.panel == "loss"] == ["faulty", "patched"]
+    removed = [x for x in found.diff.splitlines() if x.startswith("-") and not x.startswith("---")]
+    assert removed == ["-optimizer = torch.optim.SGD(model.parameters(), lr=50.0)"]
+
+
+def test_what_is_needed_together_is_found_together():
+    """And each of the two edits is needed for the gain."""
+    found = repaired(Landscape(by_rate_and_epochs), budget=40)
+    assert sorted(edit.kind for edit in found.patch) == ["epochs", "learning_rate"]
+    assert found.proven
+
+
+def test_luck_with_one_seed_does_not_end_the_search():
+    """A patch that is perfect with the first seed alone gives way to one that always is."""
+
+    def metric(text, seed):
+        if "Adam" in text:
+            return 1.0
+        return 1.0 if rate(text) < 1 and seed == 1001 else 0.4
+
+    found = repaired(Landscape(metric, noise=0.0, seeded=True), budget=30)
+    assert [edit.kind for edit in found.patch] == ["optimizer"]
+    assert found.proven
+
+
+def test_no_gain_is_proven_where_none_is():
+    """Noise is not taken for a repair: nothing is proven, whatever looked best in the search."""
+    found = repaired(Landscape(lambda _: 0.5), budget=15)
+    assert not found.proven
+    assert found.trainings <= 20
+
+
+def test_the_proof_uses_rows_and_seeds_that_the_search_did_not():
+    """As many of the faulty program as of the patched one."""
+    landscape = Landscape(by_rate)
+    assert repaired(landscape).held_out_rows
+    searched = {(part, seed) for _, part, seed in landscape.runs if part == "guide"}
+    proof = [(text, seed) for text, part, seed in landscape.runs if part == "held-out"]
+    assert not {seed for _, seed in searched} & set(FRESH)
+    assert sorted(seed for _, seed in proof) == sorted([*FRESH, *FRESH, FRESH[0]])  # and the plot
+    assert len({text for text, _ in proof}) == 2
+
+
+def test_rows_that_cannot_be_parted_serve_both():
+    """Then the report says so."""
+    landscape = Landscape(by_rate, split=False)
+    found = repaired(landscape)
+    assert (found.held_out_rows, found.proven) == (False, True)
+    assert {part for _, part, _ in landscape.runs} == {None, "guide", "whole"}
+
+
+def test_the_search_stays_within_its_budget():
+    """Counted in trainings of the faulty program."""
+    landscape = Landscape(lambda text: 0.3 + 1 / (1 + abs(rate(text))) / 100)
+    repaired(landscape, budget=6)
+    searched = [x for x in landscape.runs if x[2] in {1001, 1002, 1003} and x[0] != FAULTY]
+    assert len(searched) <= 6 + 3  # and what makes the patch minimal
+
+
+def test_a_killed_repair_goes_on_from_its_trainings():
+    """No training is made twice."""
+    first, again = Landscape(by_rate), Landscape(by_rate)
+    whole = repaired(first)
+    resumed = repaired(again, *first.recorder.tried[:5])
+    assert (resumed.patch, resumed.improvement) == (whole.patch, whole.improvement)
+    assert len(again.runs) == len(first.runs) - 5
+
+
+def test_a_program_that_dies_with_a_patch_is_no_repair():
+    """A failed training is worse than any number."""
+
+    def metric(text):
+        if rate(text) < 1:
+            raise ZeroDivisionError
+        return 0.3
+
+    assert not repaired(Landscape(metric)).proven
+
+
+@pytest.mark.parametrize(
+    ("printed", "why"),
+    [("no number here\n", "prints no metric"), ("", "prints no metric")],
+)
+def test_without_a_metric_nothing_is_tried(printed, why):
+    """And the answer says what to print."""
+
+    landscape = Landscape(by_rate)
+    landscape.printed = printed
+    assert why in repaired(landscape, metric="f1").undecided

@@ -1,0 +1,27 @@
+"""What is tried first, by what the program's text and the diagnosis say."""
+
+from bot.models.diagnosis import Diagnosis
+from bot.rules.hyperparameters import find
+from bot.rules.repair import candidates
+
+UNLIKE = """\
+import keras
+from data import x_train, x_test, y_train, y_test
+
+x_train = x_train / 255
+y_train = y_train / 255
+model = keras.Sequential([keras.layers.Dense(10, activation="softmax")])
+model.compile(optimizer="adam", loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+model.fit(x_train, y_train, epochs=10)
+print("accuracy:", model.evaluate(x_test, y_test)[1])
+"""
+
+
+def test_data_that_are_treated_unlike_are_mended_first_together() -> None:
+    """Labels that were scaled and a part that was not: either alone may show no gain."""
+    first, *rest = candidates.moves((), find(UNLIKE), Diagnosis())
+    assert sorted(edit.after for edit in first) == ["both", "unscaled"]
+    assert [[edit.after for edit in patch] for patch in rest[:2]] in (
+        [["both"], ["unscaled"]],
+        [["unscaled"], ["both"]],
+    )

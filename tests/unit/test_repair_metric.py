@@ -1,0 +1,64 @@
+"""The metric that a program reports is found by its own words, the last one it prints."""
+
+import pytest
+
+from bot.models.training import Epoch, TrainingTrace
+from bot.rules.repair import metric as metrics
+
+NOTHING = TrainingTrace()
+EPOCHS = TrainingTrace(epochs=(Epoch(epoch=0, step=9, values={"loss": 0.4, "val_accuracy": 0.8}),))
+
+
+@pytest.mark.parametrize(
+    ("output", "name", "direction", "value"),
+    [
+        ("test score: 0.69\ntest accuracy: 0.5", "accuracy", "max", 0.5),
+        ("accuracy: 0.5\ndone in 3 s", "accuracy", "max", 0.5),
+        ("epoch 1: loss 0.9\nepoch 2: loss 0.7", "loss", "min", 0.7),
+        ("loss=0.3, acc=93.1%", "acc", "max", 93.1),
+        ("accuracy = tensor(0.9333)", "accuracy", "max", 0.9333),
+        ("Accuracy of the network on 450 images: 87 %", "accuracy", "max", 87.0),
+        ("Mean Squared Error: 1.5e-03", "mean squared error", "min", 0.0015),
+        ("RMSE -> .25", "rmse", "min", 0.25),
+    ],
+)
+def test_the_last_metric_that_is_printed_counts(
+    output: str, name: str, direction: str, value: float
+) -> None:
+    """Quality before loss on one line, and the last line before earlier ones."""
+    found = metrics.choose(output, NOTHING)
+    assert found is not None
+    assert (found.name, found.direction, found.source) == (name, direction, "output")
+    assert metrics.read(found, output) == pytest.approx(value)
+
+
+def test_a_wanted_metric_is_found_among_others() -> None:
+    """By the name that the program prints with it."""
+    output = "test mse: 12.5\ntest mae: 3.5"
+    found = metrics.choose(output, NOTHING, "mse")
+    assert found is not None
+    assert metrics.read(found, output) == 12.5
+    assert metrics.choose(output, NOTHING, "f1") is None
+
+
+@pytest.mark.parametrize("output", ["", "Accuracies follow", "lossless 12", "accuracy: high"])
+def test_no_metric_is_made_up(output: str) -> None:
+    """A word without a number, or inside another word, is none."""
+    assert metrics.choose(output, NOTHING) is None
+
+
+def test_epochs_that_the_probe_saw_serve_where_nothing_is_printed() -> None:
+    """Held-out accuracy before the training loss."""
+    found = metrics.choose("", EPOCHS)
+    assert found is not None
+    assert (found.name, found.source) == ("val_accuracy", "epochs")
+    assert metrics.read(found, "", EPOCHS) == 0.8
+    assert metrics.read(found, "", NOTHING) is None
+
+
+@pytest.mark.parametrize("output", ["test mse: nan", "test mse: inf", "no metric"])
+def test_a_run_without_a_finite_number_has_none(output: str) -> None:
+    """Not a number that a improvement would take for good."""
+    found = metrics.choose("test mse: 3", NOTHING)
+    assert found is not None
+    assert metrics.read(found, output) is None

@@ -1,0 +1,94 @@
+"""`/reproduce repair`: the patch beside the verdict, in the comment and in report.json."""
+
+import json
+from dataclasses import replace
+from time import sleep
+
+from bot.models.bug import Issue
+from bot.models.job import PROOFS, Job, Options
+from bot.models.repair import RepairRequest
+from bot.pipeline import run
+from bot.render.comment import comment
+from bot.render.report_json import report_text
+from bot.render.sections.repair import document
+from bot.render.terminal import print_document
+from sandbox.port import RunResult
+from tests.unit.test_pipeline import world
+from tests.unit.test_repair import FAULTY, Landscape, by_rate
+
+REPORT = Issue(
+    title="The network does not learn",
+    body=f"The accuracy stays low whatever I do.\n\n```python\n{FAULTY}```\n",
+)
+OPTIONS = Options(without=PROOFS, diagnose=True, repair=RepairRequest())
+
+
+class InIssue(Landscape):
+    """The program of an issue is not called a.py, and no fork can be made here."""
+
+    def __call__(self, spec):
+        if any("batch" in word for word in spec.argv):
+            return RunResult(exit_code=1)
+        name = next(name for name in spec.files if not name.startswith(".reprise"))
+        return super().__call__(replace(spec, files={**spec.files, "a.py": spec.files[name]}))
+
+
+class Slow(InIssue):
+    """Every trial takes a moment, so that a limit of time has something to stop."""
+
+    def __call__(self, spec):
+        if "REPRISE_TRIAL" in spec.env:
+            sleep(0.05)
+        return super().__call__(spec)
+
+
+def reported(options=OPTIONS, metric=by_rate, sandbox=InIssue):
+    return run(Job(issue=REPORT, options=options), world(sandbox(metric)))
+
+
+def test_the_patch_stands_in_comment_and_json():
+    """With its figures, and nothing else of the verdict changes."""
+    report = reported()
+    assert report.repair.proven
+    text = comment(report, run="r1")
+    assert "**1 change proven to help:**" in text
+    assert "-optimizer = torch.optim.SGD(model.parameters(), lr=50.0)" in text
+    patch = json.loads(report_text(report))["patch"]
+    assert (patch["proven"], patch["patch"][0]["parameter"]) == (True, "learning_rate")
+    plain = reported(OPTIONS.model_copy(update={"repair": None}))
+    assert (report.verdict, plain.repair) == (plain.verdict, None)
+
+
+def test_a_repair_that_has_no_time_left_leaves_the_diagnosis():
+    """And a note that says why there is no patch."""
+    report = reported(OPTIONS.model_copy(update={"repair_minutes": 1e-9}), sandbox=Slow)
+    assert report.diagnosis is not None
+    assert report.repair is None
+    assert any("the repair did not come to its end" in note.text for note in report.notes)
+
+
+def test_an_error_of_ours_in_a_repair_costs_neither_verdict_nor_diagnosis(monkeypatch):
+    """It is kept for whoever hosts Reprise."""
+
+    def broken(*_, **__):
+        raise KeyError("a mistake")
+
+    monkeypatch.setattr("bot.pipeline.repair.of_issue.repair", broken)
+    report = reported()
+    assert report.diagnosis is not None
+    assert "a mistake" in report.defects["repair"]
+
+
+def test_no_patch_is_an_answer():
+    """Where nothing helps, the comment says so."""
+    text = comment(reported(metric=lambda _: 0.5), run="r1")
+    assert "proven to help" not in text
+
+
+def test_a_terminal_shows_both_losses_and_the_diff():
+    """One below the other, with the figures above them."""
+    whole = document(reported().repair, name="train.py", folder="run")
+    text = print_document(whole, 100, "utf-8", colour=False)
+    assert text.startswith("1 change proven to help in train.py: accuracy ")
+    assert text.index("Loss of faulty") < text.index("Loss of patched")
+    assert "+optimizer = torch.optim.SGD" in text

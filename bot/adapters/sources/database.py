@@ -7,6 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 from bot.adapters.sources.trees import MAX_BYTES, SourceTree
@@ -34,8 +35,7 @@ create virtual table temp.terms using fts5vocab(main, words, row);
 create table common(term text primary key, docs integer not null) without rowid;
 insert into common select term, doc from temp.terms where doc > (select count(*) / 500 from segment);
 """
-_ADD_SEGMENT = """insert into segment(file, kind, name, first, final, part, last)
-values(?, ?, ?, ?, ?, ?, ?)"""
+_ADD_SEGMENT = "insert into segment values(?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD_WORDS = "insert into words(rowid, name, module, head, body) values(?, ?, ?, ?, ?)"
 _SEGMENTS = """select file.path, segment.kind, segment.name, segment.first, segment.final, segment.part
 from segment join file on file.id = segment.file where """
@@ -93,11 +93,12 @@ def _write(target: Path, files: Iterator[tuple[str, bytes]], rows: Rows) -> None
     with closing(sqlite3.connect(target, isolation_level=None)) as base:
         base.executescript(_SCHEMA)
         base.execute("begin")
-        for path, data in files:
-            file = base.execute("insert into file(path) values(?)", (path,)).lastrowid
-            for row in rows(path, data):
-                number = base.execute(_ADD_SEGMENT, (file, *row[:6])).lastrowid
-                base.execute(_ADD_WORDS, (number, *row[6:]))
+        numbers = count(1)
+        for file, (path, data) in enumerate(files, 1):
+            base.execute("insert into file values(?, ?)", (file, path))
+            found = [(next(numbers), row) for row in rows(path, data)]
+            base.executemany(_ADD_SEGMENT, [(number, file, *row[:6]) for number, row in found])
+            base.executemany(_ADD_WORDS, [(number, *row[6:]) for number, row in found])
         base.execute("commit")
         base.executescript(_COMMON)
 

@@ -4,6 +4,7 @@ reads them from the first to the last.
 
 import hashlib
 import json
+import marshal
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -33,7 +34,7 @@ def helped(cache: Cache, trees: Sequence[SourceTree]) -> Iterator[Rows]:
             if not found.exists():
                 return database.rows(path, data)
             met.set()  # the rest is there: the helper began at the other end
-            return json.loads(found.read_bytes())  # type: ignore[no-any-return]
+            return marshal.loads(found.read_bytes())  # type: ignore[no-any-return]
 
         files = [(str(tree.root), path) for tree in trees for path, _ in tree.files]
         (folder / _FILES).write_text(json.dumps(files))
@@ -50,7 +51,7 @@ def prepare(folder: Path) -> None:
         data = database.content(Path(root), path)
         if data is not None:
             unfinished = folder / "unfinished"
-            unfinished.write_text(json.dumps(database.rows(path, data)))
+            unfinished.write_bytes(marshal.dumps(database.rows(path, data)))
             unfinished.replace(_kept(folder, path, data))
 
 

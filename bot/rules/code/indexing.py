@@ -5,7 +5,6 @@ and plain endings are cut.
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,6 +18,7 @@ WEIGHTS = (8.0, 3.0, 3.0, 1.0)
 
 _HEAD_LINES = 60
 _MAX_WORDS = 3_000
+_KEPT_EXPANSIONS = 400_000
 _HEAD = re.compile(
     r"""(?s).*?:[ \t]*\n(?:[ \t]*[rRuUbB]*(?P<quote>\"{3}|'{3}).*?(?:(?P=quote)|\Z)[^\n]*)?"""
 )
@@ -79,7 +79,9 @@ def identifiers(text: str, start: int = 0, end: int | None = None) -> list[str]:
 
 def index_words(names: Iterable[str]) -> str:
     """The words under which identifiers are found, separated by spaces: each whole and in parts."""
-    return " ".join(map(_expanded, names))
+    if len(_EXPANSIONS) > _KEPT_EXPANSIONS:
+        _EXPANSIONS.clear()
+    return " ".join(map(_EXPANSIONS.__getitem__, names))
 
 
 def query_words(query: str, most: int = 32) -> tuple[str, ...]:
@@ -88,7 +90,7 @@ def query_words(query: str, most: int = 32) -> tuple[str, ...]:
     """
     names = identifiers(query)
     specific = [name for name in names if not is_stop_word(name)]
-    words = dict.fromkeys(" ".join(map(_expanded, specific or names)).split())
+    words = dict.fromkeys(index_words(specific or names).split())
     found = (word for word in words if len(word) > 1 and not (specific and word in _STOP))
     return tuple(islice(found, most))
 
@@ -115,7 +117,19 @@ def stem(word: str) -> str:
     return word
 
 
-@lru_cache(maxsize=400_000)
+class _Expansions(dict[str, str]):
+    """The words of each identifier, kept: ten million occurrences have a few hundred thousand
+    forms, and a bounded cache's own bookkeeping would cost more than the look-up.
+    """
+
+    def __missing__(self, name: str) -> str:
+        self[name] = found = _expanded(name)
+        return found
+
+
+_EXPANSIONS = _Expansions()
+
+
 def _expanded(name: str) -> str:
     if len(name) > LONGEST_WORD:
         return ""

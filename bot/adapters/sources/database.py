@@ -16,8 +16,8 @@ from bot.rules.code import indexing
 from bot.rules.code.outline import Segment
 from sandbox.cache import Cache
 
-Row = Sequence[str | int]
-Rows = Callable[[str, bytes], Sequence[Row]]
+Row = tuple[str | int, ...]
+Rows = Callable[[str, bytes], list[Row]]
 
 FOLDER = "index"
 _SCHEMA = """
@@ -61,7 +61,7 @@ def place(cache: Cache, tree: SourceTree) -> Path:
     return cache.folder(FOLDER) / f"{digest.hexdigest()[:40]}.sqlite"
 
 
-def rows(path: str, data: bytes) -> Sequence[Row]:
+def rows(path: str, data: bytes) -> list[Row]:
     """What is kept of one source: kind, name, lines, part, simple name and words per segment."""
     return [
         (*segment[1:], "" if segment.kind == "module" else segment.simple_name, *words)

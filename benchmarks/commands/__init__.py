@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from benchmarks.commands.ablation import ablation
+from benchmarks.commands.builds import builds
 from benchmarks.commands.context import context
 from benchmarks.commands.deliveries import deliveries
 from benchmarks.commands.faults import faults
@@ -46,6 +47,7 @@ for command in (
     repairs,
     neutral,
     webhook,
+    builds,
 ):
     app.command()(command)
 app.command("sandbox")(sandbox_starts)

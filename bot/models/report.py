@@ -221,6 +221,12 @@ class Report(Record):
     diagnosis: DiagnosedRun | None = None
     repair: Repair | None = None
 
+    @property
+    def repaired_instead(self) -> bool:
+        """Whether a proven repair is the answer: the verdict only lacks a failure to look for."""
+        proven = self.repair is not None and self.repair.proven
+        return proven and self.verdict.kind == "needs_info"
+
     def notes_on(self, *kinds: NoteKind) -> tuple[str, ...]:
         """The sentences of the notes of these kinds, in order; of all kinds when none is named."""
         return tuple(note.text for note in self.notes if not kinds or note.kind in kinds)

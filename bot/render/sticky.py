@@ -20,7 +20,6 @@ from bot.render.document import (
 )
 from bot.render.phrases import count
 from bot.render.phrases.requests import asked, elapsed, name, steps
-from bot.render.sections.repair import answers
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9:._]+")
 _AGAIN = (
@@ -120,7 +119,7 @@ def _steps(offer: Text, usual: str) -> Text:
 def _next(report: Report) -> str:
     """What to do after this verdict."""
     verdict = report.verdict
-    if answers(report):
+    if report.repaired_instead:
         return ""
     if isinstance(verdict, NeedsHardware) and "a GPU" not in verdict.needs:
         return ""

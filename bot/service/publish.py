@@ -90,9 +90,9 @@ def show(context: AppContext, run: Run, body: str, *, revive: bool = True) -> No
     upsert(context, target(run.request), run.request.number, STICKY, body, revive=revive)
 
 
-def label(context: AppContext, run: Run, kind: str) -> None:
+def label(context: AppContext, run: Run, report: Report) -> None:
     """Put the verdict's label on the issue and remove our others."""
-    chosen = labels.LABELS.get(kind)
+    chosen = None if report.repaired_instead else labels.LABELS.get(report.verdict.kind)
     if chosen is None or run.request.job.issue.number is None:
         return
     others = tuple(name for name in labels.OURS if name != chosen.name)
@@ -145,7 +145,7 @@ def _show(context: AppContext, run: Run, report: Report) -> None:
     try:
         sweep(context, target(run.request), run.request.number, STICKY)
         if context.config(target(run.request)).labels:
-            label(context, run, report.verdict.kind)
+            label(context, run, report)
         react(context, run.request, "+1")
     except UserError as error:
         _log.warning(

@@ -47,7 +47,7 @@ def _answer(report: Report, page: str) -> tuple[Section | None, ...]:
     """
     verdict = lead.verdict(report), proofs.section(report)
     trained = diagnosis.section(report, page), repair.section(report)
-    if repair.answers(report):
+    if report.repaired_instead:
         return (*trained, *verdict)
     return (*verdict, lead.requests(report), *trained)
 

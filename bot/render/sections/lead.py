@@ -44,7 +44,8 @@ def verdict(report: Report) -> Section:
     """The verdict line, its reason, and where the failure came from."""
     kind, figures = report.verdict.kind, verdicts.figures(report)
     line = [f"{figures}." if figures else "", verdicts.standing(report)]
-    headline = Headline(verdicts.TITLES[kind], " ".join(filter(None, line)), kind)
+    title = "No failure to reproduce" if report.repaired_instead else verdicts.TITLES[kind]
+    headline = Headline(title, " ".join(filter(None, line)), kind)
     reason = "" if _in_table(report) else verdicts.reason(report)
     texts: list[Text] = [reason, verdicts.unconfirmed(report), proofs.where(report.bisection)]
     paragraphs = [Paragraph(text) for text in texts if text]

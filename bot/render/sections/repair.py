@@ -33,12 +33,6 @@ def document(found: Repair, *, name: str, folder: str = "") -> Document:
     return Document([part for part in parts if part.blocks], (f"Reprise {version('reprise')}",))
 
 
-def answers(report: Report) -> bool:
-    """Whether a proven repair is the answer: the verdict only lacks information."""
-    proven = report.repair is not None and report.repair.proven
-    return proven and report.verdict.kind == "needs_info"
-
-
 def section(report: Report) -> Section | None:
     """The answer in a sentence for everybody, the patch and its figures for those who open it."""
     found = report.repair

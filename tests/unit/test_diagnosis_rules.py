@@ -3,7 +3,7 @@
 import pytest
 
 from bot.models.training import ActivationStep, Data, Epoch, Summary, TrainingTrace
-from bot.rules.diagnosis import RULES
+from bot.rules.diagnosis import RULES, diagnose
 from bot.rules.diagnosis.training import trainings
 from tests.support.traces import (
     FLAT,
@@ -125,6 +125,14 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     "entropy-of-one-unit": (
         _one("sigmoid", "categorical_crossentropy", _BINARY),
         _one("sigmoid", "binary_crossentropy", _BINARY),
+    ),
+    "one-unit-of-classes": (
+        _one("sigmoid", "mse", _ABOVE, integer_targets=True),
+        _one("linear", "mse", _ABOVE, integer_targets=True),
+    ),
+    "broadcast-targets": (
+        _one("linear", "mse", summary((32,), -4.0, 9.0), settings={"broadcast": True}),
+        _one("linear", "mse", summary((32,), -4.0, 9.0)),
     ),
     "class-loss-of-values": (
         _one("sigmoid", "binary_crossentropy", _VALUES),
@@ -295,3 +303,15 @@ def test_a_rule_tells_its_twins_apart(name: str):
     assert {sign.fault for sign in told} <= set(rule.faults)
     assert all(0 < sign.confidence <= 1 for sign in told)
     assert [sign for x in trainings(healthy) for sign in rule.check(x)] == []
+
+
+@pytest.mark.parametrize("framework", ["torch", "keras"])
+@pytest.mark.parametrize(
+    ("targets", "spreads"), [((32,), True), ((32, 32), True), ((32, 1), False)], ids=str
+)
+def test_targets_of_another_shape_are_broadcast_by_torch_alone(framework, targets, spreads):
+    seen = _one("linear", "mse", summary(targets, -4.0, 9.0))
+    model = seen.models[0].model_copy(update={"framework": framework})
+    found = diagnose(seen.model_copy(update={"models": (model,)}))
+    told = any(finding.rule == "broadcast-targets" for finding in found.findings)
+    assert told == (spreads and framework == "torch")

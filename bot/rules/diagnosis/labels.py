@@ -4,6 +4,8 @@ Sources: DeepDiagnosis' out-of-range test (its spread test is left out: early ou
 AutoTrainer's loss check, DeepFD's loss operator.
 """
 
+import math
+
 from bot.models.diagnosis import FaultType
 from bot.models.training import Loss
 from bot.rules.diagnosis.contract import at_end
@@ -21,8 +23,12 @@ from bot.rules.diagnosis.targets import (
 from bot.rules.diagnosis.training import Training
 
 _SLACK = 0.02
+_MOST_CLASSES = 30
+_SPARSE = "sparse_categorical_crossentropy"
 _NEAR = frozenset(("mse", "huber", "smooth_l1", "logcosh", "log_cosh"))
 """Distances that classes can be learned by, if slowly."""
+_ALIGNED = _NEAR | {"mae", "rmse", "poisson", "gaussian_nll"}
+"""Losses that need predictions and targets of one shape."""
 _SIGNED = ("hinge", "soft_margin")
 _CLASS_LOSS = {1: ("binary_crossentropy",), 2: ("categorical_crossentropy",)}
 
@@ -113,8 +119,7 @@ def _misfit(training: Training) -> float:
     bounded = last_function(training) in ("softmax", "sigmoid")
     output = training.learners[-1] if training.learners else None
     reduced = output is not None and output.units not in (None, width(loss))
-    counted = training.plan is not None and any("acc" in x for x in training.plan.metrics)
-    if kind(loss) == "classes" and not (reduced or bounded or counted):
+    if kind(loss) == "classes" and not (reduced or bounded or _counted(training)):
         return 0.2  # whole numbers may be counts
     certain = reduced or (kind(loss) != "binary" and (kind(loss) == "one-hot" or bounded))
     return (0.7 if certain else 0.5) if training.learning.badly else 0.45
@@ -153,6 +158,70 @@ def entropy_of_one(training: Training) -> Signs:
         yield Sign("LCH", 0.9, text, evidence=(evidence("units", 1, 2),), change=better)
 
 
+def one_unit(training: Training) -> Signs:
+    """A single unit for labels of three classes and more."""
+    classes, output = _more_classes(training), training.output
+    if not classes or output is None or training.learning.well:
+        return
+    text = f"Labels number {classes} classes, but there is one output: it tells two apart."
+    shown = (evidence("units", 1, classes),)
+    widen = change(f"units({output.index})", (classes,), "Give each class a unit.")
+    yield Sign("LCN", 0.8, text, (output.index,), (), shown, widen, "up")
+    if last_function(training) != "softmax":
+        yield at_end(training, 0.45, text, ("softmax",))
+
+
+def spread(training: Training) -> Signs:
+    """Predictions of (n, 1) against targets of (n,): each is compared with all others, and the best
+    answer is a constant. Keras brings them into one shape itself, PyTorch only warns.
+    """
+    loss = training.loss
+    if loss is None or not (_broadcast(training, loss) or loss.settings.get("broadcast")):
+        return
+    given, wanted = loss.predictions.shape, loss.targets.shape
+    text = "Targets are broadcast over predictions: each is compared with all others."
+    shown = (evidence("shape of the predictions", _shape(given), _shape(wanted)),) if wanted else ()
+    better = change("preprocessing", ("reshape",), "Give targets and predictions the same shape.")
+    yield Sign("CPP", 0.97, text, evidence=shown, change=better)
+    yield Sign("LCH", 0.3, text, evidence=shown)
+
+
+def _broadcast(training: Training, loss: Loss) -> bool:
+    if loss.name not in _ALIGNED or training.model.framework != "torch":
+        return False
+    shapes = (loss.predictions.shape, loss.targets.shape)
+    fewer, more = sorted(shapes, key=lambda shape: (math.prod(shape), len(shape)))
+    many = fewer[0] if fewer else 0
+    if many < 2 or fewer == more:
+        return False
+    return fewer in ((many,), (many, 1)) and more in ((many, 1), (many, many))
+
+
+def _shape(of: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, of))})"
+
+
+def _more_classes(training: Training) -> int:
+    """How many classes the labels number where a single unit is to tell them, by a loss or a metric
+    of classes; 0 where they need no more units, or may be counts.
+    """
+    loss = training.loss
+    if loss is None or width(loss) != 1 or not loss.integer_targets:
+        return 0
+    whole = training.data.targets if training.data and training.data.targets else loss.targets
+    if whole.minimum not in (0, 1) or not 2 <= (whole.maximum or 0) <= _MOST_CLASSES:
+        return 0
+    bounded = last_function(training) in ("softmax", "sigmoid")
+    if loss.name in BINARY | ENTROPIES or _counted(training) or bounded:
+        return int(whole.maximum or 0) + 1
+    return 0
+
+
+def _counted(training: Training) -> bool:
+    """Whether the program measures an accuracy."""
+    return training.plan is not None and any("acc" in x for x in training.plan.metrics)
+
+
 def classes_of_values(training: Training) -> Signs:
     """A loss for probabilities where targets are values."""
     loss = training.loss
@@ -166,6 +235,8 @@ def classes_of_values(training: Training) -> Signs:
     span = (evidence("targets", f"{whole.minimum:.4g} to {whole.maximum:.4g}", "0 to 1"),)
     text = f"{loss.name} compares probabilities, but targets lie outside 0 to 1."
     better = change("loss", ("mse",), "Use a distance, or bring the targets into 0 to 1.")
+    if _more_classes(training):
+        better = change("loss", (_SPARSE,), "Use cross-entropy over the classes.")
     yield Sign("LCH", 0.9, text, evidence=span, change=better)
     yield Sign("CPP", 0.35, text, evidence=span, change=_RELABEL)
 
@@ -198,6 +269,10 @@ RULES: tuple[Rule, ...] = (
          "Labels are no integers within the number of classes.", no_class_numbers),
     Rule("entropy-of-one-unit", "contract", ("LCH",), "Neuralint f020; AutoTrainer (loss)",
          "Cross-entropy over classes is given a single unit.", entropy_of_one),
+    Rule("one-unit-of-classes", "contract", ("LCN", "ACH"), "Neuralint f020; Reprise",
+         "A single output is to tell three classes and more apart.", one_unit),
+    Rule("broadcast-targets", "contract", ("CPP", "LCH"), "Reprise",
+         "Targets of another shape are compared with all predictions.", spread),
     Rule("class-loss-of-values", "contract", ("LCH", "CPP"), "AutoTrainer (loss); DeepFD (loss)",
          "A loss for probabilities is used for values.", classes_of_values),
     Rule("unsuited-distance", "contract", ("LCH",), "DeepFD (loss); DeepCrime (loss)",

@@ -14,7 +14,7 @@ class LoopsSeen:
     """The last loss, and what the model was last given."""
 
     def __init__(self):
-        self.loss = self.object = self.targets = self.result = None
+        self.loss = self.object = self.targets = self.result = self.spread = None
         self.losses = {}
         self.passed = {}
         self.runs, self.known = weakref.WeakKeyDictionary(), weakref.WeakSet()
@@ -170,15 +170,16 @@ def _traced(keras, optimizer, gradients, variables):
     step = keras_traced.TracedStep(variables)
     known = TRACED.object if step.belongs(TRACED.result) else None
     taken, returned = SEEN.passed.get(id(model), (None, None))
+    loss = _loss_of(TRACED, variables)
+    spread = known is None and keras_traced.is_traced(loss) and keras_traced.spreads(loss)
 
     def begin(gradients, taken, targets, returned):
         if optimizer not in SEEN.runs:
             SEEN.passed[id(model)] = (taken, returned)
-            SEEN.object, SEEN.targets = known, targets
+            SEEN.object, SEEN.targets, SEEN.spread = known, targets, spread
         return _begins(keras, optimizer, gradients, variables, line)
 
     returned = returned if known is None else None
-    loss = _loss_of(TRACED, variables)
     step.begins(begin, (loss, gradients, taken, TRACED.targets, returned))
     return step
 
@@ -203,8 +204,8 @@ def _new(keras, optimizer, variables, line):
     run.start()
     SEEN.runs[optimizer] = run
     if SEEN.object is None and returned is not None and _has_values(returned):
-        keras_told.Told(run).written_out(returned)
-    SEEN.object = SEEN.targets = None
+        keras_told.Told(run).written_out(returned, bool(SEEN.spread))
+    SEEN.object = SEEN.targets = SEEN.spread = None
     return run
 
 

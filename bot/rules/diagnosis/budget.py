@@ -14,6 +14,7 @@ _SHORT_RUN = 5
 _TINY_BATCH = 4
 _FEW_SAMPLES = 100
 _LARGE = 256
+_WHOLE = 0.35
 _ROOM = 0.03
 _STEEP = 0.3
 _SHORT, _VERY_SHORT = 100, 60
@@ -106,6 +107,8 @@ def huge_batch(training: Training) -> Signs:
     share = (plan.batch_size or 0) / plan.samples if plan.samples else 0.2
     if share >= 0.1 and (plan.samples or training.updates < _FEW):
         confidence = 0.65 if share >= 0.3 else 0.5
+        if share == 1 and not short:
+            confidence = _WHOLE  # many programs use no batches at all, and learn
         yield _batch(training, confidence, "An epoch makes only a few updates.", "down")
 
 

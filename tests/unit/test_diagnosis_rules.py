@@ -51,6 +51,7 @@ def _one(function: str, name: str, targets: Summary, losses: list[float] = FLAT,
 
 _CONSTANT = summary((32, 1), 1.0, 1.0, std=0.0)
 _BINARY = summary((32, 1), 0.0, 1.0, distinct=2)
+_BOTH = summary((32, 1), 0.0, 1.0, distinct=2, zero=0.5)
 _MANY = summary((32, 10), 0.0, 1.0, distinct=2)
 _ABOVE = summary((32, 1), 0.0, 9.0)
 
@@ -106,6 +107,10 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         _one("linear", "mse", _VALUES),
     ),
     "rectified-output": (_one("relu", "mse", _ABOVE), _one("linear", "mse", _ABOVE)),
+    "rectified-sigmoid": (
+        _one("sigmoid", "bce", _BOTH, predictions=summary((32, 1), 0.5, 0.9)),
+        _one("sigmoid", "bce", _BOTH, predictions=summary((32, 1), 0.49, 0.9)),
+    ),
     "values-under-softmax": (
         _ended("softmax", name="mse", one_hot=False, targets=summary((32, 10), 0.0, 0.8)),
         _ended("linear", name="mse", one_hot=False, targets=summary((32, 10), 0.0, 0.8), **_LOGITS),

@@ -14,7 +14,7 @@ from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.training import Training, nonlinear, recurrent
 
 _DEAD = 0.7
-_MISSING = {"badly": 0.65, "partly": 0.55, "fairly": 0.4}
+_MISSING = {"badly": 0.75, "partly": 0.7, "fairly": 0.4}
 _SATURATED = 0.5
 _ENOUGH = 8
 _SQUASHING = {"softmax": 0.85, "log_softmax": 0.85, "exponential": 0.7}

@@ -20,9 +20,10 @@ from bot.rules.diagnosis.targets import (
     width,
     zero_or_one,
 )
-from bot.rules.diagnosis.training import Training
+from bot.rules.diagnosis.training import Training, kernel
 
 _SLACK = 0.02
+_HALF = 1e-6
 _MOST_CLASSES = 30
 _SPARSE = "sparse_categorical_crossentropy"
 _NEAR = frozenset(("mse", "huber", "smooth_l1", "logcosh", "log_cosh"))
@@ -71,6 +72,20 @@ def dead_output(training: Training) -> Signs:
     if loss.name not in ENTROPIES | BINARY and training.learning.poor:
         text = "A rectifier at the output stops learning wherever it returns zero."
         yield at_end(training, 0.5, text, ("linear", "softplus"), also=("AAL",))
+
+
+def half_sigmoid(training: Training) -> Signs:
+    """A sigmoid of what was rectified before: its lowest value is a half, reached exactly."""
+    loss, output = training.loss, training.output
+    if loss is None or output is None or training.learning.well:
+        return
+    if last_function(training) != "sigmoid" or loss.predictions.minimum is None:
+        return
+    own = kernel(output)
+    drawn = own is None or bool(own.initial.std)  # a layer of zeros returns a half, too
+    if drawn and abs(loss.predictions.minimum - 0.5) < _HALF and loss.targets.zero > 0:
+        text = "The output is rectified before its sigmoid, so it never falls below a half."
+        yield at_end(training, 0.9, text, ("linear",), also=("AAL",))
 
 
 def squashed_values(training: Training) -> Signs:
@@ -260,6 +275,8 @@ RULES: tuple[Rule, ...] = (
          "The last activation cannot return the targets.", out_of_reach),
     Rule("rectified-output", "contract", ("ACH", "AAL"), "DeepDiagnosis 3",
          "The output is rectified and the run learns badly.", dead_output),
+    Rule("rectified-sigmoid", "contract", ("ACH", "AAL"), "Reprise",
+         "A sigmoid is given what was rectified.", half_sigmoid),
     Rule("values-under-softmax", "contract", ("ACH", "AAL"), "AutoTrainer (activation)",
          "Softmax returns values that need not sum to one.", squashed_values),
     Rule("distance-between-classes", "contract", ("LCH", "ACH", "ARM"),

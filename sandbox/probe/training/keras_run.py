@@ -134,7 +134,7 @@ class KerasRun:
         """The loss of these steps alone: Keras tells the mean over the epoch so far, a `train_step`
         of the program's own what it likes.
         """
-        mean = _number(logs.get("loss"))
+        mean = _number(logs.get("loss", _only(logs) if self.own_step else None))
         if mean is None or (self.own_step and not self._is_mean(mean)):
             return mean
         size = steps * (self.data.batch_size or 1)
@@ -164,6 +164,11 @@ class KerasRun:
     def end(self):
         keras_told.Told(self).plan()
         WRITER.flush()
+
+
+def _only(logs):
+    """What a `train_step` of the program's own calls its loss, when it tells nothing else."""
+    return next(iter(logs.values())) if len(logs) == 1 else None
 
 
 def _number(value):

@@ -88,7 +88,11 @@ def _tensor(keras, values):
 
 
 def name_of(loss):
-    """The canonical name of a loss, and whether it expects logits."""
+    """The canonical name of a loss, and whether it expects logits; one that the program's own
+    `train_step` writes out is an "expression".
+    """
+    if loss is None:
+        return "expression", None
     config = loss.get_config() if hasattr(loss, "get_config") else {}
     logits = config.get("from_logits", getattr(loss, "_fn_kwargs", {}).get("from_logits"))
     name = getattr(loss, "__name__", None) or getattr(loss, "name", None) or str(loss)

@@ -320,3 +320,10 @@ def test_targets_of_another_shape_are_broadcast_by_torch_alone(framework, target
     found = diagnose(seen.model_copy(update={"models": (model,)}))
     told = any(finding.rule == "broadcast-targets" for finding in found.findings)
     assert told == (spreads and framework == "torch")
+
+
+@pytest.mark.parametrize(("functional", "told"), [(False, True), (True, False)])
+def test_an_exponential_that_a_program_computes_itself_may_be_a_variance(functional, told):
+    layers = (dense(0, 64, 64, "exponential", functional=functional), *LAYERS[1:])
+    found = diagnose(_told(layers, FLAT)).findings
+    assert any(finding.rule == "squashing-inside" for finding in found) == told

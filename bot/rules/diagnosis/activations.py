@@ -84,6 +84,8 @@ def squashing(training: Training) -> Signs:
     """Softmax or exponential inside a network."""
     for layer in hidden_functions(training):
         strength = _SQUASHING.get(layer.activation)
+        if layer.activation == "exponential" and layer.functional:
+            continue  # what a program computes itself may be a variance, as in a VAE
         if strength and training.learning.below(0.97):
             text = f"{layer.activation} in layer {layer.index} lets one unit win over the others."
             yield hidden_sign(layer, strength, text)

@@ -327,3 +327,9 @@ def test_an_exponential_that_a_program_computes_itself_may_be_a_variance(functio
     layers = (dense(0, 64, 64, "exponential", functional=functional), *LAYERS[1:])
     found = diagnose(_told(layers, FLAT)).findings
     assert any(finding.rule == "squashing-inside" for finding in found) == told
+
+
+def test_a_run_of_few_updates_is_told_how_many_epochs_make_enough():
+    short = trace(losses=[2.3] * 20, plan={"epochs": 1, "samples": 640})
+    told = next(x for x in diagnose(short).findings if "HNE" in x.codes)
+    assert told.change.values[0] == "50"

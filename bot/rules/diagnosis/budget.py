@@ -3,12 +3,15 @@
 Sources: AutoTrainer (slow convergence, not converged); the rest is our own.
 """
 
+import math
+
 from bot.rules.diagnosis.rates import BANDS, rate_sign
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.training import Training
 
 _FEW_UPDATES = ((30, 0.85), (120, 0.58), (250, 0.45))
 _FEW = 250
+_ENOUGH, _MOST_EPOCHS = 1000, 500
 _FEW_EPOCHS = 2
 _SHORT_RUN = 5
 _TINY_BATCH = 4
@@ -26,7 +29,8 @@ def _more_epochs(
     training: Training, confidence: float, message: str, *, symptom: bool = False
 ) -> Sign:
     epochs = (training.plan.epochs if training.plan else None) or 1
-    tries = (epochs * 4, epochs * 10, epochs * 2)
+    enough = math.ceil(epochs * _ENOUGH / max(training.updates, 1))
+    tries = (max(epochs * 4, min(enough, _MOST_EPOCHS)), epochs * 10, epochs * 4, epochs * 2)
     return Sign(
         "HNE",
         confidence,

@@ -105,6 +105,19 @@ def test_layers_of_torch_models() -> None:
         patched(TORCH, [edit(TORCH, "layers(3)", "removed")])
 
 
+def test_edits_of_one_stack_fit_together() -> None:
+    """A place is that after all edits, a width the one that the patch gives."""
+    removed = changed(TORCH, layers_2="removed", kernel_initializer_3="he_normal")
+    assert "nn.init.kaiming_normal_(model[2].weight)" in removed
+    added = changed(TORCH, layers_0="dense_after", kernel_initializer_3="he_normal")
+    assert "nn.init.kaiming_normal_(model[5].weight)" in added
+    wider = changed(TORCH, layers_0="batch_norm_after", units_0="32")
+    assert "    nn.BatchNorm1d(32)," in wider
+    both = {"layers(0)": "removed", "units(3)": "4"}
+    with pytest.raises(NotApplicable, match="depend on its width"):
+        patched(TORCH, [edit(TORCH, name, value) for name, value in both.items()])
+
+
 def test_dropout_of_torch() -> None:
     assert values(TORCH)["dropout(2)"] == "default"
     assert changed(TORCH, dropout_2="0.1") == ["    nn.Dropout(p=0.1),"]

@@ -61,7 +61,12 @@ def patched(source: str, edits: Iterable[Edit], trace: TrainingTrace | None = No
         raise NotApplicable("The program cannot be parsed.")
     chosen = _chosen(_places(program, trace), edits)
     wanted = {(x.group, x.hyperparameter.kind): value for x, value in chosen}
-    rewriting = Rewriting(program, wanted)
+    widths = {
+        each.hyperparameter.layer: value
+        for each, value in chosen
+        if each.hyperparameter.kind == "units" and each.hyperparameter.layer is not None
+    }
+    rewriting = Rewriting(program, wanted, widths)
     for each, value in chosen:
         each.write(rewriting, value)
     text = rewriting.text()

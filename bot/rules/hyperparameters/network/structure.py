@@ -117,7 +117,8 @@ def _bridge(rewriting: Rewriting, layer: WrittenLayer, after: Sequence[WrittenLa
     following = next((x for x in after if x.type == "Linear"), None)
     inputs = argument(layer.call, "in_features", 0)
     between = [x for x in after if following and x.index < following.index]
-    if following is None or inputs is None or any("Norm" in x.type for x in between):
+    unsure = any("Norm" in x.type for x in between) or rewriting.widths
+    if following is None or inputs is None or unsure:
         raise NotApplicable("The layer cannot be removed, as the next ones depend on its width.")
     text = rewriting.program.text(inputs)
     rewriting.change(following.call, with_argument("in_features", text, 0))
@@ -128,7 +129,7 @@ def _texts(rewriting: Rewriting, layer: WrittenLayer, value: str) -> list[str]:
     width = _width(layer)
     if value not in _ADDED or width is None:
         raise NotApplicable(f"{value!r} cannot be done to this layer.")
-    units = rewriting.program.text(width)
+    units = rewriting.widths.get(layer.index, rewriting.program.text(width))
     if layer.framework == "keras":
         quote = rewriting.quote
         text = _KERAS.get(value, f"Dense({units}, activation={quote}relu{quote})")

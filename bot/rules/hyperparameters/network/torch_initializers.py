@@ -168,6 +168,13 @@ def _owner(program: ProgramTree, layer: WrittenLayer) -> str:
 
 def _adder(layer: WrittenLayer, tensor: str) -> Write:
     def write(rewriting: Rewriting, value: str) -> None:
-        rewriting.after(layer.call, _text(rewriting, tensor, value))
+        text = _text(rewriting, tensor, value)
+        element = rewriting.program.parents.get(layer.call)
+        number = layer.path.rpartition(".")[2]
+        if element is None or not number.isdecimal() or f"[{number}]" not in tensor:
+            rewriting.after(layer.call, text)
+            return
+        before, _, behind = text.rpartition(f"[{number}]")
+        rewriting.after_naming(layer.call, element, lambda at: f"{before}[{at}]{behind}")
 
     return write

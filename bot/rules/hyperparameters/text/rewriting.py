@@ -21,15 +21,19 @@ Wanted = Mapping[tuple[object, HyperparameterKind], str]
 
 class Rewriting:
     """Changes are functions of a node: those of one node follow each other, and what holds it sees
-    it changed. `wanted` has all that the patch changes.
+    it changed. `wanted` has all that the patch changes, `widths` the units that it gives layers.
     """
 
-    def __init__(self, program: ProgramTree, wanted: Wanted) -> None:
+    def __init__(
+        self, program: ProgramTree, wanted: Wanted, widths: Mapping[int, str] | None = None
+    ) -> None:
         self.program = program
         self.wanted = wanted
+        self.widths = widths or {}
         self._changes: dict[cst.CSTNode, list[Change]] = defaultdict(list)
         self._around: dict[cst.CSTNode, list[tuple[bool, str]]] = defaultdict(list)
         self._listed: dict[cst.CSTNode, list[tuple[int, str | None]]] = defaultdict(list)
+        self._naming: list[tuple[cst.CSTNode, cst.CSTNode, Callable[[int], str]]] = []
         self._removed: list[cst.CSTNode] = []
         self._imports: dict[str, str] = {}
         self._written: set[object] = set()
@@ -58,6 +62,22 @@ class Rewriting:
         """Adds statements after the one that holds a node."""
         self._put(node, text, after=True)
 
+    def after_naming(
+        self, node: cst.CSTNode, element: cst.CSTNode, text: Callable[[int], str]
+    ) -> None:
+        """Adds a statement that names an element of a list by its place among those that are there
+        after all changes.
+        """
+        self._naming.append((node, element, text))
+
+    def _place_of(self, element: cst.CSTNode) -> int:
+        holder, field = self._holder(element)
+        index = next(n for n, x in enumerate(getattr(holder, field)) if x is element)
+        listed = self._listed.get(holder, [])
+        if (index, None) in listed:
+            raise NotApplicable("What is removed cannot be named.")
+        return index + sum(1 if text is not None else -1 for at, text in listed if at < index)
+
     def _put(self, node: cst.CSTNode, text: str, *, after: bool) -> None:
         if (after, text) not in self._around[statement := self.program.statement(node)]:
             self._around[statement].append((after, text))
@@ -73,13 +93,15 @@ class Rewriting:
         self._list(node, None)
 
     def _list(self, node: cst.CSTNode | None, text: str | None) -> None:
+        holder, field = self._holder(node)
+        index = next(n for n, x in enumerate(getattr(holder, field)) if x is node)
+        self._listed[holder].append((index, text))
+
+    def _holder(self, node: cst.CSTNode | None) -> tuple[cst.CSTNode, str]:
         holder = self.program.parents.get(node) if node else None
         if not isinstance(holder, cst.Call | cst.List | cst.Tuple):
             raise NotApplicable("Nothing can be added there.")
-        field = "args" if isinstance(holder, cst.Call) else "elements"
-        elements = getattr(holder, field)
-        index = next(n for n, x in enumerate(elements) if x is node)
-        self._listed[holder].append((index, text))
+        return holder, "args" if isinstance(holder, cst.Call) else "elements"
 
     def remove(self, node: cst.CSTNode) -> None:
         """Removes the statement that holds a node. Its comments stay."""
@@ -107,6 +129,8 @@ class Rewriting:
 
     def text(self) -> str:
         """The program with all changes. Raises NotApplicable."""
+        for node, element, text in self._naming:
+            self.after(node, text(self._place_of(element)))
         for full in self._imports:
             self._import(full)
         for statement in self._removed:

@@ -21,6 +21,7 @@ def _new(found: Hyperparameter) -> list[str]:
     return ["7"] if whole else [str(found.high)]
 
 
+@pytest.mark.slow  # thousands of edits, each parsed again
 @pytest.mark.parametrize("path", FAMILIES, ids=lambda path: path.stem)
 def test_what_is_written_is_found(path: Path) -> None:
     source = "".join(x.partition("#:")[0].rstrip() + "\n" for x in path.read_text().splitlines())

@@ -46,3 +46,13 @@ Replay = Annotated[
         metavar="DIR",
     ),
 ]
+FaultCases = Annotated[
+    Path, typer.Argument(help="Contains cases/*.json and keys/*.json.", metavar="DIR")
+]
+SearchBudget = Annotated[
+    float,
+    typer.Option(help="Time for each search, as a multiple of the faulty program's.", metavar="N"),
+]
+CaseJobs = Annotated[int, typer.Option(min=1, help="Cases to run in parallel.", metavar="N")]
+TrainingTimeout = Annotated[float, typer.Option(help="Seconds per training.", metavar="S")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print only JSON.")]

@@ -69,7 +69,7 @@ def faults(
         if generate or not folder:
             raise UserError("Nothing to do.", "Name a folder of cases, or --generate and --python.")
         from benchmarks.cassettes import Cassettes
-        from benchmarks.commands.printing import heard, print_whole
+        from benchmarks.commands.printing import print_whole, printed
         from benchmarks.fault_runs import Bench, find, run
         from benchmarks.fault_tables import faults_table, line
         from benchmarks.faults import summarise
@@ -84,7 +84,7 @@ def faults(
         kept = out or settings.runs_dir / "faults"
         bench = Bench(settings, options, choose(sandbox), kept, python, fresh, cassettes)
         cases = find(folder, [each for each in only.split(",") if each])
-        whole = summarise(heard(run(cases, bench, jobs), line))
+        whole = summarise(printed(run(cases, bench, jobs), line))
         print_whole(whole, faults_table, as_json=as_json)
 
 

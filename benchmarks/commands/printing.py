@@ -13,7 +13,7 @@ R = TypeVar("R")
 B = TypeVar("B", bound=BaseModel)
 
 
-def heard(rows: Iterable[R], line: Callable[[R], str]) -> list[R]:
+def printed(rows: Iterable[R], line: Callable[[R], str]) -> list[R]:
     """The rows; each is printed on standard error when it comes."""
     console, all_rows = Console(stderr=True), []
     for row in rows:

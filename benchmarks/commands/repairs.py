@@ -2,40 +2,42 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from benchmarks.commands.arguments import Kept, Only, SandboxName, TrainingPython
+from benchmarks.commands.arguments import (
+    AsJson,
+    CaseJobs,
+    FaultCases,
+    Kept,
+    Only,
+    SandboxName,
+    SearchBudget,
+    TrainingPython,
+    TrainingTimeout,
+)
 from bot.cli.error_boundary import boundary
 from bot.models.job import Options
 from bot.settings import load
 
 
 def repairs(
-    folder: Annotated[
-        Path, typer.Argument(help="Contains cases/*.json and keys/*.json.", metavar="DIR")
-    ],
+    folder: FaultCases,
     arms: Annotated[
         str,
         typer.Option(
             help="Searches: reprise, random, tpe, bohb, hebo, autotrainer.", metavar="NAME,..."
         ),
     ] = "reprise,random,bohb",
-    budget: Annotated[
-        float,
-        typer.Option(
-            help="Time for each search, as a multiple of the faulty program's.", metavar="N"
-        ),
-    ] = 10,
+    budget: SearchBudget = 10,
     only: Only = "",
-    jobs: Annotated[int, typer.Option(min=1, help="Cases to run in parallel.", metavar="N")] = 1,
+    jobs: CaseJobs = 1,
     sandbox: SandboxName = "auto",
     python: TrainingPython = None,
-    timeout: Annotated[float, typer.Option(help="Seconds per training.", metavar="S")] = 600,
+    timeout: TrainingTimeout = 600,
     out: Kept = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Repair training programs with known faults, and compare each patch with the key's repair.
 
@@ -43,7 +45,7 @@ def repairs(
     goes on.
     """
     with boundary():
-        from benchmarks.commands.printing import heard, print_whole
+        from benchmarks.commands.printing import print_whole, printed
         from benchmarks.fault_runs import find
         from benchmarks.repair_runs import RepairBenchRuns, run
         from benchmarks.repair_tables import line, repairs_table
@@ -55,5 +57,5 @@ def repairs(
         kept, names = out or settings.runs_dir / "repairs", tuple(arms.split(","))
         bench = RepairBenchRuns(settings, options, choose(sandbox), kept, python, budget, names)
         cases = find(folder, [each for each in only.split(",") if each])
-        whole = summarise(heard(run(cases, bench, jobs), line))
+        whole = summarise(printed(run(cases, bench, jobs), line))
         print_whole(whole, repairs_table, as_json=as_json)

@@ -84,7 +84,7 @@ def half_sigmoid(training: Training) -> Signs:
     own = kernel(output)
     drawn = own is None or bool(own.initial.std)  # a layer of zeros returns a half, too
     if drawn and abs(loss.predictions.minimum - 0.5) < _HALF and loss.targets.zero > 0:
-        text = "The output is rectified before its sigmoid, so it never falls below a half."
+        text = "The output is rectified before its sigmoid, so it never falls below 0.5."
         yield at_end(training, 0.9, text, ("linear",), also=("AAL",))
 
 
@@ -178,7 +178,7 @@ def one_unit(training: Training) -> Signs:
     classes, output = _more_classes(training), training.output
     if not classes or output is None or training.learning.well:
         return
-    text = f"Labels number {classes} classes, but there is one output: it tells two apart."
+    text = f"There are {classes} classes, but a single output can only tell two apart."
     shown = (evidence("units", 1, classes),)
     widen = change(f"units({output.index})", (classes,), "Give each class a unit.")
     yield Sign("LCN", 0.8, text, (output.index,), (), shown, widen, "up")
@@ -186,7 +186,7 @@ def one_unit(training: Training) -> Signs:
         yield at_end(training, 0.45, text, ("softmax",))
 
 
-def spread(training: Training) -> Signs:
+def broadcast_targets(training: Training) -> Signs:
     """Predictions of (n, 1) against targets of (n,): each is compared with all others, and the best
     answer is a constant. Keras brings them into one shape itself, PyTorch only warns.
     """
@@ -194,8 +194,8 @@ def spread(training: Training) -> Signs:
     if loss is None or not (_broadcast(training, loss) or loss.settings.get("broadcast")):
         return
     given, wanted = loss.predictions.shape, loss.targets.shape
-    text = "Targets are broadcast over predictions: each is compared with all others."
-    shown = (evidence("shape of the predictions", _shape(given), _shape(wanted)),) if wanted else ()
+    text = "Targets and predictions differ in shape: each target is compared with every prediction."
+    shown = (evidence("shape of the predictions", str(given), str(wanted)),) if wanted else ()
     better = change("preprocessing", ("reshape",), "Give targets and predictions the same shape.")
     yield Sign("CPP", 0.97, text, evidence=shown, change=better)
     yield Sign("LCH", 0.3, text, evidence=shown)
@@ -210,10 +210,6 @@ def _broadcast(training: Training, loss: Loss) -> bool:
     if many < 2 or fewer == more:
         return False
     return fewer in ((many,), (many, 1)) and more in ((many, 1), (many, many))
-
-
-def _shape(of: tuple[int, ...]) -> str:
-    return f"({', '.join(map(str, of))})"
 
 
 def _more_classes(training: Training) -> int:
@@ -276,7 +272,7 @@ RULES: tuple[Rule, ...] = (
     Rule("rectified-output", "contract", ("ACH", "AAL"), "DeepDiagnosis 3",
          "The output is rectified and the run learns badly.", dead_output),
     Rule("rectified-sigmoid", "contract", ("ACH", "AAL"), "Reprise",
-         "A sigmoid is given what was rectified.", half_sigmoid),
+         "A sigmoid follows a rectified output.", half_sigmoid),
     Rule("values-under-softmax", "contract", ("ACH", "AAL"), "AutoTrainer (activation)",
          "Softmax returns values that need not sum to one.", squashed_values),
     Rule("distance-between-classes", "contract", ("LCH", "ACH", "ARM"),
@@ -287,9 +283,9 @@ RULES: tuple[Rule, ...] = (
     Rule("entropy-of-one-unit", "contract", ("LCH",), "Neuralint f020; AutoTrainer (loss)",
          "Cross-entropy over classes is given a single unit.", entropy_of_one),
     Rule("one-unit-of-classes", "contract", ("LCN", "ACH"), "Neuralint f020; Reprise",
-         "A single output is to tell three classes and more apart.", one_unit),
+         "A single output has to tell three or more classes apart.", one_unit),
     Rule("broadcast-targets", "contract", ("CPP", "LCH"), "Reprise",
-         "Targets of another shape are compared with all predictions.", spread),
+         "Targets and predictions differ in shape and are broadcast.", broadcast_targets),
     Rule("class-loss-of-values", "contract", ("LCH", "CPP"), "AutoTrainer (loss); DeepFD (loss)",
          "A loss for probabilities is used for values.", classes_of_values),
     Rule("unsuited-distance", "contract", ("LCH",), "DeepFD (loss); DeepCrime (loss)",

@@ -14,7 +14,7 @@ class LoopsSeen:
     """The last loss, and what the model was last given."""
 
     def __init__(self):
-        self.loss = self.object = self.targets = self.result = self.spread = None
+        self.loss = self.object = self.targets = self.result = self.broadcast = None
         self.losses = {}
         self.passed = {}
         self.runs, self.known = weakref.WeakKeyDictionary(), weakref.WeakSet()
@@ -171,12 +171,12 @@ def _traced(keras, optimizer, gradients, variables):
     known = TRACED.object if step.belongs(TRACED.result) else None
     taken, returned = SEEN.passed.get(id(model), (None, None))
     loss = _loss_of(TRACED, variables)
-    spread = known is None and keras_traced.is_traced(loss) and keras_traced.spreads(loss)
+    broadcast = known is None and keras_traced.is_traced(loss) and keras_traced.broadcasts(loss)
 
     def begin(gradients, taken, targets, returned):
         if optimizer not in SEEN.runs:
             SEEN.passed[id(model)] = (taken, returned)
-            SEEN.object, SEEN.targets, SEEN.spread = known, targets, spread
+            SEEN.object, SEEN.targets, SEEN.broadcast = known, targets, broadcast
         return _begins(keras, optimizer, gradients, variables, line)
 
     returned = returned if known is None else None
@@ -204,8 +204,8 @@ def _new(keras, optimizer, variables, line):
     run.start()
     SEEN.runs[optimizer] = run
     if SEEN.object is None and returned is not None and _has_values(returned):
-        keras_told.Told(run).written_out(returned, bool(SEEN.spread))
-    SEEN.object = SEEN.targets = SEEN.spread = None
+        keras_told.Told(run).written_out(returned, bool(SEEN.broadcast))
+    SEEN.object = SEEN.targets = SEEN.broadcast = None
     return run
 
 

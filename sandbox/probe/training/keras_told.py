@@ -164,14 +164,14 @@ class Told:
             "line": run.line,
         }
 
-    def written_out(self, output, spread):
+    def written_out(self, output, broadcast):
         """A loss that a loop of the program's own writes out: only what the model returned, and
         whether each value is compared with all others.
         """
         predictions = keras_layers.array(output)
         last = keras_layers.activation(self.run.layers[-1]) if self.run.layers else ""
         fields = _fed(last, predictions)
-        fields["settings"] = {"broadcast": True} if spread else {}
+        fields["settings"] = {"broadcast": True} if broadcast else {}
         empty = {"shape": [], "dtype": ""}
         model, line = self.run.known.id, self.run.line
         WRITER.put("loss", model=model, name="expression", targets=empty, line=line, **fields)

@@ -46,7 +46,7 @@ def _graphs(graph):
 _MOST_OPERATIONS = 300
 
 
-def spreads(loss):
+def broadcasts(loss):
     """Whether a traced loss compares (n,) with (n, 1), and so each value with all others."""
     waiting, seen = [loss.op], set()
     while waiting and len(seen) < _MOST_OPERATIONS:

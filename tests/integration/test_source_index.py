@@ -15,9 +15,9 @@ from threading import Event
 
 import pytest
 
-from bot.adapters.sources import database
-from bot.adapters.sources.database import FOLDER, Row, place, rows
-from bot.adapters.sources.helper import helped
+from bot.adapters.sources import indexer
+from bot.adapters.sources.database import FOLDER, TreeReader, build, place
+from bot.adapters.sources.helper import build_in_two, halves
 from bot.adapters.sources.indexer import SqliteIndexer
 from bot.adapters.sources.trees import SourceTree, find
 from bot.errors import Stopped, TransientError
@@ -244,27 +244,39 @@ def test_a_tree_is_named_by_its_files(tmp_path: Path) -> None:
     assert one != both
 
 
-def test_a_helper_reads_from_the_last_source_and_ends_with_the_block(
-    big: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_two_processes_build_what_one_builds(tmp_path: Path) -> None:
+    trees: list[SourceTree] = []
+    for name in ("one", "two", "three"):
+        install(tmp_path, name, {f"{name}/a.py": f"def {name}(): pass\n"})
+        trees += find(environment(tmp_path), (name,))
+    cache, alone = Cache(tmp_path / "cache"), Cache(tmp_path / "alone")
+    build_in_two(cache, tuple((tree, place(cache, tree)) for tree in trees))
+    for tree in trees:
+        target = place(cache, tree)
+        inode = target.stat().st_ino
+        build(cache, tree, target)  # it is there already
+        build(alone, tree, place(alone, tree))
+        assert target.stat().st_ino == inode
+        (path, _), *_ = tree.files
+        found, expected = (TreeReader(each) for each in (target, place(alone, tree)))
+        assert found.segments(path) == expected.segments(path) != []
+        assert found.ranked(tree.package, 3) == expected.ranked(tree.package, 3) != []
+    assert list((cache.root / "scratch").iterdir()) == []
+
+
+def test_what_the_helper_did_not_build_is_built_by_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tree,) = find(environment(big), ("big",))
-    last, _ = tree.files[-1]
-    data = (tree.root / last).read_bytes()
-    deadline = time.monotonic() + 60
-    monkeypatch.setattr(database, "rows", lambda *_: [])  # the caller's; the helper has its own
-    with helped(Cache(tmp_path), [tree]) as prepared:
-        while not (found := prepared(last, data)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert prepared(last, data + b"# of another tree") == []
-    assert list(map(unordered, found)) == [unordered(row) for row in rows(last, data)]
-    assert workers(tmp_path) == []
-    assert list((tmp_path / "scratch").iterdir()) == []
+    install(tmp_path, "big", {"big/a.py": "def a(): pass\n"})
+    monkeypatch.setattr(indexer, "_LARGE", 0)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    index = SqliteIndexer(tmp_path / "cache").open(environment(tmp_path), ("big",))
+    assert list(index.files()) == ["big/a.py"]
 
 
-def unordered(row: Row) -> list[object]:
-    return [*row[:6], *(sorted(str(words).split()) for words in row[6:])]
-
-
-def test_sources_that_no_helper_reads_are_read_by_the_caller(tmp_path: Path) -> None:
-    with helped(Cache(tmp_path), []) as prepared:
-        assert prepared("a.py", b"def a(): pass") == rows("a.py", b"def a(): pass")
+def test_halves_are_of_about_one_size() -> None:
+    trees = [SourceTree(str(n), "1", Path(), ((f"{n}.py", n),), True) for n in (53, 48, 26, 20, 5)]
+    own, others = halves(tuple((tree, Path(tree.package)) for tree in trees))
+    assert sorted(tree.size for tree, _ in (*own, *others)) == [5, 20, 26, 48, 53]
+    assert abs(sum(t.size for t, _ in own) - sum(t.size for t, _ in others)) <= 6
+    assert halves(()) == ((), ())

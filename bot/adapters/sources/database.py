@@ -5,7 +5,7 @@ texts stay where they are.
 import hashlib
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import count
 from pathlib import Path
@@ -17,7 +17,6 @@ from bot.rules.code.outline import Segment
 from sandbox.cache import Cache
 
 Row = tuple[str | int, ...]
-Rows = Callable[[str, bytes], list[Row]]
 
 FOLDER = "index"
 _SCHEMA = """
@@ -69,13 +68,13 @@ def rows(path: str, data: bytes) -> list[Row]:
     ]
 
 
-def build(cache: Cache, tree: SourceTree, target: Path, rows: Rows = rows) -> None:
+def build(cache: Cache, tree: SourceTree, target: Path) -> None:
     """Write the database of a tree to its place unless it exists already. Raises Stopped."""
     if not target.exists():
         with cache.guarded(f"index-{target.stem}"), cache.scratch() as folder:
             if not target.exists():
                 unfinished = folder / target.name
-                _write(unfinished, _sources(cache, tree), rows)
+                _write(unfinished, _sources(cache, tree))
                 unfinished.replace(target)
     os.utime(target)
 
@@ -89,7 +88,7 @@ def _sources(cache: Cache, tree: SourceTree) -> Iterator[tuple[str, bytes]]:
             yield path, data
 
 
-def _write(target: Path, files: Iterator[tuple[str, bytes]], rows: Rows) -> None:
+def _write(target: Path, files: Iterator[tuple[str, bytes]]) -> None:
     with closing(sqlite3.connect(target, isolation_level=None)) as base:
         base.executescript(_SCHEMA)
         base.execute("begin")

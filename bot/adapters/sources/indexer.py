@@ -2,7 +2,6 @@
 
 import sqlite3
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
@@ -12,8 +11,8 @@ from threading import Event, Lock
 from typing_extensions import override
 
 from bot.adapters.sources import database, trees
-from bot.adapters.sources.database import Rows, TreeReader, content
-from bot.adapters.sources.helper import helped
+from bot.adapters.sources.database import TreeReader, content
+from bot.adapters.sources.helper import build_in_two
 from bot.adapters.sources.trees import SourceTree
 from bot.errors import Stopped, TransientError
 from bot.models.environment import Environment
@@ -158,10 +157,10 @@ class SqliteIndexer:
         try:
             found = trees.find(environment, packages)
             places = [(tree, database.place(cache, tree)) for tree in found]
-            missing = [tree for tree, place in places if not place.exists()]
-            large = sum(tree.size for tree in missing) > _LARGE
-            with helped(cache, missing) if large else nullcontext(database.rows) as rows:
-                opened = [(tree, _reader(cache, tree, place, rows)) for tree, place in places]
+            missing = tuple((tree, place) for tree, place in places if not place.exists())
+            if sum(tree.size for tree, _ in missing) > _LARGE:
+                build_in_two(cache, missing)
+            opened = [(tree, _reader(cache, tree, place)) for tree, place in places]
             return SegmentIndex(SqliteStore(opened))
         except Interrupted as error:
             raise Stopped("the index was cancelled") from error
@@ -172,11 +171,11 @@ class SqliteIndexer:
             ) from error
 
 
-def _reader(cache: Cache, tree: SourceTree, place: Path, rows: Rows) -> TreeReader:
-    database.build(cache, tree, place, rows)
+def _reader(cache: Cache, tree: SourceTree, place: Path) -> TreeReader:
+    database.build(cache, tree, place)
     try:
         return TreeReader(place)
     except sqlite3.DatabaseError:  # it is damaged: build it again
         place.unlink(missing_ok=True)
-        database.build(cache, tree, place, rows)
+        database.build(cache, tree, place)
         return TreeReader(place)

@@ -19,13 +19,25 @@ _LONG = 150
 _PART = 100
 _LONGEST_STATEMENT = 400
 _STATEMENT_PART = 300
-_TOKEN = re.compile(
-    r"""\n(?P<indent>[ \t]*)(?:(?P<decorator>@)|(?:async[ \t]+)?(?P<keyword>def|class)[ \t]+(?P<name>\w+)"""
-    r"""|(?P<clause>(?:elif|else|except|finally|case)\b)|(?=[^\s#)\]}]))"""
-    r"""|\\\n|\#[^\n]*"""
+_NOT_CODE = (
+    r"""\\\n|\#[^\n]*+"""
     r'''|"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+(?:"""|\Z)'''
     r"""|'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+(?:'''|\Z)"""
-    r"""|"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?""",
+    r"""|"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?"""
+)
+_CLAUSE = r"(?P<clause>(?:elif|else|except|finally|case)\b)"
+_CODE_FOLLOWS = r"(?=[^\s#)\]}])"
+_LINE = re.compile(rf"\n(?P<indent>[ \t]*)(?:{_CLAUSE}|{_CODE_FOLLOWS})|{_NOT_CODE}", re.DOTALL)
+_BODY = (
+    rf"""(?:[^\n"'#\\]++|{_NOT_CODE}|\\"""
+    r"""|\n(?=(?P=indent)[ \t]|[ \t]*+(?:[#)\]}\n]|\Z)))*+"""
+)
+"""What follows the name of a function, to its last line. Matched at once, as nothing in it begins a
+segment: a match for each line takes three times as long.
+"""
+_TOKEN = re.compile(
+    r"\n(?P<indent>[ \t]*)(?:(?P<decorator>@)|class[ \t]+(?P<class>\w+)"
+    rf"|(?:async[ \t]+)?def[ \t]+(?P<function>\w+){_BODY}|{_CODE_FOLLOWS})|{_NOT_CODE}",
     re.DOTALL,
 )
 
@@ -118,7 +130,7 @@ def _blocks(text: str, starts: list[int]) -> Iterator[_Block]:
             owner = stack[-1]
         if owner.kind not in _NESTING:
             continue
-        if match["keyword"]:
+        if match["function"] or match["class"]:
             start = decorated or bisect_right(starts, match.start())
             stack.append(_defined(match, owner, indent, start))
             decorated = 0
@@ -130,9 +142,10 @@ def _blocks(text: str, starts: list[int]) -> Iterator[_Block]:
 
 
 def _defined(match: re.Match[str], owner: _Block, indent: int, start: int) -> _Block:
-    name = f"{owner.name}.{match['name']}" if owner.name else match["name"]
-    kind: ChunkKind = "method" if owner.kind == "class" else "function"
-    return _Block("class" if match["keyword"] == "class" else kind, name, indent, start, True)
+    own = match["function"] or match["class"]
+    name = f"{owner.name}.{own}" if owner.name else own
+    function: ChunkKind = "method" if owner.kind == "class" else "function"
+    return _Block("class" if match["class"] else function, name, indent, start, True)
 
 
 def _cuts(text: str, starts: list[int], block: _Block, after: int) -> Iterator[int]:
@@ -153,7 +166,7 @@ def _statements(text: str, starts: list[int], block: _Block, after: int) -> list
     begin = starts[block.start - 1]
     found = [
         (bisect_right(starts, begin + match.start()), len(match[1]))
-        for match in _TOKEN.finditer(f"\n{text[begin : starts[after - 1]]}")
+        for match in _LINE.finditer(f"\n{text[begin : starts[after - 1]]}")
         if match[1] is not None and not match["clause"]
     ]
     if block.defines:

@@ -1,6 +1,8 @@
 """Text from outside is parsed within bounds, and what walks its tree does not run out of stack."""
 
 import ast
+import subprocess
+import sys
 import time
 
 import pytest
@@ -29,6 +31,8 @@ HOSTILE = {
     "half a surrogate": "x = '\ud800'",
     "a huge number": "x = " + "9" * 5_000,
     "too long": "x = 1\n" * 400_000,
+    "too many names": "a\n" * 700_000,
+    "too many items": f"[{'1,' * 700_000}]",
 }
 
 
@@ -58,3 +62,39 @@ def test_the_deepest_tree_that_is_read_can_be_written_out():
     assert ast.unparse(parsing.parse("x = " + "-" * width + "a"))
     with pytest.raises(parsing.Unreadable, match="nested too deeply"):
         parsing.parse("x = " + "-" * (width + 10) + "a")
+
+
+WORST = """
+import resource, sys
+from bot.pipeline.execution import artifacts
+from bot.rules import parsing
+parsing.parse_concrete("a = 1")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+exec(sys.argv[1])
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "parsing.parse('a\\n' * parsing.MAX_TOKENS)",
+        "parsing.parse('(' + 'a,' * (parsing.MAX_TOKENS // 2 - 2) + ')')",
+        "parsing.parse_concrete('a\\n' * parsing.MAX_CONCRETE_TOKENS)",
+        """artifacts.last_row('{"a":[' + '[],' * 349_000 + '[]]}')""",
+        """artifacts.read(artifacts.Trace, b'{"error":{"frames":[' + b'{},' * 349_000 + b'{}]}}')""",
+    ],
+)
+def test_the_largest_that_is_read_takes_a_known_amount_of_memory(reading):
+    read = subprocess.run(
+        [sys.executable, "-c", WORST, reading], capture_output=True, text=True, check=True
+    )
+    assert int(read.stdout) < 400_000
+
+
+def test_a_real_program_of_the_longest_kind_is_read():
+    line = "    self.encoder = nn.Linear(config.hidden_size, 2)  # (a, b, c), as in (d, e)\n"
+    text = "def build(self, config):\n" + line * 9000
+    assert parsing.parse(text)
+    with pytest.raises(parsing.Unreadable, match="more than 150000 tokens"):
+        parsing.parse(text * 2)

@@ -13,23 +13,18 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from bot.models.environment import ChunkKind
+from bot.rules.parsing import NOT_CODE
 
 _NESTING = frozenset({"module", "class"})
 _LONG = 150
 _PART = 100
 _LONGEST_STATEMENT = 400
 _STATEMENT_PART = 300
-_NOT_CODE = (
-    r"""\\\n|\#[^\n]*+"""
-    r'''|"""[^"\\]*+(?:(?:\\.|"(?!""))[^"\\]*+)*+(?:"""|\Z)'''
-    r"""|'''[^'\\]*+(?:(?:\\.|'(?!''))[^'\\]*+)*+(?:'''|\Z)"""
-    r"""|"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?"""
-)
 _CLAUSE = r"(?P<clause>(?:elif|else|except|finally|case)\b)"
 _CODE_FOLLOWS = r"(?=[^\s#)\]}])"
-_LINE = re.compile(rf"\n(?P<indent>[ \t]*)(?:{_CLAUSE}|{_CODE_FOLLOWS})|{_NOT_CODE}", re.DOTALL)
+_LINE = re.compile(rf"\n(?P<indent>[ \t]*)(?:{_CLAUSE}|{_CODE_FOLLOWS})|{NOT_CODE}", re.DOTALL)
 _BODY = (
-    rf"""(?:[^\n"'#\\]++|{_NOT_CODE}|\\"""
+    rf"""(?:[^\n"'#\\]++|{NOT_CODE}|\\"""
     r"""|\n(?=(?P=indent)[ \t]|[ \t]*+(?:[#)\]}\n]|\Z)))*+"""
 )
 """What follows the name of a function, to its last line. Matched at once, as nothing in it begins a
@@ -37,7 +32,7 @@ segment: a match for each line takes three times as long.
 """
 _TOKEN = re.compile(
     r"\n(?P<indent>[ \t]*)(?:(?P<decorator>@)|class[ \t]+(?P<class>\w+)"
-    rf"|(?:async[ \t]+)?def[ \t]+(?P<function>\w+){_BODY}|{_CODE_FOLLOWS})|{_NOT_CODE}",
+    rf"|(?:async[ \t]+)?def[ \t]+(?P<function>\w+){_BODY}|{_CODE_FOLLOWS})|{NOT_CODE}",
     re.DOTALL,
 )
 

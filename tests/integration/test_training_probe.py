@@ -154,15 +154,19 @@ def test_what_a_program_adds_to_a_loss_function_is_a_penalty(written_out):
 
 
 @pytest.fixture(scope="module")
-def in_a_function(tmp_path_factory):
+def keras_python(tmp_path_factory):
     builder = UvBuilder(tmp_path_factory.mktemp("cache"), ProcessSandbox())
     needed = tuple(
         Requirement(name=name, rung=PinSource.OPTION, reason="the test")
         for name in ("keras", "tensorflow-cpu")
     )
-    python = builder.build(EnvironmentSpec(python=HOST, requirements=needed)).interpreter
+    return builder.build(EnvironmentSpec(python=HOST, requirements=needed)).interpreter
+
+
+@pytest.fixture(scope="module")
+def in_a_function(keras_python):
     (program,) = probing.programs(("keras_function",))
-    return probing.compare(program, python, 1)
+    return probing.compare(program, keras_python, 1)
 
 
 def test_steps_in_a_function_that_tensorflow_compiles_are_seen_and_not_changed(in_a_function):
@@ -185,6 +189,20 @@ def test_a_step_in_a_function_starts_from_the_weights_before_it(in_a_function):
     assert own.weights[1].initial.zero == 1
     assert (first.weights[1].weight_norm, first.weights[1].update_ratio) == (0, 1)
     assert all(0 < weight.update_ratio < 0.1 for weight in first.weights[::2])
+
+
+@pytest.mark.parametrize(
+    ("name", "interpreter"), [("bare_torch", "python"), ("bare_keras", "keras_python")]
+)
+def test_variables_that_no_model_holds_are_seen_by_their_optimizer(name, interpreter, request):
+    (program,) = probing.programs((name,))
+    compared = probing.compare(program, request.getfixturevalue(interpreter), 1)
+    (plain,), (probed,) = compared.without, compared.with_probe
+    assert (probed.exit_code, probed.output) == (0, plain.output)
+    printed = [float(line) for line in plain.output.decode().split()]
+    assert [step.loss for step in probed.trace.steps] == pytest.approx(printed)
+    assert (probed.trace.models, len(probed.trace.optimizers)) == ((), 1)
+    assert "layers: no model holds the variables" in probed.trace.end.unseen
 
 
 def test_a_real_program_is_repaired_in_forks_of_one_process(built, tmp_path):

@@ -333,3 +333,22 @@ def test_a_run_of_few_updates_is_told_how_many_epochs_make_enough():
     short = trace(losses=[2.3] * 20, plan={"epochs": 1, "samples": 640})
     told = next(x for x in diagnose(short).findings if "HNE" in x.codes)
     assert told.change.values[0] == "50"
+
+
+def _bare(rate: float) -> TrainingTrace:
+    """Steps of an optimizer whose variables no model holds."""
+    seen = trace(losses=curve(2.3, 2.2, 100, fall=0.001))
+    steps = tuple(x.model_copy(update={"rate": rate, "weights": ()}) for x in seen.steps)
+    (optimizer,) = seen.optimizers
+    alone = optimizer.model_copy(update={"model": "", "rates": (rate,), "name": "sgd"})
+    bare = {"models": (), "losses": (), "data": (), "plans": ()}
+    return seen.model_copy(update={**bare, "steps": steps, "optimizers": (alone,)})
+
+
+def test_variables_that_no_model_holds_are_judged_by_their_curve_and_rate() -> None:
+    low, usual = (diagnose(_bare(rate)).findings for rate in (1e-6, 1e-2))
+    assert [(x.fault, x.direction) for x in low if x.confidence > 0.5] == [("HLR", "up")]
+    (short,) = (x.change for x in usual if x.fault == "HNE")
+    assert short is not None
+    assert (short.words, short.values) == ("Train 10 times as long.", ())
+    assert trainings(_bare(1e-2).model_copy(update={"steps": ()})) == ()

@@ -28,19 +28,21 @@ _PLAIN = ("adadelta", "adagrad", "ftrl", "sgd")
 def _more_epochs(
     training: Training, confidence: float, message: str, *, symptom: bool = False
 ) -> Sign:
-    epochs = (training.plan.epochs if training.plan else None) or 1
-    enough = math.ceil(epochs * _ENOUGH / max(training.updates, 1))
-    tries = (max(epochs * 4, min(enough, _MOST_EPOCHS)), epochs * 10, epochs * 4, epochs * 2)
+    epochs = training.plan.epochs if training.plan else None
+    enough = math.ceil(_ENOUGH / max(training.updates, 1))
+    longer = max(4, min(enough, math.ceil(_MOST_EPOCHS / (epochs or 1))))
+    tries = tuple(dict.fromkeys((longer, 10, 4, 2)))
+    text = f"Train for {epochs * longer} epochs." if epochs else f"Train {longer} times as long."
     return Sign(
         "HNE",
         confidence,
         message,
         evidence=(
-            evidence("epochs", epochs),
+            *([evidence("epochs", epochs)] if epochs else []),
             evidence("updates", training.updates, _FEW),
             evidence("fall over the last fifth", f"{training.learning.pace:.1%}"),
         ),
-        change=change("epochs", tries, f"Train for {tries[0]} epochs."),
+        change=change("epochs", tuple(epochs * x for x in tries) if epochs else (), text),
         direction="up",
         symptom=symptom,
     )

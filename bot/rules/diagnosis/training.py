@@ -25,6 +25,7 @@ from bot.rules.diagnosis.learning import Learning, learning
 _Part = TypeVar("_Part", Loss, Optimizer, Plan, Data, Epoch)
 _Row = TypeVar("_Row", ActivationStep, WeightStep)
 _MOST = 24  # models of one trace, as cross-validation makes them
+_NO_MODEL = TrainedModel(id="", framework="torch", layers=())
 _LINEAR = ("", "linear", "identity")
 _WEIGHTS = ("kernel", "recurrent", "embedding")
 
@@ -144,13 +145,16 @@ def recurrent(layer: Layer) -> bool:
 
 
 def trainings(trace: TrainingTrace) -> tuple[Training, ...]:
-    """One for each model that was trained, at most 24."""
-    return tuple(_training(trace, model) for model in trace.models[:_MOST])
+    """One for each model that was trained, at most 24; one without layers where a program trains
+    variables that no model holds.
+    """
+    models = trace.models or ((_NO_MODEL,) if trace.steps else ())
+    return tuple(_training(trace, model) for model in models[:_MOST])
 
 
 def _training(trace: TrainingTrace, model: TrainedModel) -> Training:
     """The probe looks again and writes again: of one use, the last record counts."""
-    alone = len(trace.models) == 1
+    alone = len(trace.models) <= 1
 
     def mine(records: tuple[_Part, ...]) -> tuple[_Part, ...]:
         return tuple(x for x in records if x.model == model.id or (alone and not x.model))

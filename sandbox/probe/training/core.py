@@ -28,6 +28,7 @@ class State:
 
 
 STATE = State()
+NO_MODEL = "layers: no model holds the variables"
 
 
 def quiet(part):

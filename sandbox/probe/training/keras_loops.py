@@ -157,7 +157,7 @@ def _begins(keras, optimizer, gradients, variables, line=None):
     run = SEEN.runs.get(optimizer)
     if run is None:
         run = _new(keras, optimizer, variables, line or program.line())
-    if run is not None and run.look.taken:
+    if run.look is not None and run.look.taken:
         run.look.given(gradients, variables)
     return run
 
@@ -195,7 +195,8 @@ def _take_torch():
 def _new(keras, optimizer, variables, line):
     model = _model(variables)
     if model is None:
-        return None
+        SEEN.runs[optimizer] = run = keras_run.BareRun(optimizer, line)
+        return run
     taken, returned = SEEN.passed.pop(id(model), (None, None))
     SEEN.known.add(model)
     given = {"x": taken, "y": SEEN.targets}

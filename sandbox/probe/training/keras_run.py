@@ -4,7 +4,7 @@ import itertools
 import weakref
 
 from . import keras_layers, keras_optimizer, keras_probe, keras_told
-from .core import STATE, quiet, sampled
+from .core import NO_MODEL, STATE, quiet, sampled
 from .writer import WRITER
 
 
@@ -22,6 +22,28 @@ class KnownModel:
 MODELS, _NUMBERS = weakref.WeakKeyDictionary(), itertools.count()
 ACTIVE = []
 """The models that Keras itself trains right now."""
+
+
+class BareRun:
+    """The training of variables that no model holds: its losses and rates alone."""
+
+    look = None
+
+    def __init__(self, optimizer, line):
+        self.optimizer, self.line, self.given = optimizer, line, {}
+        self.known = KnownModel(next(_NUMBERS))
+        self.known.id = ""
+        STATE.cannot_see(NO_MODEL)
+        WRITER.put("optimizer", **keras_optimizer.describe(self))
+
+    @quiet("steps without a model")
+    def one_step(self, result):
+        """A step, with its loss where that is known."""
+        number, rate = self.known.steps, keras_optimizer.rate(self)
+        fields = {"optimizer": self.known.optimizer, "step": number, "epoch": None, "rate": rate}
+        WRITER.step(number, {**fields, "loss": _number(result)})
+        self.known.steps += 1
+        STATE.steps += 1
 
 
 class KerasRun:

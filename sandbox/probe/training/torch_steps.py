@@ -12,7 +12,7 @@ from . import (
     torch_loops,
     torch_plan,
 )
-from .core import STATE, quiet, sampled
+from .core import NO_MODEL, STATE, quiet, sampled
 from .torch_forward import FORWARD
 from .torch_losses import LOSSES, settle, take
 from .writer import WRITER
@@ -218,6 +218,8 @@ def finish():
     if LOSSES.any and not STATE.steps:
         STATE.cannot_see("updates that the program makes itself, without an optimizer")
     for tracked in ALL:
+        if tracked.model is None and tracked.steps:
+            STATE.cannot_see(NO_MODEL)
         torch_plan.finish(tracked)
 
 

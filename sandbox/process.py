@@ -22,14 +22,13 @@ from sandbox.port import Health, OnOutput, RunResult, RunSpec, Sandbox, SandboxE
 
 PROTECTS = (
     "wall time, idle time, memory, number of processes, file size",
-    "the host's environment variables",
     "processes left running after the end",
 )
 FIX = "look for a full or read-only temporary directory"
 EXPOSES = (
     "the network of this host",
     "every file that the run's user can read or write",
-    "the list of this host's processes and their command lines",
+    "this host's processes: their command lines and, of the same user, their environment variables",
     "the whole kernel interface",
 )
 END_S = 15.0

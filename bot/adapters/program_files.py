@@ -18,6 +18,8 @@ def read(path: Path, arguments: tuple[str, ...] = ()) -> tuple[TrainingProgram, 
     """The program, and the names of the files beside it that did not fit. Python files come first,
     then the smallest. Raises UserError when there is no such program.
     """
+    if not path.exists():
+        raise UserError(f"There is no file {path}.", "Check the path.")
     if not path.is_file() or path.suffix != ".py":
         raise UserError(f"{path} is not a Python file.", "Give a program that trains, train.py.")
     root = path.resolve().parent

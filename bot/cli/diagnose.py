@@ -13,7 +13,8 @@ from bot.settings import secrets
 Source = Annotated[
     Path,
     typer.Argument(
-        metavar="PROGRAM.py|RUN", help="Training program, or the folder of a finished run."
+        metavar="PROGRAM.py|RUN",
+        help="Training program, or the run folder of a reproduced bug report.",
     ),
 ]
 Program = Annotated[Path, typer.Argument(metavar="PROGRAM.py", help="Training program.")]
@@ -72,7 +73,7 @@ def diagnose(
     from bot.cli import diagnosing, option_parsing
 
     asked = {"model": model, "max_cost": max_cost, "max_tokens": max_tokens}
-    skipped = option_parsing.parts(*without or ())
+    skipped = option_parsing.parts(*without or (), known=("model",))
     options = training_options(sandbox, device, python, pins, timeout)
     options = options.model_copy(update={**asked, "without": skipped})
     raise typer.Exit(

@@ -43,7 +43,7 @@ def diagnose(
             recorded = work.record(program)
             environment, run = recorded.environment, _judge(work, program, recorded)
         except BuildError as error:
-            run = DiagnosedRun(undecided=f"its environment could not be built: {error}")
+            run = DiagnosedRun(undecided=str(error))
         return _show(work, run, source.name, environment, as_json=as_json)
 
 

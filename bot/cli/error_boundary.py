@@ -17,6 +17,7 @@ import typer
 from bot.adapters.run_folder.folder import Folder
 from bot.errors import BuildError, Stopped, TransientError, UserError
 from bot.models.report import Report
+from bot.render.phrases import sentence
 from bot.text.sanitize import clip, one_line, redact
 from sandbox.port import SandboxError, SandboxUnavailable
 
@@ -82,7 +83,8 @@ def boundary(
     except (UserError, TransientError) as error:
         raise _user_error(str(error), error.fix) from None
     except SandboxUnavailable as error:
-        raise _user_error(str(error), "Run reprise doctor to see what works here.") from None
+        message, fix = sentence(str(error)), "Run reprise doctor to see what works here."
+        raise _user_error(message, fix) from None
     except (KeyboardInterrupt, Stopped):
         say("Stopped. There is nothing to report yet.")
         raise typer.Exit(OTHER) from None

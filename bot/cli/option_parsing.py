@@ -90,13 +90,13 @@ def ref(value: str | None, repo: str | None = None, option: str = "--ref") -> st
     return value
 
 
-def parts(*texts: str) -> tuple[Part, ...]:
+def parts(*texts: str, known: Sequence[Part] = PARTS) -> tuple[Part, ...]:
     """The parts to skip, from one or several comma-separated texts."""
     split = (name.strip() for text in texts for name in text.split(","))
     named = tuple(name for name in split if name)
-    known: dict[str, Part] = {part: part for part in PARTS}
-    if unknown := [name for name in named if name not in known]:
+    able: dict[str, Part] = {part: part for part in known}
+    if unknown := [name for name in named if name not in able]:
         raise UserError(
-            f"--without {unknown[0]} is not a part of a run.", f"Choose from {', '.join(PARTS)}."
+            f"--without {unknown[0]} is not a part of a run.", f"Choose from {', '.join(able)}."
         )
-    return tuple(known[name] for name in dict.fromkeys(named))
+    return tuple(able[name] for name in dict.fromkeys(named))

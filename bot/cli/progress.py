@@ -15,6 +15,7 @@ from bot.ports import Progress
 from bot.render.phrases.requests import progress_line
 from bot.render.scales import scale
 
+_SELDOM_S = 30.0
 _BARS, _LEVELS = 40, "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 
 
@@ -24,6 +25,7 @@ class PlainLines(AbstractContextManager["PlainLines"]):
     def __init__(self, console: Console) -> None:
         self.console = console
         self.line, self.since = "", monotonic()
+        self.told = self.since
 
     def __call__(self, progress: Progress) -> None:
         """Print the line unless it repeats the last one."""
@@ -38,7 +40,11 @@ class PlainLines(AbstractContextManager["PlainLines"]):
         self.console.print(Text(f"{monotonic() - self.since:6.1f} s  {line}"), soft_wrap=True)
 
     def update(self, text: str) -> None:
-        """Say how the present step goes on, where that can be shown in place."""
+        """Say how the present step goes on, twice a minute at most."""
+        if monotonic() - self.told > _SELDOM_S:
+            with suppress(OSError, ValueError):
+                self.show(f"{self.line}: {text}")
+            self.told = monotonic()
 
     def stop(self) -> None:
         """End the view before anything else is printed."""

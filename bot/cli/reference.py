@@ -43,7 +43,7 @@ def settings_table() -> str:
 
 def _default(field: FieldInfo) -> str:
     if field.default_factory is not None:
-        return "the user's cache folder"
+        return "the user's cache folder; for root, `/var/cache/reprise`"
     value = field.default
     if isinstance(value, SecretStr):
         value = value.get_secret_value()

@@ -32,7 +32,7 @@ def repair(
         try:
             found = _repaired(program, work, request)
         except BuildError as error:
-            found = Repair(undecided=f"its environment could not be built: {error}")
+            found = Repair(undecided=str(error))
         return _show(work, found, source.name, as_json=as_json)
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from bot.models.base import Record
-from bot.models.diagnosis import Curve, FaultType
+from bot.models.diagnosis import Curve, FaultType, Finding
 
 HyperparameterKind = Literal[
     "learning_rate", "optimizer", "momentum", "weight_decay", "clipping", "loss", "batch_size",
@@ -137,7 +137,9 @@ class Repair(Record):
 
     `patch` is the best one that was found, proven or not; `source` is the text of the program,
     `diff` the unified diff of it. `trainings` counts those of the search and of the
-    minimisation, `confirmations` those of the proof. `undecided` is why nothing could be tried.
+    minimisation, `confirmations` those of the proof. `limit_s` is what one training of the proof
+    could take, `elsewhere` are likely findings of the diagnosis that no hyperparameter mends.
+    `undecided` is why nothing could be tried.
     """
 
     metric: Metric | None = None
@@ -150,6 +152,8 @@ class Repair(Record):
     trainings: int = 0
     confirmations: int = 0
     budget: float = Field(0.0, ge=0)
+    limit_s: float = 0.0
+    elsewhere: tuple[Finding, ...] = ()
     seconds: float = 0.0
     training_seconds: float = 0.0
     tried: tuple[Trial, ...] = ()

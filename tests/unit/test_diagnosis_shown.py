@@ -76,6 +76,17 @@ def test_nothing_wrong_and_no_diagnosis_are_answers() -> None:
     assert "reprise reproduce" in text(FAILED)
 
 
+def test_every_answer_names_the_next_step() -> None:
+    assert "Next: Run reprise repair a.py to have changes tried." in text(RUN)
+    assert "Next:" not in text(QUIET)
+    unbuilt = DiagnosedRun(undecided="No environment could be built: no such package")
+    assert "Next: Name what the program needs with --with" in text(unbuilt)
+    unseen = DiagnosedRun(undecided="no training was seen", seconds=3.0)
+    assert "Next: Under Limits, docs/diagnosis.md" in text(unseen)
+    stopped = RUN.model_copy(update={"ended": "timed out"})
+    assert "Next: Give the program more time with --timeout." in text(stopped)
+
+
 def test_a_comment_says_the_findings_in_a_line_and_shows_the_picture() -> None:
     report = REPORTS["needs_info"].model_copy(update={"diagnosis": RUN})
     posted = final(report, page=PAGE)

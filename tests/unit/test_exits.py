@@ -29,7 +29,7 @@ def ended(error: BaseException, folder: Path | None = None, secrets: tuple[str, 
         (
             SandboxUnavailable("no bwrap: apt install bubblewrap"),
             2,
-            "apt install bubblewrap Run reprise doctor",
+            "apt install bubblewrap. Run reprise doctor",
         ),
         (
             OSError(errno.ENOSPC, "No space left", "/x/y"),

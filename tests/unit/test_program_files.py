@@ -34,8 +34,13 @@ def test_python_files_come_first_and_hidden_and_foreign_folders_stay(
     assert left_out == ("big.bin",)
 
 
-@pytest.mark.parametrize("name", ["none.py", "notes.md", "."])
+@pytest.mark.parametrize("name", ["notes.md", "."])
 def test_what_is_no_program_is_the_users(tmp_path: Path, name: str) -> None:
     (tmp_path / "notes.md").touch()
     with pytest.raises(UserError, match="is not a Python file"):
         program_files.read(tmp_path / name)
+
+
+def test_a_program_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"There is no file .*none\.py"):
+        program_files.read(tmp_path / "none.py")

@@ -6,6 +6,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from bot.cli import progress
 from bot.cli.progress import PlainLines
 from bot.ports import Progress
 from bot.render.phrases.requests import progress_line
@@ -47,3 +48,18 @@ def test_plain_lines_begin_with_the_seconds_gone_by():
         "search: running b",
     ]
     assert all(re.match(r" *\d+\.\d s  ", line) for line in lines)
+
+
+def test_a_long_step_says_twice_a_minute_how_it_goes_on(monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(progress, "monotonic", lambda: now)
+    out = StringIO()
+    with PlainLines(Console(file=out, width=80)) as told:
+        told(Progress(stage="repair", text="searching"))
+        for trial in range(100):
+            now += 1
+            told.update(f"trial {trial}")
+    lines = [line.split("s  ")[1] for line in out.getvalue().splitlines()]
+    assert lines == [
+        "repair: searching", *(f"repair: searching: trial {at}" for at in (30, 61, 92))
+    ]  # fmt: skip

@@ -101,7 +101,7 @@ REPO = EnvironmentSpec(python="3.11", repo=RepoSource(url="", path="clone"))
     ("verdict", "spec", "offered"),
     [
         (
-            SetupFailed(reason=f"No environment could be built for the report: {UNKNOWN}"),
+            SetupFailed(reason=f"No environment could be built: {UNKNOWN}"),
             None,
             True,
         ),

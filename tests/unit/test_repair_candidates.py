@@ -1,6 +1,6 @@
 """What is tried first, by what the program's text and the diagnosis say."""
 
-from bot.models.diagnosis import Diagnosis
+from bot.models.diagnosis import Change, Diagnosis, Finding
 from bot.rules.hyperparameters import find
 from bot.rules.repair import candidates
 
@@ -25,3 +25,14 @@ def test_data_that_are_treated_unlike_are_mended_first_together() -> None:
         [["both"], ["unscaled"]],
         [["unscaled"], ["both"]],
     )
+
+
+def test_likely_findings_that_no_hyperparameter_mends_are_told_apart() -> None:
+    loss = Change(parameter="loss", values=("categorical_crossentropy",), words="Use it.")
+    shape = Change(parameter="targets", words="Give both the same shape.")
+    mended, elsewhere, unlikely = (
+        Finding(fault=fault, rule="r", confidence=sure, message="m", change=change)
+        for fault, sure, change in (("LCH", 0.9, loss), ("CPP", 0.9, shape), ("CPP", 0.3, shape))
+    )
+    found = Diagnosis(findings=(mended, elsewhere, unlikely))
+    assert candidates.elsewhere(found, find(UNLIKE)) == (elsewhere,)

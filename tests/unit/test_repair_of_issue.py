@@ -5,6 +5,7 @@ from dataclasses import replace
 from time import sleep
 
 from bot.models.bug import Issue
+from bot.models.diagnosis import Finding
 from bot.models.job import PROOFS, Job, Options
 from bot.models.repair import RepairRequest
 from bot.pipeline import run
@@ -92,3 +93,19 @@ def test_a_terminal_shows_both_losses_and_the_diff():
     assert text.startswith("1 change proven to help in train.py: accuracy ")
     assert text.index("Loss of faulty") < text.index("Loss of patched")
     assert "+optimizer = torch.optim.SGD" in text
+
+
+def test_a_repair_says_what_it_cannot_mend_why_trainings_failed_and_how_to_apply_the_patch():
+    found = reported().repair
+    late = found.tried[-1].model_copy(
+        update={"patch": found.patch, "value": None, "error": "the program timed out"}
+    )
+    finding = Finding(fault="CPP", rule="r", confidence=0.9, message="shapes differ", line=7)
+    lame = found.model_copy(
+        update={"tried": (*found.tried, late), "limit_s": 60.0, "elsewhere": (finding,)}
+    )
+    text = print_document(document(lame, name="train.py", folder="run"), 300, "utf-8")
+    assert "1 training of the patch gave no number: the program timed out (limit 60 s)." in text
+    assert "mended by no hyperparameter:\n  - Shapes differ. (line 7)" in text
+    assert "Next: To apply the patch, run git apply run/repair.diff." in text
+    assert found.limit_s > 0

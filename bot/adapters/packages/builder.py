@@ -245,9 +245,7 @@ class _Job:
                 # Other Pythons fail for reasons of their own: what the one that was asked for could
                 # not do is the cause.
                 cause = complaints.first_cause(causes[tried[0].minor])
-                raise BuildError(
-                    f"No environment could be built for the report: {cause}", tuple(self.steps)
-                )
+                raise BuildError(f"No environment could be built: {cause}", tuple(self.steps))
             draft = following
 
     def _first(self) -> Draft:

@@ -32,12 +32,13 @@ from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
 from bot.pipeline.repair.trials import FaultyProgram, TrialRequest, Trials
 from bot.rules import diagnosis as rules, hyperparameters
 from bot.rules.regression import diffs
-from bot.rules.repair import comparing, metric as metrics
+from bot.rules.repair import candidates, comparing, metric as metrics
 
 FRESH = tuple(range(2001, 2001 + comparing.SEEDS))
 """The seeds of the proof; no search has seen them."""
 _PATIENCE, _LEAST_S = 3.0, 30.0
 """What one trial may take: times the faulty program's seconds, and at least so many."""
+_SLOWER = 2.0
 Heard = Callable[[Trial], None]
 
 
@@ -57,11 +58,14 @@ def repair(
             return Repair(budget=request.budget, undecided=trials)
         diagnosis = rules.diagnose(recorded.trace)
         with session.stage("repair", "searching for a patch"):
-            patch = Search(trials, diagnosis, changeable(trials)).best()
+            found = changeable(trials)
+            patch = Search(trials, diagnosis, found).best()
         if patch:
             with session.stage("repair", "making the patch minimal"):
                 patch = minimised(patch, trials)
-        return _proven(patch, trials, request.budget)
+        repaired = _proven(patch, trials, request.budget)
+        elsewhere = candidates.elsewhere(diagnosis, found)
+        return repaired.model_copy(update={"elsewhere": elsewhere})
 
 
 @contextmanager
@@ -100,11 +104,14 @@ def begun(
 
 
 def _runs(subject: FaultyProgram, session: Session, request: RepairRequest) -> TrialRuns:
-    options = session.job.options
-    longest = options.training_timeout_s or options.timeout_s
-    limit = min(longest, max(_LEAST_S, _PATIENCE * subject.seconds))
+    limit = min(_longest(session), max(_LEAST_S, _PATIENCE * subject.seconds))
     probed = subject.metric.source == "epochs"
     return TrialRuns(session, subject.environment, limit, request.jobs, probed)
+
+
+def _longest(session: Session) -> float:
+    options = session.job.options
+    return options.training_timeout_s or options.timeout_s
 
 
 def changeable(trials: Trials) -> tuple[Hyperparameter, ...]:
@@ -165,6 +172,7 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
         trainings=len(spent),
         confirmations=len(made) - len(spent),
         budget=budget,
+        limit_s=trials.runs.limit_s,
         seconds=sum(x.seconds for x in made),
         training_seconds=subject.seconds,
         tried=made,
@@ -179,6 +187,8 @@ def _curves(patch: Patch, trials: Trials) -> tuple[Curve, ...]:
 
 
 def _compared(patch: Patch, trials: Trials) -> Improvement:
+    # What the search could just wait for must not fail here for a busier machine.
+    trials.runs.limit_s = min(_longest(trials.session), _SLOWER * trials.runs.limit_s)
     part: Part = trials.subject.held_out
     tasks = [TrialRequest(each, seed, part) for seed in FRESH for each in ((), patch)]
     rows = trials.run(tasks)

@@ -140,12 +140,19 @@ def curves_line(curves: Sequence[Curve]) -> str:
     return f"{'; '.join(told)}." if told else ""
 
 
-def next_step(run: DiagnosedRun) -> str:
-    """What to do now; "" when the findings say it."""
+def next_step(run: DiagnosedRun, name: str) -> str:
+    """What to do now with the program of that name; "" when there is nothing to do."""
     if run.ended == "timed out":
         return "Give the program more time with --timeout."
     if not run.undecided:
-        return ""
+        return f"Run reprise repair {name} to have changes tried." if _mendable(run) else ""
     if run.ended in {"failed", "killed"}:
         return "To reproduce a failure, write it down as a bug report and run reprise reproduce."
-    return "docs/diagnosis.md lists the training loops that can be seen."
+    if not run.seconds:
+        return "Name what the program needs with --with, or its Python with --python."
+    return "Under Limits, docs/diagnosis.md says what the probe cannot see."
+
+
+def _mendable(run: DiagnosedRun) -> bool:
+    found = (finding.change for finding in run.diagnosis.findings)
+    return run.ended == "completed" and any(change and change.values for change in found)

@@ -34,7 +34,8 @@ def summary(found: Repair) -> str:
         return sentence(found.undecided)
     if found.improvement is None or found.metric is None:
         return sentence(f"none of {count(found.trainings, 'training')} was better; {_cost(found)}")
-    return f"{gain(found.metric, found.improvement)}. {_data(found)} {_cost(found)}"
+    told = f"{gain(found.metric, found.improvement)}. {_lost(found)}"
+    return f"{told}{_data(found)} {_cost(found)}"
 
 
 def gain(metric: Metric, found: Improvement) -> str:
@@ -42,6 +43,16 @@ def gain(metric: Metric, found: Improvement) -> str:
     before, after = spread(found.before), spread(found.after)
     seeds = count(len(found.after), "fresh seed")
     return f"{metric.name} {before} → {after} over {seeds} (p = {found.p:.2g})"
+
+
+def _lost(found: Repair) -> str:
+    """Why trainings of the patch have no number, "" when all have one."""
+    lost = [x.error for x in found.tried if x.patch == found.patch and x.value is None]
+    if not lost:
+        return ""
+    limit = f" (limit {found.limit_s:.0f} s)" if any("timed out" in x for x in lost) else ""
+    why = f"{count(len(lost), 'training')} of the patch gave no number: {lost[-1]}{limit}"
+    return f"{sentence(why)} "
 
 
 def _data(found: Repair) -> str:
@@ -63,7 +74,9 @@ def spread(values: Sequence[float | None]) -> str:
         return "no number"
     wide = f" ± {stdev(told):.2g}" if len(told) > 1 and stdev(told) > 0 else ""
     lost = (
-        f" ({len(values) - len(told)} of {len(values)} failed)" if len(told) < len(values) else ""
+        f" ({len(values) - len(told)} of {len(values)} without a number)"
+        if len(told) < len(values)
+        else ""
     )
     return f"{fmean(told):.4g}{wide}{lost}"
 

@@ -8,6 +8,7 @@ from bot.models.repair import Metric, Repair, Trial
 from bot.models.report import Report
 from bot.render.document import (
     Block,
+    BulletList,
     DataTable,
     Document,
     Fold,
@@ -18,7 +19,7 @@ from bot.render.document import (
     Strong,
     TrainingPlot,
 )
-from bot.render.phrases import repair as phrases
+from bot.render.phrases import repair as phrases, sentence
 
 _MOST_TRIALS = 40
 
@@ -29,6 +30,9 @@ def document(found: Repair, *, name: str, folder: str = "") -> Document:
     head = Headline(f"{phrases.headline(found)} in {name}", phrases.summary(found), tone)
     parts = [Section("repair", blocks=[head]), Section("patch", blocks=blocks(found, _apart))]
     last: list[Block] = [Paragraph(("Everything is in ", Strong(folder)))] if folder else []
+    if folder and found.diff:
+        apply = f"git apply {folder}/repair.diff"
+        last.append(Paragraph((Strong("Next:"), f" To apply the patch, run {apply}.")))
     parts += [Section("next", blocks=last)]
     return Document([part for part in parts if part.blocks], (f"Reprise {version('reprise')}",))
 
@@ -56,13 +60,24 @@ def blocks(
     found: Repair, plots: Callable[[Sequence[Curve]], list[Block]] = _together
 ) -> list[Block]:
     """The edits with their figures, the diff, the curves, and every training."""
-    told = figures(found)
+    told = [*_elsewhere(found), *figures(found)]
     if found.diff:
         told.append(Preformatted(found.diff, "diff"))
     told += plots(found.curves)
     if found.tried and found.metric is not None:
         told.append(Fold("Every training", [_trials(found.tried, found.metric)]))
     return told
+
+
+def _elsewhere(found: Repair) -> list[Block]:
+    """What the diagnosis found, and no patch of hyperparameters mends."""
+    told = [
+        " ".join(filter(None, (sentence(one.message), one.change.words if one.change else "")))
+        + (f" (line {one.line})" if one.line else "")
+        for one in found.elsewhere
+    ]
+    title = "Also found by the diagnosis, and mended by no hyperparameter:"
+    return [BulletList(title, tuple(told))] if told else []
 
 
 def figures(found: Repair) -> list[Block]:

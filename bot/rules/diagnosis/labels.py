@@ -195,8 +195,10 @@ def broadcast_targets(training: Training) -> Signs:
         return
     given, wanted = loss.predictions.shape, loss.targets.shape
     text = "Targets and predictions differ in shape: each target is compared with every prediction."
-    shown = (evidence("shape of the predictions", str(given), str(wanted)),) if wanted else ()
-    better = change("preprocessing", ("reshape",), "Give targets and predictions the same shape.")
+    shapes = (evidence("predictions", str(given)), evidence("targets", str(wanted)))
+    shown = shapes if wanted else ()
+    words = "Give both the same shape, for example with predictions.squeeze(1)."
+    better = change("preprocessing", (), words)
     yield Sign("CPP", 0.97, text, evidence=shown, change=better)
     yield Sign("LCH", 0.3, text, evidence=shown)
 

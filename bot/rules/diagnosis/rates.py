@@ -68,12 +68,13 @@ def rate_sign(
     low, usual, high = BANDS.get(name, _ADAM)
     tries = _tries(rate or usual, usual, up=up)
     ratio = update_ratio(training)
+    usual_band = "" if low <= (rate or 0.0) <= high else f"{number(low)} to {number(high)}"
     return Sign(
         "HLR",
         confidence,
         message,
         evidence=(
-            evidence(f"learning rate of {name}", rate or 0.0, f"{number(low)} to {number(high)}"),
+            evidence(f"learning rate of {name}", rate or 0.0, usual_band),
             *([evidence("update over weight", ratio, "about 0.001")] if ratio is not None else []),
         ),
         change=change("learning_rate", tries, f"Try a learning rate of {tries[0]}."),

@@ -68,6 +68,12 @@ def from_diagnosis(diagnosis: Diagnosis, found: Sequence[Hyperparameter]) -> tup
     return _distinct([*singles[:1], *together, *singles[1:]])
 
 
+def elsewhere(diagnosis: Diagnosis, found: Sequence[Hyperparameter]) -> tuple[Finding, ...]:
+    """The likely findings that no hyperparameter of the program mends."""
+    likely = (finding for finding in diagnosis.findings if finding.confidence >= _CERTAIN)
+    return tuple(finding for finding in likely if not _edits(finding, found))
+
+
 def moves(best: Patch, found: Sequence[Hyperparameter], diagnosis: Diagnosis) -> tuple[Patch, ...]:
     """Patches one step from the best: other values of what it changes already, what the findings
     suggest beside it, then the textbook's values, more epochs, other last activations and losses,

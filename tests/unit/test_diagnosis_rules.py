@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.models.training import ActivationStep, Data, Epoch, Summary, TrainingTrace
+from bot.models.training import ActivationStep, Data, Epoch, Summary, TrainedModel, TrainingTrace
 from bot.rules.diagnosis import RULES, diagnose
 from bot.rules.diagnosis.training import trainings
 from tests.support.traces import (
@@ -33,6 +33,15 @@ def _ended(function: str, **fed: object) -> TrainingTrace:
     """A classifier whose last layer ends in another function."""
     last = dense(2, 32, 10, "" if function == "linear" else function)
     return trace((*LAYERS[:2], last), FLAT, fed=loss(**{"activation": function, **fed}))
+
+
+_ON_OUTPUTS = {"activity_regularizer.l1": 0.01}
+_LAST = dense(1, 64, 1, "")
+_UNBIASED = TrainedModel(
+    id="m",
+    framework="keras",
+    layers=(dense(0, 64, 64), _LAST.model_copy(update={"weights": _LAST.weights[:1]})),
+)
 
 
 def _one(function: str, name: str, targets: Summary, losses: list[float] = FLAT, **fed: object):
@@ -153,6 +162,12 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         _told((weight(LAYERS[0], "bias", minimum=1.0, maximum=1.0), *LAYERS[1:])),
         _told((weight(LAYERS[0], "bias", minimum=-0.12, maximum=0.12), *LAYERS[1:])),
     ),
+    "no-bias": tuple(
+        _one(
+            "linear", "mse", summary((32, 1), mean - 5, mean + 5, mean=mean, std=2.0), _PARTLY
+        ).model_copy(update={"models": (_UNBIASED,)})
+        for mean in (6.0, 0.0)
+    ),
     "rate-out-of-band": (
         _told(optimizer={"rates": (0.12,)}, taken=steps(_PARTLY, ratio=0.06)),
         _told(optimizer={"rates": (0.12,)}, taken=steps(_PARTLY, ratio=0.004)),
@@ -177,6 +192,13 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
             )
         )
         for share in (0.99, 1.001)
+    ),
+    "activity-penalty": tuple(
+        _told(
+            (LAYERS[0], LAYERS[1].model_copy(update={"settings": _ON_OUTPUTS}), LAYERS[2]),
+            taken=steps([x + penalty for x in _PARTLY], penalty=penalty),
+        )
+        for penalty in (0.15, 0.01)
     ),
     "decay-outweighs": (
         _told(optimizer={"weight_decay": 0.3}),
@@ -352,3 +374,33 @@ def test_variables_that_no_model_holds_are_judged_by_their_curve_and_rate() -> N
     assert short is not None
     assert (short.words, short.values) == ("Train 10 times as long.", ())
     assert trainings(_bare(1e-2).model_copy(update={"steps": ()})) == ()
+
+
+def test_a_loss_that_lets_one_label_win_is_wrong_where_several_hold() -> None:
+    fed = {"one_hot": False, "targets": _MANY, "rows_sum_to_one": False}
+    for function, name in (("linear", "cross_entropy"), ("sigmoid", "categorical_crossentropy")):
+        (first, *_) = diagnose(_ended(function, name=name, **fed)).findings
+        assert (first.fault, first.rule) == ("LCH", "labels-compete")
+    codes = {
+        x.fault for x in diagnose(_ended("sigmoid", name="binary_crossentropy", **fed)).findings
+    }
+    assert "LCH" not in codes
+
+
+def test_softmax_over_one_unit_that_returns_values_was_added_or_changed() -> None:
+    constant = {"predictions": summary((32, 1), 1.0, 1.0, std=0.0)}
+    (values, *_) = diagnose(_one("softmax", "mse", _ABOVE, **constant)).findings
+    (classes, *_) = diagnose(_one("softmax", "mse", _BINARY, **constant)).findings
+    assert (values.codes, values.change.values) == (("ACH(1)", "AAL(1)"), ("linear",))
+    assert (classes.codes, classes.change.values) == (("ACH(1)",), ("sigmoid",))
+
+
+def test_a_function_right_after_another_was_added_or_changed() -> None:
+    sigmoid, softmax = dense(2, 32, 10, "sigmoid"), dense(3, 10, 10, "softmax", weights=())
+    told = trace(
+        (*LAYERS[:2], sigmoid, softmax),
+        FLAT,
+        fed=loss(name="mse", activation="softmax", one_hot=False, targets=_MANY),
+    )
+    (first, *_) = diagnose(told).findings
+    assert first.codes == ("ACH(3)", "AAL(3)")

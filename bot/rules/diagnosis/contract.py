@@ -16,7 +16,7 @@ from bot.rules.diagnosis.targets import (
     wants_probabilities,
     width,
 )
-from bot.rules.diagnosis.training import Training
+from bot.rules.diagnosis.training import Training, kernel, nonlinear
 
 _SLACK = 1e-3
 _BOUNDED = ("relu", "tanh", "sigmoid", "hard_sigmoid", "softsign", "relu6", "softplus", "elu")
@@ -37,6 +37,8 @@ def at_end(
     place = last_layer(training)
     span = f"{fed.minimum:.4g} to {fed.maximum:.4g}" if fed.minimum is not None else "none finite"
     name = f"activation({','.join(map(str, place))})"
+    if fault == "ACH" and not also and _beside_another(training):
+        also = ("AAL",)
     return Sign(
         fault,
         confidence,
@@ -48,6 +50,14 @@ def at_end(
     )
 
 
+def _beside_another(training: Training) -> bool:
+    """Whether the last function follows another one, with no weights between."""
+    output, order = training.output, training.order
+    if output is None or kernel(output) is not None or order[output.index] == 0:
+        return False
+    return nonlinear(training.layers[order[output.index] - 1])
+
+
 def softmax_of_one(training: Training) -> Signs:
     """Softmax over one unit is the constant 1, its logarithm the constant 0."""
     loss, function = training.loss, last_function(training)
@@ -57,7 +67,10 @@ def softmax_of_one(training: Training) -> Signs:
     fed = (loss.predictions.minimum, loss.predictions.maximum)
     if all(x is not None and abs(x - constant) <= _SLACK for x in fed):
         text = f"{function} over one unit returns the same number for every input."
-        yield at_end(training, 0.98, text, ("sigmoid",))
+        if kind(loss) == "values":
+            yield at_end(training, 0.98, text, ("linear",), also=("AAL",))
+        else:
+            yield at_end(training, 0.98, text, ("sigmoid",))
 
 
 def twice(training: Training) -> Signs:
@@ -134,7 +147,14 @@ def binary_expected(training: Training) -> Signs:
 def one_of_many(training: Training) -> Signs:
     """Softmax makes labels compete that can hold together."""
     loss = training.loss
-    if loss is None or kind(loss) != "independent" or not loss.rows_sum_to_one:
+    if loss is None or kind(loss) != "independent":
+        return
+    if not loss.rows_sum_to_one:
+        if loss.name in ENTROPIES:
+            text = f"A sample can have several labels, but {loss.name} has one of them win."
+            better = change("loss", ("binary_crossentropy",), "Use binary cross-entropy.")
+            shown = (evidence("loss", loss.name), evidence("predictions", last_function(training)))
+            yield Sign("LCH", 0.93, text, evidence=shown, change=better)
         return
     text = "A sample can have several labels, but softmax lets one win at the cost of the others."
     yield at_end(training, 0.93, text, ("sigmoid",))
@@ -156,7 +176,8 @@ def binary_of_classes(training: Training) -> Signs:
 
 _LAST: tuple[FaultType, ...] = ("ACH", "ARM")
 RULES: tuple[Rule, ...] = (
-    Rule("softmax-of-one-unit", "contract", ("ACH",), "Neuralint f017; AutoTrainer (activation)",
+    Rule("softmax-of-one-unit", "contract", ("ACH", "AAL"),
+         "Neuralint f017; AutoTrainer (activation)",
          "Softmax over a single unit is constant.", softmax_of_one),
     Rule("softmax-twice", "contract", ("AAL", "ACH"), "Neuralint f015",
          "A loss that applies softmax or sigmoid itself is given bounded values.", twice),
@@ -168,8 +189,8 @@ RULES: tuple[Rule, ...] = (
          probabilities_expected),
     Rule("probability-expected", "contract", _LAST, "Neuralint f012, f020; DeepDiagnosis 1",
          "Binary cross-entropy is given outputs that are no probabilities.", binary_expected),
-    Rule("labels-compete", "contract", ("ACH", "LCH"), "AutoTrainer (activation, loss)",
-         "Softmax is used where several labels can hold together.", one_of_many),
+    Rule("labels-compete", "contract", ("ACH", "AAL", "LCH"), "AutoTrainer (activation, loss)",
+         "Softmax or its loss is used where several labels can hold together.", one_of_many),
     Rule("binary-loss-of-classes", "contract", ("LCH",), "Neuralint f020; AutoTrainer (loss)",
          "Binary cross-entropy is used over exclusive classes.", binary_of_classes),
 )  # fmt: skip

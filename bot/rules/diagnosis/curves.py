@@ -11,6 +11,7 @@ from bot.rules.diagnosis.training import Training
 _JUMPS = 0.2
 _SOUND = (3e-4, 3e-2)  # of the weights, changed by a step
 _LONG = 100
+_LITTLE = 0.35
 
 
 def broken(training: Training) -> Signs:
@@ -33,19 +34,21 @@ def jumps(training: Training) -> Signs:
 def stuck(training: Training) -> Signs:
     """A loss that stays with the trivial predictor, for no reason that stands in the program."""
     learned = training.learning
-    if not learned.badly or learned.broken or learned.falling:
+    if learned.broken or not learned.below(_LITTLE):
         return
     ratio = update_ratio(training)
     text = "The loss stays near that of a constant prediction."
     sound = ratio is not None and _SOUND[0] <= ratio <= _SOUND[1]
     up = ratio is not None and ratio < _SOUND[0]
-    yield rate_sign(training, 0.36 if sound else 0.45, up, text, symptom=True)
+    stays = learned.badly and not learned.falling
+    if stays:
+        yield rate_sign(training, 0.36 if sound else 0.45, up, text, symptom=True)
     if sound and training.updates > _LONG:
         better = change("preprocessing", ("labels",), "Check that labels belong to their inputs.")
         words = "Steps are of a good size, but targets do not seem to follow from the inputs."
         yield Sign("CPP", 0.36, words, change=better, symptom=True)
     optimizer = training.optimizer
-    if optimizer and optimizer.name not in ("adam", "adamw"):
+    if stays and optimizer and optimizer.name not in ("adam", "adamw"):
         shown = (evidence("optimizer", optimizer.name),)
         better = change("optimizer", ("adam",), "Try Adam.")
         yield Sign("OCH", 0.3, text, evidence=shown, change=better, symptom=True)

@@ -8,6 +8,7 @@ import math
 
 from bot.models.training import Layer, Weight
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.targets import DISTANCES
 from bot.rules.diagnosis.training import Training, kernel, recurrent
 
 _SAME = 1e-5
@@ -123,6 +124,27 @@ def bias(training: Training) -> Signs:
         )
 
 
+def no_bias(training: Training) -> Signs:
+    """A last layer without a bias, and targets whose mean is as far from zero as they spread."""
+    loss, output = training.loss, training.output
+    if loss is None or output is None or loss.name not in DISTANCES:
+        return
+    if kernel(output) is None or recurrent(output) or any(x.role == "bias" for x in output.weights):
+        return
+    whole = training.data.targets if training.data and training.data.targets else loss.targets
+    mean, std = abs(whole.mean or 0.0), whole.std or 0.0
+    if mean < std or not mean or not training.learning.below(0.95):
+        return
+    yield Sign(
+        "BCI",
+        0.9,
+        f"Layer {output.index} has no bias, but the targets lie around {whole.mean:.4g}.",
+        (output.index,),
+        evidence=(evidence("mean of the targets", whole.mean or 0.0, std),),
+        change=change(f"bias({output.index})", (), "Give the last layer a bias."),
+    )
+
+
 def _drowned(layer: Layer, largest: float) -> float:
     """How likely a bias is at fault, by its size over what the kernel makes of the inputs."""
     own, given = kernel(layer), layer.input
@@ -138,6 +160,8 @@ RULES: tuple[Rule, ...] = (
          "All weights of a layer begin alike, so that its units stay alike.", constant),
     Rule("kernel-scale", "initial", ("WCI",), "DeepDiagnosis (poor weight); He, Glorot, LeCun",
          "Weights begin over three times larger, or five times smaller, than usual.", scale),
+    Rule("no-bias", "initial", ("BCI",), "Reprise",
+         "The last layer has no bias, and the targets do not lie around zero.", no_bias),
     Rule("bias-not-zero", "initial", ("BCI",), "Neuralint f024",
          "A bias begins far from zero.", bias),
 )  # fmt: skip

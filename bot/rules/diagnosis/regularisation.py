@@ -2,6 +2,7 @@
 
 from statistics import median
 
+from bot.models.training import Layer
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.training import Training
 
@@ -9,6 +10,10 @@ _SHARE = 0.25
 _AT_FIRST = 1.0
 _LOST = 0.6
 _DECAY = 0.05
+_ACTIVITY = 0.05
+_LEARNED, _NEARLY = 0.95, 0.99
+"""How well a run may go before a penalty is spoken of, and one that is far too large."""
+_FAR = 4.0
 _SHRUNK = 0.08
 
 
@@ -17,7 +22,8 @@ def penalty(training: Training) -> Signs:
     share, first = penalty_share(training), _first_share(training)
     if share is None or (share < _SHARE and first < _AT_FIRST):
         return
-    if not training.learning.below(0.75 if _SHARE <= share < 2 * _SHARE else 0.95):
+    fine = 0.75 if share < 2 * _SHARE else _NEARLY if share > _FAR * _SHARE else _LEARNED
+    if not training.learning.below(fine if share >= _SHARE else _LEARNED):
         return
     named = tuple(x.index for x in training.layers if x.regularizer)
     layers = named or tuple(x.index for x in training.learners if _shrinks(training, x.index))
@@ -30,6 +36,26 @@ def penalty(training: Training) -> Signs:
         evidence=(evidence("penalty over data loss", share, _SHARE),),
         change=better,
     )
+
+
+def activity(training: Training) -> Signs:
+    """A penalty on what a layer returns, where the run learned too little."""
+    layers = tuple(x.index for x in training.layers if _on_activity(x))
+    share = penalty_share(training)
+    if not layers or share is None or share < _ACTIVITY or not training.learning.below(0.75):
+        return
+    yield Sign(
+        "RAW",
+        0.6,
+        "The penalty on what a layer returns holds it back.",
+        layers,
+        evidence=(evidence("penalty over data loss", share, _ACTIVITY),),
+        change=change("weight_regularizer", ("none", "x0.01"), "Remove it, or take a hundredth."),
+    )
+
+
+def _on_activity(layer: Layer) -> bool:
+    return any(key.startswith("activity_regularizer.") and x for key, x in layer.settings.items())
 
 
 def penalty_share(training: Training) -> float | None:
@@ -82,9 +108,12 @@ def kernel_norms(training: Training, index: int) -> list[float]:
 def decay(training: Training) -> Signs:
     """Weight decay within the gradient that is larger than what it should hold back."""
     optimizer = training.optimizer
-    if optimizer is None or not training.learning.below(0.95):
+    if optimizer is None:
         return
     limit = 1.0 if optimizer.decoupled else _DECAY
+    far = optimizer.weight_decay >= _FAR * limit
+    if not training.learning.below(_NEARLY if far else _LEARNED):
+        return
     if optimizer.weight_decay >= limit:
         yield Sign(
             "RAW",
@@ -99,6 +128,8 @@ def decay(training: Training) -> Signs:
 RULES: tuple[Rule, ...] = (
     Rule("penalty-outweighs", "rate", ("RAW",), "Reprise",
          "Penalties on weights are as large as the loss.", penalty),
+    Rule("activity-penalty", "rate", ("RAW",), "Reprise",
+         "A penalty on the outputs of a layer holds learning back.", activity),
     Rule("weights-shrink", "rate", ("RAW",), "Reprise",
          "The weights of a layer shrink to nothing.", shrunk),
     Rule("decay-outweighs", "rate", ("RAW",), "Reprise",

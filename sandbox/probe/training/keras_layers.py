@@ -15,7 +15,9 @@ _OWN = {
 _GATED = ("LSTM", "GRU", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "MultiHeadAttention")
 _MOST_LAYERS, _MOST_WEIGHTS = 400, 40
 _INITIALIZERS = ("kernel_initializer", "embeddings_initializer", "depthwise_initializer")
-_REGULARIZERS = ("kernel_regularizer", "embeddings_regularizer", "bias_regularizer")
+_REGULARIZERS = (
+    "kernel_regularizer", "embeddings_regularizer", "bias_regularizer", "activity_regularizer",
+)  # fmt: skip
 
 
 def layers(model):

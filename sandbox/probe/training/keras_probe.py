@@ -114,7 +114,7 @@ class Look:
         if kind == "sigmoid":
             told["saturated"] = float(((values <= 0.0067) | (values >= 0.9933)).mean())
         elif kind == "tanh":
-            told["saturated"] = float((abs(values) >= 0.9999).mean())
+            told["saturated"] = float((abs(values) >= 0.995).mean())
         return told
 
     def _output(self, layer):

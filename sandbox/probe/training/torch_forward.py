@@ -159,9 +159,10 @@ def _numbers(after):
     finite = torch.isfinite(flat).float().mean()
     most = _most_by_unit(after)
     dead = (most <= 0).float().mean() if most.numel() else None
-    tanh = (size >= 0.9999).float().mean()
+    tanh = (size >= 0.995).float().mean()
     sigmoid = ((flat <= 0.0067) | (flat >= 0.9933)).float().mean()
-    return (mean, variance, finite, dead, tanh, sigmoid, (size >= 5).float().mean())
+    before = ((size >= 3).float().mean(), (size >= 5).float().mean())
+    return (mean, variance, finite, dead, tanh, sigmoid, *before)
 
 
 def _most_by_unit(after):

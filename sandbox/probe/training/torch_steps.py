@@ -223,7 +223,8 @@ def finish():
         torch_plan.finish(tracked)
 
 
-_BOUNDED = {"tanh": 4, "sigmoid": 5}
+_BOUNDED = ("tanh", "sigmoid")
+_NUMBERS = 8
 _DYING = ("relu", "relu6")
 
 
@@ -236,15 +237,16 @@ def _activations(tracked):
     values = arrays.fetch([scalar for _, call in calls for scalar in call.numbers])
     told = []
     for number, (place, _call) in enumerate(calls):
-        mean, variance, finite, dead, *bounds = values[7 * number : 7 * number + 7]
+        numbers = values[_NUMBERS * number : _NUMBERS * (number + 1)]
+        mean, variance, finite, dead, *bounds = numbers
         own, later = tracked.model.activations[place]
         row = {"layer": place, "mean": mean, "std": _root(variance), "finite": finite}
         if own in _DYING or later in _DYING:
             row["dead"] = dead
         if later in _BOUNDED:
-            row["saturated"] = bounds[2]
+            row["saturated"] = bounds[2 + _BOUNDED.index(later)]
         elif own in _BOUNDED:
-            row["saturated"] = bounds[_BOUNDED[own] - 4]
+            row["saturated"] = bounds[_BOUNDED.index(own)]
         told.append(row)
     return told
 

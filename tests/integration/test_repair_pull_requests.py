@@ -319,7 +319,7 @@ class RealWorld(TrainingWorld):
 def test_digits_that_are_not_learned_are_repaired_and_proposed(tmp_path):
     with GitHubServer(echo=False) as server:
         world = RealWorld(server, DIGITS)
-        world.deliver("comment", "repair")
+        world.deliver("comment", "repair", argument="budget=4x")
         assert "proven to help:** accuracy" in world.sticky()
         assert world.asked() == ""
         assert world.changed() == ["M\ttrain.py"]

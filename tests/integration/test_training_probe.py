@@ -216,7 +216,7 @@ def test_a_real_program_is_repaired_in_forks_of_one_process(built, tmp_path):
     session = Session.begin(Job(issue=Issue(title="a", body=""), options=options), ports)
     recorded = RecordedRun(built, *record(program, built, session))
     found = repair(program, recorded, session, RepairRequest(jobs=2))
-    assert [edit.kind for edit in found.patch] == ["learning_rate"]
+    assert "learning_rate" in [edit.kind for edit in found.patch]
     assert found.proven
     assert len(set(found.improvement.before)) > 1
     assert len(recorder.tried) == found.trainings + found.confirmations > 15

@@ -519,7 +519,10 @@ def test_the_body_tells_the_figures_of_a_change_and_shows_it(project):
     asked = asked.model_copy(update={"repair": found_repair()})
     written = body(asked, propose(asked, files, patch), pages=["https://r.example/runs/1"])
     assert "| learning rate | 10.0 | 0.1 | 3 | HLR |" in written
-    assert "| accuracy | 0.51 ± 0.014 (1 of 3 without a number) | 0.9233 ± 0.025 | 3 | 0.031 |" in written
+    assert (
+        "| accuracy | 0.51 ± 0.014 (1 of 3 without a number) | 0.9233 ± 0.025 | 3 | 0.031 |"
+        in written
+    )
     assert "-lr = 10.0\n+lr = 0.1" in written
     assert "4 trainings for the search and 6 for the proof" in written
     assert "`reprise repair train.py --metric accuracy`" in written

@@ -73,12 +73,9 @@ def spread(values: Sequence[float | None]) -> str:
     if not told:
         return "no number"
     wide = f" ± {stdev(told):.2g}" if len(told) > 1 and stdev(told) > 0 else ""
-    lost = (
-        f" ({len(values) - len(told)} of {len(values)} without a number)"
-        if len(told) < len(values)
-        else ""
-    )
-    return f"{fmean(told):.4g}{wide}{lost}"
+    lost = len(values) - len(told)
+    without = f" ({lost} of {len(values)} without a number)" if lost else ""
+    return f"{fmean(told):.4g}{wide}{without}"
 
 
 def effect(found: Improvement) -> str:

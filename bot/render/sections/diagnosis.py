@@ -50,11 +50,8 @@ def document(run: DiagnosedRun, *, name: str, folder: str = "") -> Document:
     parts += [Section("findings", blocks=list(_findings(run)))]
     parts += [Section("rest", blocks=list(_rest(run)))]
     last: list[Block] = [Paragraph(("Everything is in ", Strong(folder)))] if folder else []
-    last += (
-        [Paragraph((Strong("Next:"), f" {next_}"))]
-        if (next_ := phrases.next_step(run, name))
-        else []
-    )
+    next_ = phrases.next_step(run, name)
+    last += [Paragraph((Strong("Next:"), f" {next_}"))] if next_ else []
     parts += [Section("next", blocks=last)]
     return Document([part for part in parts if part.blocks], (f"Reprise {version('reprise')}",))
 

@@ -32,7 +32,7 @@ def document(found: Repair, *, name: str, folder: str = "") -> Document:
     last: list[Block] = [Paragraph(("Everything is in ", Strong(folder)))] if folder else []
     if folder and found.diff:
         apply = f"git apply {folder}/repair.diff"
-        last.append(Paragraph((Strong("Next:"), f" To apply the patch, run {apply}.")))
+        last.append(Paragraph((Strong("Next:"), f" Run {apply} to apply the patch.")))
     parts += [Section("next", blocks=last)]
     return Document([part for part in parts if part.blocks], (f"Reprise {version('reprise')}",))
 

@@ -122,7 +122,8 @@ class Loss(_Written):
     is what was effectively applied to the predictions last: by the graph where it is known,
     otherwise by their values (softmax, log_softmax, sigmoid, tanh, relu, linear; "" unknown).
     `rows_sum_to_one` and `one_hot` are of the last axis (PyTorch: of the classes'). `trivial` is
-    the loss of the best constant prediction on the same targets, None where it cannot be computed.
+    the loss of the best constant prediction on the same targets, None where it cannot be computed;
+    `least` is that of the perfect one, above zero for targets that are shares.
     """
 
     kind: Literal["loss"] = "loss"
@@ -137,6 +138,7 @@ class Loss(_Written):
     integer_targets: bool = False
     class_shares: tuple[Real, ...] = ()
     trivial: Real | None = None
+    least: Real = 0.0
     settings: dict[str, Setting] = {}
     line: Count = 0
 

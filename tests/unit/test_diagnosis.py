@@ -6,6 +6,7 @@ import pytest
 
 from bot.models.training import Layer, ProbeEnd, TrainingTrace
 from bot.rules.diagnosis import RULES, diagnose
+from bot.rules.diagnosis.training import trainings
 from tests.support.traces import (
     FLAT,
     GOOD,
@@ -290,3 +291,14 @@ def test_whole_numbers_may_be_counts():
 def test_a_run_that_was_cut_short_is_not_told_to_train_longer(losses, end, plan, told):
     seen = trace(losses=losses, plan=plan).model_copy(update={"end": end})
     assert ("HNE" in codes(seen)) is told
+
+
+def test_a_run_is_judged_by_what_its_targets_leave_to_learn() -> None:
+    """An autoencoder of grey values under binary cross-entropy never comes near zero."""
+    ends = curve(0.69, 0.31)
+    grey = loss("bce", one_hot=False, trivial=0.45, least=0.3)
+    assert trainings(trace(losses=ends, fed=grey))[0].learning.well
+    assert trainings(trace(losses=ends, fed=loss("bce", trivial=0.45)))[0].learning.poor
+    smoothed = loss("cross_entropy", trivial=2.3, settings={"label_smoothing": 0.1})
+    assert trainings(trace(losses=curve(2.3, 0.55), fed=smoothed))[0].learning.well
+    assert not trainings(trace(losses=curve(2.3, 0.55)))[0].learning.well

@@ -387,6 +387,18 @@ def test_a_loss_that_lets_one_label_win_is_wrong_where_several_hold() -> None:
     assert "LCH" not in codes
 
 
+def test_the_label_of_a_single_sample_is_one_class() -> None:
+    alone = {"predictions": summary((10,), -3, 3), "targets": summary((), 1.0, 1.0, distinct=1)}
+    told = _ended("linear", name="cross_entropy", one_hot=False, rows_sum_to_one=False, **alone)
+    assert "labels-compete" not in {x.rule for x in diagnose(told).findings}
+
+
+def test_a_sigmoid_of_nothing_was_not_rectified() -> None:
+    same = summary((32, 1), 0.5, 0.5, std=0.0)
+    told = _one("sigmoid", "bce", _BOTH, predictions=same)
+    assert "rectified-sigmoid" not in {x.rule for x in diagnose(told).findings}
+
+
 def test_softmax_over_one_unit_that_returns_values_was_added_or_changed() -> None:
     constant = {"predictions": summary((32, 1), 1.0, 1.0, std=0.0)}
     (values, *_) = diagnose(_one("softmax", "mse", _ABOVE, **constant)).findings

@@ -22,12 +22,23 @@ class Table:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __getitem__(self, key: tuple[slice, slice]) -> "Table":
-        return Table([row[key[1]] for row in self.rows[key[0]]])
+    def __getitem__(self, key: slice | tuple[slice, slice]) -> "Table":
+        rows, columns = key if isinstance(key, tuple) else (key, slice(None))
+        return Table([row[columns] for row in self.rows[rows]])
 
     @property
     def T(self) -> "Table":  # as an array calls it
         return Table([list(column) for column in zip(*self.rows, strict=True)])
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.rows), len(self.rows[0])
+
+    def min(self) -> float:
+        return min(map(min, self.rows))
+
+    def max(self) -> float:
+        return max(map(max, self.rows))
 
     def tolist(self) -> list[list[float]]:
         return self.rows
@@ -51,3 +62,20 @@ def test_the_best_constant_is_found(name: str, values: tuple[float, ...], best: 
 def test_a_loss_without_a_best_constant_has_none():
     assert _MODULE.trivial("expression", Table([[1.0]]), ()) is None
     assert _MODULE.trivial("huber", Table([]), ()) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "least"),
+    [
+        ("binary_crossentropy", [[0.5, 1.0], [0.5, 0.0]], 0.3466),
+        ("bce_logits", [[0.0], [1.0]], 0.0),
+        ("cross_entropy", [[0.5, 0.5], [1.0, 0.0]], 0.3466),
+        ("cross_entropy", [[3.0], [0.0]], 0.0),
+        ("mse", [[0.5], [0.2]], 0.0),
+    ],
+)
+def test_targets_that_are_shares_leave_a_loss_that_no_model_gets_below(
+    name: str, rows: list[list[float]], least: float
+):
+    assert _MODULE.least(name, Table(rows)) == pytest.approx(least, abs=1e-4)
+    assert _MODULE.least(name, Table([])) == 0

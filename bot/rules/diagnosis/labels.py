@@ -75,11 +75,15 @@ def dead_output(training: Training) -> Signs:
 
 
 def half_sigmoid(training: Training) -> Signs:
-    """A sigmoid of what was rectified before: its lowest value is a half, reached exactly."""
+    """A sigmoid of what was rectified before: its lowest value is a half, reached exactly. Where
+    all values are a half, nothing came from the layers before.
+    """
     loss, output = training.loss, training.output
     if loss is None or output is None or training.learning.well:
         return
     if last_function(training) != "sigmoid" or loss.predictions.minimum is None:
+        return
+    if not loss.predictions.std:
         return
     own = kernel(output)
     drawn = own is None or bool(own.initial.std)  # a layer of zeros returns a half, too

@@ -21,6 +21,7 @@ _FAIRLY = 0.75
 _BADLY = 0.15
 _PARTS = 20
 _TINY = 1e-6
+_LITTLE = 0.02
 _UNTRAINED = 0.15
 _ENOUGH = 16  # targets from which the trivial loss of a batch is taken
 _FEWEST = 10
@@ -35,9 +36,9 @@ _NEVER_NEGATIVE = (ENTROPIES | BINARY | {"kld", "mse", "mae", "huber", "smooth_l
 class Learning:
     """What curves say. `points` are mean losses of equal parts of the run, without penalties.
 
-    `skill` is the share of the trivial loss that is gone (None when that is unknown), `progress`
-    the better of it and the accuracy's. `pace` is the relative fall over the last fifth of the
-    run, `certain` when it stands out from the noise; `rises` are parts that end a fifth higher.
+    `skill` is the share of the trivial loss that is gone, of what can go (None when unknown),
+    `progress` the better of it and the accuracy's. `pace` is the relative fall over the last fifth
+    of the run, `certain` when it stands out from the noise; `rises` are parts that end a fifth higher.
     """
 
     points: tuple[float, ...] = ()
@@ -100,7 +101,7 @@ def learning(
     trivial = _trivial(loss, data)
     if trivial is not None and start < _UNTRAINED * trivial:
         trivial = None  # the steps' losses are on another scale
-    skill = None if trivial is None else 1 - points[-1] / trivial
+    skill = None if trivial is None else _skill(points[-1], trivial, loss)
     pace, certain = _pace(finite)
     facts = Learning(
         points=points,
@@ -116,6 +117,25 @@ def learning(
         rises=sum(b > a + 0.2 * abs(a) for a, b in pairwise(points[len(points) // 4 :])),
     )
     return replace(facts, health=_health(facts))
+
+
+def _skill(end: float, trivial: float, loss: Loss | None) -> float | None:
+    """The share of the way from the best constant to the perfect prediction. That keeps a loss of
+    its own where targets are shares.
+    """
+    least = _least(loss) * _terms(loss) if loss else 0.0
+    way = trivial - least
+    return 1 - (end - least) / way if way > _LITTLE * trivial else None
+
+
+def _least(loss: Loss) -> float:
+    smoothing, shape = loss.settings.get("label_smoothing"), loss.predictions.shape
+    many = shape[1] if len(shape) > 1 else 0
+    if loss.name != "cross_entropy" or not isinstance(smoothing, float) or many < 2:
+        return loss.least
+    rest = smoothing / many
+    right = 1 - smoothing + rest
+    return -sum(n * p * math.log(p) for n, p in ((1, right), (many - 1, rest)) if p > 0)
 
 
 def _impossible(loss: Loss | None, end: float) -> bool:

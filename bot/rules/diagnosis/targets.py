@@ -69,7 +69,9 @@ def width(loss: Loss) -> int:
 
 
 def _alike(loss: Loss) -> bool:
-    return loss.targets.shape[1:] == loss.predictions.shape[1:]
+    """Whether each unit has a target of its own; a label of a single sample has no shape."""
+    shape = loss.targets.shape
+    return bool(shape) and shape[1:] == loss.predictions.shape[1:]
 
 
 def last_function(training: Training) -> str:

@@ -11,7 +11,7 @@ from . import (
     torch_graph as graph,
 )
 from .core import quiet
-from .trivial import trivial
+from .trivial import least, trivial
 from .writer import WRITER
 
 NAMES = {
@@ -187,7 +187,11 @@ def describe(name, predictions, targets, applied):
 def targets_told(canonical, wanted, integral):
     """What the targets alone say: the shares of the classes and the loss of the best constant."""
     shares = numbers.shares(wanted, integral)
-    return {"class_shares": shares, "trivial": trivial(canonical, wanted, shares)}
+    return {
+        "class_shares": shares,
+        "trivial": trivial(canonical, wanted, shares),
+        "least": least(canonical, wanted),
+    }
 
 
 def settle(model):

@@ -2,7 +2,15 @@
 
 import pytest
 
-from bot.models.training import ActivationStep, Data, Epoch, Summary, TrainedModel, TrainingTrace
+from bot.models.training import (
+    ActivationStep,
+    Data,
+    Epoch,
+    Loss,
+    Summary,
+    TrainedModel,
+    TrainingTrace,
+)
 from bot.rules.diagnosis import RULES, diagnose
 from bot.rules.diagnosis.training import trainings
 from tests.support.traces import (
@@ -81,6 +89,19 @@ def _inputs(**changes: object) -> TrainingTrace:
 
 def _beside(other: Summary) -> TrainingTrace:
     return trace(validation=(Data(model="m", part="validation", inputs=other),))
+
+
+def _crawling(name: str) -> TrainingTrace:
+    """Steps of one size, under plain descent or another optimizer."""
+    taken = steps(FLAT, ratio=2e-4, rate=1e-3)
+    return _told(taken=taken, optimizer={"name": name, "rates": (1e-3,)})
+
+
+def _filtered(size: int) -> TrainingTrace:
+    """A convolution over 64 places before the classifier."""
+    settings = {"kernel_size": (size,)}
+    first = dense(0, 1, 8, input=summary((32, 64, 1), -1, 1), settings=settings)
+    return _told((first, dense(1, 8, 32), LAYERS[2]))
 
 
 _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
@@ -302,6 +323,8 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         trace(epochs=(Epoch(epoch=9, step=9, values={"accuracy": 0.9, "val_accuracy": 0.5}),)),
         trace(epochs=(Epoch(epoch=9, step=9, values={"accuracy": 0.9, "val_accuracy": 0.88}),)),
     ),
+    "short-way": (_crawling("sgd"), _crawling("adam")),
+    "pointwise-filters": (_filtered(1), _filtered(3)),
     "widening": (
         _told((dense(0, 64, 8), dense(1, 8, 64), LAYERS[2])),
         _told(),
@@ -385,6 +408,74 @@ def test_a_loss_that_lets_one_label_win_is_wrong_where_several_hold() -> None:
         x.fault for x in diagnose(_ended("sigmoid", name="binary_crossentropy", **fed)).findings
     }
     assert "LCH" not in codes
+
+
+def test_attention_scores_are_no_hidden_softmax() -> None:
+    scored = (
+        dense(0, 6, 24, "tanh"),
+        dense(1, 24, 1, "", inputs=(0,)),
+        dense(2, 1, 1, "softmax", weights=(), inputs=(1,)),
+        dense(3, 1, 1, "", type="Dot", weights=(), inputs=(0, 2)),
+        dense(4, 24, 10, "softmax", inputs=(3,)),
+    )
+    rules = {x.rule for x in diagnose(_told(scored, FLAT)).findings}
+    assert not rules & {"squashing-inside", "narrow-layer"}
+    passed = (*scored[:3], dense(3, 1, 10, "softmax", inputs=(2,)))
+    assert "squashing-inside" in {x.rule for x in diagnose(_told(passed, FLAT)).findings}
+
+
+def _of_two(first: Loss, second: Loss, losses: list[float]) -> TrainingTrace:
+    """A classifier with a second output, which returns a value."""
+    layers = (dense(0, 64, 32), dense(1, 32, 10, "softmax"), dense(2, 32, 1, second.activation))
+    linked = tuple(
+        x.model_copy(update={"inputs": (0,)} if x.index else {"inputs": ()}) for x in layers
+    )
+    told = trace(linked, losses)
+    return told.model_copy(update={"losses": (first, second)})
+
+
+def test_each_output_is_held_against_its_own_loss() -> None:
+    value = {"predictions": summary((32, 1), 0.1, 0.9), "targets": _VALUES, "trivial": 4.0}
+    plain = {"one_hot": False, "rows_sum_to_one": False, "class_shares": ()}
+    shares = {"settings": {"weight": 1.0}}
+    first = loss(layer=1, **shares)
+    wrong = loss("mse", activation="sigmoid", layer=2, **value, **plain, **shares)
+    (found, *_) = diagnose(_of_two(first, wrong, curve(6.3, 3.0))).findings
+    assert (found.rule, found.layers) == ("targets-out-of-reach", (2,))
+    right = wrong.model_copy(update={"activation": ""})
+    assert diagnose(_of_two(first, right, curve(6.3, 0.1))).findings == ()
+    stuck = diagnose(_of_two(first, right, [6.31, 6.29] * 250)).findings
+    assert {x.rule for x in stuck} == {"loss-stuck"}
+    unweighed = right.model_copy(update={"settings": {}})
+    assert trainings(_of_two(first, unweighed, FLAT))[0].learning.trivial is None
+
+
+def test_a_table_of_single_numbers_for_words_is_too_narrow() -> None:
+    words = dense(0, 250, 1, "")
+    table = words.model_copy(
+        update={"weights": (words.weights[0].model_copy(update={"role": "embedding"}),)}
+    )
+    found = diagnose(_told((table, dense(1, 1, 48), dense(2, 48, 10, "softmax")), FLAT)).findings
+    assert "LCN(0)" in {code for x in found for code in x.codes}
+
+
+def test_a_lone_unit_that_dies_does_not_blame_the_rate() -> None:
+    died = (
+        *steps(FLAT[:5], activations=_active(1, dead=0.0)),
+        *steps(FLAT, activations=_active(1, dead=1.0)),
+    )
+    narrow = (dense(0, 64, 64), dense(1, 64, 1), dense(2, 1, 10, "softmax"))
+    found = diagnose(_told(narrow, taken=died)).findings
+    assert found[0].codes[0] == "LCN(1)"
+    assert "killed-units" not in {x.rule for x in found}
+
+
+def test_a_distance_far_from_labels_is_wrong_for_several_of_them() -> None:
+    fed = {"one_hot": False, "targets": _MANY, "rows_sum_to_one": False}
+    (first, *_) = diagnose(_ended("linear", name="poisson", **fed)).findings
+    assert (first.fault, first.rule) == ("LCH", "distance-between-classes")
+    near = diagnose(_ended("sigmoid", name="mse", **fed)).findings
+    assert "distance-between-classes" not in {x.rule for x in near}
 
 
 def test_the_label_of_a_single_sample_is_one_class() -> None:

@@ -87,7 +87,7 @@ _WEIGHTS = {rule.id: WEIGHT[rule.severity] for rule in RULES}
 
 def _findings(run: Training, *, style: bool) -> list[Finding]:
     rules = [x for x in RULES if (x.severity == "style") == style]
-    signs = [(rule, sign) for rule in rules for sign in rule.check(run)]
+    signs = [(rule, sign) for rule in rules for sign in _signs(rule, run)]
     certain = any(
         sign.confidence >= _CERTAIN and not sign.symptom and rule.severity != "dynamics"
         for rule, sign in signs
@@ -99,6 +99,14 @@ def _findings(run: Training, *, style: bool) -> list[Finding]:
         if key not in strongest or strongest[key][1].confidence < told.confidence:
             strongest[key] = (rule, told)
     return _together([_finding(run, *pair) for pair in strongest.values()])
+
+
+def _signs(rule: Rule, run: Training) -> Iterable[Sign]:
+    """What a rule sees: of each output, where it asks what a loss is fed."""
+    yield from rule.check(run)
+    if rule.severity == "contract":
+        for other in run.others:
+            yield from rule.check(other)
 
 
 def _explained(rule: Rule, sign: Sign) -> Sign:

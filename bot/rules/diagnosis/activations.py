@@ -11,7 +11,7 @@ from bot.models.diagnosis import FaultType
 from bot.models.training import Layer, WeightStep
 from bot.rules.diagnosis.rates import rate_sign
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
-from bot.rules.diagnosis.training import Training, nonlinear, recurrent
+from bot.rules.diagnosis.training import Training, kernel, nonlinear, recurrent, scores
 
 _DEAD = 0.7
 _MISSING = {"badly": 0.75, "partly": 0.7, "fairly": 0.4}
@@ -84,6 +84,8 @@ def squashing(training: Training) -> Signs:
     """Softmax or exponential inside a network."""
     for layer in hidden_functions(training):
         strength = _SQUASHING.get(layer.activation)
+        if scores(training, layer):
+            continue  # attention weighs by it
         if layer.activation == "exponential" and layer.functional:
             continue  # what a program computes itself may be a variance, as in a VAE
         if strength and training.learning.below(0.97):
@@ -147,8 +149,14 @@ def _dying(training: Training) -> list[Layer]:
     """Layers of which most units end at zero for whole batches, in a run that learned little."""
     if not training.learning.poor or _batch(training) < _ENOUGH:
         return []
-    functions = hidden_functions(training)
+    functions = [x for x in hidden_functions(training) if not _lone(training, x)]
     return [x for x in functions if _typical(training, x.index, "dead") >= _DEAD]
+
+
+def _lone(training: Training, layer: Layer) -> bool:
+    """Whether a function has one or two units, which may all be dead by chance."""
+    before = reversed(training.layers[: training.order[layer.index] + 1])
+    return next((x.units or 0 for x in before if kernel(x)), 0) in (1, 2)
 
 
 def dead(training: Training) -> Signs:

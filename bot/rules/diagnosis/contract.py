@@ -97,7 +97,7 @@ def log_expected(training: Training) -> Signs:
     also: tuple[FaultType, ...] = ("ARM",) if last_function(training) == "linear" else ()
     text = "nll takes log-probabilities, but is given values above 0: it falls without bound."
     yield at_end(training, 0.9, text, ("log_softmax",), also=also)
-    yield Sign("LCH", 0.5, text, change=change("loss", ("cross_entropy",), "Use cross_entropy."))
+    yield Sign("LCH", 0.55, text, change=change("loss", ("cross_entropy",), "Use cross_entropy."))
 
 
 def probabilities_expected(training: Training) -> Signs:

@@ -109,7 +109,7 @@ def distance_of_classes(training: Training) -> Signs:
         return
     if loss.name == "kld" and loss.rows_sum_to_one:
         return
-    if kind(loss) not in ("one-hot", "classes", "binary") and not _unsigned(loss):
+    if not (_of_classes(loss) or _unsigned(loss)):
         return
     confidence = _misfit(training)
     form = min(width(loss), 2)
@@ -121,6 +121,13 @@ def distance_of_classes(training: Training) -> Signs:
         also: tuple[FaultType, ...] = ("ARM",)
         text = "Targets are classes, but outputs are unbounded."
         yield at_end(training, confidence - 0.15, text, to, also=also)
+
+
+def _of_classes(loss: Loss) -> bool:
+    """Whether targets are classes. Several labels may be learned by a distance that is near."""
+    form = kind(loss)
+    several = form == "independent" and loss.name not in _NEAR | {"mae", "rmse"}
+    return several or form in ("one-hot", "classes", "binary")
 
 
 def _unsigned(loss: Loss) -> bool:

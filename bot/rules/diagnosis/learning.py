@@ -38,7 +38,8 @@ class Learning:
 
     `skill` is the share of the trivial loss that is gone, of what can go (None when unknown),
     `progress` the better of it and the accuracy's. `pace` is the relative fall over the last fifth
-    of the run, `certain` when it stands out from the noise; `rises` are parts that end a fifth higher.
+    of the run, `certain` when it stands out from the noise; `rises` are parts that end a fifth
+    higher.
     """
 
     points: tuple[float, ...] = ()
@@ -90,7 +91,9 @@ def learning(
     epochs: tuple[Epoch, ...],
     data: Data | None,
 ) -> Learning:
-    """Reads the curves of one training. The sum of several losses has no trivial predictor."""
+    """Reads the curves of one training. The sum of several losses has no trivial predictor, unless
+    it is known how they are weighed.
+    """
     loss = losses[0] if len(losses) == 1 else None
     series = _series(steps, epochs)
     finite = [x for x in series if math.isfinite(x)]
@@ -98,10 +101,10 @@ def learning(
         return Learning(broken=bool(series), health="badly" if series else "unknown")
     points, accuracy = _parts(finite), _accuracy(epochs)
     start = fmean(finite[: max(1, min(5, len(finite) // 20))])
-    trivial = _trivial(loss, data)
+    trivial, least = _limits(losses, data)
     if trivial is not None and start < _UNTRAINED * trivial:
         trivial = None  # the steps' losses are on another scale
-    skill = None if trivial is None else _skill(points[-1], trivial, loss)
+    skill = None if trivial is None else _skill(points[-1], trivial, least)
     pace, certain = _pace(finite)
     facts = Learning(
         points=points,
@@ -119,16 +122,30 @@ def learning(
     return replace(facts, health=_health(facts))
 
 
-def _skill(end: float, trivial: float, loss: Loss | None) -> float | None:
-    """The share of the way from the best constant to the perfect prediction. That keeps a loss of
-    its own where targets are shares.
+def _limits(losses: tuple[Loss, ...], data: Data | None) -> tuple[float | None, float]:
+    """The loss of the best constant and of the perfect prediction. The latter is above zero where
+    targets are shares.
     """
-    least = _least(loss) * _terms(loss) if loss else 0.0
+    if len(losses) == 1:
+        return _trivial(losses[0], data), _least(losses[0]) * _terms(losses[0])
+    trivial = least = 0.0
+    for one in losses:
+        weight = one.settings.get("weight")
+        if not isinstance(weight, float) or one.trivial is None:
+            return None, 0.0
+        trivial += weight * one.trivial
+        least += weight * one.least
+    return trivial or None, least
+
+
+def _skill(end: float, trivial: float, least: float) -> float | None:
+    """The share of the way from the best constant to the perfect prediction."""
     way = trivial - least
     return 1 - (end - least) / way if way > _LITTLE * trivial else None
 
 
 def _least(loss: Loss) -> float:
+    """The loss of the perfect prediction, also where the loss smooths labels itself."""
     smoothing, shape = loss.settings.get("label_smoothing"), loss.predictions.shape
     many = shape[1] if len(shape) > 1 else 0
     if loss.name != "cross_entropy" or not isinstance(smoothing, float) or many < 2:
@@ -171,12 +188,10 @@ def _parts(values: list[float]) -> tuple[float, ...]:
     return tuple(fmean(values[a:b]) for a, b in pairwise(edges))
 
 
-def _trivial(loss: Loss | None, data: Data | None) -> float | None:
+def _trivial(loss: Loss, data: Data | None) -> float | None:
     """The loss of the best constant prediction. Of a small batch it says too little: then it is
     taken from all targets, or from the number of classes.
     """
-    if loss is None:
-        return None
     own = loss.trivial if loss.trivial and loss.trivial > _TINY else None
     if not own or not loss.targets.shape or loss.targets.shape[0] < _ENOUGH:
         own = _spread(loss.name, data) or _of_classes(loss) or own

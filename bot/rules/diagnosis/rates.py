@@ -36,6 +36,7 @@ _REACHES = (0.75, 0.9, 0.97)
 _EARLY = 20
 _MODERATE = (1.5e-3, 0.03)
 _SLOW = 1e-5
+_WAY, _STILL = 3.5, 1e-3
 
 
 def effective(optimizer: Optimizer, rate: float) -> float:
@@ -131,9 +132,29 @@ def updates(training: Training) -> Signs:
         yield rate_sign(training, 0.6, True, "Steps hardly change the weights.", symptom=True)
 
 
+def short_way(training: Training) -> Signs:
+    """Plain descent whose steps add up to little: beside a fault that shrinks the gradient, the rate
+    is too low all the same.
+    """
+    optimizer, rate, ratio = training.optimizer, training.rate, update_ratio(training)
+    if optimizer is None or optimizer.name != "sgd" or rate is None or not ratio:
+        return
+    way = effective(optimizer, rate) * training.updates
+    if way > _WAY or ratio > _STILL or not training.learning.poor or training.cut:
+        return
+    text = f"All steps of {optimizer.name} together are short: rate times updates is {number(way)}."
+    low = rate < BANDS["sgd"][1]
+    yield rate_sign(training, 0.5 if low else 0.42, True, text)
+    shown = (evidence("rate times updates", way, _WAY), evidence("optimizer", optimizer.name))
+    better = change("optimizer", ("adam",), "Try Adam.")
+    yield Sign("OCH", 0.38 if low else 0.45, text, evidence=shown, change=better)
+
+
 RULES: tuple[Rule, ...] = (
     Rule("rate-out-of-band", "rate", ("HLR",), "UMLAUT (learning rate)",
          "The learning rate lies where the optimiser seldom works.", band),
     Rule("update-ratio", "rate", ("HLR",), "DeepDiagnosis (learning rate)",
          "Updates are far larger or smaller than a thousandth of the weights.", updates),
+    Rule("short-way", "rate", ("HLR", "OCH"), "Reprise",
+         "The steps of plain descent add up to little.", short_way),
 )  # fmt: skip

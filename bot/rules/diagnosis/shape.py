@@ -3,10 +3,11 @@
 Sources: Neuralint f013 (sizes), f019 (only a layer that is too narrow counts here).
 """
 
+from bot.models.diagnosis import FaultType
 from bot.models.training import Layer
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import kind, width
-from bot.rules.diagnosis.training import Training, kernel, recurrent
+from bot.rules.diagnosis.training import Training, kernel, recurrent, scores
 
 _NARROW = 2
 _DROPPED = 0.75
@@ -19,9 +20,12 @@ def narrow(training: Training) -> Signs:
     if loss is None or not learned.doubtful:
         return
     classes = width(loss) if kind(loss) in ("one-hot", "classes") else 0
+    for layer in training.layers:
+        if learned.poor and _embeds(layer) and 0 < (layer.units or 0) <= _NARROW:
+            yield _widen(layer, 0.5, 8)
     for layer in training.hidden:
         units, own = layer.units or 0, kernel(layer)
-        if own is None:
+        if own is None or (units == 1 and scores(training, layer)):
             continue
         given = own.fan_in or 0
         dense = len(own.initial.shape) <= _DENSE  # the filters of a convolution see many places
@@ -33,6 +37,22 @@ def narrow(training: Training) -> Signs:
             yield _widen(layer, 0.6 if units <= classes / 3 else 0.36, 2 * classes)
         elif 0 < units <= _NARROW and given >= 4 * units and (units == 1 or not learned.falling):
             yield _widen(layer, 0.5, 8)
+
+
+def _embeds(layer: Layer) -> bool:
+    return any(x.role == "embedding" for x in layer.weights)
+
+
+def _field(layer: Layer) -> tuple[float, ...]:
+    """The size of a layer's filters, () where it has none."""
+    size = layer.settings.get("kernel_size")
+    return size if isinstance(size, tuple) else ()
+
+
+def _places(training: Training, layer: Layer) -> tuple[int, ...]:
+    """How many places the filters of a layer pass over, in each direction."""
+    shape = layer.input.shape if layer.input else ()
+    return shape[2:] if training.model.framework == "torch" else shape[1:-1]
 
 
 def _widen(layer: Layer, confidence: float, units: int) -> Sign:
@@ -70,14 +90,29 @@ def dropout(training: Training) -> Signs:
             text = f"Dropout in layer {layer.index} drops most of what passes."
             shown = (evidence("dropout", share, 0.5),)
             better = change(f"rate({layer.index})", (0.2, 0.5), "Drop a fifth, or nothing.")
-            yield Sign("LAD", 0.5, text, (layer.index,), (), shown, better, "down")
+            also: tuple[FaultType, ...] = ("RAW",)
+            yield Sign("LAD", 0.5, text, (layer.index,), also, shown, better, "down")
+
+
+def pointwise(training: Training) -> Signs:
+    """A first convolution that sees one place at a time: no neighbours, no edges, no frequency."""
+    first = next((x for x in training.learners if _field(x)), None)
+    if first is None or not training.learning.poor:
+        return
+    if max(_field(first)) == 1 and max(_places(training, first), default=1) > 1:
+        better = change(f"kernel_size({first.index})", (3, 5), "Let it see three places or more.")
+        text = f"The filters of layer {first.index} see one place at a time, and no neighbours."
+        shown = (evidence("size of the filters", 1, "3 or more"),)
+        yield Sign("LCF", 0.5, text, (first.index,), (), shown, better, "up")
 
 
 RULES: tuple[Rule, ...] = (
     Rule("narrow-layer", "dynamics", ("LCN", "LAD"), "Neuralint f019; Reprise",
          "A hidden layer has fewer units than classes, or one or two.", narrow),
-    Rule("heavy-dropout", "dynamics", ("LAD",), "UMLAUT (dropout)",
+    Rule("heavy-dropout", "dynamics", ("LAD", "RAW"), "UMLAUT (dropout)",
          "Dropout leaves less than a quarter.", dropout),
+    Rule("pointwise-filters", "dynamics", ("LCF",), "Reprise",
+         "The first convolution sees one place at a time.", pointwise),
     Rule("no-hidden-layer", "dynamics", ("LRM",), "Reprise",
          "A single layer learns little.", no_hidden),
 )  # fmt: skip

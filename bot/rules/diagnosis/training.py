@@ -1,7 +1,7 @@
 """One model and all that a trace says of its training: what a rule is asked about."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TypeVar
@@ -44,6 +44,9 @@ class Training:
     epochs: tuple[Epoch, ...] = ()
     in_turns: bool = False
     ended: bool = True
+    heads: frozenset[int] = frozenset()
+    """The layers of several outputs, where the model has more than one."""
+    whole: Learning | None = None
 
     @property
     def loss(self) -> Loss | None:
@@ -58,6 +61,8 @@ class Training:
     @cached_property
     def learning(self) -> Learning:
         """What the curves say. Of models that train against each other they say nothing."""
+        if self.whole is not None:
+            return self.whole
         if self.in_turns:
             return Learning()
         return learning(self.losses, self.steps, self.epochs, self.data)
@@ -75,6 +80,9 @@ class Training:
     @cached_property
     def output(self) -> Layer | None:
         """The last layer that computes something: it has weights or applies a function."""
+        head = self.loss.layer if self.loss and self.heads else None
+        if head is not None and head in self.order:
+            return self.layers[self.order[head]]
         able = (x for x in reversed(self.layers) if nonlinear(x) or kernel(x))
         return next(able, None)
 
@@ -85,11 +93,11 @@ class Training:
 
     @cached_property
     def tail(self) -> frozenset[int]:
-        """The indices of the last layer with a kernel and of all behind it."""
+        """The indices of the last layer with a kernel, of all behind it, and of other outputs."""
         if not self.learners:
-            return frozenset()
+            return self.heads
         first = self.order[self.learners[-1].index]
-        return frozenset(layer.index for layer in self.layers[first:])
+        return self.heads | {layer.index for layer in self.layers[first:]}
 
     @cached_property
     def returned(self) -> dict[int, list[ActivationStep]]:
@@ -100,6 +108,12 @@ class Training:
     def changed(self) -> dict[int, list[WeightStep]]:
         """What became of the weights of each layer at the sampled steps, by its index."""
         return _by_layer(row for step in self.steps for row in step.weights)
+
+    @cached_property
+    def others(self) -> tuple["Training", ...]:
+        """The same training as each further output sees it, with that output's loss first."""
+        further = self.losses[1:] if self.heads else ()
+        return tuple(replace(self, losses=(loss,), whole=self.learning) for loss in further)
 
     @cached_property
     def updates(self) -> int:
@@ -144,6 +158,21 @@ def recurrent(layer: Layer) -> bool:
     return any(x.role == "recurrent" for x in layer.weights)
 
 
+def scores(training: Training, layer: Layer) -> bool:
+    """Whether a layer only makes or weighs scores by which another branch is summed, as attention
+    does: what it returns passes softmax and is merged, with no weights on the way.
+    """
+    softmax = layer.activation == "softmax"
+    for after in training.layers[training.order[layer.index] + 1 :]:
+        if layer.index not in after.inputs:
+            continue
+        if softmax and len(after.inputs) > 1 and not after.weights:
+            return True
+        if not after.weights and scores(training, after):
+            return True
+    return False
+
+
 def trainings(trace: TrainingTrace) -> tuple[Training, ...]:
     """One for each model that was trained, at most 24; one without layers where a program trains
     variables that no model holds.
@@ -161,7 +190,7 @@ def _training(trace: TrainingTrace, model: TrainedModel) -> Training:
 
     optimizers = mine(trace.optimizers)
     names = {x.id for x in optimizers} | ({""} if alone else set())
-    losses = {(x.name, x.line): x for x in mine(trace.losses)}
+    losses = {(x.name, x.line, x.layer): x for x in mine(trace.losses)}
     data = {x.part: x for x in mine(trace.data)}
     return Training(
         model=model,
@@ -174,6 +203,7 @@ def _training(trace: TrainingTrace, model: TrainedModel) -> Training:
         epochs=mine(trace.epochs),
         in_turns=_in_turns(trace),
         ended=trace.end is not None and not trace.end.raised,
+        heads=frozenset(x.layer for x in losses.values() if x.layer is not None),
     )
 
 

@@ -13,13 +13,15 @@ def look(look):
     gradients, predictions, penalty = found
     return (
         [None if one is None else keras_layers.array(one) for one in gradients],
-        keras_layers.array(predictions),
+        predictions,
         penalty,
     )
 
 
 def _is_own(look):
-    """Whether the loss stands in a `train_step` of the program's own alone."""
+    """Whether the loss stands in a `train_step` of the program's own alone, or its targets do."""
+    if look.data.probe[1] is None:
+        return True
     model, usual = look.model, look.keras.Model.compute_loss
     compiled = look.loss or getattr(model, "_compile_loss", None) or model.losses
     return not compiled and getattr(type(model), "compute_loss", None) is usual
@@ -27,8 +29,6 @@ def _is_own(look):
 
 def _predicted(look):
     predictions = look.model(look.data.probe[0], training=False)
-    if look.keras.backend.backend() == "torch":
-        predictions = predictions.detach()
     return [None] * len(look.variables), predictions, None
 
 
@@ -58,7 +58,7 @@ def _torch(look):
         loss, predictions, penalty = _forward(look)
         values = [one.value for one in look.variables]
         gradients = torch.autograd.grad(loss, values, allow_unused=True)
-    return gradients, predictions.detach(), penalty
+    return gradients, predictions, penalty
 
 
 def _jax(look):

@@ -165,6 +165,15 @@ def array(value):
     return keras.ops.convert_to_numpy(value)
 
 
+def parts(values):
+    """The parts of several inputs, outputs or targets with their names, "" for a single one."""
+    if isinstance(values, dict):
+        return [(str(name), one) for name, one in values.items()]
+    if isinstance(values, (list, tuple)):
+        return [(str(place), one) for place, one in enumerate(values)]
+    return [("", values)]
+
+
 def flat(values, most=16384):
     import numpy
 

@@ -3,7 +3,7 @@
 The batch runs in inference mode, so that neither a generator nor a moving average changes.
 """
 
-from . import keras_gradients, keras_layers, keras_traced
+from . import keras_gradients, keras_layers, keras_random, keras_traced
 from .core import STATE
 
 _MOST_TENSORS = 200
@@ -17,7 +17,7 @@ class Look:
     def __init__(self, run):
         self.keras, self.model, self.layers, self.data = run.keras, run.model, run.layers, run.data
         self.loss = run.loss
-        self.seen, self.predictions, self.gradients = {}, None, []
+        self.seen, self.outputs, self.gradients = {}, [], []
         self.weights, self.penalty = [], None
         self.taken = self.blind = False
 
@@ -40,12 +40,26 @@ class Look:
 
     def _run(self):
         try:
-            with Capture(self.keras, self.layers) as capture:
-                self.gradients, self.predictions, self.penalty = keras_gradients.look(self)
+            seen = Capture(self.keras, self.layers)
+            with keras_random.kept(self.keras, self.model), seen as capture:
+                self.gradients, predictions, self.penalty = keras_gradients.look(self)
             self.seen = capture.seen
+            self.outputs = self._outputs(predictions)
         except keras_traced.CompiledError:
             self.blind = True
             STATE.cannot_see("layers that a compiled function of the program's own calls")
+
+    def _outputs(self, predictions):
+        """What the model returns: for each output its name, its layer and its values."""
+        places = {id(given): at for at, one in enumerate(self.layers) for given in self._of(one)}
+        named = keras_layers.parts(predictions)
+        known = getattr(self.model, "output_names", None) or ()
+        if not isinstance(predictions, dict) and len(known) == len(named):
+            named = [(name, value) for name, (_, value) in zip(known, named)]
+        return [(name, places.get(id(one)), keras_layers.array(one)) for name, one in named]
+
+    def _of(self, layer):
+        return [self.seen[id(layer)][1]] if id(layer) in self.seen else []
 
     def given(self, gradients, variables):
         """Take the gradients of a loop of the program's own where no batch gave any."""

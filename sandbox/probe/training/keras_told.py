@@ -19,12 +19,12 @@ _LOGITS = ("binary_crossentropy", "categorical_crossentropy", "sparse_categorica
 
 class FitData:
     """The data that a run was given, as far as it is there; `probe` is the batch that is looked at,
-    `x` and `y` are its arrays: the first of several inputs or outputs.
+    `x` and `y` are its arrays: the first of several inputs or outputs; `targets` are all of them.
     """
 
     def __init__(self, keras, given):
         self.keras = keras
-        self.x = self.y = self.probe = self.samples = None
+        self.x = self.y = self.targets = self.probe = self.samples = None
         self.batch_size = given.get("batch_size")
         try:
             self._find(given.get("x"), given.get("y"))
@@ -36,27 +36,30 @@ class FitData:
     def _find(self, x, y):
         if hasattr(x, "element_spec"):
             batch = keras_batches.from_dataset(x)
-            x, y = batch[:2] if isinstance(batch, tuple) and len(batch) > 1 else (None, None)
+            x, y = batch[:2] if isinstance(batch, tuple) and len(batch) > 1 else (batch, None)
             self.batch_size = None if x is None else len(_leaves(self.keras, x)[0])
-        elif x is not None and y is not None:
+        elif x is not None and (y is not None or _is_table(x)):
             self.samples = len(_leaves(self.keras, x)[0])
             self.batch_size = self.batch_size or 32
         self.use(x, y)
 
     def use(self, x, y):
         """Take arrays, or one batch of them."""
-        if x is None or y is None or isinstance(y, dict):
+        if x is None or (y is None and not _is_table(x)):
             return
         xs = self.keras.tree.map_structure(_array, x)
-        ys = self.keras.tree.map_structure(_array, y)
-        self.x, self.y = _leaves(self.keras, xs)[0], _leaves(self.keras, ys)[0]
+        ys = None if y is None else self.keras.tree.map_structure(_array, y)
+        self.x, self.targets = _leaves(self.keras, xs)[0], ys
+        self.y = None if y is None else keras_layers.parts(ys)[0][1]
         self.batch_size = self.batch_size or len(self.x)
         rows = _spread(len(self.x), min(_PROBE_ROWS, max(32, self.batch_size)))
 
         def thin(values):
             return _tensor(self.keras, values[rows])
 
-        self.probe = tuple(self.keras.tree.map_structure(thin, one) for one in (xs, ys))
+        self.probe = tuple(
+            None if one is None else self.keras.tree.map_structure(thin, one) for one in (xs, ys)
+        )
 
     def rows(self, values):
         return values[_spread(len(values), _MOST_ROWS)]
@@ -64,6 +67,11 @@ class FitData:
 
 def _leaves(keras, values):
     return keras.tree.flatten(values)
+
+
+def _is_table(x):
+    """Whether the inputs stand there all at once, and are not given one batch after another."""
+    return hasattr(x, "shape") and len(x.shape) > 1
 
 
 def _array(value):
@@ -121,8 +129,8 @@ class Told:
         for part, x, y in parts:
             if x is not None and x.dtype.kind in "biuf":
                 WRITER.put("data", **self._data(part, x, y))
-        if run.look.predictions is not None:
-            WRITER.put("loss", **self._loss())
+        for at, output in enumerate(run.look.outputs):
+            WRITER.put("loss", **self._loss(at, *output))
 
     def _data(self, part, x, y):
         import numpy
@@ -143,26 +151,48 @@ class Told:
             told.update(numbers.columns(numpy, table[:_MOST_ROWS]))
         return told
 
-    def _loss(self):
+    def _loss(self, at, output, place, predictions):
+        """The loss of one output of the model: by its place among them, its name and its layer."""
         run = self.run
-        name, logits = name_of(_single(run.loss or run.model.loss))
-        predictions, targets = run.look.predictions, run.data.rows(run.data.y)
-        wanted = _table(targets)
-        integral = numbers.is_integral(wanted.reshape(-1))
-        shares = numbers.shares(wanted, integral)
-        last = keras_layers.activation(run.layers[-1]) if run.layers else ""
-        return {
+        name, logits = name_of(_chosen(run.loss or run.model.loss, at, output))
+        several = len(run.look.outputs) > 1
+        layer = run.layers[-1 if place is None or not several else place] if run.layers else None
+        told = {
             "model": run.known.id,
             "name": name,
             "from_logits": logits,
-            **_fed(last, predictions),
-            "targets": _summary(targets, run.data.y),
+            **_fed(keras_layers.activation(layer) if layer else "", predictions),
+            "targets": {"shape": [], "dtype": ""},
+            "layer": place if several else None,
+            "line": run.line,
+        }
+        if several:
+            told["settings"] = {"weight": _weight(run.model, at, output)}
+        whole = self._targets(at, output, predictions)
+        return told if whole is None else {**told, **self._compared(name, whole)}
+
+    def _targets(self, at, output, predictions):
+        """What an output is compared with. A loss that is compiled, where `fit` is given inputs
+        alone, compares outputs of their shape with the inputs: there is nothing else.
+        """
+        data = self.run.data
+        if data.targets is not None:
+            return _chosen(data.targets, at, output)
+        compiled = self.run.model.loss is not None
+        return data.x if compiled and data.x.shape[1:] == predictions.shape[1:] else None
+
+    def _compared(self, name, whole):
+        targets = self.run.data.rows(whole)
+        wanted = _table(targets)
+        integral = numbers.is_integral(wanted.reshape(-1))
+        shares = numbers.shares(wanted, integral)
+        return {
+            "targets": _summary(targets, whole),
             "one_hot": numbers.is_one_hot(wanted),
             "integer_targets": integral,
             "class_shares": shares,
             "trivial": trivial(name, wanted, shares),
             "least": least(name, wanted),
-            "line": run.line,
         }
 
     def written_out(self, output, broadcast):
@@ -219,10 +249,18 @@ def _is_list(value):
     return isinstance(value, (list, tuple))
 
 
-def _single(loss):
-    if isinstance(loss, dict):
-        loss = list(loss.values())
-    return loss[0] if isinstance(loss, (list, tuple)) and loss else loss
+def _chosen(values, at, output):
+    """What belongs to an output: the loss, weight or targets of its name or place."""
+    if isinstance(values, dict):
+        return values.get(output)
+    found = keras_layers.parts(values)
+    return found[at if at < len(found) else 0][1] if found else None
+
+
+def _weight(model, at, output):
+    weights = getattr(getattr(model, "_compile_loss", None), "_user_loss_weights", None)
+    weight = 1.0 if weights is None else _chosen(weights, at, output)
+    return float(weight) if isinstance(weight, (int, float)) else 1.0
 
 
 def _fed(last, predictions):

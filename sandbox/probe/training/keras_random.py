@@ -1,0 +1,66 @@
+"""Keeps random numbers and metrics as they are while the probe runs a model of its own accord:
+layers that sample draw some in every call, and the loss of each output is a metric.
+"""
+
+import contextlib
+import random
+import sys
+
+
+@contextlib.contextmanager
+def kept(keras, model):
+    """Put back every generator and metric that a call of the model and its loss may move."""
+    import numpy
+
+    shared = _shared(keras)
+    states = [(one, keras.ops.convert_to_numpy(one).copy()) for one in _states(model, shared)]
+    plain, arrays = random.getstate(), numpy.random.get_state()
+    eager = _eager(keras)
+    drawn = eager.getstate() if eager else None
+    torch = sys.modules.get("torch") if keras.backend.backend() == "torch" else None
+    tensors = torch.get_rng_state() if torch else None
+    try:
+        yield
+    finally:
+        for variable, value in states:
+            variable.assign(value)
+        if shared is None and _shared(keras) is not None:
+            _global(keras).set_global_attribute(_SHARED, None)
+        random.setstate(plain)
+        numpy.random.set_state(arrays)
+        if eager:
+            eager.setstate(drawn)
+        if torch:
+            torch.set_rng_state(tensors)
+
+
+def _states(model, shared):
+    """The states of the model's generators and metrics, and of the generator that all layers
+    without a seed share.
+    """
+    found = [one for one in model.variables if "seed_generator" in getattr(one, "path", one.name)]
+    found += [one for metric in model.metrics for one in metric.variables]
+    return [*found, shared.state] if shared is not None else found
+
+
+def _shared(keras):
+    where = _global(keras)
+    return where and where.get_global_attribute(_SHARED)
+
+
+def _global(keras):
+    try:
+        return keras.src.backend.common.global_state
+    except AttributeError:  # another version of Keras
+        return None
+
+
+_SHARED = "global_seed_generator"
+
+
+def _eager(keras):
+    """The generator from which TensorFlow takes the seeds of operations outside a graph."""
+    if keras.backend.backend() != "tensorflow":
+        return None
+    context = sys.modules.get("tensorflow.python.eager.context")
+    return getattr(context.context(), "_rng", None) if context else None

@@ -133,8 +133,8 @@ def updates(training: Training) -> Signs:
 
 
 def short_way(training: Training) -> Signs:
-    """Plain descent whose steps add up to little: beside a fault that shrinks the gradient, the rate
-    is too low all the same.
+    """Plain descent whose steps add up to little. Beside a fault that shrinks the gradient,
+    the rate is too low all the same.
     """
     optimizer, rate, ratio = training.optimizer, training.rate, update_ratio(training)
     if optimizer is None or optimizer.name != "sgd" or rate is None or not ratio:

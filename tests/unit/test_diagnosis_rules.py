@@ -324,6 +324,16 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         trace(epochs=(Epoch(epoch=9, step=9, values={"accuracy": 0.9, "val_accuracy": 0.88}),)),
     ),
     "short-way": (_crawling("sgd"), _crawling("adam")),
+    "dropped-output": (
+        _told((*LAYERS, dense(3, 1, 1, "", type="Dropout", weights=(), settings={"rate": 0.5}))),
+        _told(
+            (
+                *LAYERS[:2],
+                dense(3, 1, 1, "", type="Dropout", weights=(), settings={"rate": 0.5}),
+                LAYERS[2],
+            )
+        ),
+    ),
     "pointwise-filters": (_filtered(1), _filtered(3)),
     "widening": (
         _told((dense(0, 64, 8), dense(1, 8, 64), LAYERS[2])),
@@ -457,6 +467,34 @@ def test_a_table_of_single_numbers_for_words_is_too_narrow() -> None:
     )
     found = diagnose(_told((table, dense(1, 1, 48), dense(2, 48, 10, "softmax")), FLAT)).findings
     assert "LCN(0)" in {code for x in found for code in x.codes}
+
+
+def test_batches_of_one_class_are_seen_where_nothing_tells_whether_data_is_shuffled() -> None:
+    fed = {"one_hot": False, "class_shares": (), "integer_targets": True}
+    wide = {"targets": summary((800,), 0.0, 9.0, distinct=10)}
+    alone = loss("nll", targets=summary((32,), 2.0, 2.0), **fed)
+    mixed = loss("nll", targets=summary((32,), 0.0, 9.0), **fed)
+    plan = {"shuffle": None}
+    sorted_, shuffled = (trace(losses=FLAT, fed=x, data=wide, plan=plan) for x in (alone, mixed))
+    assert "sorted-classes" in {x.rule for x in diagnose(sorted_).findings}
+    assert "sorted-classes" not in {x.rule for x in diagnose(shuffled).findings}
+
+
+def test_a_rectifier_before_a_dropout_ends_the_model() -> None:
+    layers = (
+        *LAYERS[:2],
+        dense(2, 32, 10, ""),
+        dense(3, 1, 10, "relu", weights=()),
+        dense(4, 1, 10, "", type="Dropout", weights=(), settings={"p": 0.5}),
+    )
+    fed = loss(
+        "cross_entropy",
+        activation="linear",
+        rows_sum_to_one=False,
+        predictions=summary((32, 10), 0.0, 9.0),
+    )
+    codes = {code for x in diagnose(trace(layers, FLAT, fed=fed)).findings for code in x.codes}
+    assert {"AAL(3)", "LAD(4)"} <= codes
 
 
 def test_a_lone_unit_that_dies_does_not_blame_the_rate() -> None:

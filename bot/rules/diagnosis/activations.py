@@ -15,7 +15,7 @@ from bot.rules.diagnosis.training import Training, kernel, nonlinear, recurrent,
 
 _DEAD = 0.7
 _MISSING = {"badly": 0.75, "partly": 0.7, "fairly": 0.4}
-_SATURATED = 0.5
+_SATURATED, _FULL = 0.5, 0.8
 _ENOUGH = 8
 _SQUASHING = {"softmax": 0.85, "log_softmax": 0.85, "exponential": 0.7}
 _SIGMOIDS = ("sigmoid", "hard_sigmoid")
@@ -99,7 +99,7 @@ def saturated(training: Training) -> Signs:
         share = _typical(training, layer.index, "saturated")
         if share > _SATURATED and training.learning.poor and layer.activation in _BOUNDED:
             text = f"{share:.0%} of the outputs of layer {layer.index} are at their bounds."
-            yield hidden_sign(layer, 0.55, text)
+            yield hidden_sign(layer, 0.7 if share > _FULL else 0.55, text)
 
 
 def sigmoid_inside(training: Training) -> Signs:

@@ -101,10 +101,14 @@ def _apart(train: Data, other: Data) -> bool:
 def sorted_classes(training: Training) -> Signs:
     """Batches of one class: the data is sorted, and is not shuffled."""
     loss, plan = training.loss, training.plan
-    if loss is None or not training.learning.poor or not plan or plan.shuffle is not False:
+    if loss is None or training.learning.well or not plan or plan.shuffle:
+        return
+    if not training.learning.poor and plan.shuffle is not None:
         return
     several = training.data and training.data.targets and (training.data.targets.distinct or 0) > 1
-    if several and max(loss.class_shares, default=0.0) >= 1 and (plan.batch_size or 0) >= 8:
+    alone = loss.targets.minimum == loss.targets.maximum and loss.integer_targets
+    single = max(loss.class_shares, default=0.0) >= 1 if plan.shuffle is False else alone
+    if several and single and (plan.batch_size or 0) >= 8:
         yield _sign(0.6, "A batch holds one class only: shuffle.", "classes of a batch", 1, "more")
 
 

@@ -36,7 +36,7 @@ _REACHES = (0.75, 0.9, 0.97)
 _EARLY = 20
 _MODERATE = (1.5e-3, 0.03)
 _SLOW = 1e-5
-_WAY, _STILL = 3.5, 1e-3
+_WAY, _STILL = 10.0, 1e-3
 
 
 def effective(optimizer: Optimizer, rate: float) -> float:

@@ -35,8 +35,8 @@ def narrow(training: Training) -> Signs:
             continue
         if 0 < units < min(classes, 10) and classes > _NARROW:
             yield _widen(layer, 0.6 if units <= classes / 3 else 0.36, 2 * classes)
-        elif 0 < units <= _NARROW and given >= 4 * units and (units == 1 or not learned.falling):
-            yield _widen(layer, 0.5, 8)
+        elif 0 < units <= _NARROW and given >= units and (units == 1 or not learned.falling):
+            yield _widen(layer, 0.5 if given >= 4 * units else 0.38, 8)
 
 
 def _embeds(layer: Layer) -> bool:
@@ -94,6 +94,19 @@ def dropout(training: Training) -> Signs:
             yield Sign("LAD", 0.5, text, (layer.index,), also, shown, better, "down")
 
 
+def dropped_output(training: Training) -> Signs:
+    """Dropout behind the last layer with weights: it takes answers away."""
+    if not training.learning.doubtful or not training.learners:
+        return
+    for layer in training.layers[training.order[training.learners[-1].index] + 1 :]:
+        share = layer.settings.get("rate", layer.settings.get("p"))
+        if "dropout" in layer.type.lower() and isinstance(share, float) and share > 0:
+            text = f"Dropout in layer {layer.index} drops outputs of the model itself."
+            shown = (evidence("dropout", share, 0),)
+            better = change(f"rate({layer.index})", (0,), "Remove it.")
+            yield Sign("LAD", 0.65, text, (layer.index,), ("RAW",), shown, better, "down")
+
+
 def pointwise(training: Training) -> Signs:
     """A first convolution that sees one place at a time: no neighbours, no edges, no frequency."""
     first = next((x for x in training.learners if _field(x)), None)
@@ -111,6 +124,8 @@ RULES: tuple[Rule, ...] = (
          "A hidden layer has fewer units than classes, or one or two.", narrow),
     Rule("heavy-dropout", "dynamics", ("LAD", "RAW"), "UMLAUT (dropout)",
          "Dropout leaves less than a quarter.", dropout),
+    Rule("dropped-output", "contract", ("LAD", "RAW"), "Reprise",
+         "Dropout stands behind the last layer.", dropped_output),
     Rule("pointwise-filters", "dynamics", ("LCF",), "Reprise",
          "The first convolution sees one place at a time.", pointwise),
     Rule("no-hidden-layer", "dynamics", ("LRM",), "Reprise",

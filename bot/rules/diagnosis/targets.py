@@ -77,8 +77,10 @@ def _alike(loss: Loss) -> bool:
 def last_function(training: Training) -> str:
     """The function that was effectively applied to the predictions last, "linear" for none."""
     loss, output = training.loss, training.output
-    seen = loss.activation if loss else ""
-    return seen or (output.activation if output else "") or "linear"
+    seen, own = loss.activation if loss else "", output.activation if output else ""
+    if own == "relu" and seen == "linear" and loss and loss.predictions.minimum == 0:
+        return own  # a dropout stands behind it
+    return seen or own or "linear"
 
 
 def last_layer(training: Training) -> tuple[int, ...]:

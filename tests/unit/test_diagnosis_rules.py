@@ -497,6 +497,12 @@ def test_a_rectifier_before_a_dropout_ends_the_model() -> None:
     assert {"AAL(3)", "LAD(4)"} <= codes
 
 
+def test_a_margin_that_falls_to_nothing_has_taught_no_values() -> None:
+    fallen = _one("linear", "squared_hinge", _ABOVE, curve(1.0, 0.001), trivial=None)
+    assert trainings(fallen)[0].learning.well
+    assert diagnose(fallen).findings[0].rule == "unsuited-distance"
+
+
 def test_a_lone_unit_that_dies_does_not_blame_the_rate() -> None:
     died = (
         *steps(FLAT[:5], activations=_active(1, dead=0.0)),

@@ -19,7 +19,7 @@ _FEW_SAMPLES = 100
 _LARGE = 256
 _WHOLE = 0.35
 _ROOM = 0.03
-_STEEP = 0.3
+_STEEP = 0.1
 _SHORT, _VERY_SHORT = 100, 60
 _MANY = 10_000  # so many updates are no short run, whatever they still gain
 _PLAIN = ("adadelta", "adagrad", "ftrl", "sgd")
@@ -137,7 +137,8 @@ def plain_optimizer(training: Training) -> Signs:
     if optimizer is None or optimizer.momentum > 0 or optimizer.name not in _PLAIN:
         return
     below = learned.poor and _below_its_band(training)
-    if not (learned.below(0.5) or below or (learned.falling and learned.below(0.6))):
+    crawls = learned.falling and (learned.below(0.6) or (learned.poor and learned.pace > _STEEP))
+    if not (learned.below(0.5) or below or crawls):
         return
     yield Sign(
         "OCH",

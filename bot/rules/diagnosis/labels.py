@@ -268,7 +268,7 @@ def classes_of_values(training: Training) -> Signs:
 def odd_distance(training: Training) -> Signs:
     """A loss for values that these values do not suit."""
     loss, learned = training.loss, training.learning
-    if loss is None or kind(loss) != "values" or learned.well:
+    if loss is None or kind(loss) != "values" or (learned.well and learned.progress is not None):
         return
     low, high = loss.targets.minimum or 0.0, loss.targets.maximum or 0.0
     mixed = low < 0 < high or (loss.targets.zero > 0)

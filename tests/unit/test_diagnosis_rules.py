@@ -503,6 +503,15 @@ def test_a_margin_that_falls_to_nothing_has_taught_no_values() -> None:
     assert diagnose(fallen).findings[0].rule == "unsuited-distance"
 
 
+def test_a_model_that_scales_its_inputs_needs_no_scaled_ones() -> None:
+    norm = dense(0, 1, 1, "", type="BatchNormalization", weights=())
+    layers = (norm, *(x.model_copy(update={"index": x.index + 1}) for x in LAYERS))
+    large = {"inputs": summary((800, 64), -900, 900)}
+    found, plain = (diagnose(trace(x, FLAT, data=large)).findings for x in (layers, LAYERS))
+    assert "unscaled-inputs" not in {x.rule for x in found}
+    assert "unscaled-inputs" in {x.rule for x in plain}
+
+
 def test_a_lone_unit_that_dies_does_not_blame_the_rate() -> None:
     died = (
         *steps(FLAT[:5], activations=_active(1, dead=0.0)),

@@ -17,6 +17,8 @@ _APART = 4.0
 _PLAIN = 0.5
 _FEW = 100
 _FAR = 100.0
+_SHAPES = frozenset(("Flatten", "Reshape", "Permute", "Unflatten"))
+_NORMS = ("BatchNorm", "LayerNorm", "Normalization", "Rescaling", "InstanceNorm", "GroupNorm")
 _STANDARDISE = change("preprocessing", ("standardise",), "Standardise inputs, both parts alike.")
 
 
@@ -35,7 +37,7 @@ def invalid(training: Training) -> Signs:
 def unscaled(training: Training) -> Signs:
     """Inputs far larger, or far smaller, than one."""
     data, learned = training.data, training.learning
-    if data is None or data.ids or data.inputs.std is None:
+    if data is None or data.ids or data.inputs.std is None or _normed(training):
         return
     size = _size(data.inputs)
     level = next((x for limit, x in reversed(_LEVELS) if size > limit), 0.0)
@@ -45,6 +47,12 @@ def unscaled(training: Training) -> Signs:
         yield _sign(level, "Inputs are not scaled.", "size of inputs", size, "about 1")
     elif learned.poor and 0 < data.inputs.std < _SMALL and size < 10 * _SMALL:
         yield _sign(0.6, "Inputs are nearly zero.", "std of inputs", data.inputs.std, "about 1")
+
+
+def _normed(training: Training) -> bool:
+    """Whether the model scales its inputs itself, before anything else."""
+    first = next((x for x in training.layers if x.type not in _SHAPES), None)
+    return first is not None and first.type.startswith(_NORMS)
 
 
 _LEVELS = ((3.0, 0.35), (6.0, 0.5), (15.0, 0.7), (50.0, 0.75))
@@ -72,7 +80,7 @@ def large_targets(training: Training) -> Signs:
 def uneven(training: Training) -> Signs:
     """Columns of very different scale."""
     data = training.data
-    if data is None or data.ids or not training.learning.poor:
+    if data is None or data.ids or not training.learning.poor or _normed(training):
         return
     ratio = data.feature_std_ratio
     if ratio is not None and ratio > _UNEVEN and _size(data.inputs) > 1:

@@ -512,6 +512,27 @@ def test_a_model_that_scales_its_inputs_needs_no_scaled_ones() -> None:
     assert "unscaled-inputs" in {x.rule for x in plain}
 
 
+def test_counts_are_no_classes_for_a_loss_that_is_made_for_them() -> None:
+    counts = summary((32, 1), 0.0, 12.0, distinct=13)
+    counted = _one("linear", "poisson", counts, integer_targets=True)
+    assert "LCH" not in {x.fault for x in diagnose(counted).findings}
+    bounded = _one("softmax", "poisson", counts, integer_targets=True)
+    assert "distance-between-classes" in {x.rule for x in diagnose(bounded).findings}
+
+
+def test_what_attention_multiplies_needs_no_function() -> None:
+    layers = (
+        dense(0, 24, 24, "", inputs=()),
+        dense(1, 24, 24, "", inputs=()),
+        dense(2, 24, 32, inputs=(0, 1)),
+        dense(3, 32, 10, "softmax", inputs=(2,)),
+    )
+    alone = (*layers[:2], dense(2, 24, 32, inputs=(1,)), layers[3])
+    joined, plain = (diagnose(_told(x, FLAT)).findings for x in (layers, alone))
+    assert 1 not in {at for x in joined if x.rule == "no-activation" for at in x.layers}
+    assert 1 in {at for x in plain if x.rule == "no-activation" for at in x.layers}
+
+
 def test_a_lone_unit_that_dies_does_not_blame_the_rate() -> None:
     died = (
         *steps(FLAT[:5], activations=_active(1, dead=0.0)),

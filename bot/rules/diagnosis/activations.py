@@ -60,7 +60,8 @@ def missing(training: Training) -> Signs:
         if not _linear_between(training, layer, after):
             continue
         bottleneck = layer.units is not None and after.units and layer.units < after.units / 2
-        confidence = 0.3 if bottleneck else _MISSING[training.learning.health]
+        joined = len(after.inputs) > 1  # with others, which attention multiplies it by
+        confidence = 0.3 if bottleneck or joined else _MISSING[training.learning.health]
         text = f"Layer {layer.index} has no activation: with the next one it is one linear map."
         yield hidden_sign(layer, confidence, text, also=("ARM",))
 

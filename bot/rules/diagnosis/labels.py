@@ -28,6 +28,8 @@ _MOST_CLASSES = 30
 _SPARSE = "sparse_categorical_crossentropy"
 _NEAR = frozenset(("mse", "huber", "smooth_l1", "logcosh", "log_cosh"))
 """Distances that classes can be learned by, if slowly."""
+_COUNTING = frozenset(("poisson", "msle"))
+"""Losses that are made for counts."""
 _ALIGNED = _NEAR | {"mae", "rmse", "poisson", "gaussian_nll"}
 """Losses that need predictions and targets of one shape."""
 _SIGNED = ("hinge", "soft_margin")
@@ -140,13 +142,14 @@ def _unsigned(loss: Loss) -> bool:
 def _misfit(training: Training) -> float:
     loss = training.loss
     assert loss is not None
-    if loss.name not in _NEAR:
-        return 0.9
     bounded = last_function(training) in ("softmax", "sigmoid")
     output = training.learners[-1] if training.learners else None
     reduced = output is not None and output.units not in (None, width(loss))
-    if kind(loss) == "classes" and not (reduced or bounded or _counted(training)):
+    counts = kind(loss) == "classes" and not (reduced or bounded or _counted(training))
+    if counts and loss.name in _NEAR | _COUNTING:
         return 0.2  # whole numbers may be counts
+    if loss.name not in _NEAR:
+        return 0.9
     certain = reduced or (kind(loss) != "binary" and (kind(loss) == "one-hot" or bounded))
     return (0.7 if certain else 0.5) if training.learning.badly else 0.45
 

@@ -36,8 +36,16 @@ HOSTILE = {
 }
 
 
+@pytest.fixture(scope="module")
+def largest() -> float:
+    """CPU seconds that the largest program takes which is read: machines differ in speed."""
+    text, began = "x = 1\n" * (parsing.MAX_TOKENS // 4 - 100), time.process_time()
+    parsing.parse(text)
+    return time.process_time() - began
+
+
 @pytest.mark.parametrize("what", HOSTILE)
-def test_hostile_text_is_unreadable_and_never_a_defect(what):
+def test_hostile_text_is_unreadable_and_never_a_defect(what, largest):
     text, began = HOSTILE[what], time.process_time()
     try:
         tree = parsing.parse(text)
@@ -54,7 +62,7 @@ def test_hostile_text_is_unreadable_and_never_a_defect(what):
     judge(seen, CrashSignature(exception="E", message="m"), script)
     if tree is not None:
         assert ast.unparse(tree)
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 40 * largest
 
 
 def test_the_deepest_tree_that_is_read_can_be_written_out():

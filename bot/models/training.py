@@ -123,7 +123,7 @@ class Loss(_Written):
     otherwise by their values (softmax, log_softmax, sigmoid, tanh, relu, linear; "" unknown).
     `rows_sum_to_one` and `one_hot` are of the last axis (PyTorch: of the classes'). `trivial` is
     the loss of the best constant prediction on the same targets, None where it cannot be computed;
-    `least` is that of the perfect one, above zero for targets that are shares. Of several outputs
+    `floor` is that of the perfect one, above zero for targets that are shares. Of several outputs
     each has a loss, with the `layer` that it comes from and its weight in the sum.
     """
 
@@ -139,7 +139,7 @@ class Loss(_Written):
     integer_targets: bool = False
     class_shares: tuple[Real, ...] = ()
     trivial: Real | None = None
-    least: Real = 0.0
+    floor: Real = 0.0
     settings: dict[str, Setting] = {}
     layer: Count | None = None
     line: Count = 0

@@ -296,7 +296,7 @@ def test_a_run_that_was_cut_short_is_not_told_to_train_longer(losses, end, plan,
 def test_a_run_is_judged_by_what_its_targets_leave_to_learn() -> None:
     """An autoencoder of grey values under binary cross-entropy never comes near zero."""
     ends = curve(0.69, 0.31)
-    grey = loss("bce", one_hot=False, trivial=0.45, least=0.3)
+    grey = loss("bce", one_hot=False, trivial=0.45, floor=0.3)
     assert trainings(trace(losses=ends, fed=grey))[0].learning.well
     assert trainings(trace(losses=ends, fed=loss("bce", trivial=0.45)))[0].learning.poor
     smoothed = loss("cross_entropy", trivial=2.3, settings={"label_smoothing": 0.1})

@@ -1,5 +1,7 @@
 """Each rule of the diagnosis has a buggy trace that it speaks of, and a healthy twin."""
 
+from time import process_time
+
 import pytest
 
 from bot.models.training import (
@@ -323,8 +325,8 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         trace(epochs=(Epoch(epoch=9, step=9, values={"accuracy": 0.9, "val_accuracy": 0.5}),)),
         trace(epochs=(Epoch(epoch=9, step=9, values={"accuracy": 0.9, "val_accuracy": 0.88}),)),
     ),
-    "short-way": (_crawling("sgd"), _crawling("adam")),
-    "dropped-output": (
+    "small-total-step": (_crawling("sgd"), _crawling("adam")),
+    "dropout-on-output": (
         _told((*LAYERS, dense(3, 1, 1, "", type="Dropout", weights=(), settings={"rate": 0.5}))),
         _told(
             (
@@ -334,7 +336,7 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
             )
         ),
     ),
-    "pointwise-filters": (_filtered(1), _filtered(3)),
+    "pointwise-convolution": (_filtered(1), _filtered(3)),
     "widening": (
         _told((dense(0, 64, 8), dense(1, 8, 64), LAYERS[2])),
         _told(),
@@ -432,6 +434,19 @@ def test_attention_scores_are_no_hidden_softmax() -> None:
     assert not rules & {"squashing-inside", "narrow-layer"}
     passed = (*scored[:3], dense(3, 1, 10, "softmax", inputs=(2,)))
     assert "squashing-inside" in {x.rule for x in diagnose(_told(passed, FLAT)).findings}
+
+
+def test_a_hostile_graph_of_layers_costs_little() -> None:
+    tangled = tuple(
+        dense(at, 1, 1, "softmax", weights=(), inputs=tuple(range(at))) for at in range(400)
+    )
+    outputs = tuple(loss(layer=at, line=at) for at in range(400))
+    told = _told((*tangled, dense(400, 64, 10)), FLAT).model_copy(update={"losses": outputs})
+    began = process_time()
+    diagnose(trace(losses=FLAT))
+    usual = process_time() - began
+    diagnose(told)
+    assert process_time() - began < 200 * max(usual, 0.01)
 
 
 def _of_two(first: Loss, second: Loss, losses: list[float]) -> TrainingTrace:

@@ -65,7 +65,7 @@ def test_a_loss_without_a_best_constant_has_none():
 
 
 @pytest.mark.parametrize(
-    ("name", "rows", "least"),
+    ("name", "rows", "floor"),
     [
         ("binary_crossentropy", [[0.5, 1.0], [0.5, 0.0]], 0.3466),
         ("bce_logits", [[0.0], [1.0]], 0.0),
@@ -75,7 +75,7 @@ def test_a_loss_without_a_best_constant_has_none():
     ],
 )
 def test_targets_that_are_shares_leave_a_loss_that_no_model_gets_below(
-    name: str, rows: list[list[float]], least: float
+    name: str, rows: list[list[float]], floor: float
 ):
-    assert _MODULE.least(name, Table(rows)) == pytest.approx(least, abs=1e-4)
-    assert _MODULE.least(name, Table([])) == 0
+    assert _MODULE.floor(name, Table(rows)) == pytest.approx(floor, abs=1e-4)
+    assert _MODULE.floor(name, Table([])) == 0

@@ -105,7 +105,7 @@ def _signs(rule: Rule, run: Training) -> Iterable[Sign]:
     """What a rule sees: of each output, where it asks what a loss is fed."""
     yield from rule.check(run)
     if rule.severity == "contract":
-        for other in run.others:
+        for other in run.other_outputs:
             yield from rule.check(other)
 
 

@@ -11,7 +11,7 @@ from bot.models.diagnosis import FaultType
 from bot.models.training import Layer, WeightStep
 from bot.rules.diagnosis.rates import rate_sign
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
-from bot.rules.diagnosis.training import Training, kernel, nonlinear, recurrent, scores
+from bot.rules.diagnosis.training import Training, kernel, nonlinear, recurrent
 
 _DEAD = 0.7
 _MISSING = {"badly": 0.75, "partly": 0.7, "fairly": 0.4}
@@ -85,8 +85,8 @@ def squashing(training: Training) -> Signs:
     """Softmax or exponential inside a network."""
     for layer in hidden_functions(training):
         strength = _SQUASHING.get(layer.activation)
-        if scores(training, layer):
-            continue  # attention weighs by it
+        if layer.index in training.attention:
+            continue
         if layer.activation == "exponential" and layer.functional:
             continue  # what a program computes itself may be a variance, as in a VAE
         if strength and training.learning.below(0.97):

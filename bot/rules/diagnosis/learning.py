@@ -101,10 +101,10 @@ def learning(
         return Learning(broken=bool(series), health="badly" if series else "unknown")
     points, accuracy = _parts(finite), _accuracy(epochs)
     start = fmean(finite[: max(1, min(5, len(finite) // 20))])
-    trivial, least = _limits(losses, data)
+    trivial, floor = _limits(losses, data)
     if trivial is not None and start < _UNTRAINED * trivial:
         trivial = None  # the steps' losses are on another scale
-    skill = None if trivial is None else _skill(points[-1], trivial, least)
+    skill = None if trivial is None else _skill(points[-1], trivial, floor)
     pace, certain = _pace(finite)
     facts = Learning(
         points=points,
@@ -127,29 +127,29 @@ def _limits(losses: tuple[Loss, ...], data: Data | None) -> tuple[float | None, 
     targets are shares.
     """
     if len(losses) == 1:
-        return _trivial(losses[0], data), _least(losses[0]) * _terms(losses[0])
-    trivial = least = 0.0
+        return _trivial(losses[0], data), _floor(losses[0]) * _terms(losses[0])
+    trivial = floor = 0.0
     for one in losses:
         weight = one.settings.get("weight")
         if not isinstance(weight, float) or one.trivial is None:
             return None, 0.0
         trivial += weight * one.trivial
-        least += weight * one.least
-    return trivial or None, least
+        floor += weight * one.floor
+    return trivial or None, floor
 
 
-def _skill(end: float, trivial: float, least: float) -> float | None:
+def _skill(end: float, trivial: float, floor: float) -> float | None:
     """The share of the way from the best constant to the perfect prediction."""
-    way = trivial - least
-    return 1 - (end - least) / way if way > _LITTLE * trivial else None
+    way = trivial - floor
+    return 1 - (end - floor) / way if way > _LITTLE * trivial else None
 
 
-def _least(loss: Loss) -> float:
+def _floor(loss: Loss) -> float:
     """The loss of the perfect prediction, also where the loss smooths labels itself."""
     smoothing, shape = loss.settings.get("label_smoothing"), loss.predictions.shape
     many = shape[1] if len(shape) > 1 else 0
     if loss.name != "cross_entropy" or not isinstance(smoothing, float) or many < 2:
-        return loss.least
+        return loss.floor
     rest = smoothing / many
     right = 1 - smoothing + rest
     return -sum(n * p * math.log(p) for n, p in ((1, right), (many - 1, rest)) if p > 0)

@@ -132,7 +132,7 @@ def updates(training: Training) -> Signs:
         yield rate_sign(training, 0.6, True, "Steps hardly change the weights.", symptom=True)
 
 
-def short_way(training: Training) -> Signs:
+def total_step(training: Training) -> Signs:
     """Plain descent whose steps add up to little. Beside a fault that shrinks the gradient,
     the rate is too low all the same.
     """
@@ -142,7 +142,7 @@ def short_way(training: Training) -> Signs:
     way = effective(optimizer, rate) * training.updates
     if way > _WAY or ratio > _STILL or not training.learning.poor or training.cut:
         return
-    text = f"All steps of {optimizer.name} together are short: rate times updates is {number(way)}."
+    text = f"The steps of {optimizer.name} add up to little: rate times updates is {number(way)}."
     low = rate < BANDS["sgd"][1]
     yield rate_sign(training, 0.5 if low else 0.42, True, text)
     shown = (evidence("rate times updates", way, _WAY), evidence("optimizer", optimizer.name))
@@ -155,6 +155,6 @@ RULES: tuple[Rule, ...] = (
          "The learning rate lies where the optimiser seldom works.", band),
     Rule("update-ratio", "rate", ("HLR",), "DeepDiagnosis (learning rate)",
          "Updates are far larger or smaller than a thousandth of the weights.", updates),
-    Rule("short-way", "rate", ("HLR", "OCH"), "Reprise",
-         "The steps of plain descent add up to little.", short_way),
+    Rule("small-total-step", "rate", ("HLR", "OCH"), "Reprise",
+         "The steps of plain descent add up to little.", total_step),
 )  # fmt: skip

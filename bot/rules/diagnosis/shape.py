@@ -7,7 +7,7 @@ from bot.models.diagnosis import FaultType
 from bot.models.training import Layer
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import kind, width
-from bot.rules.diagnosis.training import Training, kernel, recurrent, scores
+from bot.rules.diagnosis.training import Training, dropout_share, kernel, recurrent
 
 _NARROW = 2
 _DROPPED = 0.75
@@ -25,7 +25,7 @@ def narrow(training: Training) -> Signs:
             yield _widen(layer, 0.5, 8)
     for layer in training.hidden:
         units, own = layer.units or 0, kernel(layer)
-        if own is None or (units == 1 and scores(training, layer)):
+        if own is None or (units == 1 and layer.index in training.attention):
             continue
         given = own.fan_in or 0
         dense = len(own.initial.shape) <= _DENSE  # the filters of a convolution see many places
@@ -83,8 +83,8 @@ def no_hidden(training: Training) -> Signs:
 def dropout(training: Training) -> Signs:
     """Dropout that leaves less than a quarter."""
     for layer in training.layers:
-        share = layer.settings.get("rate", layer.settings.get("p"))
-        if kernel(layer) or not isinstance(share, float) or not training.learning.poor:
+        share = dropout_share(layer)
+        if kernel(layer) or share is None or not training.learning.poor:
             continue
         if _DROPPED < share <= 1:
             text = f"Dropout in layer {layer.index} drops most of what passes."
@@ -94,14 +94,14 @@ def dropout(training: Training) -> Signs:
             yield Sign("LAD", 0.5, text, (layer.index,), also, shown, better, "down")
 
 
-def dropped_output(training: Training) -> Signs:
+def output_dropout(training: Training) -> Signs:
     """Dropout behind the last layer with weights: it takes answers away."""
     if not training.learning.doubtful or not training.learners:
         return
     for layer in training.layers[training.order[training.learners[-1].index] + 1 :]:
-        share = layer.settings.get("rate", layer.settings.get("p"))
-        if "dropout" in layer.type.lower() and isinstance(share, float) and share > 0:
-            text = f"Dropout in layer {layer.index} drops outputs of the model itself."
+        share = dropout_share(layer) if "dropout" in layer.type.lower() else None
+        if share is not None and share > 0:
+            text = f"Dropout in layer {layer.index} drops outputs of the whole model."
             shown = (evidence("dropout", share, 0),)
             better = change(f"rate({layer.index})", (0,), "Remove it.")
             yield Sign("LAD", 0.65, text, (layer.index,), ("RAW",), shown, better, "down")
@@ -113,8 +113,8 @@ def pointwise(training: Training) -> Signs:
     if first is None or not training.learning.poor:
         return
     if max(_field(first)) == 1 and max(_places(training, first), default=1) > 1:
-        better = change(f"kernel_size({first.index})", (3, 5), "Let it see three places or more.")
-        text = f"The filters of layer {first.index} see one place at a time, and no neighbours."
+        better = change(f"kernel_size({first.index})", (3, 5), "Let it see three positions or more.")
+        text = f"The filters of layer {first.index} see one position at a time, without its neighbours."
         shown = (evidence("size of the filters", 1, "3 or more"),)
         yield Sign("LCF", 0.5, text, (first.index,), (), shown, better, "up")
 
@@ -124,10 +124,10 @@ RULES: tuple[Rule, ...] = (
          "A hidden layer has fewer units than classes, or one or two.", narrow),
     Rule("heavy-dropout", "dynamics", ("LAD", "RAW"), "UMLAUT (dropout)",
          "Dropout leaves less than a quarter.", dropout),
-    Rule("dropped-output", "contract", ("LAD", "RAW"), "Reprise",
-         "Dropout stands behind the last layer.", dropped_output),
-    Rule("pointwise-filters", "dynamics", ("LCF",), "Reprise",
-         "The first convolution sees one place at a time.", pointwise),
+    Rule("dropout-on-output", "contract", ("LAD", "RAW"), "Reprise",
+         "Dropout stands behind the last layer.", output_dropout),
+    Rule("pointwise-convolution", "dynamics", ("LCF",), "Reprise",
+         "The first convolution sees one position at a time.", pointwise),
     Rule("no-hidden-layer", "dynamics", ("LRM",), "Reprise",
          "A single layer learns little.", no_hidden),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from bot.models.training import Layer
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, evidence
-from bot.rules.diagnosis.training import Training, kernel
+from bot.rules.diagnosis.training import Training, dropout_share, kernel
 
 _DROPOUT = 0.5
 _GAP = 0.1
@@ -16,8 +16,8 @@ _GAP = 0.1
 def dropout(training: Training) -> Signs:
     """Dropout of more than half."""
     for layer in training.layers:
-        share = layer.settings.get("rate", layer.settings.get("p"))
-        if isinstance(share, float) and _DROPOUT < share <= 1 and not kernel(layer):
+        share = dropout_share(layer)
+        if share is not None and _DROPOUT < share <= 1 and not kernel(layer):
             text = f"Dropout in layer {layer.index} drops more than half."
             shown = (evidence("dropout", share, _DROPOUT),)
             yield Sign("LAD", 0.3, text, (layer.index,), evidence=shown)

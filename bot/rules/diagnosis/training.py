@@ -24,6 +24,7 @@ from bot.rules.diagnosis.learning import Learning, learning
 
 _Part = TypeVar("_Part", Loss, Optimizer, Plan, Data, Epoch)
 _Row = TypeVar("_Row", ActivationStep, WeightStep)
+_MOST_OUTPUTS = 17
 _MOST = 24  # models of one trace, as cross-validation makes them
 _NO_MODEL = TrainedModel(id="", framework="torch", layers=())
 _LINEAR = ("", "linear", "identity")
@@ -110,9 +111,25 @@ class Training:
         return _by_layer(row for step in self.steps for row in step.weights)
 
     @cached_property
-    def others(self) -> tuple["Training", ...]:
-        """The same training as each further output sees it, with that output's loss first."""
-        further = self.losses[1:] if self.heads else ()
+    def attention(self) -> frozenset[int]:
+        """The indices of layers that only make or weigh scores by which another branch is summed:
+        what they return passes softmax and is merged, with no weights on the way.
+        """
+        merged: set[int] = set()
+        scores: set[int] = set()
+        for layer in reversed(self.layers):
+            if layer.activation == "softmax" and layer.index in merged:
+                scores.add(layer.index)
+            if not layer.weights and (len(layer.inputs) > 1 or layer.index in merged):
+                merged.update(layer.inputs)
+            if not layer.weights and layer.index in scores:
+                scores.update(layer.inputs)
+        return frozenset(scores)
+
+    @cached_property
+    def other_outputs(self) -> tuple["Training", ...]:
+        """The same training as further outputs see it, at most 16, with that output's loss first."""
+        further = self.losses[1:_MOST_OUTPUTS] if self.heads else ()
         return tuple(replace(self, losses=(loss,), whole=self.learning) for loss in further)
 
     @cached_property
@@ -158,19 +175,10 @@ def recurrent(layer: Layer) -> bool:
     return any(x.role == "recurrent" for x in layer.weights)
 
 
-def scores(training: Training, layer: Layer) -> bool:
-    """Whether a layer only makes or weighs scores by which another branch is summed, as attention
-    does: what it returns passes softmax and is merged, with no weights on the way.
-    """
-    softmax = layer.activation == "softmax"
-    for after in training.layers[training.order[layer.index] + 1 :]:
-        if layer.index not in after.inputs:
-            continue
-        if softmax and len(after.inputs) > 1 and not after.weights:
-            return True
-        if not after.weights and scores(training, after):
-            return True
-    return False
+def dropout_share(layer: Layer) -> float | None:
+    """The share that a layer drops, as Keras or PyTorch calls it; None where it drops none."""
+    share = layer.settings.get("rate", layer.settings.get("p"))
+    return share if isinstance(share, float) else None
 
 
 def trainings(trace: TrainingTrace) -> tuple[Training, ...]:

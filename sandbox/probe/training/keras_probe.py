@@ -51,15 +51,13 @@ class Look:
 
     def _outputs(self, predictions):
         """What the model returns: for each output its name, its layer and its values."""
-        places = {id(given): at for at, one in enumerate(self.layers) for given in self._of(one)}
+        captured = ((at, self.seen.get(id(one))) for at, one in enumerate(self.layers))
+        places = {id(taken_given[1]): at for at, taken_given in captured if taken_given}
         named = keras_layers.parts(predictions)
         known = getattr(self.model, "output_names", None) or ()
         if not isinstance(predictions, dict) and len(known) == len(named):
             named = [(name, value) for name, (_, value) in zip(known, named)]
         return [(name, places.get(id(one)), keras_layers.array(one)) for name, one in named]
-
-    def _of(self, layer):
-        return [self.seen[id(layer)][1]] if id(layer) in self.seen else []
 
     def given(self, gradients, variables):
         """Take the gradients of a loop of the program's own where no batch gave any."""

@@ -4,7 +4,7 @@ import math
 
 from . import keras_batches, keras_layers, numbers
 from .core import STATE
-from .trivial import least, trivial
+from .trivial import floor, trivial
 from .writer import WRITER
 
 _MOST_ROWS, _PROBE_ROWS = 4096, 128
@@ -192,7 +192,7 @@ class Told:
             "integer_targets": integral,
             "class_shares": shares,
             "trivial": trivial(name, wanted, shares),
-            "least": least(name, wanted),
+            "floor": floor(name, wanted),
         }
 
     def written_out(self, output, broadcast):

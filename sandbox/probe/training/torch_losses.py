@@ -11,7 +11,7 @@ from . import (
     torch_graph as graph,
 )
 from .core import quiet
-from .trivial import least, trivial
+from .trivial import floor, trivial
 from .writer import WRITER
 
 NAMES = {
@@ -190,7 +190,7 @@ def targets_told(canonical, wanted, integral):
     return {
         "class_shares": shares,
         "trivial": trivial(canonical, wanted, shares),
-        "least": least(canonical, wanted),
+        "floor": floor(canonical, wanted),
     }
 
 

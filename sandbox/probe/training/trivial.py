@@ -11,7 +11,7 @@ def trivial(name, rows, class_shares):
     return find(rows, class_shares) if find else None
 
 
-def least(name, rows):
+def floor(name, rows):
     """The loss of the perfect prediction on a table of targets: the entropy of targets that are
     shares, and none for all others.
     """

@@ -113,8 +113,8 @@ def pointwise(training: Training) -> Signs:
     if first is None or not training.learning.poor:
         return
     if max(_field(first)) == 1 and max(_places(training, first), default=1) > 1:
-        better = change(f"kernel_size({first.index})", (3, 5), "Let it see three positions or more.")
-        text = f"The filters of layer {first.index} see one position at a time, without its neighbours."
+        better = change(f"kernel_size({first.index})", (3, 5), "Let it see its neighbours.")
+        text = f"The filters of layer {first.index} see one position at a time, no neighbours."
         shown = (evidence("size of the filters", 1, "3 or more"),)
         yield Sign("LCF", 0.5, text, (first.index,), (), shown, better, "up")
 

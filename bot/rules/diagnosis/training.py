@@ -128,7 +128,7 @@ class Training:
 
     @cached_property
     def other_outputs(self) -> tuple["Training", ...]:
-        """The same training as further outputs see it, at most 16, with that output's loss first."""
+        """The same training as up to 15 further outputs see it, each with its own loss first."""
         further = self.losses[1:_MOST_OUTPUTS] if self.heads else ()
         return tuple(replace(self, losses=(loss,), whole=self.learning) for loss in further)
 

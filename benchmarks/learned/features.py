@@ -181,7 +181,8 @@ def _budget(training: Training) -> Features:
 
 def _data(training: Training) -> Features:
     """The size of what the model is given, and of what it shall return."""
-    data, other = training.data, training.validation
+    data = training.data
+    other = next((x for x in training.held_out if x.part == "validation"), None)
     loss = training.loss
     inputs = data.inputs if data else None
     targets = (data.targets if data else None) or (loss.targets if loss else None)

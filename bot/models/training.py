@@ -190,7 +190,7 @@ class Data(_Written):
 
     kind: Literal["data"] = "data"
     model: str = ""
-    part: Literal["train", "validation"] = "train"
+    part: Literal["train", "validation", "evaluation"] = "train"
     inputs: Summary
     feature_std_ratio: Real | None = None
     constant_columns: Real = 0.0

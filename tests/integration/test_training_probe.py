@@ -20,6 +20,7 @@ from bot.pipeline.diagnosis import RecordedRun
 from bot.pipeline.diagnosis.record import record
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair import repair
+from bot.rules.diagnosis import diagnose
 from bot.settings import load
 from sandbox.process import ProcessSandbox
 from tests.support.engine import MemoryRecorder
@@ -57,6 +58,17 @@ for epoch in range(4):
     with torch.no_grad():
         for inputs, labels in DataLoader(data, 96):
             criterion(model(inputs), labels)
+"""
+
+
+JUDGED = """\
+import keras, numpy
+x = numpy.random.default_rng(0).normal(size=(64, 4)).astype("float32")
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+model.fit(x, x[:, :1], verbose=0, epochs=2, validation_data=(x, x[:, :1]))
+model.predict(x[:2], verbose=0)
+print(model.evaluate(x * 100, x[:, :1], verbose=0) > 0, model.predict(x * 100, verbose=0).shape)
 """
 
 
@@ -113,6 +125,9 @@ def test_validation_is_no_training(compared):
     (plan,) = seen.plans
     assert (plan.epochs, plan.steps_per_epoch, plan.batch_size, plan.samples) == (4, 3, 32, 96)
     assert plan.validation
+    (given,) = (one for one in seen.data if one.part == "evaluation")
+    assert given.inputs.shape == (96, 8)
+    assert given.inputs.std == pytest.approx(1.0, abs=0.1)
     assert [step.epoch for step in seen.steps] == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
     step = seen.steps[0]
     assert {(row.layer, row.role) for row in step.weights} == {
@@ -189,6 +204,20 @@ def test_a_step_in_a_function_starts_from_the_weights_before_it(in_a_function):
     assert own.weights[1].initial.zero == 1
     assert (first.weights[1].weight_norm, first.weights[1].update_ratio) == (0, 1)
     assert all(0 < weight.update_ratio < 0.1 for weight in first.weights[::2])
+
+
+def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
+    (tmp_path / "program.py").write_text(JUDGED)
+    compared = probing.compare(tmp_path / "program.py", keras_python, 1)
+    (plain,), (probed,) = compared.without, compared.with_probe
+    assert (probed.exit_code, probed.output) == (0, plain.output)
+    given = {one.part: one.inputs for one in probed.trace.data}
+    assert {part: one.shape for part, one in given.items()} == dict.fromkeys(
+        ("train", "validation", "evaluation"), (64, 4)
+    )
+    assert given["evaluation"].std == pytest.approx(100 * given["train"].std)
+    (finding,) = (one for one in diagnose(probed.trace).findings if one.rule == "parts-differ")
+    assert finding.fault == "CPP"
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def trace(
     fed: Loss | None = None,
     taken: tuple[TrainingStep, ...] | None = None,
     epochs: tuple[Epoch, ...] = (),
-    validation: tuple[Data, ...] = (),
+    held_out: tuple[Data, ...] = (),
 ) -> TrainingTrace:
     """A trace that differs from a healthy one by what is given."""
     optimised = {"name": "adam", "rates": (1e-3,), **(optimizer or {})}
@@ -143,7 +143,7 @@ def trace(
         losses=(fed or loss(),),
         optimizers=(Optimizer(id="o", model="m", line=3, **optimised),),
         plans=(Plan(model="m", line=4, **planned),),
-        data=(Data(model="m", **given), *validation),
+        data=(Data(model="m", **given), *held_out),
         steps=steps(losses) if taken is None else taken,
         epochs=epochs,
         end=ProbeEnd(steps=len(losses), seconds=1.0),

@@ -1,6 +1,7 @@
 """Each rule of the diagnosis has a buggy trace that it speaks of, and a healthy twin."""
 
 from time import process_time
+from typing import Literal
 
 import pytest
 
@@ -89,8 +90,8 @@ def _inputs(**changes: object) -> TrainingTrace:
     return trace(losses=_PARTLY, data=changes)
 
 
-def _beside(other: Summary) -> TrainingTrace:
-    return trace(validation=(Data(model="m", part="validation", inputs=other),))
+def _beside(other: Summary, part: Literal["validation", "evaluation"]) -> TrainingTrace:
+    return trace(held_out=(Data(model="m", part=part, inputs=other),))
 
 
 def _crawling(name: str) -> TrainingTrace:
@@ -245,8 +246,8 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         _inputs(inputs=summary((800, 64), -4, 4), feature_std_ratio=9.0),
     ),
     "parts-differ": (
-        _beside(summary((200, 64), 0, 255)),
-        _beside(summary((200, 64), -1.6, 1.6)),
+        _beside(summary((200, 64), 0, 255), "evaluation"),
+        _beside(summary((200, 64), -1.6, 1.6), "validation"),
     ),
     "sorted-classes": (
         trace(

@@ -1,6 +1,7 @@
 """The loss of the best constant prediction, as the probe works it out inside the program."""
 
 import importlib.util
+import math
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,7 @@ class Table:
         ("logcosh", (2.0, 2.0, 2.0), 0.0),
         ("mape", (1.0, 1.0, 1.0, 100.0), 24.75),
         ("msle", (0.0, 0.0), 0.0),
+        ("poisson", (1.0, 1.0, 4.0), 2 - 2 * math.log(2)),
     ],
 )
 def test_the_best_constant_is_found(name: str, values: tuple[float, ...], best: float):
@@ -62,6 +64,7 @@ def test_the_best_constant_is_found(name: str, values: tuple[float, ...], best: 
 def test_a_loss_without_a_best_constant_has_none():
     assert _MODULE.trivial("expression", Table([[1.0]]), ()) is None
     assert _MODULE.trivial("huber", Table([]), ()) is None
+    assert _MODULE.trivial("poisson", Table([[-1.0], [1.0]]), ()) is None
 
 
 @pytest.mark.parametrize(
@@ -72,9 +75,12 @@ def test_a_loss_without_a_best_constant_has_none():
         ("cross_entropy", [[0.5, 0.5], [1.0, 0.0]], 0.3466),
         ("cross_entropy", [[3.0], [0.0]], 0.0),
         ("mse", [[0.5], [0.2]], 0.0),
+        ("poisson", [[1.0], [20.0]], (21 - 20 * math.log(20)) / 2 + 0.5),
+        ("poisson", [[1.0], [1.0]], 1.0),
+        ("poisson", [[-1.0], [1.0]], 0.0),
     ],
 )
-def test_targets_that_are_shares_leave_a_loss_that_no_model_gets_below(
+def test_shares_and_counts_leave_a_loss_that_no_model_gets_below(
     name: str, rows: list[list[float]], floor: float
 ):
     assert _MODULE.floor(name, Table(rows)) == pytest.approx(floor, abs=1e-4)

@@ -86,7 +86,7 @@ def _configured(at: int, run: Training) -> Iterator[str]:
         )
     if run.plan is not None:
         yield _plan(run.plan)
-    yield from map(_data, filter(None, (run.data, run.validation)))
+    yield from map(_data, filter(None, (run.data, *run.held_out)))
 
 
 def _layer(layer: Layer) -> str:

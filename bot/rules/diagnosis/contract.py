@@ -20,6 +20,8 @@ from bot.rules.diagnosis.training import Training, kernel, nonlinear
 
 _SLACK = 1e-3
 _BOUNDED = ("relu", "tanh", "sigmoid", "hard_sigmoid", "softsign", "relu6", "softplus", "elu")
+_RECTIFIERS = ("relu", "relu6")  # those that a class may never get out of
+_UNHARMED = 0.5
 
 
 def at_end(
@@ -82,9 +84,10 @@ def twice(training: Training) -> Signs:
     if function == ("sigmoid" if binary else "softmax") or (loss.rows_sum_to_one and not binary):
         text = f"{loss.name} applies {function} itself, but is given its result: gradients shrink."
         yield at_end(training, 0.95, text, ("linear",), "AAL", ("ACH",))
-    elif function in _BOUNDED and not training.learning.well:
+    elif function in _BOUNDED and not (training.learning.well and function not in _RECTIFIERS):
         text = f"{loss.name} expects logits of any size, but {function} bounds them."
-        yield at_end(training, 0.85, text, ("linear",), "AAL", ("ACH",))
+        confidence = _UNHARMED if training.learning.well else 0.85
+        yield at_end(training, confidence, text, ("linear",), "AAL", ("ACH",))
 
 
 def log_expected(training: Training) -> Signs:

@@ -6,7 +6,7 @@ data; here inputs must be far from it, and the run must have learned little.
 
 import math
 
-from bot.models.training import Data, Summary
+from bot.models.training import Summary
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import DISTANCES, kind
 from bot.rules.diagnosis.training import Training
@@ -88,22 +88,24 @@ def uneven(training: Training) -> Signs:
 
 
 def parts_differ(training: Training) -> Signs:
-    """Validation data on another scale than training data."""
-    train, other = training.data, training.validation
-    if train is None or other is None or train.ids:
+    """Inputs that a model is judged by on another scale than those that it learned from."""
+    train = training.data
+    if train is None or train.ids:
         return
-    if _apart(train, other):
+    other = next((x for x in training.held_out if _apart(train.inputs, x.inputs)), None)
+    if other is not None:
         shown = f"{train.inputs.std or 0:.3g} and {other.inputs.std or 0:.3g}"
-        text = "Training and validation inputs differ in scale."
+        text = f"Inputs of training and {other.part} differ in scale."
         yield _sign(0.85, text, "std of both", shown, "alike")
 
 
-def _apart(train: Data, other: Data) -> bool:
-    a, b = train.inputs, other.inputs
+def _apart(a: Summary, b: Summary) -> bool:
+    """Whether one is spread far wider, or lies far off and is far larger."""
     if not a.std or not b.std or a.mean is None or b.mean is None:
         return False
-    ratio = max(a.std / b.std, b.std / a.std)
-    return ratio > _APART or abs(a.mean - b.mean) > 3 * max(a.std, b.std)
+    off = abs(a.mean - b.mean) > 3 * max(a.std, b.std)
+    sizes = _size(a), _size(b)
+    return max(a.std / b.std, b.std / a.std) > _APART or (off and max(sizes) > 2 * min(sizes))
 
 
 def sorted_classes(training: Training) -> Signs:
@@ -130,7 +132,7 @@ RULES: tuple[Rule, ...] = (
     Rule("uneven-columns", "data", ("CPP",), "Reprise",
          "Columns of the inputs differ over a hundredfold in scale.", uneven),
     Rule("parts-differ", "data", ("CPP",), "Reprise",
-         "Validation inputs are on another scale than training inputs.", parts_differ),
+         "Evaluation inputs are on another scale than training inputs.", parts_differ),
     Rule("sorted-classes", "data", ("CPP",), "Reprise",
          "Sorted data is not shuffled.", sorted_classes),
 )  # fmt: skip

@@ -102,7 +102,7 @@ def learning(
     points, accuracy = _parts(finite), _accuracy(epochs)
     start = fmean(finite[: max(1, min(5, len(finite) // 20))])
     trivial, floor = _limits(losses, data)
-    if trivial is not None and start < _UNTRAINED * trivial:
+    if trivial is not None and start - floor < _UNTRAINED * (trivial - floor):
         trivial = None  # the steps' losses are on another scale
     skill = None if trivial is None else _skill(points[-1], trivial, floor)
     pace, certain = _pace(finite)
@@ -141,7 +141,7 @@ def _limits(losses: tuple[Loss, ...], data: Data | None) -> tuple[float | None, 
 def _skill(end: float, trivial: float, floor: float) -> float | None:
     """The share of the way from the best constant to the perfect prediction."""
     way = trivial - floor
-    return 1 - (end - floor) / way if way > _LITTLE * trivial else None
+    return 1 - (end - floor) / way if way > _LITTLE * abs(trivial) else None
 
 
 def _floor(loss: Loss) -> float:
@@ -192,7 +192,9 @@ def _trivial(loss: Loss, data: Data | None) -> float | None:
     """The loss of the best constant prediction. Of a small batch it says too little: then it is
     taken from all targets, or from the number of classes.
     """
-    own = loss.trivial if loss.trivial and loss.trivial > _TINY else None
+    own = loss.trivial if loss.trivial and loss.trivial - min(loss.floor, 0) > _TINY else None
+    if loss.name == "poisson" and loss.settings.get("full"):
+        return None  # it adds what depends on the counts alone
     if not own or not loss.targets.shape or loss.targets.shape[0] < _ENOUGH:
         own = _spread(loss.name, data) or _of_classes(loss) or own
     return own * _terms(loss) if own else None

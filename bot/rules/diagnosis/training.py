@@ -40,7 +40,7 @@ class Training:
     optimizer: Optimizer | None = None
     plan: Plan | None = None
     data: Data | None = None
-    validation: Data | None = None
+    held_out: tuple[Data, ...] = ()
     steps: tuple[TrainingStep, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     in_turns: bool = False
@@ -206,7 +206,7 @@ def _training(trace: TrainingTrace, model: TrainedModel) -> Training:
         optimizer=next(iter(optimizers), None),
         plan=next(reversed(mine(trace.plans)), None),
         data=data.get("train"),
-        validation=data.get("validation"),
+        held_out=tuple(data[part] for part in ("validation", "evaluation") if part in data),
         steps=tuple(x for x in trace.steps if x.optimizer in names),
         epochs=mine(trace.epochs),
         in_turns=_in_turns(trace),

@@ -5,7 +5,7 @@ loops that call an optimiser themselves.
 import inspect
 import weakref
 
-from . import keras_batches, keras_loops, keras_run, program
+from . import keras_batches, keras_evaluation, keras_loops, keras_run, program
 from .core import patch, quiet
 
 
@@ -23,6 +23,7 @@ def install(keras):
 
     keras.Model.__new__ = staticmethod(__new__)
     keras_loops.install(keras)
+    keras_evaluation.install(keras)
 
 
 @quiet("lines")

@@ -38,17 +38,17 @@ class FitData:
             batch = keras_batches.from_dataset(x)
             x, y = batch[:2] if isinstance(batch, tuple) and len(batch) > 1 else (batch, None)
             self.batch_size = None if x is None else len(_leaves(self.keras, x)[0])
-        elif x is not None and (y is not None or _is_table(x)):
+        elif x is not None and (y is not None or is_table(x)):
             self.samples = len(_leaves(self.keras, x)[0])
             self.batch_size = self.batch_size or 32
         self.use(x, y)
 
     def use(self, x, y):
         """Take arrays, or one batch of them."""
-        if x is None or (y is None and not _is_table(x)):
+        if x is None or (y is None and not is_table(x)):
             return
-        xs = self.keras.tree.map_structure(_array, x)
-        ys = None if y is None else self.keras.tree.map_structure(_array, y)
+        xs = self.keras.tree.map_structure(array, x)
+        ys = None if y is None else self.keras.tree.map_structure(array, y)
         self.x, self.targets = _leaves(self.keras, xs)[0], ys
         self.y = None if y is None else keras_layers.parts(ys)[0][1]
         self.batch_size = self.batch_size or len(self.x)
@@ -69,12 +69,12 @@ def _leaves(keras, values):
     return keras.tree.flatten(values)
 
 
-def _is_table(x):
+def is_table(x):
     """Whether the inputs stand there all at once, and are not given one batch after another."""
     return hasattr(x, "shape") and len(x.shape) > 1
 
 
-def _array(value):
+def array(value):
     """The values as an array of numpy."""
     import numpy
 
@@ -125,7 +125,7 @@ class Told:
         parts = [("train", run.data.x, run.data.y)]
         if isinstance(validation, (list, tuple)) and len(validation) > 1:
             first = [_leaves(run.keras, one)[0] for one in validation[:2]]
-            parts.append(("validation", *map(_array, first)))
+            parts.append(("validation", *map(array, first)))
         for part, x, y in parts:
             if x is not None and x.dtype.kind in "biuf":
                 WRITER.put("data", **self._data(part, x, y))

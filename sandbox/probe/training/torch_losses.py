@@ -37,7 +37,7 @@ NAMES = {
     "ctc_loss": ("ctc", None),
 }
 _BY_CLASS = ("cross_entropy", "nll")
-_SETTINGS = ("reduction", "label_smoothing", "ignore_index", "log_input", "delta", "beta")
+_SETTINGS = ("reduction", "label_smoothing", "ignore_index", "log_input", "full", "delta", "beta")
 _LOOKS, _MOST_USES = 3, 100
 
 

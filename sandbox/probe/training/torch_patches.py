@@ -4,7 +4,7 @@ changes how a step is to be read.
 
 import sys
 
-from . import program, torch_losses, torch_scaling, torch_steps
+from . import program, torch_evaluation, torch_losses, torch_scaling, torch_steps
 from .core import STATE, patch, quiet
 from .torch_forward import FORWARD
 
@@ -22,6 +22,7 @@ def install(torch):
     patch(torch.nn.Module, "__init__", _module)
     patch(optimizer.Optimizer, "__init__", _optimizer)
     torch_scaling.install(torch)
+    torch_evaluation.install(torch)
     FORWARD.arm(True, True)
 
 

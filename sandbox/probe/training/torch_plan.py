@@ -1,6 +1,6 @@
 """How a PyTorch program meant to train, as far as it shows."""
 
-from . import torch_data
+from . import torch_data, torch_evaluation
 from .torch_loops import LOOPS
 from .writer import WRITER
 
@@ -15,6 +15,7 @@ def finish(tracked):
     """Tell the plan at the end, with what was counted."""
     if tracked.model is not None:
         torch_data.finish(tracked.model.id)
+        torch_evaluation.finish(tracked.model.id)
         WRITER.put("plan", **_plan(tracked))
 
 

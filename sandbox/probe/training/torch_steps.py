@@ -8,6 +8,7 @@ from . import (
     program_loops,
     torch_arrays as arrays,
     torch_data,
+    torch_evaluation,
     torch_layers,
     torch_loops,
     torch_plan,
@@ -116,6 +117,7 @@ def step(optimizer, tracked, skipped):
     tracked.steps += 1
     STATE.steps += 1
     tracked.before = {}
+    torch_evaluation.step_ended(tracked.model)
     _next(tracked.model)
 
 

@@ -13,9 +13,13 @@ def trivial(name, rows, class_shares):
 
 def floor(name, rows):
     """The loss of the perfect prediction on a table of targets: the entropy of targets that are
-    shares, and none for all others.
+    shares, what Poisson's noise leaves of counts, and none for all others.
     """
-    if len(rows) == 0 or name not in _LOGARITHMIC or rows.shape[1] > _WIDE:
+    if len(rows) == 0 or rows.shape[1] > _WIDE:
+        return 0.0
+    if name == "poisson":
+        return _least_of_counts(rows)
+    if name not in _LOGARITHMIC:
         return 0.0
     if float(rows.min()) < 0 or float(rows.max()) > 1:
         return 0.0
@@ -51,6 +55,26 @@ def _absolute(rows, class_shares):
         middle = sorted(column)[len(column) // 2]
         total += sum(abs(value - middle) for value in column) / len(column)
     return total / min(rows.shape[1], 64)
+
+
+def _counts(rows, class_shares):
+    if float(rows.min()) < 0:
+        return None
+    return _fitted([sum(column) / len(column) for column in rows.T.tolist()])
+
+
+def _least_of_counts(rows):
+    """Each count predicted as it is, and half a unit of deviance for its noise."""
+    constant = _counts(rows, ())
+    if constant is None:
+        return 0.0
+    thin = rows[:: max(1, len(rows) // _ROWS)].tolist()
+    return min(_fitted([one for row in thin for one in row]) + 0.5, constant)
+
+
+def _fitted(counts):
+    """Poisson's loss where each rate is the count itself."""
+    return sum(one - one * math.log(one) for one in counts if one > 0) / len(counts)
 
 
 def _constant(distance):
@@ -110,5 +134,6 @@ _BY_NAME = {
     "log_cosh": _constant(_logcosh),
     "mape": _constant(_share),
     "msle": _constant(_logs),
+    "poisson": _counts,
     "rmse": lambda rows, shares: _squares(rows, shares) ** 0.5,
 }

@@ -289,7 +289,7 @@ X_train, X_test, y_train, y_test = map(torch.tensor, parts)
 model = nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 10))
 criterion = nn.CrossEntropyLoss()
 optimizer = torch.optim.SGD(model.parameters(), lr=5.0, momentum=0.9)
-for epoch in range(10):
+for epoch in range(5):
     for batch in torch.randperm(len(X_train)).split(32):
         optimizer.zero_grad()
         loss = criterion(model(X_train[batch]), y_train[batch])
@@ -319,7 +319,7 @@ class RealWorld(TrainingWorld):
 def test_digits_that_are_not_learned_are_repaired_and_proposed(tmp_path):
     with GitHubServer(echo=False) as server:
         world = RealWorld(server, DIGITS)
-        world.deliver("comment", "repair", argument="budget=4x")
+        world.deliver("comment", "repair", argument="budget=2x")
         assert "proven to help:** accuracy" in world.sticky()
         assert world.asked() == ""
         assert world.changed() == ["M\ttrain.py"]

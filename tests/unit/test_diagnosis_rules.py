@@ -182,6 +182,9 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         _told((*LAYERS[:2], weight(LAYERS[2], std=0.0, mean=0.0))),
     ),
     "kernel-scale": (_told((weight(LAYERS[0], std=1.0), *LAYERS[1:])), _told()),
+    "one-signed-kernel": tuple(
+        _told((weight(LAYERS[0], minimum=low, maximum=0.1), *LAYERS[1:])) for low in (0.0, -0.1)
+    ),
     "bias-not-zero": (
         _told((weight(LAYERS[0], "bias", minimum=1.0, maximum=1.0), *LAYERS[1:])),
         _told((weight(LAYERS[0], "bias", minimum=-0.12, maximum=0.12), *LAYERS[1:])),
@@ -421,6 +424,36 @@ def test_a_loss_that_lets_one_label_win_is_wrong_where_several_hold() -> None:
         x.fault for x in diagnose(_ended("sigmoid", name="binary_crossentropy", **fed)).findings
     }
     assert "LCH" not in codes
+
+
+def test_what_probabilities_are_compared_with_tells_which_side_is_wrong() -> None:
+    signs = summary((32, 1), -1.0, 1.0, distinct=2)
+    grey = summary((800, 64), 0.0, 16.0)
+    copied = _one("sigmoid", "binary_crossentropy", summary((32, 64), 0.0, 16.0))
+    given = copied.data[0].model_copy(update={"inputs": grey, "targets": grey})
+    for told, codes in (
+        (_one("sigmoid", "binary_crossentropy", _VALUES), ["LCH", "ACH"]),
+        (_one("sigmoid", "binary_crossentropy", signs), ["CPP", "LCH"]),
+        (copied.model_copy(update={"data": (given,)}), ["CPP", "LCH"]),
+    ):
+        found = [x.fault for x in diagnose(told).findings if x.rule == "class-loss-of-values"]
+        assert found == codes
+
+
+def test_a_loss_without_meaning_does_not_excuse_a_rate() -> None:
+    """It falls below nothing, so that it looks as if all was learned."""
+    for name, targets, fed in (
+        ("binary_crossentropy", _VALUES, {}),
+        ("nll", _BINARY, {"activation": "linear"}),
+    ):
+        told = _one("sigmoid", name, targets, **fed)
+        (optimizer,) = told.optimizers
+        slow = optimizer.model_copy(update={"name": "adadelta", "rates": (1e-3,)})
+        taken = steps(curve(2.0, 0.01), ratio=2e-4)
+        seen = told.model_copy(update={"optimizers": (slow,), "steps": taken})
+        (run,) = trainings(seen)
+        assert (run.learning.health, run.learning.falling) == ("unknown", False)
+        assert {"HLR", "OCH"} <= {x.fault for x in diagnose(seen).findings}
 
 
 def test_attention_scores_are_no_hidden_softmax() -> None:

@@ -136,7 +136,7 @@ def plain_optimizer(training: Training) -> Signs:
     learned, optimizer = training.learning, training.optimizer
     if optimizer is None or optimizer.momentum > 0 or optimizer.name not in _PLAIN:
         return
-    below = learned.poor and _below_its_band(training)
+    below = (learned.poor or learned.meaningless) and _below_its_band(training)
     crawls = learned.falling and (learned.below(0.6) or (learned.poor and learned.pace > _STEEP))
     if not (learned.below(0.5) or below or crawls):
         return

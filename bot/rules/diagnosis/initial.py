@@ -7,6 +7,7 @@ published, and cannot fire; here it is of the tensor).
 import math
 
 from bot.models.training import Layer, Weight
+from bot.rules.diagnosis.learning import targets_of
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import DISTANCES
 from bot.rules.diagnosis.training import Training, kernel, recurrent
@@ -15,6 +16,7 @@ _SAME = 1e-5
 _LARGE = 3.0
 _SMALL = 0.2
 _BIAS = 0.4
+_ENOUGH = 16
 _DROWNED = ((10.0, 0.9), (3.0, 0.8), (1.0, 0.6))
 
 
@@ -87,6 +89,21 @@ def scale(training: Training) -> Signs:
             yield _wrong(layer, weight, confidence, text)
 
 
+def one_signed(training: Training) -> Signs:
+    """Kernels without a sign to tell inputs apart: every unit begins as a large sum of them."""
+    if not training.learning.below(0.97):
+        return
+    for layer in training.learners:
+        weight = kernel(layer)
+        if weight is None or not weight.trainable or _same(weight):
+            continue
+        low, high = weight.initial.minimum, weight.initial.maximum
+        if low is None or high is None or math.prod(weight.initial.shape) < _ENOUGH:
+            continue
+        if low >= 0 or high <= 0:
+            yield _wrong(layer, weight, 0.8, "all weights begin with the same sign")
+
+
 def off_scale(weight: Weight) -> float | None:
     """How far over the largest, or under the smallest, usual standard deviation a kernel is."""
     std, fan_in, fan_out = weight.initial.std, weight.fan_in, weight.fan_out
@@ -131,7 +148,7 @@ def no_bias(training: Training) -> Signs:
         return
     if kernel(output) is None or recurrent(output) or any(x.role == "bias" for x in output.weights):
         return
-    whole = training.data.targets if training.data and training.data.targets else loss.targets
+    whole = targets_of(loss, training.data)
     mean, std = abs(whole.mean or 0.0), whole.std or 0.0
     if mean < std or not mean or not training.learning.below(0.95):
         return
@@ -160,6 +177,8 @@ RULES: tuple[Rule, ...] = (
          "All weights of a layer begin alike, so that its units stay alike.", constant),
     Rule("kernel-scale", "initial", ("WCI",), "DeepDiagnosis (poor weight); He, Glorot, LeCun",
          "Weights begin over three times larger, or five times smaller, than usual.", scale),
+    Rule("one-signed-kernel", "initial", ("WCI",), "Reprise",
+         "All weights of a layer begin with the same sign.", one_signed),
     Rule("no-bias", "initial", ("BCI",), "Reprise",
          "The last layer has no bias, and the targets do not lie around zero.", no_bias),
     Rule("bias-not-zero", "initial", ("BCI",), "Neuralint f024",

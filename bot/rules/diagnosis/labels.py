@@ -9,7 +9,7 @@ import math
 from bot.models.diagnosis import FaultType
 from bot.models.training import Loss
 from bot.rules.diagnosis.contract import at_end
-from bot.rules.diagnosis.learning import BINARY, ENTROPIES
+from bot.rules.diagnosis.learning import BINARY, ENTROPIES, no_shares, targets_of
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import (
     DISTANCES,
@@ -24,7 +24,7 @@ from bot.rules.diagnosis.training import Training, kernel
 
 _SLACK = 0.02
 _HALF = 1e-6
-_MOST_CLASSES = 30
+_MOST_CLASSES, _TWO = 30, 2
 _SPARSE = "sparse_categorical_crossentropy"
 _NEAR = frozenset(("mse", "huber", "smooth_l1", "logcosh", "log_cosh"))
 """Distances that classes can be learned by, if slowly."""
@@ -41,7 +41,7 @@ def out_of_reach(training: Training) -> Signs:
     loss, function = training.loss, last_function(training)
     if loss is None or function not in RANGES or loss.name in ENTROPIES | BINARY:
         return
-    whole = training.data.targets if training.data and training.data.targets else loss.targets
+    whole = targets_of(loss, training.data)
     if whole.minimum is None or whole.maximum is None or function == "log_softmax":
         return
     low, high = RANGES[function]
@@ -161,7 +161,7 @@ def no_class_numbers(training: Training) -> Signs:
     loss = training.loss
     if loss is None or loss.name != "sparse_categorical_crossentropy":
         return
-    whole = training.data.targets if training.data and training.data.targets else loss.targets
+    whole = targets_of(loss, training.data)
     low, high = whole.minimum, whole.maximum
     if low is None or high is None:
         return
@@ -235,7 +235,7 @@ def _more_classes(training: Training) -> int:
     loss = training.loss
     if loss is None or width(loss) != 1 or not loss.integer_targets:
         return 0
-    whole = training.data.targets if training.data and training.data.targets else loss.targets
+    whole = targets_of(loss, training.data)
     if whole.minimum not in (0, 1) or not 2 <= (whole.maximum or 0) <= _MOST_CLASSES:
         return 0
     bounded = last_function(training) in ("softmax", "sigmoid")
@@ -254,18 +254,22 @@ def classes_of_values(training: Training) -> Signs:
     loss = training.loss
     if loss is None or loss.name not in BINARY | {"categorical_crossentropy", "kld"}:
         return
-    whole = training.data.targets if training.data and training.data.targets else loss.targets
-    if whole.minimum is None or whole.maximum is None:
-        return
-    if whole.minimum >= -1e-6 and whole.maximum <= 1 + 1e-6:
+    whole = targets_of(loss, training.data)
+    if not no_shares(whole):
         return
     span = (evidence("targets", f"{whole.minimum:.4g} to {whole.maximum:.4g}", "0 to 1"),)
     text = f"{loss.name} compares probabilities, but targets lie outside 0 to 1."
     better = change("loss", ("mse",), "Use a distance, or bring the targets into 0 to 1.")
     if _more_classes(training):
         better = change("loss", (_SPARSE,), "Use cross-entropy over the classes.")
-    yield Sign("LCH", 0.9, text, evidence=span, change=better)
-    yield Sign("CPP", 0.35, text, evidence=span, change=_RELABEL)
+    copies, two = _copies(training), whole.distinct == _TWO
+    likely = 0.9 if copies or two else 0.35
+    yield Sign("LCH", 0.6 if copies or two else 0.9, text, evidence=span, change=better)
+    yield Sign("CPP", likely, text, evidence=span, change=_RESCALE if copies else _RELABEL)
+    values = not (copies or two or _more_classes(training))
+    if values and last_function(training) == "sigmoid":
+        text = f"A sigmoid never reaches targets of {whole.minimum:.4g} to {whole.maximum:.4g}."
+        yield at_end(training, 0.8, text, ("linear",), also=("AAL",))
 
 
 def odd_distance(training: Training) -> Signs:
@@ -302,7 +306,8 @@ RULES: tuple[Rule, ...] = (
          "A single output has to tell three or more classes apart.", one_unit),
     Rule("broadcast-targets", "contract", ("CPP", "LCH"), "Reprise",
          "Targets and predictions differ in shape and are broadcast.", broadcast_targets),
-    Rule("class-loss-of-values", "contract", ("LCH", "CPP"), "AutoTrainer (loss); DeepFD (loss)",
+    Rule("class-loss-of-values", "contract", ("LCH", "CPP", "ACH", "AAL"),
+         "AutoTrainer (loss); DeepFD (loss)",
          "A loss for probabilities is used for values.", classes_of_values),
     Rule("unsuited-distance", "contract", ("LCH",), "DeepFD (loss); DeepCrime (loss)",
          "A loss for values does not suit their signs.", odd_distance),

@@ -11,7 +11,7 @@ from itertools import pairwise
 from statistics import fmean, pvariance
 from typing import Literal
 
-from bot.models.training import Data, Epoch, Loss, TrainingStep
+from bot.models.training import Data, Epoch, Loss, Summary, TrainingStep
 
 Health = Literal["well", "fairly", "partly", "badly", "unknown"]
 
@@ -21,6 +21,7 @@ _FAIRLY = 0.75
 _BADLY = 0.15
 _PARTS = 20
 _TINY = 1e-6
+_SLACK = 1e-3
 _LITTLE = 0.02
 _UNTRAINED = 0.15
 _ENOUGH = 16  # targets from which the trivial loss of a batch is taken
@@ -37,7 +38,8 @@ class Learning:
     """What curves say. `points` are mean losses of equal parts of the run, without penalties.
 
     `skill` is the share of the trivial loss that is gone, of what can go (None when unknown),
-    `progress` the better of it and the accuracy's. `pace` is the relative fall over the last fifth
+    `progress` the better of it and the accuracy's. A loss that is fed, or compared with, what it
+    does not take is `meaningless`: its values say nothing. `pace` is the relative fall over the last fifth
     of the run, `certain` when it stands out from the noise; `rises` are parts that end a fifth
     higher.
     """
@@ -52,6 +54,7 @@ class Learning:
     pace: float = 0.0
     certain: bool = False
     broken: bool = False
+    meaningless: bool = False
     rises: int = 0
     health: Health = "unknown"
 
@@ -82,7 +85,7 @@ class Learning:
     @property
     def falling(self) -> bool:
         """Whether the loss still fell at the end, more than noise does."""
-        return self.certain and self.pace >= 0.02
+        return self.certain and self.pace >= 0.02 and not self.meaningless
 
 
 def learning(
@@ -117,9 +120,27 @@ def learning(
         pace=pace,
         certain=certain,
         broken=not math.isfinite(series[-1]) or _impossible(loss, points[-1]),
+        meaningless=loss is not None and _meaningless(loss, data),
         rises=sum(b > a + 0.2 * abs(a) for a, b in pairwise(points[len(points) // 4 :])),
     )
     return replace(facts, health=_health(facts))
+
+
+def _meaningless(loss: Loss, data: Data | None) -> bool:
+    if loss.name == "nll":
+        return (loss.predictions.maximum or 0.0) > _SLACK
+    return loss.name in BINARY and no_shares(targets_of(loss, data))
+
+
+def targets_of(loss: Loss, data: Data | None) -> Summary:
+    """All targets that were seen, those of the first batches where there is no more."""
+    return data.targets if data and data.targets else loss.targets
+
+
+def no_shares(values: Summary) -> bool:
+    """Whether values are known that lie outside 0 to 1."""
+    low, high = values.minimum, values.maximum
+    return low is not None and high is not None and (low < -_TINY or high > 1 + _TINY)
 
 
 def _limits(losses: tuple[Loss, ...], data: Data | None) -> tuple[float | None, float]:
@@ -252,6 +273,8 @@ def _health(facts: Learning) -> Health:
     start, end = facts.start, facts.end
     if facts.broken or start is None or end is None:
         return "badly"
+    if facts.meaningless:
+        return "unknown"
     if facts.progress is None:
         return _by_fall(start, end)
     if facts.progress >= _WELL:

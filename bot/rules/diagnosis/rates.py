@@ -102,7 +102,9 @@ def band(training: Training) -> Signs:
     decades = math.log10(low / used) if up else math.log10(used / high)
     learned = training.learning
     reach = _REACHES[0] if decades < 0.5 else _REACHES[1] if decades < 1 else _REACHES[2]
-    if decades < 0 or not learned.below(reach) or _denied(training, up=up):
+    if decades < 0 or _denied(training, up=up):
+        return
+    if not (learned.below(reach) or learned.meaningless):
         return
     text = f"The learning rate is {'low' if up else 'high'} for {optimizer.name}."
     yield rate_sign(training, _by_distance(decades), up, text)
@@ -139,8 +141,8 @@ def total_step(training: Training) -> Signs:
     optimizer, rate, ratio = training.optimizer, training.rate, update_ratio(training)
     if optimizer is None or optimizer.name != "sgd" or rate is None or not ratio:
         return
-    way = effective(optimizer, rate) * training.updates
-    if way > _WAY or ratio > _STILL or not training.learning.poor or training.cut:
+    way, learned = effective(optimizer, rate) * training.updates, training.learning
+    if way > _WAY or ratio > _STILL or not (learned.poor or learned.meaningless) or training.cut:
         return
     text = f"The steps of {optimizer.name} add up to little: rate times updates is {number(way)}."
     low = rate < BANDS["sgd"][1]

@@ -116,7 +116,7 @@ def pointwise(training: Training) -> Signs:
         better = change(f"kernel_size({first.index})", (3, 5), "Let it see its neighbours.")
         text = f"The filters of layer {first.index} see one position at a time, no neighbours."
         shown = (evidence("size of the filters", 1, "3 or more"),)
-        yield Sign("LCF", 0.5, text, (first.index,), (), shown, better, "up")
+        yield Sign("LCF", 0.65, text, (first.index,), (), shown, better, "up")
 
 
 RULES: tuple[Rule, ...] = (

@@ -39,9 +39,9 @@ class Learning:
 
     `skill` is the share of the trivial loss that is gone, of what can go (None when unknown),
     `progress` the better of it and the accuracy's. A loss that is fed, or compared with, what it
-    does not take is `meaningless`: its values say nothing. `pace` is the relative fall over the last fifth
-    of the run, `certain` when it stands out from the noise; `rises` are parts that end a fifth
-    higher.
+    does not take is `meaningless`: its values say nothing. `pace` is the relative fall over the
+    last fifth of the run, `certain` when it stands out from the noise; `rises` are parts that end a
+    fifth higher.
     """
 
     points: tuple[float, ...] = ()

@@ -74,7 +74,7 @@ def reprise(
         input=stdin,
         cwd=tmp_path,
         env=environment(**more),
-        timeout=180,
+        timeout=600,
     )
 
 

@@ -206,6 +206,17 @@ def test_a_step_in_a_function_starts_from_the_weights_before_it(in_a_function):
     assert all(0 < weight.update_ratio < 0.1 for weight in first.weights[::2])
 
 
+def test_losses_that_are_functions_are_seen_in_loops_of_tensorflow(keras_python):
+    compared = probing.compare(*probing.programs(("keras_functions",)), keras_python, 1)
+    (plain,), (probed,) = compared.without, compared.with_probe
+    assert (probed.exit_code, probed.output) == (0, plain.output)
+    told = [(one.name, one.from_logits, one.activation) for one in probed.trace.losses]
+    sparse = "sparse_categorical_crossentropy"
+    assert told == [(sparse, True, "linear")] * 2 + [(sparse, False, "softmax")] * 2
+    assert {one.targets.shape for one in probed.trace.losses} == {(32,)}
+    assert all(one.trivial > 0.6 for one in probed.trace.losses)
+
+
 def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
     (tmp_path / "program.py").write_text(JUDGED)
     compared = probing.compare(tmp_path / "program.py", keras_python, 1)

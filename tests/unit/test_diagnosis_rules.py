@@ -456,6 +456,17 @@ def test_a_loss_without_meaning_does_not_excuse_a_rate() -> None:
         assert {"HLR", "OCH"} <= {x.fault for x in diagnose(seen).findings}
 
 
+def test_what_nobody_begins_with_is_told_even_where_it_did_little_harm() -> None:
+    for layers, fault in (
+        ((weight(LAYERS[0], "bias", minimum=-5.0, maximum=-5.0), *LAYERS[1:]), "BCI"),
+        ((*LAYERS[:2], weight(LAYERS[2], std=0.0, mean=0.5)), "WCI"),
+    ):
+        seen = trace(layers)
+        assert trainings(seen)[0].learning.well
+        assert [x.fault for x in diagnose(seen).findings] == [fault]
+    assert diagnose(trace((*LAYERS[:2], weight(LAYERS[2], std=0.0, mean=0.0)))).findings == ()
+
+
 def test_attention_scores_are_no_hidden_softmax() -> None:
     scored = (
         dense(0, 6, 24, "tanh"),

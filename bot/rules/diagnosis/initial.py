@@ -15,7 +15,8 @@ from bot.rules.diagnosis.training import Training, kernel, recurrent
 _SAME = 1e-5
 _LARGE = 3.0
 _SMALL = 0.2
-_BIAS = 0.4
+_BIAS, _FAR = 0.4, 5.0
+_UNHARMED = 0.5  # where the run learned what there was all the same
 _ENOUGH = 16
 _DROWNED = ((10.0, 0.9), (3.0, 0.8), (1.0, 0.6))
 
@@ -46,7 +47,7 @@ def _symmetry(training: Training, layer: Layer, weight: Weight) -> float:
     if spared and zero:
         return 0.5 if training.learning.badly and not training.model.residual else 0.0
     if spared and training.learning.well:
-        return 0.0
+        return _UNHARMED
     return 0.95
 
 
@@ -117,10 +118,9 @@ def off_scale(weight: Weight) -> float | None:
 
 def bias(training: Training) -> Signs:
     """Biases that begin far from zero, beyond what PyTorch draws; gates of recurrent layers and
-    an output's prior are spared.
+    an output's prior are spared. Those that lie very far are told even where all was learned.
     """
-    if training.learning.well:
-        return
+    well = training.learning.well
     for layer in training.learners:
         weight = next((x for x in layer.weights if x.role == "bias" and x.trainable), None)
         if weight is None or recurrent(layer):
@@ -130,10 +130,13 @@ def bias(training: Training) -> Signs:
         bound = 1 / math.sqrt(own.fan_in) if own and own.fan_in else 1.0
         if largest < _BIAS or largest <= 1.5 * bound:
             continue
-        prior = layer.index in training.tail and largest < 5
+        last = layer.index in training.tail
+        if well and (last or largest < _FAR):
+            continue
+        prior = last and largest < _FAR
         yield Sign(
             "BCI",
-            0.35 if prior else _drowned(layer, largest),
+            _UNHARMED if well else 0.35 if prior else _drowned(layer, largest),
             f"In layer {layer.index} the bias begins far from zero.",
             (layer.index,),
             evidence=(evidence(f"largest of {weight.name}", largest, bound),),

@@ -27,7 +27,19 @@ def _keras(module):
     keras_fit.install(module)
 
 
-_ARMS = {"torch": _torch, "torch.utils.data": _torch_data, "keras": _keras}
+def _keras_losses(module):
+    if "keras" in sys.modules and hasattr(sys.modules["keras"], "ops"):
+        from . import keras_loops
+
+        keras_loops.watch_functions(module)
+
+
+_ARMS = {
+    "torch": _torch,
+    "torch.utils.data": _torch_data,
+    "keras": _keras,
+    "keras._tf_keras.keras.losses": _keras_losses,
+}
 
 
 class _AfterImport:

@@ -3,7 +3,7 @@
 import sys
 import weakref
 
-from . import keras_run, keras_told, keras_traced, program
+from . import keras_functions, keras_run, keras_told, keras_traced, program
 from .core import STATE, patch, quiet
 
 MADE = []
@@ -27,10 +27,11 @@ SEEN, TRACED = LoopsSeen(), LoopsSeen()
 def install(keras):
     patch(keras.Optimizer, "apply", _apply(keras))
     patch(keras.losses.Loss, "__call__", _loss)
-    for name in _FUNCTIONS:
-        patch(keras.losses, name, _function)
+    watch_functions(keras.losses)
     if keras.backend.backend() == "tensorflow":
-        patch(sys.modules["tensorflow"].GradientTape, "gradient", _gradient)
+        tensorflow = sys.modules["tensorflow"]
+        patch(tensorflow.GradientTape, "gradient", _gradient)
+        keras_functions.watch_tensorflow(tensorflow.nn, _called)
     layer = keras.layers.Layer
 
     def __call__(self, *args, **kwargs):
@@ -44,34 +45,14 @@ def install(keras):
     keras.Model.__call__ = __call__
 
 
-_FUNCTIONS = (
-    "binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy",
-    "mean_squared_error", "mean_absolute_error", "huber", "kl_divergence", "poisson", "hinge",
-)  # fmt: skip
+def watch_functions(losses):
+    """Watch the loss functions of a module, `keras.losses` or that of `tf.keras`."""
+    keras_functions.watch(losses, _called)
 
 
-def _function(original):
-    def loss_function(y_true, y_pred, *args, **kwargs):
-        result = original(y_true, y_pred, *args, **kwargs)
-        if not keras_run.ACTIVE:
-            _noted(Mean(original, args, kwargs), y_true, result)
-        return result
-
-    return loss_function
-
-
-class Mean:
-    """A loss function as a `Loss` is called: its mean over a batch."""
-
-    def __init__(self, function, args, kwargs):
-        self.function, self.args, self.kwargs = function, args, kwargs
-        self.__name__ = function.__name__
-        self._fn_kwargs = kwargs
-
-    def __call__(self, y_true, y_pred):
-        import keras
-
-        return keras.ops.mean(self.function(y_true, y_pred, *self.args, **self.kwargs))
+def _called(function, targets, result):
+    if not keras_run.ACTIVE:
+        _noted(function, targets, result)
 
 
 def _gradient(original):

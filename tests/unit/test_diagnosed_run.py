@@ -80,6 +80,19 @@ def test_what_a_program_imports_and_declares_is_wanted_but_not_its_own_files() -
     assert {each.specifier for each in asked if each.name == "torch"} == {"==2.1.0"}
 
 
+def test_what_other_scripts_of_the_folder_need_is_not_wanted() -> None:
+    files = {
+        "other.py": b"import tqdm\n",
+        "settings.py": b"import yaml\n",
+        "tools/__init__.py": b"",
+        "tools/of_data.py": b"import pandas\nfrom shapes import Shape\n",
+        "shapes.py": b"import numpy\n",
+    }
+    source = "import torch, tools\nexec(open('settings.py').read())\n"
+    found = wanted.spec(program(source, **files), Options(), "a").requirements
+    assert {each.name for each in found} == {"torch", "pyyaml", "pandas", "numpy"}
+
+
 def test_a_malformed_script_block_is_the_users() -> None:
     with pytest.raises(UserError, match="not valid TOML"):
         list(wanted.declared(program("# /// script\n# dependencies = [\n# ///\n")))

@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from packaging.requirements import InvalidRequirement, Requirement as Parsed
@@ -74,11 +74,39 @@ def _script_block(source: str) -> list[str]:
 
 
 def _imports(program: TrainingProgram) -> str:
-    """The text of all Python files without the imports of one another."""
-    paths = [PurePosixPath(name) for name in program.files if name.endswith(".py")]
-    own = {path.parts[0].removesuffix(".py") for path in paths}
+    """The text of the entry and of what it names beside it, without the imports of one another."""
+    texts = {
+        PurePosixPath(name): content.decode("utf-8", "replace")
+        for name, content in program.files.items()
+        if name.endswith(".py") or name == program.entry
+    }
+    own = {path.parts[0].removesuffix(".py") for path in texts}
     names = "|".join(sorted(map(re.escape, own)))
     local = re.compile(rf"(?m)^([ \t]*)(?:from|import)[ \t]+(?:{names})\b(?!\s*,).*$")
-    ordered = sorted(paths, key=lambda path: (str(path) != program.entry, path))
-    texts = (program.files[str(path)].decode("utf-8", "replace") for path in ordered)
-    return "\n\n".join(local.sub(r"\1pass", text) for text in texts)
+    used = _used(PurePosixPath(program.entry), texts)
+    ordered = sorted(used, key=lambda path: (str(path) != program.entry, path))
+    return "\n\n".join(local.sub(r"\1pass", texts[path]) for path in ordered)
+
+
+def _used(entry: PurePosixPath, texts: Mapping[PurePosixPath, str]) -> set[PurePosixPath]:
+    """The files that a program imports or names, directly or through others; of a package all.
+    Another script of the same folder may need what is of no use here.
+    """
+    found, waiting = {entry}, {entry}
+    while waiting:
+        text = texts[waiting.pop()]
+        words = {word for line in _IMPORT.findall(text) for word in _WORD.findall(line)}
+        words |= set(_SCRIPT.findall(text))
+        more = {path for path in texts if words & _names(path)} - found
+        found |= more
+        waiting |= more
+    return found
+
+
+def _names(path: PurePosixPath) -> set[str]:
+    return {part.removesuffix(".py") for part in path.parts}
+
+
+_IMPORT = re.compile(r"(?m)^[ \t]*(?:from|import)[ \t](.*)$")
+_WORD = re.compile(r"\w+")
+_SCRIPT = re.compile(r"\b(\w+)\.py\b")

@@ -7,7 +7,7 @@ activation. Names of layers say nothing here: softmax is often inside a dense la
 from bot.models.diagnosis import FaultType
 from bot.models.training import Loss, Summary
 from bot.rules.diagnosis.learning import BINARY, ENTROPIES
-from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.rule import UNHARMED, Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import (
     kind,
     last_function,
@@ -21,7 +21,6 @@ from bot.rules.diagnosis.training import Training, kernel, nonlinear
 _SLACK = 1e-3
 _BOUNDED = ("relu", "tanh", "sigmoid", "hard_sigmoid", "softsign", "relu6", "softplus", "elu")
 _RECTIFIERS = ("relu", "relu6")  # those that a class may never get out of
-_UNHARMED = 0.5
 
 
 def at_end(
@@ -84,9 +83,9 @@ def twice(training: Training) -> Signs:
     if function == ("sigmoid" if binary else "softmax") or (loss.rows_sum_to_one and not binary):
         text = f"{loss.name} applies {function} itself, but is given its result: gradients shrink."
         yield at_end(training, 0.95, text, ("linear",), "AAL", ("ACH",))
-    elif function in _BOUNDED and not (training.learning.well and function not in _RECTIFIERS):
+    elif function in (_RECTIFIERS if training.learning.well else _BOUNDED):
         text = f"{loss.name} expects logits of any size, but {function} bounds them."
-        confidence = _UNHARMED if training.learning.well else 0.85
+        confidence = UNHARMED if training.learning.well else 0.85
         yield at_end(training, confidence, text, ("linear",), "AAL", ("ACH",))
 
 

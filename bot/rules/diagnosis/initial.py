@@ -8,7 +8,7 @@ import math
 
 from bot.models.training import Layer, Weight
 from bot.rules.diagnosis.learning import targets_of
-from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.rule import UNHARMED, Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import DISTANCES
 from bot.rules.diagnosis.training import Training, kernel, recurrent
 
@@ -16,7 +16,6 @@ _SAME = 1e-5
 _LARGE = 3.0
 _SMALL = 0.2
 _BIAS, _FAR = 0.4, 5.0
-_UNHARMED = 0.5  # where the run learned what there was all the same
 _ENOUGH = 16
 _DROWNED = ((10.0, 0.9), (3.0, 0.8), (1.0, 0.6))
 
@@ -47,7 +46,7 @@ def _symmetry(training: Training, layer: Layer, weight: Weight) -> float:
     if spared and zero:
         return 0.5 if training.learning.badly and not training.model.residual else 0.0
     if spared and training.learning.well:
-        return _UNHARMED
+        return UNHARMED
     return 0.95
 
 
@@ -136,7 +135,7 @@ def bias(training: Training) -> Signs:
         prior = last and largest < _FAR
         yield Sign(
             "BCI",
-            _UNHARMED if well else 0.35 if prior else _drowned(layer, largest),
+            UNHARMED if well else 0.35 if prior else _drowned(layer, largest),
             f"In layer {layer.index} the bias begins far from zero.",
             (layer.index,),
             evidence=(evidence(f"largest of {weight.name}", largest, bound),),

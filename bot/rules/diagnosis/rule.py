@@ -16,6 +16,10 @@ WEIGHT: dict[Severity, float] = {
 before what only shows in the curves.
 """
 
+UNHARMED = 0.5
+"""The confidence in what nobody means to write, where the run learned what there was all the same.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Sign:

@@ -55,12 +55,12 @@ def missing(training: Training) -> Signs:
     if not training.learning.doubtful or training.model.residual:
         return
     for layer, after in pairwise(training.learners):
-        if recurrent(layer) or _projects(training, after):
+        if recurrent(layer) or _projects(training, after) or _factorised(layer, after):
             continue
         if not _linear_between(training, layer, after):
             continue
         bottleneck = layer.units is not None and after.units and layer.units < after.units / 2
-        joined = len(after.inputs) > 1  # with others, which attention multiplies it by
+        joined = _joined(training, layer, after)
         confidence = 0.3 if bottleneck or joined else _MISSING[training.learning.health]
         text = f"Layer {layer.index} has no activation: with the next one it is one linear map."
         yield hidden_sign(layer, confidence, text, also=("ARM",))
@@ -70,6 +70,20 @@ def _projects(training: Training, layer: Layer) -> bool:
     """Whether a layer makes queries, keys or values for attention, which are linear by design."""
     attending = (x for x in training.layers if "attention" in x.type.lower())
     return any(layer.index in x.inputs for x in attending)
+
+
+def _factorised(layer: Layer, after: Layer) -> bool:
+    """Whether a filter for each channel and a mix of the channels make up one convolution."""
+    apart = "depthwise" in layer.type.lower() or layer.settings.get("groups", 1) != 1
+    size = after.settings.get("kernel_size")
+    return apart and isinstance(size, tuple) and set(size) == {1}
+
+
+def _joined(training: Training, layer: Layer, after: Layer) -> bool:
+    """Whether other layers feed the next one too: attention multiplies, a U-Net concatenates."""
+    order = training.order
+    between = training.layers[order[layer.index] + 1 : order[after.index] + 1]
+    return any(len(x.inputs) > 1 for x in between)
 
 
 def _linear_between(training: Training, layer: Layer, after: Layer) -> bool:

@@ -9,7 +9,7 @@ import math
 from bot.models.diagnosis import FaultType
 from bot.models.training import Loss
 from bot.rules.diagnosis.contract import at_end
-from bot.rules.diagnosis.learning import BINARY, ENTROPIES, no_shares, targets_of
+from bot.rules.diagnosis.learning import BINARY, ENTROPIES, SIGNED, no_shares, targets_of
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import (
     DISTANCES,
@@ -32,7 +32,6 @@ _COUNTING = frozenset(("poisson", "msle"))
 """Losses that are made for counts."""
 _ALIGNED = _NEAR | {"mae", "rmse", "poisson", "gaussian_nll"}
 """Losses that need predictions and targets of one shape."""
-_SIGNED = ("hinge", "soft_margin")
 _CLASS_LOSS = {1: ("binary_crossentropy",), 2: ("categorical_crossentropy",)}
 
 
@@ -136,7 +135,7 @@ def _unsigned(loss: Loss) -> bool:
     """Whether a loss for labels of -1 and 1 is given those of a mask, which are 0 and 1. Keras
     turns them itself.
     """
-    return loss.name in _SIGNED and zero_or_one(loss.targets)
+    return loss.name in SIGNED and zero_or_one(loss.targets)
 
 
 def _misfit(training: Training) -> float:

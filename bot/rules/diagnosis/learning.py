@@ -30,6 +30,8 @@ ENTROPIES = frozenset(
     ("cross_entropy", "nll", "categorical_crossentropy", "sparse_categorical_crossentropy")
 )
 BINARY = frozenset(("bce", "bce_logits", "binary_crossentropy"))
+SIGNED = frozenset(("hinge", "squared_hinge", "soft_margin"))
+"""Losses of the product of a prediction and a label of -1 or 1."""
 _NEVER_NEGATIVE = (ENTROPIES | BINARY | {"kld", "mse", "mae", "huber", "smooth_l1"}) - {"nll"}
 
 
@@ -120,7 +122,7 @@ def learning(
         pace=pace,
         certain=certain,
         broken=not math.isfinite(series[-1]) or _impossible(loss, points[-1]),
-        meaningless=loss is not None and _meaningless(loss, data),
+        meaningless=any(_meaningless(one, data if loss else None) for one in losses),
         rises=sum(b > a + 0.2 * abs(a) for a, b in pairwise(points[len(points) // 4 :])),
     )
     return replace(facts, health=_health(facts))
@@ -129,6 +131,8 @@ def learning(
 def _meaningless(loss: Loss, data: Data | None) -> bool:
     if loss.name == "nll":
         return (loss.predictions.maximum or 0.0) > _SLACK
+    if loss.name in SIGNED:  # without a negative label, whatever is large is right
+        return (targets_of(loss, data).minimum or 0.0) > 0
     return loss.name in BINARY and no_shares(targets_of(loss, data))
 
 

@@ -31,7 +31,8 @@ def narrow(training: Training) -> Signs:
         dense = len(own.initial.shape) <= _DENSE  # the filters of a convolution see many places
         if units == 1 and (recurrent(layer) or not dense):
             yield _widen(layer, 0.6, 8)
-        if not dense or not learned.poor:
+        single = units == 1 and given > 1
+        if not dense or not (learned.poor or single):
             continue
         if 0 < units < min(classes, 10) and classes > _NARROW:
             yield _widen(layer, 0.6 if units <= classes / 3 else 0.36, 2 * classes)

@@ -32,12 +32,12 @@ def describe(run):
         row["inputs"] = inputs
         for place in inputs if activation else ():
             told[place].update(activation=activation, functional=True)
-    merged = ("Add", "Concatenate", "Average", "Maximum")
+    added = ("Add", "Average", "Maximum")
     return {
         "id": run.known.id,
         "framework": "keras",
         "layers": told,
-        "residual": any(row["type"] in merged and len(row["inputs"]) > 1 for row in told),
+        "residual": any(row["type"] in added and len(row["inputs"]) > 1 for row in told),
         "compiled": False,
         "line": program.made(run.model),
     }

@@ -84,6 +84,6 @@ def feeding(node, known):
         elif activation == "":
             activation = _ACTIVATIONS.get(kind, "")
         live = [parent for parent in before if name(parent) != "accumulategrad"]
-        added = added or (kind in ("add", "cat") and len(live) > 1)
+        added = added or (kind == "add" and len(live) > 1)
         waiting += [(parent, activation) for parent in live]
     return found, added

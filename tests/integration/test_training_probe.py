@@ -72,6 +72,35 @@ print(model.evaluate(x * 100, x[:, :1], verbose=0) > 0, model.predict(x * 100, v
 """
 
 
+JOINED = {
+    "torch": """\
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.left, self.right, self.last = nn.Linear(4, 4), nn.Linear(4, 4), nn.LazyLinear(1)
+    def forward(self, x):
+        return self.last(JOIN(self.left(x), self.right(x)))
+x, model = torch.randn(8, 4), Net()
+loss = nn.MSELoss()(model(x), x[:, :1])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loss.backward()
+optimizer.step()
+""",
+    "keras": """\
+import keras, numpy
+from keras import layers
+x = numpy.random.default_rng(0).normal(size=(8, 4)).astype("float32")
+given = keras.Input((4,))
+last = layers.Dense(1)(JOIN(layers.Dense(4)(given), layers.Dense(4)(given)))
+model = keras.Model(given, last)
+model.compile("sgd", "mse")
+model.fit(x, x[:, :1], verbose=0)
+""",
+}
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
@@ -229,6 +258,23 @@ def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
     assert given["evaluation"].std == pytest.approx(100 * given["train"].std)
     (finding,) = (one for one in diagnose(probed.trace).findings if one.rule == "parts-differ")
     assert finding.fault == "CPP"
+
+
+@pytest.mark.parametrize(
+    ("framework", "join", "residual"),
+    [
+        ("torch", "(lambda a, b: a + b)", True),
+        ("torch", "(lambda a, b: torch.cat((a, b), 1))", False),
+        ("keras", "(lambda a, b: layers.Add()([a, b]))", True),
+        ("keras", "(lambda a, b: layers.Concatenate()([a, b]))", False),
+    ],
+)
+def test_branches_are_residual_where_they_are_added(framework, join, residual, request, tmp_path):
+    interpreter = "python" if framework == "torch" else "keras_python"
+    (tmp_path / "program.py").write_text(JOINED[framework].replace("JOIN", join))
+    compared = probing.compare(tmp_path / "program.py", request.getfixturevalue(interpreter), 1)
+    (model,) = compared.with_probe[0].trace.models
+    assert model.residual is residual
 
 
 @pytest.mark.parametrize(

@@ -593,6 +593,34 @@ def test_what_attention_multiplies_needs_no_function() -> None:
     assert 1 in {at for x in plain if x.rule == "no-activation" for at in x.layers}
 
 
+def test_filters_apart_and_a_mix_of_their_channels_are_one_convolution() -> None:
+    size = {"kernel_size": (1, 1)}
+    mix = dense(1, 24, 32, settings=size, type="Conv2D")
+    apart = dense(0, 24, 24, "", type="DepthwiseConv2D")
+    whole = dense(0, 24, 24, "", type="Conv2D")
+    last = dense(2, 32, 10, "softmax")
+    factorised, plain = (diagnose(_told((x, mix, last), FLAT)).findings for x in (apart, whole))
+    assert "no-activation" not in {x.rule for x in factorised}
+    assert "no-activation" in {x.rule for x in plain}
+
+
+def test_a_layer_of_a_single_unit_is_told_where_a_fair_share_was_learned() -> None:
+    fair = curve(2.3, 0.6)
+    one, two = (diagnose(_told((dense(0, 64, x), *LAYERS[1:]), fair)).findings for x in (1, 2))
+    assert "LCN(0)" in {x for one_of in one for x in one_of.codes}
+    assert not two
+
+
+def test_margins_of_labels_that_are_all_positive_say_nothing() -> None:
+    learned = curve(1.0, 0.0, 500)
+    one, both = (
+        diagnose(_one("linear", "squared_hinge", summary((32, 1), low, 4.0), learned)).findings
+        for low in (2.0, -1.0)
+    )
+    assert "LCH" in {x.fault for x in one}
+    assert "LCH" not in {x.fault for x in both}
+
+
 def test_a_lone_unit_that_dies_does_not_blame_the_rate() -> None:
     died = (
         *steps(FLAT[:5], activations=_active(1, dead=0.0)),

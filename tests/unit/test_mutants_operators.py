@@ -267,3 +267,8 @@ def test_a_removed_activation_layer_may_be_named_by_either_index():
 def test_an_edit_of_a_familys_own_must_have_one_place():
     with pytest.raises(ValueError, match="not exactly one place"):
         mutants(read("toy", TORCH + "#! CPP: x ==> y\n"))
+
+
+def test_an_edit_of_a_familys_own_must_have_a_code():
+    with pytest.raises(ValueError, match="is no fault code"):
+        mutants(read("toy", TORCH + "#! LCN(0)+LCN(1): x ==> y\n"))

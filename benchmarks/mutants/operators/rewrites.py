@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from benchmarks.faults import expanded
 from benchmarks.mutants import edits
 from benchmarks.mutants.family import Family
 from benchmarks.mutants.mutant import Mutant, edited
 
 
 def rewritten(family: Family) -> Iterator[Mutant]:
-    r"""Each `#! CODE | other CODE: old ==> new && old ==> new`; `\n` is a line's end."""
+    r"""Each `#! CODE | other CODE: old ==> new && old ==> new`; `\n` is a line's end.
+
+    Raises ValueError for what is no code, and where `old` has not exactly one place.
+    """
     for number, (codes, changes) in enumerate(family.rewrites):
         code, *others = (part.strip() for part in codes.split("|"))
+        expanded((code, *others))
         parts = tuple(part.split(" ==> ") for part in changes.split(" && "))
         yield edited(
             family,

@@ -5,7 +5,7 @@ import tensorflow as tf
 tf.keras.utils.set_random_seed(0)
 x = tf.random.normal((256, 8), seed=1)
 y = tf.cast(tf.reduce_sum(x, 1) > 0, tf.int32)
-data = tf.data.Dataset.from_tensor_slices((x, y)).batch(32)
+data = tf.data.Dataset.from_tensor_slices((x, y)).batch(64)
 by_name = tf.keras.losses.get("sparse_categorical_crossentropy")
 
 

@@ -242,7 +242,8 @@ def test_losses_that_are_functions_are_seen_in_loops_of_tensorflow(keras_python)
     told = [(one.name, one.from_logits, one.activation) for one in probed.trace.losses]
     sparse = "sparse_categorical_crossentropy"
     assert told == [(sparse, True, "linear")] * 2 + [(sparse, False, "softmax")] * 2
-    assert {one.targets.shape for one in probed.trace.losses} == {(32,)}
+    assert {one.targets.shape for one in probed.trace.losses} == {(64,)}
+    assert {one.batch_size for one in probed.trace.plans} == {64}
     assert all(one.trivial > 0.6 for one in probed.trace.losses)
 
 

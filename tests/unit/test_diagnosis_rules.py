@@ -9,10 +9,12 @@ from bot.models.training import (
     ActivationStep,
     Data,
     Epoch,
+    Layer,
     Loss,
     Summary,
     TrainedModel,
     TrainingTrace,
+    WeightStep,
 )
 from bot.rules.diagnosis import RULES, diagnose
 from bot.rules.diagnosis.training import trainings
@@ -521,11 +523,9 @@ def test_each_output_is_held_against_its_own_loss() -> None:
 
 
 def test_a_table_of_single_numbers_for_words_is_too_narrow() -> None:
-    words = dense(0, 250, 1, "")
-    table = words.model_copy(
-        update={"weights": (words.weights[0].model_copy(update={"role": "embedding"}),)}
-    )
-    found = diagnose(_told((table, dense(1, 1, 48), dense(2, 48, 10, "softmax")), FLAT)).findings
+    found = diagnose(
+        _told((_embedding(0, 1), dense(1, 1, 48), dense(2, 48, 10, "softmax")), FLAT)
+    ).findings
     assert "LCN(0)" in {code for x in found for code in x.codes}
 
 
@@ -609,6 +609,55 @@ def test_a_layer_of_a_single_unit_is_told_where_a_fair_share_was_learned() -> No
     one, two = (diagnose(_told((dense(0, 64, x), *LAYERS[1:]), fair)).findings for x in (1, 2))
     assert "LCN(0)" in {x for one_of in one for x in one_of.codes}
     assert not two
+
+
+def test_a_second_output_of_one_unit_is_no_narrow_layer() -> None:
+    heads = (dense(1, 64, 1, "", inputs=(0,)), dense(2, 64, 10, "softmax", inputs=(0,)))
+    inside = (dense(1, 64, 1, "", inputs=(0,)), dense(2, 1, 10, "softmax", inputs=(1,)))
+    apart, through = (
+        diagnose(_told((dense(0, 64, 64), *x), FLAT)).findings for x in (heads, inside)
+    )
+    assert "narrow-layer" not in {x.rule for x in apart}
+    assert "narrow-layer" in {x.rule for x in through}
+
+
+def test_numbers_beside_embedded_codes_must_be_scaled_too() -> None:
+    codes = {"inputs": summary((800, 1), 0, 20), "ids": True}
+    embedding = _embedding(0, 8)
+    found = [
+        diagnose(
+            trace(
+                (embedding, dense(1, 12, 32, input=summary((32, 12), -high, high))),
+                FLAT,
+                data=codes,
+            )
+        ).findings
+        for high in (300, 1)
+    ]
+    assert ["unscaled-inputs" in {x.rule for x in one} for one in found] == [True, False]
+
+
+def test_an_embedding_that_a_penalty_shrinks_is_named() -> None:
+    taken = tuple(
+        x.model_copy(update={"penalty": 2.0, "weights": (_shrunk(0, at), *x.weights[1:])})
+        for at, x in enumerate(steps(FLAT))
+    )
+    told = trace((_embedding(0, 8), *LAYERS[1:]), taken=taken, data={"ids": True})
+    (first, *_) = diagnose(told).findings
+    assert first.codes == ("RAW(0)",)
+
+
+def _embedding(index: int, units: int) -> Layer:
+    plain = dense(index, 20, units, "", type="Embedding")
+    return plain.model_copy(
+        update={"weights": (plain.weights[0].model_copy(update={"role": "embedding"}),)}
+    )
+
+
+def _shrunk(layer: int, step: int) -> WeightStep:
+    return WeightStep(
+        layer=layer, role="embedding", norm=1.0, mean_abs=0.1, weight_norm=max(8.0 - step, 0.1)
+    )
 
 
 def test_margins_of_labels_that_are_all_positive_say_nothing() -> None:

@@ -60,6 +60,8 @@ def missing(training: Training) -> Signs:
         if not _linear_between(training, layer, after):
             continue
         bottleneck = layer.units is not None and after.units and layer.units < after.units / 2
+        if bottleneck and not training.learning.poor:
+            continue
         joined = _joined(training, layer, after)
         confidence = 0.3 if bottleneck or joined else _MISSING[training.learning.health]
         text = f"Layer {layer.index} has no activation: with the next one it is one linear map."

@@ -6,10 +6,10 @@ data; here inputs must be far from it, and the run must have learned little.
 
 import math
 
-from bot.models.training import Summary
+from bot.models.training import Layer, Summary
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import DISTANCES, kind
-from bot.rules.diagnosis.training import Training
+from bot.rules.diagnosis.training import Training, embeds, kernel
 
 _UNEVEN = 100.0
 _SMALL = 0.03
@@ -36,17 +36,38 @@ def invalid(training: Training) -> Signs:
 
 def unscaled(training: Training) -> Signs:
     """Inputs far larger, or far smaller, than one."""
-    data, learned = training.data, training.learning
-    if data is None or data.ids or data.inputs.std is None or _normed(training):
+    learned = training.learning
+    given = _numbers(training)
+    if given is None or given.std is None or _normed(training):
         return
-    size = _size(data.inputs)
+    size = _size(given)
     level = next((x for limit, x in reversed(_LEVELS) if size > limit), 0.0)
     if level < _PLAIN and training.updates < _FEW:
         level = 0.0  # too short a run to blame what slows it a little
     if level and learned.below(_REACH.get(level, 0.75)):
         yield _sign(level, "Inputs are not scaled.", "size of inputs", size, "about 1")
-    elif learned.poor and 0 < data.inputs.std < _SMALL and size < 10 * _SMALL:
-        yield _sign(0.6, "Inputs are nearly zero.", "std of inputs", data.inputs.std, "about 1")
+    elif learned.poor and not _codes(training) and 0 < given.std < _SMALL and size < 10 * _SMALL:
+        yield _sign(0.6, "Inputs are nearly zero.", "std of inputs", given.std, "about 1")
+
+
+def _codes(training: Training) -> bool:
+    return training.data is not None and training.data.ids
+
+
+def _numbers(training: Training) -> Summary | None:
+    """The inputs; of embedded codes, what they and the numbers beside them make up together."""
+    data = training.data
+    if data is None or not _codes(training):
+        return data.inputs if data else None
+    first = training.learners[0] if training.learners else None
+    return first.input if first and _beside_codes(training, first) else None
+
+
+def _beside_codes(training: Training, layer: Layer) -> bool:
+    """Whether a layer takes embeddings joined with something else."""
+    wide = kernel(layer)
+    embedded = sum(x.units or 0 for x in training.layers if embeds(x))
+    return bool(wide and embedded and (wide.fan_in or 0) > embedded)
 
 
 def _normed(training: Training) -> bool:

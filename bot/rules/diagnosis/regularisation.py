@@ -26,7 +26,7 @@ def penalty(training: Training) -> Signs:
     if not training.learning.below(fine if share >= _SHARE else _LEARNED):
         return
     named = tuple(x.index for x in training.layers if x.regularizer)
-    layers = named or tuple(x.index for x in training.learners if _shrinks(training, x.index))
+    layers = named or tuple(x.index for x in training.layers if _shrinks(training, x.index))
     better = change("weight_regularizer", ("none", "x0.01"), "Remove it, or take a hundredth.")
     yield Sign(
         "RAW",
@@ -100,9 +100,9 @@ def shrunk(training: Training) -> Signs:
 
 
 def kernel_norms(training: Training, index: int) -> list[float]:
-    """The norms of a layer's kernel at the sampled steps."""
-    seen = training.changed.get(index, ())
-    return [w.weight_norm for w in seen if w.role == "kernel" and w.weight_norm is not None]
+    """The norms of a layer's kernel, or of its embeddings, at the sampled steps."""
+    seen = [x for x in training.changed.get(index, ()) if x.role in ("kernel", "embedding")]
+    return [x.weight_norm for x in seen if x.weight_norm is not None]
 
 
 def decay(training: Training) -> Signs:

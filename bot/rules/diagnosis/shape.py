@@ -7,7 +7,7 @@ from bot.models.diagnosis import FaultType
 from bot.models.training import Layer
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import kind, width
-from bot.rules.diagnosis.training import Training, dropout_share, kernel, recurrent
+from bot.rules.diagnosis.training import Training, dropout_share, embeds, kernel, recurrent
 
 _NARROW = 2
 _DROPPED = 0.75
@@ -21,7 +21,7 @@ def narrow(training: Training) -> Signs:
         return
     classes = width(loss) if kind(loss) in ("one-hot", "classes") else 0
     for layer in training.layers:
-        if learned.poor and _embeds(layer) and 0 < (layer.units or 0) <= _NARROW:
+        if learned.poor and embeds(layer) and 0 < (layer.units or 0) <= _NARROW:
             yield _widen(layer, 0.5, 8)
     for layer in training.hidden:
         units, own = layer.units or 0, kernel(layer)
@@ -38,10 +38,6 @@ def narrow(training: Training) -> Signs:
             yield _widen(layer, 0.6 if units <= classes / 3 else 0.36, 2 * classes)
         elif 0 < units <= _NARROW and given >= units and (units == 1 or not learned.falling):
             yield _widen(layer, 0.5 if given >= 4 * units else 0.38, 8)
-
-
-def _embeds(layer: Layer) -> bool:
-    return any(x.role == "embedding" for x in layer.weights)
 
 
 def _field(layer: Layer) -> tuple[float, ...]:

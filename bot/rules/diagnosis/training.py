@@ -89,8 +89,8 @@ class Training:
 
     @cached_property
     def hidden(self) -> tuple[Layer, ...]:
-        """Layers with a kernel but the last."""
-        return self.learners[:-1]
+        """Layers with a kernel whose output others work on."""
+        return tuple(layer for layer in self.learners if layer.index not in self.tail)
 
     @cached_property
     def tail(self) -> frozenset[int]:
@@ -98,7 +98,14 @@ class Training:
         if not self.learners:
             return self.heads
         first = self.order[self.learners[-1].index]
-        return self.heads | {layer.index for layer in self.layers[first:]}
+        return self.heads | self._ends | {layer.index for layer in self.layers[first:]}
+
+    @cached_property
+    def _ends(self) -> frozenset[int]:
+        """Layers that are fed and feed none, where it is known which layer feeds which."""
+        feeding = {index for layer in self.layers for index in layer.inputs}
+        fed = {layer.index for layer in self.layers if layer.inputs}
+        return frozenset(fed - feeding)
 
     @cached_property
     def returned(self) -> dict[int, list[ActivationStep]]:
@@ -163,6 +170,11 @@ def _by_layer(rows: Iterable[_Row]) -> dict[int, list[_Row]]:
 def kernel(layer: Layer) -> Weight | None:
     """The weight by which a layer learns what its units respond to."""
     return next((x for x in layer.weights if x.role == "kernel"), None)
+
+
+def embeds(layer: Layer) -> bool:
+    """Whether a layer looks up a vector for each code."""
+    return any(x.role == "embedding" for x in layer.weights)
 
 
 def nonlinear(layer: Layer) -> bool:

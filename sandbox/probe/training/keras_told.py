@@ -25,12 +25,12 @@ class FitData:
     def __init__(self, keras, given):
         self.keras = keras
         self.x = self.y = self.targets = self.probe = self.samples = None
-        self.batch_size = given.get("batch_size")
+        self.batch_size, self.planned = given.get("batch_size"), "epochs" in given
         try:
             self._find(given.get("x"), given.get("y"))
         except Exception:  # a kind of data that is not known
             self.probe = None
-        if self.probe is None and "epochs" in given:
+        if self.probe is None and self.planned:
             STATE.cannot_see("batches of a %s before the first" % type(given.get("x")).__name__)
 
     def _find(self, x, y):
@@ -40,7 +40,8 @@ class FitData:
             self.batch_size = None if x is None else len(_leaves(self.keras, x)[0])
         elif x is not None and (y is not None or is_table(x)):
             self.samples = len(_leaves(self.keras, x)[0])
-            self.batch_size = self.batch_size or 32
+            if self.planned:  # a loop of the program's own hands over one batch
+                self.batch_size = self.batch_size or 32
         self.use(x, y)
 
     def use(self, x, y):

@@ -122,6 +122,8 @@ def _environment(probe: bool) -> dict[str, str]:
         "CUDA_VISIBLE_DEVICES": "",
         "HF_HUB_OFFLINE": "1",
     }
+    if "EPOCHS" in os.environ:  # of mlp and cnn, whose overhead is measured over a minute
+        fixed["EPOCHS"] = os.environ["EPOCHS"]
     return {**fixed, "REPRISE_TRAINING": "debug"} if probe else fixed
 
 

@@ -101,6 +101,37 @@ model.fit(x, x[:, :1], verbose=0)
 }
 
 
+WEIGHED = {
+    "torch": """\
+import torch
+from torch import nn
+x = torch.randn(40, 4)
+y = (torch.arange(40) % 4 == 0).FORM()
+criterion, model = nn.LOSS, nn.Sequential(nn.Linear(4, UNITS), nn.Flatten(SHAPE))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    optimizer.zero_grad()
+    criterion(model(x), y).backward()
+    optimizer.step()
+level = torch.linspace(-6, 6, 2000)
+print(min(criterion((torch.tensor([0.0, at]) if UNITS > 1 else at).expand_as(model(x)), y).item()
+          for at in level))
+""",
+    "keras": """\
+import keras, numpy
+x = numpy.random.default_rng(0).normal(size=(40, 4)).astype("float32")
+y = (numpy.arange(40) % 4 == 0).astype("int32")
+model = keras.Sequential([keras.layers.Dense(UNITS, activation="LAST")])
+model.compile("sgd", "LOSS")
+weights = {0: 0.5, 1: 2.0}
+model.fit(x, y, verbose=0, class_weight=weights)
+w = numpy.where(y == 1, weights[1], weights[0])
+print(min((-w * numpy.where(y == 1, numpy.log(p), numpy.log(1 - p))).mean()
+          for p in numpy.linspace(0.001, 0.999, 999)))
+""",
+}
+
+
 @pytest.fixture(scope="module")
 def built(tmp_path_factory):
     cache = tmp_path_factory.mktemp("cache")
@@ -259,6 +290,31 @@ def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
     assert given["evaluation"].std == pytest.approx(100 * given["train"].std)
     (finding,) = (one for one in diagnose(probed.trace).findings if one.rule == "parts-differ")
     assert finding.fault == "CPP"
+
+
+@pytest.mark.parametrize(
+    ("framework", "given"),
+    [
+        ("torch", ("float", "BCEWithLogitsLoss(pos_weight=torch.tensor(3.0))", "1", "0")),
+        ("torch", ("long", "CrossEntropyLoss(weight=torch.tensor([1.0, 3.0]))", "2", "1")),
+        ("keras", ("", "binary_crossentropy", "1", "sigmoid")),
+        ("keras", ("", "sparse_categorical_crossentropy", "2", "softmax")),
+    ],
+)
+def test_the_weights_of_classes_count_for_what_a_constant_reaches(
+    framework, given, request, tmp_path
+):
+    interpreter = "python" if framework == "torch" else "keras_python"
+    text = WEIGHED[framework]
+    for word, value in zip(("FORM", "LOSS", "UNITS", "SHAPE"), given, strict=True):
+        text = text.replace(word, value)
+    (tmp_path / "program.py").write_text(text.replace("LAST", given[-1]))
+    program = tmp_path / "program.py"
+    compared = probing.compare(program, request.getfixturevalue(interpreter), 1)
+    (probed,) = compared.with_probe
+    assert (probed.exit_code, probed.output) == (0, compared.without[0].output)
+    (loss,) = probed.trace.losses
+    assert loss.trivial == pytest.approx(float(probed.output), rel=0.01)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,16 @@ _MODULE = importlib.util.module_from_spec(_SPEC)
 _SPEC.loader.exec_module(_MODULE)
 
 
+class Column:
+    """The means of a table, as both frameworks give them."""
+
+    def __init__(self, values: list[float]) -> None:
+        self.values = values
+
+    def tolist(self) -> list[float]:
+        return self.values
+
+
 class Table:
     """Rows with the little of an array that the probe needs."""
 
@@ -44,6 +54,13 @@ class Table:
     def tolist(self) -> list[list[float]]:
         return self.rows
 
+    def mean(self, axis: int) -> "Column":
+        assert axis == 0
+        return Column([sum(column) / len(self.rows) for column in zip(*self.rows, strict=True)])
+
+
+_TRIED = [part / 1000 for part in range(1, 1000)]
+
 
 @pytest.mark.parametrize(
     ("name", "values", "best"),
@@ -59,6 +76,17 @@ class Table:
 def test_the_best_constant_is_found(name: str, values: tuple[float, ...], best: float):
     table = Table([[value, value] for value in values])
     assert _MODULE.trivial(name, table, ()) == pytest.approx(best, rel=1e-3, abs=1e-9)
+
+
+def test_weights_of_the_classes_count():
+    labels = Table([[0.0]] * 9 + [[1.0]])
+    rare = min(-(9 * 0.1 * math.log(p) + 0.9 * math.log(1 - p)) for p in _TRIED)
+    assert _MODULE.trivial("bce_logits", labels, (), (9.0,)) == pytest.approx(rare, rel=1e-3)
+    shares = (0.9, 0.1)
+    assert _MODULE.trivial("cross_entropy", labels, shares, (1, 9)) == pytest.approx(rare, rel=1e-3)
+    plain = -(0.1 * math.log(0.1) + 0.9 * math.log(0.9))
+    assert _MODULE.trivial("bce_logits", labels, ()) == pytest.approx(plain)
+    assert _MODULE.trivial("bce_logits", labels, (), (9.0, 9.0)) == pytest.approx(plain)
 
 
 def test_a_loss_without_a_best_constant_has_none():

@@ -7,7 +7,7 @@ from .core import STATE
 from .trivial import floor, trivial
 from .writer import WRITER
 
-_MOST_ROWS, _PROBE_ROWS = 4096, 128
+_MOST_ROWS, _PROBE_ROWS, _MOST_CLASSES = 4096, 128, 64
 _NAMES = {
     "mean_squared_error": "mse", "mean_absolute_error": "mae", "huber_loss": "huber",
     "mean_absolute_percentage_error": "mape", "mean_squared_logarithmic_error": "msle",
@@ -192,9 +192,20 @@ class Told:
             "one_hot": numbers.is_one_hot(wanted),
             "integer_targets": integral,
             "class_shares": shares,
-            "trivial": trivial(name, wanted, shares),
+            "trivial": self._trivial(name, wanted, shares),
             "floor": floor(name, wanted),
         }
+
+    def _trivial(self, name, wanted, shares):
+        """Keras weighs each sample by its class, and takes the mean over the samples."""
+        weights = self.run.given.get("class_weight") or {}
+        listed = [float(weights.get(place, 1.0)) for place in range(max(2, len(shares)))]
+        if not weights or len(listed) > _MOST_CLASSES:
+            return trivial(name, wanted, shares)
+        if name != "binary_crossentropy":
+            return trivial(name, wanted, shares, listed)
+        found = trivial(name, wanted, shares, (listed[1] / listed[0],)) if listed[0] else None
+        return None if found is None else listed[0] * found
 
     def written_out(self, output, broadcast):
         """A loss that a loop of the program's own writes out: only what the model returned, and

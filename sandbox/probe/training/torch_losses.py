@@ -38,6 +38,10 @@ NAMES = {
 }
 _BY_CLASS = ("cross_entropy", "nll")
 _SETTINGS = ("reduction", "label_smoothing", "ignore_index", "log_input", "full", "delta", "beta")
+_WEIGHTS, _MOST_WEIGHTS = (
+    {"cross_entropy": "weight", "nll": "weight", "bce_logits": "pos_weight"},
+    64,
+)
 _LOOKS, _MOST_USES = 3, 100
 
 
@@ -117,7 +121,9 @@ def _look(name, predictions, targets, kwargs, result):
         known = torch_forward.FORWARD.known
         applied = graph.last_activation(predictions.grad_fn, known) if predictions.grad_fn else ""
         use.fields, use.wanted = describe(canonical, predictions, targets, applied)
-        use.fields.update(from_logits=logits, settings=_settings(kwargs), line=made or where)
+        use.fields.update(
+            from_logits=logits, settings=_settings(canonical, kwargs), line=made or where
+        )
     LOSSES.pending.append(use)
     del LOSSES.pending[:-16]
 
@@ -148,9 +154,13 @@ def _place():
     return program.line(), made
 
 
-def _settings(given):
+def _settings(name, given):
     kinds = (str, int, float, bool)
-    return {key: given[key] for key in _SETTINGS if isinstance(given.get(key), kinds)}
+    told = {key: given[key] for key in _SETTINGS if isinstance(given.get(key), kinds)}
+    weights = given.get(_WEIGHTS.get(name))
+    if arrays.is_tensor(weights) and 0 < weights.numel() <= _MOST_WEIGHTS:
+        told["weights"] = weights.detach().reshape(-1).tolist()
+    return told
 
 
 def _axis(name, predictions):
@@ -184,12 +194,15 @@ def describe(name, predictions, targets, applied):
     return fields, wanted
 
 
-def targets_told(canonical, wanted, integral):
+def targets_told(canonical, wanted, integral, weights=()):
     """What the targets alone say: the shares of the classes and the loss of the best constant."""
     shares = numbers.shares(wanted, integral)
+    if canonical in _BY_CLASS:  # the mean is over the weights of the samples
+        whole = sum(share * weight for share, weight in zip(shares, weights))
+        weights = [weight / whole for weight in weights] if whole else ()
     return {
         "class_shares": shares,
-        "trivial": trivial(canonical, wanted, shares),
+        "trivial": trivial(canonical, wanted, shares, weights),
         "floor": floor(canonical, wanted),
     }
 
@@ -212,7 +225,9 @@ def with_targets(model, wanted):
     fields = LOSSES.told.get(model)
     if fields is not None and len(wanted):
         integral = numbers.is_integral(wanted.reshape(-1))
-        WRITER.put("loss", model=model, **fields, **targets_told(fields["name"], wanted, integral))
+        weights = fields.get("settings", {}).get("weights", ())
+        told = targets_told(fields["name"], wanted, integral, weights)
+        WRITER.put("loss", model=model, **fields, **told)
 
 
 def unpatched(torch):

@@ -3,10 +3,16 @@
 import math
 
 
-def trivial(name, rows, class_shares):
-    """The loss on a table of targets; None where it is not known how."""
+def trivial(name, rows, class_shares, weights=()):
+    """The loss on a table of targets; None where it is not known how. `weights` are those of the
+    classes; under a binary loss, of a positive label in each column or in all.
+    """
     if len(rows) == 0:
         return None
+    if name in _BINARY:
+        return _binary(rows, weights)
+    if weights and class_shares:
+        class_shares = [one * weight for one, weight in zip(class_shares, weights)]
     find = _BY_NAME.get(name)
     return find(rows, class_shares) if find else None
 
@@ -38,11 +44,14 @@ def _classes(rows, class_shares):
     return _entropy(class_shares) if class_shares else None
 
 
-def _binary(rows, class_shares):
+def _binary(rows, weights):
     if float(rows.min()) < 0 or float(rows.max()) > 1:
         return None
     means = rows.mean(0).tolist()
-    return sum(_entropy([mean, 1 - mean]) for mean in means) / len(means)
+    if len(weights) != len(means):
+        weights = (weights[0] if len(weights) == 1 else 1.0,) * len(means)
+    parts = zip(means, weights)
+    return sum(_entropy([weight * mean, 1 - mean]) for mean, weight in parts) / len(means)
 
 
 def _squares(rows, class_shares):
@@ -123,9 +132,6 @@ _BY_NAME = {
     "nll": _classes,
     "categorical_crossentropy": _classes,
     "sparse_categorical_crossentropy": _classes,
-    "bce": _binary,
-    "bce_logits": _binary,
-    "binary_crossentropy": _binary,
     "mse": _squares,
     "mae": _absolute,
     "huber": _constant(_huber),

@@ -228,7 +228,8 @@ class ActivationStep(_Written):
 
 
 class TrainingStep(_Written):
-    """One step of an optimiser. Every step has its loss and rate; only sampled ones have tensors.
+    """One step of an optimiser. Of the first 2,000 each is written down, then every tenth, from the
+    20,000th on every hundredth, and so on; and the sampled ones, which alone have tensors.
     `penalty` is the part of the loss that regularisers add. A `skipped` step found infinities and
     changed nothing (gradient scaling).
     """
@@ -292,3 +293,11 @@ class TrainingTrace(Record):
     epochs: tuple[Epoch, ...] = ()
     end: ProbeEnd | None = None
     dropped: Count = 0
+
+    @property
+    def taken(self) -> int:
+        """How many steps all optimizers took; of a long run not each is written down."""
+        last: dict[str, int] = {}
+        for step in self.steps:
+            last[step.optimizer] = max(step.step, last.get(step.optimizer, 0))
+        return sum(last.values()) + len(last)

@@ -101,6 +101,24 @@ model.fit(x, x[:, :1], verbose=0)
 }
 
 
+LONG = """\
+import torch
+x, y = torch.randn(8, 2), torch.randn(8, 1)
+model, other = torch.nn.Linear(2, 1), torch.nn.Linear(2, 1)
+optimizers = [torch.optim.SGD(model.parameters(), lr=1e-3)]
+for step in range(2345):
+    if step == 2222:
+        optimizers.append(torch.optim.SGD(other.parameters(), lr=1e-3))
+    for one, optimizer in zip((model, other), optimizers):
+        optimizer.zero_grad()
+        loss = torch.nn.functional.mse_loss(one(x), y)
+        loss.backward()
+        optimizer.step()
+        if one is model:
+            print(loss.item())
+"""
+
+
 WEIGHED = {
     "torch": """\
 import torch
@@ -178,6 +196,23 @@ def test_the_model_is_told_in_the_order_of_its_layers(compared):
     (loss,) = seen.losses
     assert (loss.name, loss.activation, loss.rows_sum_to_one) == ("cross_entropy", "softmax", True)
     assert loss.trivial == pytest.approx(1.0, abs=0.2)
+
+
+def test_of_a_long_run_every_tenth_step_is_written_down(python, tmp_path):
+    (tmp_path / "program.py").write_text(LONG)
+    (probed,) = probing.compare(tmp_path / "program.py", python, 1).with_probe
+    first, second = (
+        [x for x in probed.trace.steps if x.optimizer == one.id] for one in probed.trace.optimizers
+    )
+    told = [x.step for x in first if x.step >= 2000]
+    assert set(range(2000, 2345, 10)) <= set(told)
+    assert len(told) < 200
+    printed = [float(line) for line in probed.output.decode().split()]
+    assert len(printed) == 2345
+    assert [x.loss for x in first] == pytest.approx([printed[x.step] for x in first])
+    assert [x.step for x in second] == list(range(123))
+    assert len({x.loss for x in second}) > 100
+    assert probed.trace.end.steps == 2345 + 123
 
 
 def test_validation_is_no_training(compared):

@@ -15,6 +15,7 @@ from bot.pipeline.diagnosis import wanted
 from bot.pipeline.execution.runner import Session
 from bot.render.comment import comment
 from sandbox.port import RunResult
+from sandbox.probe.training.core import kept
 from tests.unit.test_pipeline import world
 
 TRAINS = """import torch
@@ -33,8 +34,8 @@ REPORT = Issue(
 )
 
 
-def trace(steps=30):
-    rows = [{"kind": "step", "step": at, "loss": 1.0 - at / 100} for at in range(steps)]
+def trace(written=range(30), **fields):
+    rows = [{"kind": "step", "step": at, "loss": 1.0 - at / 1e4, **fields} for at in written]
     for row in rows:
         RECORDS.validate_python(row)
     return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
@@ -123,6 +124,14 @@ def test_how_a_run_ended(result: RunResult, ended: str, undecided: str) -> None:
     assert undecided in found.undecided
     assert bool(found.undecided) == bool(undecided)
     assert bool(found.curves) == (not undecided)
+
+
+def test_of_a_long_run_all_steps_count_though_not_all_are_written_down() -> None:
+    written = trace(filter(kept, range(2301))) + trace(range(40), optimizer="other")
+    artifacts = {".reprise/training-7.jsonl": written, ".reprise/training-8.jsonl": trace()}
+    run_ = recorded(lambda spec: replace(OK, artifacts=artifacts))
+    assert len(run_.trace.steps) < 2100
+    assert diagnosis.diagnosed(run_).steps == 2301 + 40
 
 
 def test_an_issue_of_bad_training_is_diagnosed_whatever_its_verdict() -> None:

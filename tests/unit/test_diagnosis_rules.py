@@ -18,6 +18,7 @@ from bot.models.training import (
 )
 from bot.rules.diagnosis import RULES, diagnose
 from bot.rules.diagnosis.training import trainings
+from sandbox.probe.training.core import kept, sampled
 from tests.support.traces import (
     FLAT,
     LAYERS,
@@ -456,6 +457,22 @@ def test_a_loss_without_meaning_does_not_excuse_a_rate() -> None:
         (run,) = trainings(seen)
         assert (run.learning.health, run.learning.falling) == ("unknown", False)
         assert {"HLR", "OCH"} <= {x.fault for x in diagnose(seen).findings}
+
+
+def test_a_long_run_reads_alike_whether_or_not_each_step_was_written_down() -> None:
+    """Else what is written down more often would count for more."""
+    losses = curve(2.3, 0.5, 30_000, fall=0.0003)
+    every = steps(losses)
+    written = tuple(x for x in every if kept(x.step) or sampled(x.step))
+    (whole,) = trainings(trace(taken=every))
+    (thinned,) = trainings(trace(taken=written))
+    assert len(written) < 4500
+    assert sum(x.step >= 20_000 for x in written) < 500
+    assert thinned.learning.points == pytest.approx(whole.learning.points, rel=0.02)
+    assert (thinned.learning.health, thinned.learning.falling) == (
+        whole.learning.health,
+        whole.learning.falling,
+    )
 
 
 def test_what_nobody_begins_with_is_told_even_where_it_did_little_harm() -> None:

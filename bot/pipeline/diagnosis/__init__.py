@@ -72,7 +72,7 @@ def diagnosed(
         ended=endings.ended(result),
         error=endings.error(result),
         framework=_framework(trace),
-        steps=len(trace.steps),
+        steps=trace.taken,
         epochs=len(trace.epochs),
         seconds=result.seconds,
         curves=curves(trace),

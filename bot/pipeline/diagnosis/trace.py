@@ -41,7 +41,7 @@ def read(artifacts: Mapping[str, bytes]) -> TrainingTrace:
     """The trace of the process that trained most; an empty one when none trained."""
     names = sorted(name for name in artifacts if _NAME.search(name))
     traces = (_read(artifacts[name]) for name in names[:_MOST_FILES])  # two at a time in memory
-    return max(traces, key=lambda trace: len(trace.steps), default=TrainingTrace())
+    return max(traces, key=lambda trace: trace.taken, default=TrainingTrace())
 
 
 def _read(data: bytes) -> TrainingTrace:

@@ -25,7 +25,7 @@ _SLACK = 1e-3
 _LITTLE = 0.02
 _UNTRAINED = 0.15
 _ENOUGH = 16  # targets from which the trivial loss of a batch is taken
-_FEWEST = 10
+_FEWEST, _ALL_STEPS = 10, 2000
 ENTROPIES = frozenset(
     ("cross_entropy", "nll", "categorical_crossentropy", "sparse_categorical_crossentropy")
 )
@@ -202,7 +202,11 @@ def _right(skill: float | None, loss: Loss | None) -> float | None:
 
 
 def _series(steps: tuple[TrainingStep, ...], epochs: tuple[Epoch, ...]) -> list[float]:
-    seen = [x.loss - (x.penalty or 0.0) for x in steps if x.loss is not None]
+    """The losses, as far apart as the last ones: of long runs not every step is written down."""
+    last = max((x.step for x in steps), default=0)
+    apart = 1 if last < _ALL_STEPS else 10 ** len(str(last // _ALL_STEPS))
+    even = [x for x in steps if x.step % apart == 0]
+    seen = [x.loss - (x.penalty or 0.0) for x in even if x.loss is not None]
     ended = [x.values.get("loss") for x in epochs]
     return seen or [x for x in ended if x is not None]
 

@@ -6,7 +6,7 @@ import sys
 import time
 import traceback
 
-_MOST_FAILURES = 3
+_MOST_FAILURES, _ALL_STEPS = 3, 2000
 _DEBUG = os.environ.get("REPRISE_TRAINING") == "debug"
 
 
@@ -70,6 +70,11 @@ def patch(owner, name, make):
     if original is None:
         return
     setattr(owner, name, functools.wraps(original)(make(original)))
+
+
+def kept(step):
+    """Whether a step's loss is written down: all of the first, then every tenth, hundredth, ..."""
+    return step < _ALL_STEPS or step % 10 ** len(str(step // _ALL_STEPS)) == 0
 
 
 def sampled(step):

@@ -67,7 +67,7 @@ class Losses:
         self.penalised = False
         self.uses = {}
         self.pending = []
-        self.wanted = True
+        self.wanted, self.idle = True, False
         self.targets = None
         self.clipping = self.any = False
         self.told = {}
@@ -82,7 +82,7 @@ def watch(name):
     def make(original):
         def loss_function(*args, **kwargs):
             result = original(*args, **kwargs)
-            if not _compiling():
+            if not LOSSES.idle and not _compiling():
                 _called(name, args, kwargs, result)
             return result
 
@@ -243,7 +243,7 @@ def backward(original):
     """A patch of `torch.autograd.backward`, which `Tensor.backward` calls too."""
 
     def backward(tensors, *args, **kwargs):
-        if not _compiling():
+        if not LOSSES.idle and not _compiling():
             _backward(tensors)
             _look_back(tensors)
         return original(tensors, *args, **kwargs)

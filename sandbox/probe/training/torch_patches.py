@@ -51,4 +51,5 @@ def _made(module):
 def _made_optimizer(optimizer):
     program.remember(optimizer)
     torch_steps.MADE.add(optimizer)
+    torch_losses.LOSSES.idle = False
     FORWARD.arm(True, True)

@@ -30,6 +30,8 @@ def _scale(original):
 
 @quiet("gradient scaling")
 def _scaled(outputs, result):
+    if LOSSES.idle:
+        return
     if arrays.is_tensor(outputs) and arrays.is_tensor(result) and result is not outputs:
         LOSSES.scaled[id(result)] = outputs.detach()
 

@@ -13,7 +13,7 @@ from . import (
     torch_loops,
     torch_plan,
 )
-from .core import NO_MODEL, STATE, quiet, sampled
+from .core import NO_MODEL, STATE, kept, quiet, sampled
 from .torch_forward import FORWARD
 from .torch_losses import LOSSES, settle, take
 from .writer import WRITER
@@ -27,7 +27,7 @@ class Tracked:
 
     def __init__(self, number):
         self.id = "optimizer-%d" % number
-        self.steps = 0
+        self.steps = self.due = 0
         self.model = None
         self.initial = {}
         self.before = {}
@@ -47,11 +47,27 @@ def _parameters(optimizer):
 
 
 def before(optimizer, _args, _kwargs):
-    _before(optimizer)
+    if not (LOSSES.idle and optimizer in OPTIMIZERS):
+        _before(optimizer)
 
 
 def after(optimizer, _args, _kwargs):
-    _after(optimizer)
+    tracked = OPTIMIZERS.get(optimizer) if LOSSES.idle else None
+    if tracked is None:
+        _after(optimizer)
+    else:
+        _counted(tracked)
+
+
+@quiet("steps")
+def _counted(tracked):
+    """A step of which nothing is written down; the next one may be."""
+    torch_loops.epoch()
+    tracked.steps += 1
+    STATE.steps += 1
+    torch_evaluation.step_ended(tracked.model)
+    if tracked.steps >= tracked.due:
+        _next(tracked.model)
 
 
 @quiet("steps")
@@ -130,6 +146,16 @@ def _next(model):
     LOSSES.wanted = wanted
     early = any(one.steps < 2 for one in OPTIMIZERS.values())
     FORWARD.arm(wanted, unstepped or early)
+    for one in OPTIMIZERS.values():
+        one.due = _due(one.steps)
+    LOSSES.idle = not wanted and all(one.steps < one.due for one in OPTIMIZERS.values())
+
+
+def _due(step):
+    """The next step of which something is written down."""
+    while not (kept(step) or sampled(step)):
+        step += 1
+    return step
 
 
 def _describe(optimizer, tracked):

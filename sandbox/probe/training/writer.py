@@ -6,11 +6,10 @@ import os
 import sys
 import time
 
-from .core import STATE
+from .core import STATE, kept
 
 _MOST_BYTES = 7 << 20
 _MOST_STEP_BYTES = 6 << 20
-_ALL_STEPS = 20000
 _FLUSH_S, _FLUSH_LINES = 0.5, 256
 _FRAMEWORKS = ("torch", "keras", "tensorflow", "jax", "flax", "optax", "lightning", "transformers")
 
@@ -40,8 +39,8 @@ class Writer:
             self.flush()
 
     def step(self, number, fields):
-        """Add a step; from the 20,000th on only some of those that were not sampled."""
-        if self.bytes < _MOST_STEP_BYTES and (fields.get("weights") or _is_kept(number)):
+        """Add a step that was sampled or is kept."""
+        if self.bytes < _MOST_STEP_BYTES and (fields.get("weights") or kept(number)):
             self.put("step", **fields)
 
     def flush(self):
@@ -98,12 +97,6 @@ def plain(value):
 
 def _name(value):
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def _is_kept(number):
-    if number < _ALL_STEPS:
-        return True
-    return number % 10 ** int(math.log10(number / (_ALL_STEPS / 10))) == 0
 
 
 def _versions():

@@ -37,7 +37,9 @@ def become(job, folder):
     lines, tensors = set(), {}
     watch = _watch(job["watch"]) if job["watch"] else None
     with watch or contextlib.nullcontext():
-        status = _execute(job["entry"], folder, _tracer(folder, lines, tensors, job["cover"]))
+        status = _execute(
+            job["entry"], folder, _tracer(folder, lines, tensors, job["cover"] == "lines")
+        )
     if watch is not None:
         _note(folder, ".first", watch.first)
     if job["cover"]:

@@ -77,26 +77,30 @@ JOINED = {
 import torch
 from torch import nn
 class Net(nn.Module):
-    def __init__(self):
+    def __init__(self, join):
         super().__init__()
         self.left, self.right, self.last = nn.Linear(4, 4), nn.Linear(4, 4), nn.LazyLinear(1)
+        self.join = join
     def forward(self, x):
-        return self.last(JOIN(self.left(x), self.right(x)))
-x, model = torch.randn(8, 4), Net()
-loss = nn.MSELoss()(model(x), x[:, :1])
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-loss.backward()
-optimizer.step()
+        return self.last(self.join(self.left(x), self.right(x)))
+x = torch.randn(8, 4)
+for join in (lambda a, b: a + b), (lambda a, b: torch.cat((a, b), 1)):
+    model = Net(join)
+    loss = nn.MSELoss()(model(x), x[:, :1])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    loss.backward()
+    optimizer.step()
 """,
     "keras": """\
 import keras, numpy
 from keras import layers
 x = numpy.random.default_rng(0).normal(size=(8, 4)).astype("float32")
-given = keras.Input((4,))
-last = layers.Dense(1)(JOIN(layers.Dense(4)(given), layers.Dense(4)(given)))
-model = keras.Model(given, last)
-model.compile("sgd", "mse")
-model.fit(x, x[:, :1], verbose=0)
+for join in layers.Add(), layers.Concatenate():
+    given = keras.Input((4,))
+    last = layers.Dense(1)(join([layers.Dense(4)(given), layers.Dense(4)(given)]))
+    model = keras.Model(given, last)
+    model.compile("sgd", "mse")
+    model.fit(x, x[:, :1], verbose=0)
 """,
 }
 
@@ -124,40 +128,51 @@ WEIGHED = {
 import torch
 from torch import nn
 x = torch.randn(40, 4)
-y = (torch.arange(40) % 4 == 0).FORM()
-criterion, model = nn.LOSS, nn.Sequential(nn.Linear(4, UNITS), nn.Flatten(SHAPE))
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for _ in range(3):
-    optimizer.zero_grad()
-    criterion(model(x), y).backward()
-    optimizer.step()
-level = torch.linspace(-6, 6, 2000)
-print(min(criterion((torch.tensor([0.0, at]) if UNITS > 1 else at).expand_as(model(x)), y).item()
-          for at in level))
+one = torch.arange(40) % 4 == 0
+levels = torch.linspace(-6, 6, 2000)
+pairs = torch.stack((torch.zeros(2000), levels), 1)
+for y, units, last, criterion, constants in (
+    (one.float(), 1, nn.Flatten(0), nn.BCEWithLogitsLoss(pos_weight=torch.tensor(3.0)), levels),
+    (one.long(), 2, nn.Identity(), nn.CrossEntropyLoss(weight=torch.tensor([1.0, 3.0])), pairs),
+):
+    model = nn.Sequential(nn.Linear(4, units), last)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        output = model(x)
+        criterion(output, y).backward()
+        optimizer.step()
+    with torch.no_grad():
+        print(min(criterion(each.expand_as(output), y).item() for each in constants))
 """,
     "keras": """\
 import keras, numpy
 x = numpy.random.default_rng(0).normal(size=(40, 4)).astype("float32")
 y = (numpy.arange(40) % 4 == 0).astype("int32")
-model = keras.Sequential([keras.layers.Dense(UNITS, activation="LAST")])
-model.compile("sgd", "LOSS")
 weights = {0: 0.5, 1: 2.0}
-model.fit(x, y, verbose=0, class_weight=weights)
 w = numpy.where(y == 1, weights[1], weights[0])
-print(min((-w * numpy.where(y == 1, numpy.log(p), numpy.log(1 - p))).mean()
-          for p in numpy.linspace(0.001, 0.999, 999)))
+for units, last, loss in (
+    (1, "sigmoid", "binary_crossentropy"), (2, "softmax", "sparse_categorical_crossentropy")
+):
+    model = keras.Sequential([keras.layers.Dense(units, activation=last)])
+    model.compile("sgd", loss)
+    model.fit(x, y, verbose=0, class_weight=weights)
+    print(min((-w * numpy.where(y == 1, numpy.log(p), numpy.log(1 - p))).mean()
+              for p in numpy.linspace(0.001, 0.999, 999)))
 """,
 }
 
 
+def environment(*packages):
+    """One for all workers of a test run, and for the next run: it is half a minute of work."""
+    builder = UvBuilder(load().cache_dir, ProcessSandbox())
+    needed = (Requirement(name=name, rung=PinSource.OPTION, reason="the test") for name in packages)
+    return builder.build(EnvironmentSpec(python=HOST, requirements=tuple(needed)))
+
+
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    cache = tmp_path_factory.mktemp("cache")
-    for folder in (cache, *list(cache.parents)[:3]):
-        folder.chmod(0o755)  # the sandbox's own user must be able to look inside
-    builder = UvBuilder(cache, ProcessSandbox())
-    torch = Requirement(name="torch", rung=PinSource.OPTION, reason="the test")
-    return builder.build(EnvironmentSpec(python=HOST, requirements=(torch,)))
+def built():
+    return environment("torch")
 
 
 @pytest.fixture(scope="module")
@@ -200,7 +215,7 @@ def test_the_model_is_told_in_the_order_of_its_layers(compared):
 
 def test_of_a_long_run_every_tenth_step_is_written_down(python, tmp_path):
     (tmp_path / "program.py").write_text(LONG)
-    (probed,) = probing.compare(tmp_path / "program.py", python, 1).with_probe
+    probed = probing.run(tmp_path / "program.py", python, probe=True)
     first, second = (
         [x for x in probed.trace.steps if x.optimizer == one.id] for one in probed.trace.optimizers
     )
@@ -264,13 +279,8 @@ def test_what_a_program_adds_to_a_loss_function_is_a_penalty(written_out):
 
 
 @pytest.fixture(scope="module")
-def keras_python(tmp_path_factory):
-    builder = UvBuilder(tmp_path_factory.mktemp("cache"), ProcessSandbox())
-    needed = tuple(
-        Requirement(name=name, rung=PinSource.OPTION, reason="the test")
-        for name in ("keras", "tensorflow-cpu")
-    )
-    return builder.build(EnvironmentSpec(python=HOST, requirements=needed)).interpreter
+def keras_python():
+    return environment("keras", "tensorflow-cpu").interpreter
 
 
 @pytest.fixture(scope="module")
@@ -327,46 +337,29 @@ def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
     assert finding.fault == "CPP"
 
 
-@pytest.mark.parametrize(
-    ("framework", "given"),
-    [
-        ("torch", ("float", "BCEWithLogitsLoss(pos_weight=torch.tensor(3.0))", "1", "0")),
-        ("torch", ("long", "CrossEntropyLoss(weight=torch.tensor([1.0, 3.0]))", "2", "1")),
-        ("keras", ("", "binary_crossentropy", "1", "sigmoid")),
-        ("keras", ("", "sparse_categorical_crossentropy", "2", "softmax")),
-    ],
+FRAMEWORKS = pytest.mark.parametrize(
+    ("framework", "interpreter"), [("torch", "python"), ("keras", "keras_python")]
 )
+
+
+@FRAMEWORKS
 def test_the_weights_of_classes_count_for_what_a_constant_reaches(
-    framework, given, request, tmp_path
+    framework, interpreter, request, tmp_path
 ):
-    interpreter = "python" if framework == "torch" else "keras_python"
-    text = WEIGHED[framework]
-    for word, value in zip(("FORM", "LOSS", "UNITS", "SHAPE"), given, strict=True):
-        text = text.replace(word, value)
-    (tmp_path / "program.py").write_text(text.replace("LAST", given[-1]))
+    (tmp_path / "program.py").write_text(WEIGHED[framework])
     program = tmp_path / "program.py"
-    compared = probing.compare(program, request.getfixturevalue(interpreter), 1)
-    (probed,) = compared.with_probe
-    assert (probed.exit_code, probed.output) == (0, compared.without[0].output)
-    (loss,) = probed.trace.losses
-    assert loss.trivial == pytest.approx(float(probed.output), rel=0.01)
+    probed = probing.run(program, request.getfixturevalue(interpreter), probe=True)
+    reached = [float(line) for line in probed.output.decode().split()]
+    assert [loss.trivial for loss in probed.trace.losses] == pytest.approx(reached, rel=0.01)
+    assert len(reached) == 2
 
 
-@pytest.mark.parametrize(
-    ("framework", "join", "residual"),
-    [
-        ("torch", "(lambda a, b: a + b)", True),
-        ("torch", "(lambda a, b: torch.cat((a, b), 1))", False),
-        ("keras", "(lambda a, b: layers.Add()([a, b]))", True),
-        ("keras", "(lambda a, b: layers.Concatenate()([a, b]))", False),
-    ],
-)
-def test_branches_are_residual_where_they_are_added(framework, join, residual, request, tmp_path):
-    interpreter = "python" if framework == "torch" else "keras_python"
-    (tmp_path / "program.py").write_text(JOINED[framework].replace("JOIN", join))
-    compared = probing.compare(tmp_path / "program.py", request.getfixturevalue(interpreter), 1)
-    (model,) = compared.with_probe[0].trace.models
-    assert model.residual is residual
+@FRAMEWORKS
+def test_branches_are_residual_where_they_are_added(framework, interpreter, request, tmp_path):
+    (tmp_path / "program.py").write_text(JOINED[framework])
+    program = tmp_path / "program.py"
+    probed = probing.run(program, request.getfixturevalue(interpreter), probe=True)
+    assert [model.residual for model in probed.trace.models] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -383,13 +376,12 @@ def test_variables_that_no_model_holds_are_seen_by_their_optimizer(name, interpr
     assert "layers: no model holds the variables" in probed.trace.end.unseen
 
 
-def test_a_real_program_is_repaired_in_forks_of_one_process(built, tmp_path):
+def test_a_real_program_is_repaired_in_forks_of_one_process(built):
     """Its own seed is varied, so that every training of the proof is another one."""
     program = TrainingProgram(files={"train.py": SEEDED.encode()}, entry="train.py")
     options, recorder, sandbox = Options(sandbox="process"), MemoryRecorder(), Counting()
-    settings = load().model_copy(update={"cache_dir": tmp_path})
     ports = bootstrap.ports(
-        options, settings, recorder=recorder, listener=lambda _: None, sandbox=sandbox
+        options, load(), recorder=recorder, listener=lambda _: None, sandbox=sandbox
     )
     session = Session.begin(Job(issue=Issue(title="a", body=""), options=options), ports)
     recorded = RecordedRun(built, *record(program, built, session))

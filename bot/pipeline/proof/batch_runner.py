@@ -1,7 +1,6 @@
 """Runs many programs, in one sandboxed run or each in its own, and returns the result of each."""
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -19,16 +18,14 @@ from bot.pipeline.proof.batch_server import (
     BatchServer,
     CandidateResult,
     Coverage,
+    late_imports,
     libraries,
-    own_modules,
 )
 from bot.pipeline.proof.failure_test import NonFiniteKind
 from sandbox.port import Limits, RunResult, RunSpec
 
 _IMPORT_S, _LIMIT_S, _LIMIT_CPU_S, _SLOWER, _MAX_WALL_S = 60.0, 1.0, 0.5, 8, 600.0
 _MAX_DEATHS = 3
-_MODULE = re.compile(r"(?!__)\w+(?:\.\w+)*")
-_MAX_MODULES = 4000
 Job = tuple[Script, int]
 
 
@@ -174,10 +171,7 @@ class BatchRunner:
         if row.covered:
             with suppress(ValidationError):
                 self.coverage = found = Coverage.model_validate_json(row.covered)
-                names = filter(_MODULE.fullmatch, found.modules)
-                own = own_modules(base)
-                library = [name for name in names if name.split(".")[0] not in own]
-                self.late_imports = tuple(library[:_MAX_MODULES])
+                self.late_imports = late_imports(found, base)
 
     def _limit(self, row: CandidateResult, script: Script) -> None:
         if script == self.base and not row.timed_out:

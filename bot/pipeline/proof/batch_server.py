@@ -26,6 +26,8 @@ _LIFE_S = 3600.0
 _OUTPUT = 64 << 20  # half of it comes whole; a server that printed a third of it is replaced
 _MAX_RESULT, _MAX_PARTS = 4 << 20, 1000
 _MESSAGE = re.compile(r"@(\d{1,6}) (\d{1,6}|end) (\d{1,6}) (\S*)\n?", re.ASCII)
+_MODULE = re.compile(r"(?!__)\w+(?:\.\w+)*")
+_MAX_MODULES = 4000
 DEGREE = int(Limits().cpus) + 1  # one waits for its turn while another ends
 _FOLDER, _BATCH = ".reprise", "batch"
 _PROBES = (*launch.PROBES, "batch.py", "batch_child.py")
@@ -197,10 +199,10 @@ def serving(plain: RunSpec, inbox: str, mode: Mode) -> RunSpec:
 
 
 def jobs(
-    scripts: Sequence[tuple[Script, int]], cover: Script | None = None
+    scripts: Sequence[tuple[Script, int]], cover: Script | None = None, late: int = 0
 ) -> list[dict[str, object]]:
     """Programs with their seeds, numbered as their results will be; one more run notes what
-    `cover` reaches.
+    `cover` reaches. The first `late` ones note only which modules they import on the way.
     """
     every = [*scripts, *([(cover, scripts[0][1])] if cover is not None else [])]
     return [
@@ -208,7 +210,7 @@ def jobs(
             "id": number,
             "entry": script.entry,
             "seed": seed,
-            "cover": number == len(scripts),
+            "cover": "lines" if number == len(scripts) else "modules" if number < late else "",
             "files": dict(script.files),
         }
         for number, (script, seed) in enumerate(every)
@@ -222,6 +224,13 @@ def libraries(script: Script) -> list[str]:
     ours, texts = own_modules(script), (script.files[path] for path in sorted(script.files))
     names = dict.fromkeys(name for text in texts for name in imports.imported(text))
     return [name for name in names if name.split(".")[0] not in ours]
+
+
+def late_imports(reached: Coverage, script: Script) -> tuple[str, ...]:
+    """What libraries import only when they need it: worth importing beforehand too."""
+    own = own_modules(script)
+    names = (name for name in reached.modules if _MODULE.fullmatch(name))
+    return tuple(name for name in names if name.split(".")[0] not in own)[:_MAX_MODULES]
 
 
 def own_modules(script: Script) -> set[str]:

@@ -17,7 +17,7 @@ from bot.models.environment import Environment
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.proof import batch_server
-from bot.pipeline.proof.batch_server import BatchServer, CandidateResult
+from bot.pipeline.proof.batch_server import BatchServer, CandidateResult, Coverage, late_imports
 from sandbox.port import Limits, RunResult, RunSpec
 
 _IMPORT_S = 120.0
@@ -45,6 +45,7 @@ class TrialRuns:
     probed: bool = False
     _server: BatchServer | None = None
     _alone: bool = False
+    _late: tuple[str, ...] = ()
 
     def run(self, runs: Sequence[TrialRun]) -> Iterator[tuple[int, RunResult]]:
         """The result of each, with its place, as they end. One that took the server with it runs
@@ -75,6 +76,8 @@ class TrialRuns:
             with suppress(ValidationError):
                 row = CandidateResult.model_validate_json(data)
                 yield row.id, row.result()
+                reached = Coverage.model_validate_json(row.covered or "{}")
+                self._late = late_imports(reached, _script(runs[0].program)) or self._late
 
     def _serving(self, one: TrialRun) -> Callable[[str], RunSpec]:
         plain = self._spec(one)
@@ -88,7 +91,7 @@ class TrialRuns:
 
     def _plan(self, runs: Sequence[TrialRun]) -> dict[str, object]:
         scripts = [(_script(one.program), one.seed) for one in runs]
-        jobs = batch_server.jobs(scripts)
+        jobs = batch_server.jobs(scripts, late=0 if self._late else 1)
         for job, one in zip(jobs, runs, strict=True):
             job["env"] = {"REPRISE_TRIAL": one.part}
         return {
@@ -99,7 +102,7 @@ class TrialRuns:
             "limit_s": self.limit_s,
             "limit_cpu_s": self.limit_s * self.jobs,
             "output_bytes": Limits().output_bytes // 8,
-            "modules": batch_server.libraries(scripts[0][0]),
+            "modules": [*batch_server.libraries(scripts[0][0]), *self._late],
         }
 
     def _spec(self, one: TrialRun) -> RunSpec:

@@ -20,6 +20,7 @@ class Call:
         self.own, self.after = "", ""
         self.node = given.grad_fn
         self.taken = self.given = None
+        self.added = False
 
 
 class Forward:
@@ -34,7 +35,6 @@ class Forward:
 
     def clear(self):
         self.calls, self.known, self.modules, self.outputs = {}, {}, {}, {}
-        self.residual = False
 
     def forget(self, model):
         """Forget the calls that a step has used; those of other models wait for their own step."""
@@ -108,8 +108,8 @@ def _leaf(module, before, after):
             call.given = arrays.summary(after, 4096)
             _connect(call, before, after)
         else:
-            call.taken, call.given, call.inputs, call.own, call.after = (
-                old.taken, old.given, old.inputs, old.own, old.after,
+            call.taken, call.given, call.inputs, call.own, call.after, call.added = (
+                old.taken, old.given, old.inputs, old.own, old.after, old.added,
             )  # fmt: skip
             _passed(before)
     if after.grad_fn is not None:
@@ -125,12 +125,14 @@ def _connect(call, before, after):
 
 
 def _passed(tensor):
-    """The modules that feed a tensor; each learns which activation it passed."""
+    """The modules that feed a tensor; each learns which activation it passed, and whether its
+    output was added to another's.
+    """
     if tensor is None or tensor.grad_fn is None:
         return ()
     found, added = graph.feeding(tensor.grad_fn, FORWARD.known)
-    FORWARD.residual = FORWARD.residual or added
     for place, activation in found.items():
+        FORWARD.calls[place].added |= added
         if activation:
             FORWARD.calls[place].after = activation
     return tuple(found)

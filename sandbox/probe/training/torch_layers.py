@@ -104,6 +104,7 @@ class Unseen:
         self.inputs = ()
         self.own = self.after = ""
         self.taken = self.given = None
+        self.added = False
 
 
 def _describe(model, roots, initial):
@@ -116,8 +117,9 @@ def _describe(model, roots, initial):
     ]
     main = next(root for root in roots if any(True for _ in root.parameters()))
     WRITER.put(
-        "model", id=model.id, framework="torch", layers=layers, residual=FORWARD.residual,
-        compiled=bool(FORWARD.compiled), line=program.made(main),
+        "model", id=model.id, framework="torch", layers=layers,
+        residual=any(call.added for call in calls), compiled=bool(FORWARD.compiled),
+        line=program.made(main),
     )  # fmt: skip
 
 

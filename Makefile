@@ -41,7 +41,7 @@ serve: $(VENV)/.run  ## serve the App in one process; without credentials, serve
 	@$(BIN)/reprise serve --embedded $(ARGS)
 
 test: $(VENV)/.dev  ## run every test that this machine can run, except the slow ones
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow" $(ARGS)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow and not nightly" $(ARGS)
 
 test-unit: $(VENV)/.dev  ## run the unit tests: under a minute, no services
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -n auto --maxprocesses $(JOBS) -m "not slow" tests/unit $(ARGS)

@@ -109,7 +109,7 @@ def test_a_replay_without_a_cassette_asks_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.index
-@pytest.mark.slow  # two whole benches
+@pytest.mark.nightly  # two whole benches
 def test_parts_are_left_out_and_what_is_not_recorded_is_said(tmp_path: Path) -> None:
     said = reprise(
         tmp_path, "ablation", str(CASSETTES), "--replay", str(CASSETTES), "--only", CASE, "--parts", "model,context,contrast",

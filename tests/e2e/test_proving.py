@@ -333,7 +333,7 @@ def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
     wrong(reprise(tmp_path, "bisect", "run", *BOX, *commits, "no-such"), "no-such")
 
 
-@pytest.mark.slow  # several bisections
+@pytest.mark.nightly  # several bisections
 def test_commits_that_do_not_do_as_is_said_of_them(tmp_path: Path) -> None:
     """No boundary is named, and the exit code is that of what could not be told."""
     ids = cloned(tmp_path)

@@ -148,7 +148,7 @@ def killed_again_and_again(at: World, whole: dict[str, Any], chance: random.Rand
     return middle
 
 
-@pytest.mark.slow  # killed and continued several times
+@pytest.mark.nightly  # killed and continued several times
 def test_a_control_that_is_killed_goes_on_from_what_was_kept() -> None:
     with world(every=2, without="bisect,minimize,model") as at:
         whole = at.finish("whole")
@@ -158,7 +158,7 @@ def test_a_control_that_is_killed_goes_on_from_what_was_kept() -> None:
         assert killed_again_and_again(at, whole, random.Random(1)) == 4
 
 
-@pytest.mark.slow  # killed and continued several times
+@pytest.mark.nightly  # killed and continued several times
 def test_a_bisection_that_is_killed_goes_on_from_what_was_kept() -> None:
     with world(every=1, without="control,minimize,model") as at:
         whole = at.finish("whole")

@@ -48,9 +48,11 @@ def test_a_torn_report_is_told_from_a_whole_one(tmp_path: Path, text: str, wrong
 @pytest.mark.parametrize(
     ("sandbox", "times"),
     [
-        ("process", 3),  # the third while it builds, which is the same for every sandbox
+        pytest.param(
+            "process", 3, marks=pytest.mark.nightly
+        ),  # the third while it builds, which is the same for every sandbox
         pytest.param("bwrap", 2, marks=pytest.mark.bwrap),
-        pytest.param("docker", 2, marks=pytest.mark.docker),
+        pytest.param("docker", 2, marks=[pytest.mark.docker, pytest.mark.nightly]),
     ],
 )
 @pytest.mark.slow  # many kills, each with a run after it

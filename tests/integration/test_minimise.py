@@ -420,7 +420,7 @@ print("loss:", loss.item())
 
 
 @pytest.mark.index
-@pytest.mark.slow  # each try imports numpy
+@pytest.mark.nightly  # each try imports numpy
 def test_nan_stays_that_of_the_operation_it_came_from():
     """The mean of an empty tensor is NaN as well, and shorter."""
     builder = UvBuilder(load().cache_dir)  # as long as it lives, its environments stay

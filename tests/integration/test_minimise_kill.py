@@ -123,7 +123,7 @@ def cache() -> Iterator[Path]:
         yield Path(folder)
 
 
-@pytest.mark.slow  # killed and continued five times
+@pytest.mark.nightly  # killed and continued five times
 def test_killed_at_random_moments_it_goes_on_from_what_was_confirmed(tmp_path, cache):
     folder, chosen, gone_on = tmp_path / "run", random.Random(5), 0
     begun = time.monotonic()

@@ -209,7 +209,16 @@ BACKENDS = {
 @pytest.mark.slow
 @pytest.mark.index
 @pytest.mark.parametrize(
-    ("kind", "backend"), [("docker", "legacy"), *(("bwrap", each) for each in BACKENDS)]
+    ("kind", "backend"),
+    [
+        ("docker", "legacy"),
+        ("bwrap", "setuptools"),
+        *(
+            pytest.param("bwrap", each, marks=pytest.mark.nightly)
+            for each in BACKENDS
+            if each != "setuptools"
+        ),
+    ],
 )
 def test_an_honest_source_builds_without_a_network(kind: str, backend: str, world: World) -> None:
     world.source("spy", {**BACKENDS[backend], "spy/__init__.py": "seen = 'built'\n"})

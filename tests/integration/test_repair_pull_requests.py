@@ -315,7 +315,7 @@ class RealWorld(TrainingWorld):
 
 
 @pytest.mark.index
-@pytest.mark.slow
+@pytest.mark.nightly  # sixty trainings
 def test_digits_that_are_not_learned_are_repaired_and_proposed(tmp_path):
     with GitHubServer(echo=False) as server:
         world = RealWorld(server, DIGITS)

@@ -73,7 +73,7 @@ def test_memory_and_open_files_are_seen_to_grow(tmp_path: Path) -> None:
 
 @pytest.mark.bwrap
 @pytest.mark.redis
-@pytest.mark.slow  # half a minute of deliveries
+@pytest.mark.nightly  # half a minute of deliveries
 def test_a_short_soak_leaves_nothing_and_every_honest_report_is_answered_rightly() -> None:
     plan = Plan(minutes=0.5, rate=12, sandbox="bwrap", every_s=1.0, environ=host())
     outcome = soak(plan, print)

@@ -24,6 +24,7 @@ from bot.rules.diagnosis import diagnose
 from bot.settings import load
 from sandbox.process import ProcessSandbox
 from tests.support.engine import MemoryRecorder
+from tests.support.sandbox import CountingSandbox
 from tests.support.training_programs import SEEDED
 
 pytestmark = [pytest.mark.index, pytest.mark.slow]
@@ -379,7 +380,7 @@ def test_variables_that_no_model_holds_are_seen_by_their_optimizer(name, interpr
 def test_a_real_program_is_repaired_in_forks_of_one_process(built):
     """Its own seed is varied, so that every training of the proof is another one."""
     program = TrainingProgram(files={"train.py": SEEDED.encode()}, entry="train.py")
-    options, recorder, sandbox = Options(sandbox="process"), MemoryRecorder(), Counting()
+    options, recorder, sandbox = Options(sandbox="process"), MemoryRecorder(), CountingSandbox()
     ports = bootstrap.ports(
         options, load(), recorder=recorder, listener=lambda _: None, sandbox=sandbox
     )
@@ -391,13 +392,3 @@ def test_a_real_program_is_repaired_in_forks_of_one_process(built):
     assert len(set(found.improvement.before)) > 1
     assert len(recorder.tried) == found.trainings + found.confirmations > 15
     assert sandbox.runs == 3  # with the probe before and after, and all trials
-
-
-class Counting(ProcessSandbox):
-    """Counts what it is asked to run."""
-
-    runs = 0
-
-    def run(self, *arguments, **options):
-        self.runs += 1
-        return super().run(*arguments, **options)

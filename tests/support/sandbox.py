@@ -1,5 +1,5 @@
 """A sandbox in memory: a program is a function that returns a result, or the steps it would
-take, under the same limits.
+take, under the same limits. And one of real processes that counts its runs.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from threading import Event
 from sandbox import guard_client, layout
 from sandbox.guard import files, wire
 from sandbox.port import Health, OnOutput, RunResult, RunSpec, SandboxError, Stream
+from sandbox.process import ProcessSandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,3 +248,15 @@ class FakeSandbox:
     def sweep(self) -> int:
         """Nothing is ever left."""
         return 0
+
+
+class CountingSandbox(ProcessSandbox):
+    """Counts what it is asked to run."""
+
+    runs = 0
+
+    def run(
+        self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
+    ) -> RunResult:
+        self.runs += 1
+        return super().run(spec, cancel=cancel, on_output=on_output)

@@ -1,0 +1,56 @@
+"""Trials as forks of one process, with real processes."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot import bootstrap
+from bot.models.bug import Issue
+from bot.models.diagnosis import TrainingProgram
+from bot.models.job import Job, Options
+from bot.pipeline.execution.runner import Session
+from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
+from bot.settings import load
+from tests.integration.test_minimise import HERE
+from tests.support.engine import MemoryRecorder
+from tests.support.sandbox import CountingSandbox
+
+PROGRAM = """\
+import os, sys
+print("colorsys" in sys.modules, flush=True)
+__import__("colorsys")
+"""
+LIES = 'open(".covered", "w").write(TEXT)\nos._exit(0)\n'
+LATE = '\'{"modules": ["colorsys"]}\''
+
+
+@pytest.mark.parametrize(
+    ("source", "learned"),
+    [
+        (PROGRAM, True),
+        (PROGRAM + LIES.replace("TEXT", LATE), True),
+        (PROGRAM + LIES.replace("TEXT", "'no JSON'"), False),
+        (PROGRAM + LIES.replace("TEXT", '\'{"modules": ["-x", "a b", "no.such"]}\''), False),
+        (PROGRAM + "sys.exit(1)", True),
+        ("import os\n" * 3 + "os.kill(os.getpid(), 9)", False),
+    ],
+)
+def test_what_libraries_import_late_is_imported_once_for_all_trials(source, learned):
+    options, sandbox = Options(sandbox="process"), CountingSandbox()
+    ports = bootstrap.ports(
+        options, load(), recorder=MemoryRecorder(), listener=lambda _: None, sandbox=sandbox
+    )
+    session = Session.begin(Job(issue=Issue(title="a", body=""), options=options), ports)
+    program = TrainingProgram(files={"train.py": source.encode()}, entry="train.py")
+    trials = TrialRuns(session, HERE, limit_s=30.0)
+    try:
+        rounds = [
+            [result.stdout.strip() for _, result in trials.run([TrialRun(program, seed, "whole")])]
+            for seed in range(3)
+        ]
+    finally:
+        trials.close()
+    printed = "False" if source.startswith(PROGRAM) else ""
+    assert rounds[0] == [printed]
+    assert rounds[1:] == [["True" if learned else printed]] * 2
+    assert sandbox.runs == 1

@@ -255,6 +255,26 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         _beside(summary((200, 64), 0, 255), "evaluation"),
         _beside(summary((200, 64), -1.6, 1.6), "validation"),
     ),
+    "unseen-classes": tuple(
+        trace(
+            fed=loss(
+                "sparse_categorical_crossentropy",
+                one_hot=False,
+                integer_targets=True,
+                targets=summary((32,), 0, 8, distinct=9),
+            ),
+            data={"targets": summary((800,), 0, 8, distinct=9)},
+            held_out=(
+                Data(
+                    model="m",
+                    part="evaluation",
+                    inputs=summary((200, 64), -1.6, 1.6),
+                    targets=summary((200,), 0, most),
+                ),
+            ),
+        )
+        for most in (9, 8)
+    ),
     "sorted-classes": (
         trace(
             losses=_PARTLY,

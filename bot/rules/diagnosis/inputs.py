@@ -129,6 +129,35 @@ def _apart(a: Summary, b: Summary) -> bool:
     return max(a.std / b.std, b.std / a.std) > _APART or (off and max(sizes) > 2 * min(sizes))
 
 
+def unseen_classes(training: Training) -> Signs:
+    """Labels that a model is judged by and never learned, as where sorted data is split."""
+    loss, train = training.loss, training.data
+    if loss is None or train is None or train.targets is None or not loss.integer_targets:
+        return
+    if kind(loss) not in ("classes", "binary"):
+        return
+    for other in training.held_out:
+        if other.targets is not None and _beyond(train.targets, other.targets):
+            low, high = other.targets.minimum or 0.0, other.targets.maximum or 0.0
+            text = f"The {other.part} holds classes that training never saw."
+            learned = f"{train.targets.minimum or 0:.4g} to {train.targets.maximum or 0:.4g}"
+            shown = (evidence("labels", f"{low:.4g} to {high:.4g}", learned),)
+            yield Sign("CPP", 0.9, text, evidence=shown, change=_SHUFFLE)
+            return
+
+
+_SHUFFLE = change("preprocessing", ("shuffle",), "Shuffle the data before it is split.")
+
+
+def _beyond(known: Summary, other: Summary) -> bool:
+    """Whether integer labels lie outside those that are known."""
+    bounds = (known.minimum, known.maximum, other.minimum, other.maximum)
+    if any(x is None or x != round(x) for x in bounds):
+        return False
+    low, high, least, most = (x or 0.0 for x in bounds)
+    return least < low or most > high
+
+
 def sorted_classes(training: Training) -> Signs:
     """Batches of one class: the data is sorted, and is not shuffled."""
     loss, plan = training.loss, training.plan
@@ -154,6 +183,8 @@ RULES: tuple[Rule, ...] = (
          "Columns of the inputs differ over a hundredfold in scale.", uneven),
     Rule("parts-differ", "data", ("CPP",), "Reprise",
          "Evaluation inputs are on another scale than training inputs.", parts_differ),
+    Rule("unseen-classes", "data", ("CPP",), "Reprise",
+         "Classes to be told are missing from the training data.", unseen_classes),
     Rule("sorted-classes", "data", ("CPP",), "Reprise",
          "Sorted data is not shuffled.", sorted_classes),
 )  # fmt: skip

@@ -17,7 +17,8 @@ def _watched(keras):
     def make(original):
         def watched(self, *args, **kwargs):
             if not keras_run.ACTIVE:
-                _look(keras, self, args[0] if args else kwargs.get("x"))
+                given = dict(zip(("x", "y"), args, strict=False)) | kwargs
+                _look(keras, self, given.get("x"), given.get("y"))
             return original(self, *args, **kwargs)
 
         return watched
@@ -26,7 +27,7 @@ def _watched(keras):
 
 
 @quiet("evaluations")
-def _look(keras, model, x):
+def _look(keras, model, x, y):
     known = keras_run.MODELS.get(model)
     if known is None or not known.steps or not keras_told.is_table(keras.tree.flatten(x)[0]):
         return
@@ -43,4 +44,8 @@ def _look(keras, model, x):
         told = numbers.summary(
             numpy, numpy.concatenate(list(given.values())), values.shape, values.dtype
         )
-        WRITER.put("data", model=known.id, part="evaluation", inputs=told, ids=False)
+        judged = y is not None and not isinstance(y, int)  # of `predict`, the size of its batches
+        targets = keras_layers.summary(keras.tree.flatten(y)[0]) if judged else None
+        WRITER.put(
+            "data", model=known.id, part="evaluation", inputs=told, ids=False, targets=targets
+        )

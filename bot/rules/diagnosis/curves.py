@@ -11,7 +11,7 @@ from bot.rules.diagnosis.training import Training
 _JUMPS = 0.2
 _SOUND = (3e-4, 3e-2)  # of the weights, changed by a step
 _LONG = 100
-_LITTLE = 0.35
+_LITTLE, _NEAR = 0.35, 0.2
 
 
 def broken(training: Training) -> Signs:
@@ -43,7 +43,8 @@ def stuck(training: Training) -> Signs:
     stays = learned.badly and not learned.falling
     if stays:
         yield rate_sign(training, 0.36 if sound else 0.45, up, text, symptom=True)
-    if sound and training.updates > _LONG:
+    near = learned.skill is None or learned.skill > -_NEAR
+    if sound and near and training.updates > _LONG:
         better = change("preprocessing", ("labels",), "Check that labels belong to their inputs.")
         words = "Steps are of a good size, but targets do not seem to follow from the inputs."
         yield Sign("CPP", 0.36, words, change=better, symptom=True)

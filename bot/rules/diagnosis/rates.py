@@ -130,8 +130,15 @@ def updates(training: Training) -> Signs:
         yield rate_sign(training, 0.6, False, message)
     elif ratio <= _SLOW * 10 and training.learning.falling:
         yield rate_sign(training, 0.7, True, "Steps hardly change the weights.", symptom=True)
-    elif ratio <= _SLOW:
+    elif ratio <= _SLOW and not _usual(training):
         yield rate_sign(training, 0.6, True, "Steps hardly change the weights.", symptom=True)
+
+
+def _usual(training: Training) -> bool:
+    """Whether the rate is at least the usual one, so that gradients must be faint."""
+    optimizer, rate = training.optimizer, training.rate
+    limits = BANDS.get(optimizer.name) if optimizer else None
+    return limits is not None and rate is not None and rate >= limits[1]
 
 
 def total_step(training: Training) -> Signs:

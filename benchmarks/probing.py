@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib import resources
@@ -15,6 +16,7 @@ from statistics import median
 from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis import trace
 from bot.pipeline.execution import launch
+from bot.rules.diagnosis import diagnose
 
 PROGRAMS = Path(__file__).parent / "idioms"
 _SECONDS = 600
@@ -22,13 +24,16 @@ _SECONDS = 600
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run: how it ended, what it printed, its CPU seconds with its children's, its trace."""
+    """One run: how it ended, what it printed, its CPU seconds with its children's, its trace, and
+    the seconds from its start to the end of its diagnosis (to its own end without the probe).
+    """
 
     exit_code: int
     output: bytes
     errors: str
     cpu_s: float
     trace: TrainingTrace
+    wall_s: float
 
 
 @dataclass(slots=True)
@@ -52,10 +57,20 @@ class Comparison:
     @property
     def overhead(self) -> float:
         """Share of CPU time that the probe adds, by the medians."""
-        before, after = (
-            median(run.cpu_s for run in runs) for runs in (self.without, self.with_probe)
-        )
+        before, after = self._medians("cpu_s")
         return after / before - 1
+
+    @property
+    def delay_s(self) -> float:
+        """Seconds from the end of the program alone to the end of its diagnosis, by the medians."""
+        before, after = self._medians("wall_s")
+        return after - before
+
+    def _medians(self, name: str) -> tuple[float, float]:
+        before, after = (
+            median(getattr(run, name) for run in runs) for runs in (self.without, self.with_probe)
+        )
+        return before, after
 
 
 def programs(names: tuple[str, ...]) -> tuple[Path, ...]:
@@ -90,7 +105,7 @@ def run(program: Path, python: str, *, probe: bool) -> Run:
             (probes / one).write_bytes(launch.probe(one))
         training = Path(str(resources.files("sandbox"))) / "probe" / "training"
         shutil.copytree(training, probes / "_reprise_training")
-        started = os.times()
+        began, started = time.monotonic(), os.times()
         done = subprocess.run(
             [python, "repro.py"],
             cwd=folder,
@@ -104,8 +119,11 @@ def run(program: Path, python: str, *, probe: bool) -> Run:
             started.children_user + started.children_system
         )
         left = {str(path): path.read_bytes() for path in probes.glob("training-*.jsonl")}
-        errors = done.stderr.decode("utf-8", "replace")
-        return Run(done.returncode, done.stdout, errors, spent, trace.read(left))
+        errors, seen = done.stderr.decode("utf-8", "replace"), trace.read(left)
+        if probe:
+            diagnose(seen)
+        wall = time.monotonic() - began
+        return Run(done.returncode, done.stdout, errors, spent, seen, wall)
 
 
 def _environment(probe: bool) -> dict[str, str]:
@@ -136,6 +154,8 @@ def row(found: Comparison) -> dict[str, object]:
         "identical": found.identical,
         "cpu_s": round(median(run.cpu_s for run in found.without), 2),
         "overhead": round(found.overhead, 4),
+        "wall_s": round(median(run.wall_s for run in found.without), 2),
+        "delay_s": round(found.delay_s, 2),
         "steps": len(seen.steps),
         "models": len(seen.models),
         "losses": len(seen.losses),

@@ -755,3 +755,20 @@ def test_a_function_right_after_another_was_added_or_changed() -> None:
     )
     (first, *_) = diagnose(told).findings
     assert first.codes == ("ACH(3)", "AAL(3)")
+
+
+def test_a_network_that_is_one_linear_map_is_told_where_it_gets_no_further() -> None:
+    """It came close, as a straight line often does, but stays there."""
+    close = [2.3, 0.15] + [0.15, 0.149] * 249
+    linear = (dense(0, 64, 64, ""), dense(1, 64, 256, ""), *LAYERS[2:])
+    given = trace(linear, close).data[0]
+    copied = given.model_copy(update={"targets": given.inputs})
+    for layers, losses, data, layer in (
+        (linear, close, given, (0, 1)),
+        (linear, close, copied, ()),  # an autoencoder may be meant so
+        (linear, curve(2.3, 0.001), given, ()),
+        (LAYERS, close, given, ()),
+    ):
+        seen = trace(layers, losses).model_copy(update={"data": (data,)})
+        told = [x.layers for x in diagnose(seen).findings if x.rule == "no-activation"]
+        assert told == ([layer] if layer else [])

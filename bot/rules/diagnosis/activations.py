@@ -10,12 +10,14 @@ from itertools import pairwise
 from bot.models.diagnosis import FaultType
 from bot.models.training import Layer, WeightStep
 from bot.rules.diagnosis.rates import rate_sign
-from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.rule import UNHARMED, Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.targets import copies
 from bot.rules.diagnosis.training import Training, kernel, nonlinear, recurrent
 
 _DEAD = 0.7
 _MISSING = {"badly": 0.75, "partly": 0.7, "fairly": 0.4}
 _SATURATED, _FULL = 0.5, 0.8
+_ALL = 0.99
 _ENOUGH = 8
 _SQUASHING = {"softmax": 0.85, "log_softmax": 0.85, "exponential": 0.7}
 _SIGMOIDS = ("sigmoid", "hard_sigmoid")
@@ -52,20 +54,33 @@ def hidden_functions(training: Training) -> tuple[Layer, ...]:
 
 def missing(training: Training) -> Signs:
     """Two learning layers with no function between them are one."""
-    if not training.learning.doubtful or training.model.residual:
+    one_map = _one_map(training)
+    if training.model.residual or not (training.learning.doubtful or one_map):
         return
     for layer, after in pairwise(training.learners):
         if recurrent(layer) or _projects(training, after) or _factorised(layer, after):
             continue
         if not _linear_between(training, layer, after):
             continue
-        bottleneck = layer.units is not None and after.units and layer.units < after.units / 2
+        narrow = layer.units is not None and after.units and layer.units < after.units / 2
+        bottleneck = narrow and not one_map
         if bottleneck and not training.learning.poor:
             continue
         joined = _joined(training, layer, after)
-        confidence = 0.3 if bottleneck or joined else _MISSING[training.learning.health]
+        confidence = (
+            0.3 if bottleneck or joined else _MISSING.get(training.learning.health, UNHARMED)
+        )
         text = f"Layer {layer.index} has no activation: with the next one it is one linear map."
         yield hidden_sign(layer, confidence, text, also=("ARM",))
+
+
+def _one_map(training: Training) -> bool:
+    """Whether all layers make up one linear map, and the run can get no further. Of an autoencoder
+    that may be meant: it finds the principal components.
+    """
+    learned = training.learning
+    stuck = learned.below(_ALL) and not learned.falling and not copies(training)
+    return stuck and len(training.hidden) > 1 and not hidden_functions(training)
 
 
 def _projects(training: Training, layer: Layer) -> bool:

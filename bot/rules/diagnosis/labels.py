@@ -15,6 +15,7 @@ from bot.rules.diagnosis.targets import (
     DISTANCES,
     MARGINS,
     RANGES,
+    copies,
     kind,
     last_function,
     width,
@@ -48,21 +49,12 @@ def out_of_reach(training: Training) -> Signs:
     if whole.minimum < low - slack or whole.maximum > high + slack:
         text = f"{function} never reaches targets of {whole.minimum:.4g} to {whole.maximum:.4g}."
         yield at_end(training, 0.95, text, ("linear",), also=("AAL",))
-        if _copies(training):
+        if copies(training):
             text = f"Inputs that are to be returned lie beyond what {function} reaches: scale them."
             yield Sign("CPP", 0.6, text, change=_RESCALE)
 
 
 _RESCALE = change("preprocessing", ("min-max",), "Scale the data into the range of the output.")
-
-
-def _copies(training: Training) -> bool:
-    """Whether the targets are the inputs, as an autoencoder's are."""
-    data = training.data
-    if data is None or data.targets is None or data.targets.shape != data.inputs.shape:
-        return False
-    inputs, targets = data.inputs, data.targets
-    return (inputs.minimum, inputs.maximum) == (targets.minimum, targets.maximum)
 
 
 def dead_output(training: Training) -> Signs:
@@ -261,11 +253,11 @@ def classes_of_values(training: Training) -> Signs:
     better = change("loss", ("mse",), "Use a distance, or bring the targets into 0 to 1.")
     if _more_classes(training):
         better = change("loss", (_SPARSE,), "Use cross-entropy over the classes.")
-    copies, two = _copies(training), whole.distinct == _TWO
-    likely = 0.9 if copies or two else 0.35
-    yield Sign("LCH", 0.6 if copies or two else 0.9, text, evidence=span, change=better)
-    yield Sign("CPP", likely, text, evidence=span, change=_RESCALE if copies else _RELABEL)
-    values = not (copies or two or _more_classes(training))
+    same, two = copies(training), whole.distinct == _TWO
+    likely = 0.9 if same or two else 0.35
+    yield Sign("LCH", 0.6 if same or two else 0.9, text, evidence=span, change=better)
+    yield Sign("CPP", likely, text, evidence=span, change=_RESCALE if same else _RELABEL)
+    values = not (same or two or _more_classes(training))
     if values and last_function(training) == "sigmoid":
         text = f"A sigmoid never reaches targets of {whole.minimum:.4g} to {whole.maximum:.4g}."
         yield at_end(training, 0.8, text, ("linear",), also=("AAL",))

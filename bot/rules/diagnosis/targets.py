@@ -97,3 +97,12 @@ def wants_logits(loss: Loss) -> bool:
 def wants_probabilities(loss: Loss) -> bool:
     """Whether the loss takes the logarithm of what it is given."""
     return loss.name in ENTROPIES | BINARY and loss.name != "nll" and not wants_logits(loss)
+
+
+def copies(training: Training) -> bool:
+    """Whether the targets are the inputs, as an autoencoder's are."""
+    data = training.data
+    if data is None or data.targets is None or data.targets.shape != data.inputs.shape:
+        return False
+    inputs, targets = data.inputs, data.targets
+    return (inputs.minimum, inputs.maximum) == (targets.minimum, targets.maximum)

@@ -121,8 +121,9 @@ class Loss(_Written):
     that the program writes out. `from_logits` says what it expects, None for neither. `activation`
     is what was effectively applied to the predictions last: by the graph where it is known,
     otherwise by their values (softmax, log_softmax, sigmoid, tanh, relu, linear; "" unknown).
-    `rows_sum_to_one` and `one_hot` are of the last axis (PyTorch: of the classes'). `trivial` is
-    the loss of the best constant prediction on the same targets, None where it cannot be computed;
+    `rows_sum_to_one` and `one_hot` are of the last axis (PyTorch: of the classes'),
+    `columns_sum_to_one` is of the samples, also where logarithms are returned. `trivial` is the
+    loss of the best constant prediction on the same targets, None where it cannot be computed;
     `floor` is that of the perfect one, above zero for targets that are shares. Of several outputs
     each has a loss, with the `layer` that it comes from and its weight in the sum.
     """
@@ -135,6 +136,7 @@ class Loss(_Written):
     predictions: Summary
     targets: Summary
     rows_sum_to_one: bool = False
+    columns_sum_to_one: bool = False
     one_hot: bool = False
     integer_targets: bool = False
     class_shares: tuple[Real, ...] = ()

@@ -339,6 +339,29 @@ def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
     assert finding.fault == "CPP"
 
 
+ACROSS = """\
+import torch
+from torch.nn import functional as F
+x, y = torch.randn(64, 4), torch.randint(3, (64,))
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.Adam(model.parameters())
+for _ in range(40):
+    loss = F.nll_loss(F.log_softmax(model(x), dim=DIM), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_softmax_over_the_samples_of_a_batch_is_seen(python, tmp_path, dim):
+    (tmp_path / "program.py").write_text(ACROSS.replace("DIM", str(dim)))
+    seen = probing.run(tmp_path / "program.py", python, probe=True).trace
+    assert [one.columns_sum_to_one for one in seen.losses] == [dim == 0]
+    told = any(one.rule == "softmax-over-batch" for one in diagnose(seen).findings)
+    assert told == (dim == 0)
+
+
 FRAMEWORKS = pytest.mark.parametrize(
     ("framework", "interpreter"), [("torch", "python"), ("keras", "keras_python")]
 )

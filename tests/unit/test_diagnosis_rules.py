@@ -13,6 +13,7 @@ from bot.models.training import (
     Loss,
     Summary,
     TrainedModel,
+    TrainingStep,
     TrainingTrace,
     WeightStep,
 )
@@ -108,6 +109,12 @@ def _filtered(size: int) -> TrainingTrace:
     settings = {"kernel_size": (size,)}
     first = dense(0, 1, 8, input=summary((32, 64, 1), -1, 1), settings=settings)
     return _told((first, dense(1, 8, 32), LAYERS[2]))
+
+
+def _falling_rate(factor: float) -> tuple[TrainingStep, ...]:
+    """Steps of a rate that a schedule multiplies after each."""
+    taken = steps(FLAT)
+    return tuple(x.model_copy(update={"rate": 1e-3 * factor**x.step}) for x in taken)
 
 
 _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
@@ -235,6 +242,15 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         _told(optimizer={"weight_decay": 0.3, "decoupled": True}),
     ),
     "invalid-inputs": (_inputs(inputs=summary((800, 64), -1, 1, finite=0.9)), _inputs()),
+    "samples-alike": tuple(
+        trace(losses=FLAT, data={"constant_columns": share}) for share in (1.0, 0.5)
+    ),
+    "rate-vanishes": tuple(
+        trace(losses=FLAT, taken=_falling_rate(factor)) for factor in (0.9, 0.999)
+    ),
+    "softmax-over-batch": tuple(
+        _one("log_softmax", "nll", _BINARY, columns_sum_to_one=wrong) for wrong in (True, False)
+    ),
     "unscaled-inputs": (
         _inputs(inputs=summary((800, 64), 0, 255)),
         _inputs(inputs=summary((800, 64), 0, 255), ids=True),
@@ -772,3 +788,10 @@ def test_a_network_that_is_one_linear_map_is_told_where_it_gets_no_further() -> 
         seen = trace(layers, losses).model_copy(update={"data": (data,)})
         told = [x.layers for x in diagnose(seen).findings if x.rule == "no-activation"]
         assert told == ([layer] if layer else [])
+
+
+def test_targets_that_are_no_numbers_are_told() -> None:
+    targets = summary((800, 1), 0.0, 1.0, finite=0.99)
+    (first, *_) = diagnose(_inputs(targets=targets)).findings
+    assert (first.fault, first.rule) == ("CPP", "invalid-inputs")
+    assert first.message == "Targets hold NaN or infinity."

@@ -89,6 +89,15 @@ def twice(training: Training) -> Signs:
         yield at_end(training, confidence, text, ("linear",), "AAL", ("ACH",))
 
 
+def over_batch(training: Training) -> Signs:
+    """Softmax along the samples: each prediction depends on what else is in its batch."""
+    loss = training.loss
+    if loss is None or loss.name not in ENTROPIES or not loss.columns_sum_to_one:
+        return
+    text = "Softmax makes the samples of a batch sum to one, where the classes of a sample should."
+    yield at_end(training, 0.95, text, ("log_softmax" if loss.name == "nll" else "softmax",))
+
+
 def log_expected(training: Training) -> Signs:
     """Negative log-likelihood of what is no logarithm of a probability."""
     loss = training.loss
@@ -183,6 +192,8 @@ RULES: tuple[Rule, ...] = (
          "Softmax over a single unit is constant.", softmax_of_one),
     Rule("softmax-twice", "contract", ("AAL", "ACH"), "Neuralint f015",
          "A loss that applies softmax or sigmoid itself is given bounded values.", twice),
+    Rule("softmax-over-batch", "contract", ("ACH",), "Reprise",
+         "Softmax runs over the samples in place of the classes.", over_batch),
     Rule("log-probabilities-expected", "contract", (*_LAST, "LCH"), "Neuralint f015",
          "Negative log-likelihood is given values above zero.", log_expected),
     Rule("probabilities-expected", "contract", _LAST,

@@ -28,10 +28,21 @@ def _sign(confidence: float, message: str, name: str, value: float | str, limit:
 
 
 def invalid(training: Training) -> Signs:
-    """NaN or infinity in the inputs."""
-    if training.data and training.data.inputs.finite < 1:
-        share = f"{1 - training.data.inputs.finite:.2%}"
-        yield _sign(0.97, "Inputs hold NaN or infinity.", "share of invalid inputs", share, "0")
+    """NaN or infinity in the inputs or targets."""
+    data = training.data
+    parts = {"inputs": data.inputs, "targets": data.targets} if data else {}
+    for name, values in parts.items():
+        if values is not None and values.finite < 1:
+            share, text = f"{1 - values.finite:.2%}", f"{name.capitalize()} hold NaN or infinity."
+            yield _sign(0.97, text, f"share of invalid {name}", share, "0")
+
+
+def alike(training: Training) -> Signs:
+    """Samples that do not differ: there is nothing to tell them apart by."""
+    data = training.data
+    if data is not None and data.constant_columns >= 1 and training.learning.poor:
+        text = "All samples are alike: every column of the inputs is constant."
+        yield _sign(0.9, text, "share of constant columns", data.constant_columns, "under 1")
 
 
 def unscaled(training: Training) -> Signs:
@@ -174,7 +185,9 @@ def sorted_classes(training: Training) -> Signs:
 
 RULES: tuple[Rule, ...] = (
     Rule("invalid-inputs", "contract", ("CPP",), "UMLAUT (NaN)",
-         "Inputs hold NaN or infinity.", invalid),
+         "Inputs or targets hold NaN or infinity.", invalid),
+    Rule("samples-alike", "contract", ("CPP",), "Reprise",
+         "All samples of the inputs are the same.", alike),
     Rule("unscaled-inputs", "data", ("CPP",), "UMLAUT (input range); DeepDiagnosis (data)",
          "Inputs are far larger or smaller than one.", unscaled),
     Rule("unscaled-targets", "data", ("CPP",), "Reprise",

@@ -36,6 +36,7 @@ _REACHES = (0.75, 0.9, 0.97)
 _EARLY = 20
 _MODERATE = (1.5e-3, 0.03)
 _SLOW = 1e-5
+_LEFT = 0.01  # of the highest rate
 _WAY, _STILL = 10.0, 1e-3
 
 
@@ -159,9 +160,28 @@ def total_step(training: Training) -> Signs:
     yield Sign("OCH", 0.38 if low else 0.45, text, evidence=shown, change=better)
 
 
+def vanishing_rate(training: Training) -> Signs:
+    """A schedule that takes the rate to nearly nothing before half of the run, as where it is
+    advanced at each batch instead of each epoch.
+    """
+    rates = [(x.step, x.rate) for x in training.steps if x.rate is not None]
+    if not rates or training.updates < _EARLY or not training.learning.doubtful:
+        return
+    half = next((rate for step, rate in rates if 2 * step >= training.updates), rates[-1][1])
+    highest = max(rate for _, rate in rates)
+    if half >= _LEFT * highest:
+        return
+    text = f"The learning rate falls from {number(highest)} to {number(half)} by half of the run."
+    shown = (evidence("rate at half of the run", half, _LEFT * highest),)
+    better = change("learning_rate", (), "Let the rate fall more slowly, or keep it constant.")
+    yield Sign("HLR", 0.75, text, evidence=shown, change=better, direction="up")
+
+
 RULES: tuple[Rule, ...] = (
     Rule("rate-out-of-band", "rate", ("HLR",), "UMLAUT (learning rate)",
          "The learning rate lies where the optimiser seldom works.", band),
+    Rule("rate-vanishes", "rate", ("HLR",), "Reprise",
+         "A schedule takes the learning rate to nearly nothing early.", vanishing_rate),
     Rule("update-ratio", "rate", ("HLR",), "DeepDiagnosis (learning rate)",
          "Updates are far larger or smaller than a thousandth of the weights.", updates),
     Rule("small-total-step", "rate", ("HLR", "OCH"), "Reprise",

@@ -284,6 +284,7 @@ def _fed(last, predictions):
         "activation": last or numbers.activation(numpy, table) or "linear",
         "predictions": _summary(predictions, predictions),
         "rows_sum_to_one": numbers.rows_sum_to_one(table),
+        "columns_sum_to_one": numbers.columns_sum_to_one(numpy, table),
     }
 
 

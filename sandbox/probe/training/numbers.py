@@ -68,6 +68,16 @@ def rows_sum_to_one(rows):
     return float(abs(rows.sum(1) - 1).max()) < 1e-3
 
 
+def columns_sum_to_one(xp, rows):
+    """Whether each column of a table is a distribution, or its logarithm, and the rows are not."""
+    if min(rows.shape) < 2 or rows_sum_to_one(rows) or not bool(xp.isfinite(rows).all()):
+        return False
+    shares = rows if float(rows.min()) >= 0 else xp.exp(rows)
+    if rows_sum_to_one(shares):
+        return False
+    return float(abs(shares.sum(0) - 1).max()) < 1e-3
+
+
 def is_integral(flat):
     """Whether all elements are whole numbers."""
     return len(flat) > 0 and float(abs(flat - flat.round()).max()) == 0.0

@@ -183,6 +183,7 @@ def describe(name, predictions, targets, applied):
         "predictions": arrays.summary(predictions),
         "targets": {"shape": [], "dtype": ""},
         "rows_sum_to_one": numbers.rows_sum_to_one(table),
+        "columns_sum_to_one": numbers.columns_sum_to_one(arrays.torch(), table),
     }
     if targets is None:
         return fields, ()

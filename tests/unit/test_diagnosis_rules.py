@@ -795,3 +795,17 @@ def test_targets_that_are_no_numbers_are_told() -> None:
     (first, *_) = diagnose(_inputs(targets=targets)).findings
     assert (first.fault, first.rule) == ("CPP", "invalid-inputs")
     assert first.message == "Targets hold NaN or infinity."
+
+
+@pytest.mark.parametrize("framework", ["torch", "keras"])
+@pytest.mark.parametrize("function", ["softmax", "log_softmax"])
+def test_the_divergence_of_pytorch_takes_logarithms(framework: str, function: str) -> None:
+    low, high = (-5, -0.1) if function == "log_softmax" else (0.01, 0.9)
+    shares = function == "softmax"
+    fed = {"predictions": summary((32, 10), low, high), "rows_sum_to_one": shares}
+    seen = _ended(function, name="kld", **fed)
+    model = seen.models[0].model_copy(update={"framework": framework})
+    found = diagnose(seen.model_copy(update={"models": (model,)})).findings
+    told = any(x.rule == "log-probabilities-expected" for x in found)
+    assert told == (framework == "torch" and shares)
+    assert "LCH" not in {x.fault for x in found}

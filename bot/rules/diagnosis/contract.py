@@ -99,15 +99,19 @@ def over_batch(training: Training) -> Signs:
 
 
 def log_expected(training: Training) -> Signs:
-    """Negative log-likelihood of what is no logarithm of a probability."""
+    """Negative log-likelihood, or PyTorch's divergence, of what is no logarithm of a probability.
+    That of Keras takes the logarithm itself.
+    """
     loss = training.loss
-    if loss is None or loss.name != "nll" or loss.predictions.maximum is None:
+    if loss is None or loss.predictions.maximum is None or loss.predictions.maximum <= _SLACK:
         return
-    if loss.predictions.maximum <= _SLACK:
+    if loss.name != "nll" and (loss.name != "kld" or training.model.framework != "torch"):
         return
     also: tuple[FaultType, ...] = ("ARM",) if last_function(training) == "linear" else ()
-    text = "nll takes log-probabilities, but is given values above 0: it falls without bound."
+    text = f"{loss.name} takes log-probabilities, but is given values above 0."
     yield at_end(training, 0.9, text, ("log_softmax",), also=also)
+    if loss.name == "kld":
+        return
     yield Sign("LCH", 0.55, text, change=change("loss", ("cross_entropy",), "Use cross_entropy."))
 
 
@@ -195,7 +199,7 @@ RULES: tuple[Rule, ...] = (
     Rule("softmax-over-batch", "contract", ("ACH",), "Reprise",
          "Softmax runs over the samples in place of the classes.", over_batch),
     Rule("log-probabilities-expected", "contract", (*_LAST, "LCH"), "Neuralint f015",
-         "Negative log-likelihood is given values above zero.", log_expected),
+         "A loss that takes log-probabilities is given values above zero.", log_expected),
     Rule("probabilities-expected", "contract", _LAST,
          "UMLAUT (no softmax); DeepDiagnosis 1; Neuralint f008, f020",
          "Cross-entropy over classes is given outputs that are no probabilities.",

@@ -100,7 +100,7 @@ def distance_of_classes(training: Training) -> Signs:
     loss, learned = training.loss, training.learning
     if loss is None or loss.name not in DISTANCES | MARGINS | {"kld"} or learned.well:
         return
-    if loss.name == "kld" and loss.rows_sum_to_one:
+    if loss.name == "kld" and (loss.rows_sum_to_one or last_function(training) == "log_softmax"):
         return
     if not (_of_classes(loss) or _unsigned(loss)):
         return

@@ -362,6 +362,41 @@ def test_softmax_over_the_samples_of_a_batch_is_seen(python, tmp_path, dim):
     assert told == (dim == 0)
 
 
+REUSED = """\
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(4, 8), nn.Linear(8, 8), nn.Linear(8, 1)
+        self.relu = nn.ReLU()
+    def forward(self, x):
+        return self.last(self.relu(self.second(self.relu(self.first(x)))))
+x = torch.arange(2000.0).reshape(-1, 1).repeat(1, 4) / 1000 - 1
+model = Net()
+for _ in range(50):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    loss = nn.functional.mse_loss(model(x) + model(x), x[:, :1])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+with torch.no_grad():
+    model(x)
+"""
+
+
+def test_one_function_at_several_places_and_an_optimizer_made_anew_at_each_step(python, tmp_path):
+    (tmp_path / "program.py").write_text(REUSED)
+    seen = probing.run(tmp_path / "program.py", python, probe=True).trace
+    (model,), (optimizer,) = seen.models, seen.optimizers
+    assert [(one.type, one.activation) for one in model.layers] == [
+        ("Linear", ""), ("ReLU", "relu"), ("Linear", "relu"), ("Linear", ""),
+    ]  # fmt: skip
+    assert [one.step for one in seen.steps if one.optimizer == optimizer.id] == list(range(50))
+    given = {one.part: one.inputs.std for one in seen.data}
+    assert given["evaluation"] == pytest.approx(given["train"], rel=0.02)  # the rows are sorted
+
+
 FRAMEWORKS = pytest.mark.parametrize(
     ("framework", "interpreter"), [("torch", "python"), ("keras", "keras_python")]
 )

@@ -809,3 +809,19 @@ def test_the_divergence_of_pytorch_takes_logarithms(framework: str, function: st
     told = any(x.rule == "log-probabilities-expected" for x in found)
     assert told == (framework == "torch" and shares)
     assert "LCH" not in {x.fault for x in found}
+
+
+@pytest.mark.parametrize(("units", "told"), [(64, True), (1, False)])
+def test_softmax_of_a_single_unit_weighs_places(units: int, told: bool) -> None:
+    found = diagnose(_told((dense(0, 64, units, "softmax"), *LAYERS[1:]))).findings
+    assert any(x.rule == "squashing-inside" for x in found) == told
+
+
+@pytest.mark.parametrize(("rate", "way"), [(0.01, "up"), (0.3, "down")])
+def test_plain_descent_on_a_plateau_is_told_to_take_larger_steps(rate: float, way: str) -> None:
+    seen = _told(
+        LAYERS, FLAT, taken=steps(FLAT, rate=rate), optimizer={"name": "sgd", "rates": (rate,)}
+    )
+    rule = next(x for x in RULES if x.id == "loss-stuck")
+    (sign,) = (x for run in trainings(seen) for x in rule.check(run) if x.fault == "HLR")
+    assert sign.direction == way

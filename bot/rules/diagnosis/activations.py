@@ -116,13 +116,22 @@ def squashing(training: Training) -> Signs:
     """Softmax or exponential inside a network."""
     for layer in hidden_functions(training):
         strength = _SQUASHING.get(layer.activation)
-        if layer.index in training.attention:
+        if layer.index in training.attention or _weighs_places(training, layer):
             continue
         if layer.activation == "exponential" and layer.functional:
             continue  # what a program computes itself may be a variance, as in a VAE
         if strength and training.learning.below(0.97):
             text = f"{layer.activation} in layer {layer.index} lets one unit win over the others."
             yield hidden_sign(layer, strength, text)
+
+
+def _weighs_places(training: Training, layer: Layer) -> bool:
+    """Whether a function has a single unit, and what follows works on more than that: its values
+    weigh places or samples against each other.
+    """
+    place = training.order[layer.index]
+    after = next((kernel(x) for x in training.layers[place + 1 :] if kernel(x)), None)
+    return layer.units == 1 and after is not None and (after.fan_in or 0) > 1
 
 
 def saturated(training: Training) -> Signs:

@@ -4,7 +4,7 @@ Sources: DeepLocalize 5, DeepDiagnosis 6 and 7, AutoTrainer (explode, unstable);
 place of equality, and relative to the best constant prediction.
 """
 
-from bot.rules.diagnosis.rates import rate_sign, update_ratio
+from bot.rules.diagnosis.rates import BANDS, rate_sign, update_ratio
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.training import Training
 
@@ -39,10 +39,11 @@ def stuck(training: Training) -> Signs:
     ratio = update_ratio(training)
     text = "The loss stays near that of a constant prediction."
     sound = ratio is not None and _SOUND[0] <= ratio <= _SOUND[1]
-    up = ratio is not None and ratio < _SOUND[0]
+    slow = _slow(training)
+    up = slow or (ratio is not None and ratio < _SOUND[0])
     stays = learned.badly and not learned.falling
     if stays:
-        yield rate_sign(training, 0.36 if sound else 0.45, up, text, symptom=True)
+        yield rate_sign(training, 0.36 if sound and not slow else 0.45, up, text, symptom=True)
     near = learned.skill is None or learned.skill > -_NEAR
     if sound and near and training.updates > _LONG:
         better = change("preprocessing", ("labels",), "Check that labels belong to their inputs.")
@@ -53,6 +54,13 @@ def stuck(training: Training) -> Signs:
         shown = (evidence("optimizer", optimizer.name),)
         better = change("optimizer", ("adam",), "Try Adam.")
         yield Sign("OCH", 0.3, text, evidence=shown, change=better, symptom=True)
+
+
+def _slow(training: Training) -> bool:
+    """Whether plain descent takes steps of at most the usual rate: on a plateau that is little."""
+    optimizer, rate = training.optimizer, training.rate
+    plain = optimizer is not None and optimizer.name == "sgd" and not optimizer.momentum
+    return plain and rate is not None and rate <= BANDS["sgd"][1]
 
 
 RULES: tuple[Rule, ...] = (

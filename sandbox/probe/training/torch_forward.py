@@ -100,6 +100,9 @@ def _leaf(module, before, after):
     old = FORWARD.calls.get(id(module))
     if old is not None and old.training and not module.training:
         return
+    fed = _passed(before) if FORWARD.structure and old is not None else ()
+    if old is not None and fed != old.inputs and not module._parameters:
+        return  # a function that is called at several places belongs to the layer before it
     call = Call(module, before, after)
     call.numbers = _numbers(after)
     if FORWARD.structure:
@@ -111,7 +114,6 @@ def _leaf(module, before, after):
             call.taken, call.given, call.inputs, call.own, call.after, call.added = (
                 old.taken, old.given, old.inputs, old.own, old.after, old.added,
             )  # fmt: skip
-            _passed(before)
     if after.grad_fn is not None:
         FORWARD.known[after.grad_fn] = id(module)
     FORWARD.calls[id(module)] = call

@@ -25,8 +25,9 @@ _MOST_ELEMENTS = 1 << 16
 class Tracked:
     """An optimiser as far as it was followed."""
 
-    def __init__(self, number):
+    def __init__(self, number, key, first):
         self.id = "optimizer-%d" % number
+        self.key, self.first = key, first
         self.steps = self.due = 0
         self.model = None
         self.initial = {}
@@ -79,12 +80,23 @@ def _before(optimizer):
     ACTIVE.append(optimizer)
     tracked = OPTIMIZERS.get(optimizer)
     if tracked is None:
-        tracked = OPTIMIZERS[optimizer] = Tracked(len(ALL))
-        ALL.append(tracked)
+        tracked = OPTIMIZERS[optimizer] = _known(optimizer)
     tracked.sampled = sampled(tracked.steps)
     if tracked.sampled:
         with arrays.torch().no_grad():
             _remember(tracked, _parameters(optimizer))
+
+
+def _known(optimizer):
+    """The record of an optimiser; one made anew at each step goes on with the last one's."""
+    parameters = _parameters(optimizer)
+    rates = [group.get("lr") for group in optimizer.param_groups]
+    key = (type(optimizer), len(parameters), rates)
+    last = ALL[-1] if ALL else None
+    if last is not None and last.key == key and last.first() is parameters[0]:
+        return last
+    ALL.append(Tracked(len(ALL), key, weakref.ref(parameters[0])))
+    return ALL[-1]
 
 
 def _remember(tracked, parameters):

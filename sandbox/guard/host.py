@@ -134,17 +134,20 @@ class Host(place.RunLocation):
 
     def prepare_folder(self) -> None:
         base = self.job["scratch"]
-        os.mkdir(base, 0o700)  # noqa: PTH102
+        folder, name = os.path.split(base)
+        new = f"{folder}/.{name}"
+        os.mkdir(new, 0o700)  # noqa: PTH102
+        self.base = os.open(new, os.O_RDONLY | os.O_DIRECTORY)
+        # Held for life, and before it has the name that a sweep looks for: a sweep of another
+        # process takes what nobody holds.
+        fcntl.flock(self.base, fcntl.LOCK_EX)
+        os.rename(new, base)  # noqa: PTH104
         for name in ("work", "tmp", "home"):
             os.mkdir(f"{base}/{name}", 0o700)  # noqa: PTH102
             if self.user:
                 os.chown(f"{base}/{name}", *self.user)
         if self.user:
             os.chown(base, *self.user)
-        self.base = os.open(base, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(
-            self.base, fcntl.LOCK_EX
-        )  # held for life: a sweep takes what is no longer locked
         self.folder = os.open(f"{base}/work", os.O_RDONLY | os.O_DIRECTORY)
         self.fill()
 

@@ -178,6 +178,18 @@ def test_a_sweep_takes_an_unlocked_scratch_directory(scratch):
     assert not folder.exists()
 
 
+def test_a_sweep_takes_nothing_of_a_run_that_begins(scratch):
+    sweeping = "from sandbox.process import sweep_runs\nwhile True: sweep_runs()"
+    env = {**os.environ, "TMPDIR": str(scratch)}
+    sweeper = subprocess.Popen([sys.executable, "-c", sweeping], env=env)
+    try:
+        runs = [ProcessSandbox().run(RunSpec(("/bin/sh", "-c", "pwd"))) for _ in range(25)]
+    finally:
+        sweeper.kill()
+        sweeper.wait()
+    assert {run.exit_code for run in runs} == {0}
+
+
 INBOX = """
 import sys
 from pathlib import Path

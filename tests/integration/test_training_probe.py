@@ -85,7 +85,8 @@ class Net(nn.Module):
     def forward(self, x):
         return self.last(self.join(self.left(x), self.right(x)))
 x = torch.randn(8, 4)
-for join in (lambda a, b: a + b), (lambda a, b: torch.cat((a, b), 1)):
+joins = (torch.add, lambda a, b: torch.cat((a, b), 1), lambda a, b: (a - b).abs(), torch.mul)
+for join in joins:
     model = Net(join)
     loss = nn.MSELoss()(model(x), x[:, :1])
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -96,7 +97,9 @@ for join in (lambda a, b: a + b), (lambda a, b: torch.cat((a, b), 1)):
 import keras, numpy
 from keras import layers
 x = numpy.random.default_rng(0).normal(size=(8, 4)).astype("float32")
-for join in layers.Add(), layers.Concatenate():
+apart = lambda both: keras.ops.abs(both[0] - both[1])
+product = lambda both: both[0] * both[1]
+for join in layers.Add(), layers.Concatenate(), apart, product:
     given = keras.Input((4,))
     last = layers.Dense(1)(join([layers.Dense(4)(given), layers.Dense(4)(given)]))
     model = keras.Model(given, last)
@@ -415,11 +418,15 @@ def test_the_weights_of_classes_count_for_what_a_constant_reaches(
 
 
 @FRAMEWORKS
-def test_branches_are_residual_where_they_are_added(framework, interpreter, request, tmp_path):
+def test_how_branches_are_joined_is_seen(framework, interpreter, request, tmp_path):
     (tmp_path / "program.py").write_text(JOINED[framework])
     program = tmp_path / "program.py"
     probed = probing.run(program, request.getfixturevalue(interpreter), probe=True)
-    assert [model.residual for model in probed.trace.models] == [True, False]
+    models = probed.trace.models
+    assert [model.residual for model in models] == [True, False, False, False]
+    applied = [{layer.activation for layer in model.layers[:2]} for model in models]
+    assert applied[2:] == [{"abs"}, {"product"}]
+    assert not any(one & {"abs", "product"} for one in applied[:2])
 
 
 @pytest.mark.parametrize(

@@ -646,6 +646,18 @@ def test_what_attention_multiplies_needs_no_function() -> None:
     assert 1 in {at for x in plain if x.rule == "no-activation" for at in x.layers}
 
 
+@pytest.mark.parametrize(
+    ("kind", "linear"), [("Lambda", False), ("Multiply", False), ("Reshape", True)]
+)
+def test_layers_with_a_function_of_any_kind_between_are_no_linear_map(
+    kind: str, linear: bool
+) -> None:
+    between = dense(1, 24, 24, "", type=kind, weights=())
+    layers = (dense(0, 64, 24, ""), between, dense(2, 24, 32), dense(3, 32, 10, "softmax"))
+    told = [x.layers for x in diagnose(_told(layers, FLAT)).findings if x.rule == "no-activation"]
+    assert told == ([(0,)] if linear else [])
+
+
 def test_filters_apart_and_a_mix_of_their_channels_are_one_convolution() -> None:
     size = {"kernel_size": (1, 1)}
     mix = dense(1, 24, 32, settings=size, type="Conv2D")

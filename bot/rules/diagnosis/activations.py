@@ -22,6 +22,7 @@ _ENOUGH = 8
 _SQUASHING = {"softmax": 0.85, "log_softmax": 0.85, "exponential": 0.7}
 _SIGMOIDS = ("sigmoid", "hard_sigmoid")
 _BOUNDED = (*_SIGMOIDS, "tanh", "softsign", "hard_tanh")
+_FUNCTIONS = ("Dot", "Lambda", "Maximum", "Minimum", "Multiply")  # of Keras: known or not, no line
 _VANISHED = (1e-3, 1e-4)  # AutoTrainer: first over last gradient, and the first itself
 
 
@@ -107,7 +108,7 @@ def _linear_between(training: Training, layer: Layer, after: Layer) -> bool:
     """Whether nothing but linear maps stands from a layer to the next with a kernel."""
     order = training.order
     between = training.layers[order[layer.index] : order[after.index]]
-    if any(nonlinear(x) or "attention" in x.type.lower() for x in between):
+    if any(nonlinear(x) or x.type in _FUNCTIONS or "attention" in x.type.lower() for x in between):
         return False
     return not after.inputs or any(x.index in after.inputs for x in between)
 

@@ -31,7 +31,8 @@ def describe(run):
         inputs, activation = _inputs(run, row["index"])
         row["inputs"] = inputs
         for place in inputs if activation else ():
-            told[place].update(activation=activation, functional=True)
+            if activation in _ACTIVATIONS.values() or told[place]["activation"] in ("", "linear"):
+                told[place].update(activation=activation, functional=True)
     added = ("Add", "Average", "Maximum")
     return {
         "id": run.known.id,
@@ -197,27 +198,37 @@ def _inputs(run, place):
     if not depths:
         return ([place - 1] if place and hasattr(run.model, "pop") else []), ""
     places = {id(layer): at for at, layer in enumerate(run.layers)}
-    found, passed = [], ""
+    found, passed, seen = set(), "", set()
     for node in run.layers[place]._inbound_nodes:
         if any(node is one for nodes in depths.values() for one in nodes):
             for parent in node.parent_nodes:
-                passed = _walk(parent, places, found, 0) or passed
-    return sorted(set(found)), passed
+                passed = _walk(parent, places, found, seen) or passed
+    return sorted(found), passed
 
 
-_FUNCTIONS = {
+_ACTIVATIONS = {
     "Relu": "relu", "Sigmoid": "sigmoid", "Tanh": "tanh", "Softmax": "softmax", "Gelu": "gelu",
     "LeakyRelu": "leaky_relu", "Elu": "elu", "Selu": "selu", "Silu": "silu", "Softplus": "softplus",
     "LogSoftmax": "log_softmax",
 }  # fmt: skip
+# No activation has these names, but two layers with one of them between are no linear map.
+_FUNCTIONS = _ACTIVATIONS | {
+    "Absolute": "abs", "Square": "power", "Power": "power",
+    "Sqrt": "root", "Log": "log", "Multiply": "product", "Maximum": "maximum",
+    "Minimum": "minimum",
+}  # fmt: skip
 
 
-def _walk(node, places, found, depth):
+def _walk(node, places, found, seen):
     operation = node.operation
     if id(operation) in places:
-        found.append(places[id(operation)])
+        found.add(places[id(operation)])
         return ""
+    if id(node) in seen or len(seen) > _MOST_LAYERS:
+        return ""
+    seen.add(id(node))
     passed = _FUNCTIONS.get(type(operation).__name__, "")
-    for parent in node.parent_nodes if depth < 50 else ():
-        passed = passed or _walk(parent, places, found, depth + 1)
+    for parent in node.parent_nodes:
+        before = _walk(parent, places, found, seen)
+        passed = passed or before
     return passed

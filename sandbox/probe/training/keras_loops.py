@@ -3,7 +3,7 @@
 import sys
 import weakref
 
-from . import keras_functions, keras_run, keras_told, keras_traced, program
+from . import keras_functions, keras_random, keras_run, keras_told, keras_traced, program
 from .core import STATE, patch, quiet
 
 MADE = []
@@ -148,7 +148,7 @@ def _traced(keras, optimizer, gradients, variables):
     model, line = _model(variables), program.line()
     if model is None:
         return None
-    step = keras_traced.TracedStep(variables)
+    step = keras_traced.TracedStep([*variables, *keras_random.moved(keras, model)])
     known = TRACED.object if step.belongs(TRACED.result) else None
     taken, returned = SEEN.passed.get(id(model), (None, None))
     loss = _loss_of(TRACED, variables)

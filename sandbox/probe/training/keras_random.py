@@ -34,6 +34,11 @@ def kept(keras, model):
             torch.set_rng_state(tensors)
 
 
+def moved(keras, model):
+    """The variables that a call of the model and its loss may move."""
+    return _states(model, _shared(keras))
+
+
 def _states(model, shared):
     """The states of the model's generators and metrics, and of the generator that all layers
     without a seed share.

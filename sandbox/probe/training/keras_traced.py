@@ -90,8 +90,8 @@ class WithoutCompiled:
 class TracedStep:
     """One `apply` in a graph: a call before it and one after it, each made once for every step.
 
-    The calls take the handles of the variables, so that TensorFlow itself keeps them in order with
-    all that reads and changes the weights.
+    The calls take the handles of the variables, those of random generators too, so that TensorFlow
+    itself keeps them in order with all that reads and changes weights and draws numbers.
     """
 
     def __init__(self, variables):

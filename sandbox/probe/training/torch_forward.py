@@ -100,7 +100,7 @@ def _leaf(module, before, after):
     old = FORWARD.calls.get(id(module))
     if old is not None and old.training and not module.training:
         return
-    fed = _passed(before) if FORWARD.structure and old is not None else ()
+    fed = _passed(before, inside=True) if FORWARD.structure and old is not None else ()
     if old is not None and fed != old.inputs and not module._parameters:
         return  # a function that is called at several places belongs to the layer before it
     call = Call(module, before, after)
@@ -121,18 +121,18 @@ def _leaf(module, before, after):
 
 def _connect(call, before, after):
     """Note which modules feed this one, and what was applied to their outputs on the way."""
-    call.inputs = _passed(before)
+    call.inputs = _passed(before, inside=True)
     own = graph.last_activation(after.grad_fn, FORWARD.known) if after.grad_fn is not None else ""
     call.own = "" if own == "linear" else own
 
 
-def _passed(tensor):
+def _passed(tensor, *, inside):
     """The modules that feed a tensor; each learns which activation it passed, and whether its
     output was added to another's.
     """
     if tensor is None or tensor.grad_fn is None:
         return ()
-    found, added = graph.feeding(tensor.grad_fn, FORWARD.known)
+    found, added = graph.feeding(tensor.grad_fn, FORWARD.known, inside=inside)
     for place, activation in found.items():
         FORWARD.calls[place].added |= added
         if activation:
@@ -143,7 +143,7 @@ def _passed(tensor):
 def close(tensor):
     """Note what is applied to the output of the last layers before the loss."""
     if FORWARD.structure:
-        _passed(tensor)
+        _passed(tensor, inside=False)
 
 
 def _numbers(after):

@@ -13,6 +13,13 @@ _ACTIVATIONS = {
     "prelukernel": "prelu", "sigmoidcopy": "sigmoid", "hardshrink": "hardshrink",
     "softshrink": "softshrink", "exp": "exponential", "sin": "sin",
 }  # fmt: skip
+# No activation has these names, but two layers with one of them between are no linear map.
+_FUNCTIONS = {
+    "abs": "abs", "pow": "power", "sqrt": "root", "rsqrt": "root", "cos": "cos", "log": "log",
+    "log1p": "log", "atan": "atan", "erf": "erf", "maximum": "maximum", "minimum": "minimum",
+    "cdist": "distance", "euclideandist": "distance", "linalgvectornorm": "norm", "norm": "norm",
+}  # fmt: skip
+_OF_TWO = {"mul": "product", "div": "quotient"}
 # What mixes the entries of a tensor: an activation before it is not one of what comes out.
 _MIXING = re.compile(
     r"^(addmm|mm|bmm|baddbmm|mv|addmv|dot|linear|.*convolution|.*attention.*|.*rnn.*)$"
@@ -63,9 +70,10 @@ def last_activation(node, known=()):
     return ""
 
 
-def feeding(node, known):
+def feeding(node, known, *, inside):
     """The known nodes that feed a node, each with the activation between, "" for none, and whether
-    two of its branches are added on the way.
+    two of its branches are added on the way. Inside a network any function counts, before a loss
+    only those that have the name of an activation.
     """
     found, added = {}, False
     waiting, seen = [(node, "")], set()
@@ -79,11 +87,15 @@ def feeding(node, known):
             continue
         before = parents(node)
         kind = name(node)
+        live = [parent for parent in before if name(parent) != "accumulategrad"]
         if _MIXING.match(kind):
             activation = None
         elif activation == "":
-            activation = _ACTIVATIONS.get(kind, "")
-        live = [parent for parent in before if name(parent) != "accumulategrad"]
+            activation = _ACTIVATIONS.get(kind, "") or (inside and _function(kind, live)) or ""
         added = added or (kind == "add" and len(live) > 1)
         waiting += [(parent, activation) for parent in live]
     return found, added
+
+
+def _function(kind, live):
+    return _FUNCTIONS.get(kind) or (len(live) > 1 and _OF_TWO.get(kind)) or ""

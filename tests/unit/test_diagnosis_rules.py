@@ -22,6 +22,7 @@ from bot.rules.diagnosis.training import trainings
 from sandbox.probe.training.core import kept, sampled
 from tests.support.traces import (
     FLAT,
+    GOOD,
     LAYERS,
     curve,
     dense,
@@ -477,6 +478,23 @@ def test_what_probabilities_are_compared_with_tells_which_side_is_wrong() -> Non
     ):
         found = [x.fault for x in diagnose(told).findings if x.rule == "class-loss-of-values"]
         assert found == codes
+
+
+@pytest.mark.parametrize(
+    ("rate", "ratio", "losses", "low"),
+    [
+        (1e-4, 4e-4, _PARTLY, True),
+        (1e-4, 4e-3, _PARTLY, False),  # steps are large all the same
+        (1e-3, 4e-4, _PARTLY, False),  # the usual rate
+        (1e-4, 4e-4, GOOD, False),
+    ],
+)
+def test_a_rate_below_the_usual_one_is_told_where_steps_are_small_and_little_was_learned(
+    rate: float, ratio: float, losses: list[float], low: bool
+) -> None:
+    told = trace(optimizer={"rates": (rate,)}, taken=steps(losses, ratio=ratio))
+    rates = [x for x in diagnose(told).findings if x.rule == "rate-out-of-band"]
+    assert [x.direction for x in rates] == (["up"] if low else [])
 
 
 def test_a_loss_without_meaning_does_not_excuse_a_rate() -> None:

@@ -36,6 +36,7 @@ _REACHES = (0.75, 0.9, 0.97)
 _EARLY = 20
 _MODERATE = (1.5e-3, 0.03)
 _SLOW = 1e-5
+_LOWER, _SMALL = 3.0, 1e-3
 _LEFT = 0.01  # of the highest rate
 _WAY, _STILL = 10.0, 1e-3
 
@@ -98,12 +99,19 @@ def band(training: Training) -> Signs:
     limits = BANDS.get(optimizer.name) if optimizer else None
     if optimizer is None or rate is None or limits is None:
         return
-    used, (low, _, high) = max(effective(optimizer, rate), 1e-12), limits
+    used, (low, usual, high) = max(effective(optimizer, rate), 1e-12), limits
     up = used < high
     decades = math.log10(low / used) if up else math.log10(used / high)
     learned = training.learning
     reach = _REACHES[0] if decades < 0.5 else _REACHES[1] if decades < 1 else _REACHES[2]
-    if decades < 0 or _denied(training, up=up):
+    if decades < 0:
+        if used <= usual / _LOWER and learned.poor and (update_ratio(training) or 1) < _SMALL:
+            text = (
+                f"The learning rate is lower than usual for {optimizer.name}, and steps are small."
+            )
+            yield rate_sign(training, 0.38, True, text)
+        return
+    if _denied(training, up=up):
         return
     if not (learned.below(reach) or learned.meaningless):
         return

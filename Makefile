@@ -50,6 +50,7 @@ lint: $(VENV)/.dev  ## check style, types, layers and generated documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -n 2
+	$(BIN)/vermin -q -t=3.8- --violations --exclude sys.monitoring sandbox/probe
 	$(BIN)/lint-imports --no-logo
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cog --check README.md docs/*.md
 

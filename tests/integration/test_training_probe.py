@@ -337,6 +337,10 @@ def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
         ("train", "validation", "evaluation"), (64, 4)
     )
     assert given["evaluation"].std == pytest.approx(100 * given["train"].std)
+    columns = {one.part: one.columns for one in probed.trace.data}
+    assert len(columns["train"]) == 4
+    for train, judged in zip(columns["train"], columns["evaluation"], strict=True):
+        assert judged == pytest.approx([100 * value for value in train])
     assert {one.targets.shape for one in probed.trace.data} == {(64, 1)}
     (finding,) = (one for one in diagnose(probed.trace).findings if one.rule == "parts-differ")
     assert finding.fault == "CPP"

@@ -855,3 +855,76 @@ def test_plain_descent_on_a_plateau_is_told_to_take_larger_steps(rate: float, wa
     rule = next(x for x in RULES if x.id == "loss-stuck")
     (sign,) = (x for run in trainings(seen) for x in rule.check(run) if x.fault == "HLR")
     assert sign.direction == way
+
+
+@pytest.mark.parametrize(
+    ("columns", "apart"),
+    [
+        (((0.1, 0.9), (-0.1, 0.2), (0.0, 0.2)), True),
+        (((0.1, 0.9), (5.0, 1.1), (9.0, 1.0)), True),
+        (((0.1, 0.9), (-0.1, 1.1), (0.0, 0.1)), False),  # one of three columns
+        (((0.1, 0.0), (-0.1, 0.0), (0.0, 1.0)), False),  # constant columns say nothing
+        (((9.0, 9.0),), False),  # another table
+    ],
+)
+def test_parts_differ_where_most_columns_do_though_the_whole_does_not(
+    columns: tuple[tuple[float, float], ...], apart: bool
+) -> None:
+    alike = summary((400, 3), -1.7, 1.7, std=1.0, mean=0.0)
+    other = Data(model="m", part="evaluation", inputs=alike, columns=columns)
+    learned = {"inputs": alike, "columns": ((0.0, 1.0),) * 3}
+    found = diagnose(trace(data=learned, held_out=(other,))).findings
+    assert [x.rule for x in found] == (["parts-differ"] if apart else [])
+
+
+def test_a_softmax_of_one_unit_before_a_loss_that_takes_logits_is_needless() -> None:
+    (first, *_) = diagnose(_one("softmax", "bce_logits", _BINARY, predictions=_CONSTANT)).findings
+    assert (first.rule, first.codes) == ("softmax-of-one-unit", ("AAL(1)", "ACH(1)"))
+
+
+def _lstm(std: float, bias: float) -> Layer:
+    own = dense(0, 1, 80, "", type="LSTM").model_copy(update={"units": 20})
+    kernel = own.weights[0].model_copy(update={"role": "recurrent"})
+    layer = own.model_copy(update={"weights": (*own.weights, kernel)})
+    return weight(weight(layer, std=std), "bias", minimum=-bias, maximum=bias)
+
+
+@pytest.mark.parametrize(
+    ("std", "bias", "rules"),
+    [
+        (0.13, 0.2, []),
+        (0.13, 6.0, []),  # gates may begin open
+        (0.13, 25.0, ["bias-not-zero"]),
+        (0.5, 1.0, []),
+        (5.0, 1.0, ["kernel-scale"]),
+    ],
+)
+def test_what_a_recurrent_layer_begins_with_is_told_where_nobody_means_it(
+    std: float, bias: float, rules: list[str]
+) -> None:
+    """Though the run learned all the same."""
+    found = diagnose(trace((_lstm(std, bias), *LAYERS[1:]))).findings
+    assert [x.rule for x in found] == rules
+
+
+@pytest.mark.parametrize(("name", "told"), [("adagrad", True), ("adam", False)])
+def test_an_optimizer_whose_steps_decay_is_told_where_a_fair_share_was_learned(
+    name: str, told: bool
+) -> None:
+    found = diagnose(trace(losses=curve(2.3, 0.35), optimizer={"name": name, "rates": (0.01,)}))
+    assert ("OCH" in {x.fault for x in found.findings}) is told
+
+
+@pytest.mark.parametrize("units", [3, 1])
+def test_a_loss_that_sees_one_of_several_outputs_says_nothing_of_classes(units: int) -> None:
+    classes = summary((32,), 0.0, 2.0, distinct=3)
+    shape = summary((32,), 0.0, 2.0)
+    fed = {"targets": classes, "predictions": shape, "integer_targets": True, "trivial": 0.65}
+    told = _one("linear", "mae", losses=curve(0.9, 0.04), **fed)
+    (model,) = told.models
+    last = dense(1, 64, units, "")
+    seen = told.model_copy(
+        update={"models": (model.model_copy(update={"layers": (model.layers[0], last)}),)}
+    )
+    found = {x.rule for x in diagnose(seen).findings}
+    assert ("distance-between-classes" in found) is (units == 3)

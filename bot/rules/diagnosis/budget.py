@@ -23,6 +23,7 @@ _STEEP = 0.1
 _SHORT, _VERY_SHORT = 100, 60
 _MANY = 10_000  # so many updates are no short run, whatever they still gain
 _PLAIN = ("adadelta", "adagrad", "ftrl", "sgd")
+_DECAYING = ("adagrad", "ftrl")  # they divide steps by all gradients so far
 
 
 def _more_epochs(
@@ -138,7 +139,8 @@ def plain_optimizer(training: Training) -> Signs:
         return
     below = (learned.poor or learned.meaningless) and _below_its_band(training)
     crawls = learned.falling and (learned.below(0.6) or (learned.poor and learned.pace > _STEEP))
-    if not (learned.below(0.5) or below or crawls):
+    decaying = optimizer.name in _DECAYING and learned.below(0.9)
+    if not (learned.below(0.5) or below or crawls or decaying):
         return
     yield Sign(
         "OCH",

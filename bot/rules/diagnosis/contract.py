@@ -70,6 +70,8 @@ def softmax_of_one(training: Training) -> Signs:
         text = f"{function} over one unit returns the same number for every input."
         if kind(loss) == "values":
             yield at_end(training, 0.98, text, ("linear",), also=("AAL",))
+        elif wants_logits(loss) and loss.name in BINARY:
+            yield at_end(training, 0.98, text, ("linear",), "AAL", ("ACH",))
         else:
             yield at_end(training, 0.98, text, ("sigmoid",))
 

@@ -13,9 +13,9 @@ from bot.rules.diagnosis.targets import DISTANCES
 from bot.rules.diagnosis.training import Training, kernel, recurrent
 
 _SAME = 1e-5
-_LARGE = 3.0
+_LARGE, _BEYOND = 3.0, 10.0
 _SMALL = 0.2
-_BIAS, _FAR = 0.4, 5.0
+_BIAS, _FAR, _GATES = 0.4, 5.0, 10.0
 _ENOUGH = 16
 _DROWNED = ((10.0, 0.9), (3.0, 0.8), (1.0, 0.6))
 
@@ -73,15 +73,19 @@ def expected(weight: Weight) -> float:
 
 
 def scale(training: Training) -> Signs:
-    """Kernels far larger or smaller than any usual initialiser makes them."""
+    """Kernels far larger or smaller than any usual initialiser makes them. Those that are far too
+    large are told even where all was learned.
+    """
     learned = training.learning
     for layer in training.learners:
         weight = kernel(layer)
-        ratio = off_scale(weight) if weight and not _same(weight) else None
+        ratio = off_scale(layer, weight) if weight and not _same(weight) else None
         if ratio is None or weight is None:
             continue
-        if ratio > _LARGE and learned.below(0.9 if ratio < 5 else 0.97):
-            confidence = 0.45 if ratio < 5 else 0.6 if ratio < 10 else 0.85
+        unharmed = not learned.below(0.9 if ratio < 5 else 0.97)
+        if ratio > (_BEYOND if unharmed else _LARGE):
+            confidence = 0.45 if ratio < 5 else 0.6 if ratio < _BEYOND else 0.85
+            confidence = UNHARMED if unharmed else confidence
             yield _wrong(layer, weight, confidence, f"weights begin {ratio:.2g} times too large")
         elif ratio < _SMALL and learned.doubtful and layer.index not in training.tail:
             confidence = 0.1 if ratio > 0.05 else 0.4 if ratio > 0.01 else 0.85
@@ -104,13 +108,16 @@ def one_signed(training: Training) -> Signs:
             yield _wrong(layer, weight, 0.8, "all weights begin with the same sign")
 
 
-def off_scale(weight: Weight) -> float | None:
-    """How far over the largest, or under the smallest, usual standard deviation a kernel is."""
+def off_scale(layer: Layer, weight: Weight) -> float | None:
+    """How far over the largest, or under the smallest, usual standard deviation a kernel is. Those
+    of recurrent layers begin as Glorot says, or in PyTorch by the number of units.
+    """
     std, fan_in, fan_out = weight.initial.std, weight.fan_in, weight.fan_out
     if not std or not fan_in or math.prod(weight.initial.shape) < 2:
         return None
     glorot = math.sqrt(2 / (fan_in + (fan_out or fan_in)))
-    largest = max(math.sqrt(2 / fan_in), glorot)
+    other = 1 / (3 * (layer.units or 1)) if recurrent(layer) else 2 / fan_in
+    largest = max(math.sqrt(other), glorot)
     smallest = min(math.sqrt(1 / (3 * fan_in)), glorot)
     return max(std / largest, 1.0) if std > smallest else std / smallest
 
@@ -122,9 +129,11 @@ def bias(training: Training) -> Signs:
     well = training.learning.well
     for layer in training.learners:
         weight = next((x for x in layer.weights if x.role == "bias" and x.trainable), None)
-        if weight is None or recurrent(layer):
+        if weight is None:
             continue
         largest = max(abs(weight.initial.minimum or 0.0), abs(weight.initial.maximum or 0.0))
+        if recurrent(layer) and largest < _GATES:
+            continue
         own = kernel(layer)
         bound = 1 / math.sqrt(own.fan_in) if own and own.fan_in else 1.0
         if largest < _BIAS or largest <= 1.5 * bound:

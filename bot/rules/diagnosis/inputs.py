@@ -6,14 +6,14 @@ data; here inputs must be far from it, and the run must have learned little.
 
 import math
 
-from bot.models.training import Layer, Summary
+from bot.models.training import Data, Layer, Summary
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import DISTANCES, kind
 from bot.rules.diagnosis.training import Training, embeds, kernel
 
 _UNEVEN = 100.0
 _SMALL = 0.03
-_APART = 4.0
+_APART, _SHIFTED, _MOSTLY = 4.0, 3.0, 0.5
 _PLAIN = 0.5
 _FEW = 100
 _FAR = 100.0
@@ -124,18 +124,38 @@ def parts_differ(training: Training) -> Signs:
     train = training.data
     if train is None or train.ids:
         return
-    other = next((x for x in training.held_out if _apart(train.inputs, x.inputs)), None)
-    if other is not None:
-        shown = f"{train.inputs.std or 0:.3g} and {other.inputs.std or 0:.3g}"
-        text = f"Inputs of training and {other.part} differ in scale."
-        yield _sign(0.85, text, "std of both", shown, "alike")
+    for other in training.held_out:
+        share = _columns_apart(train, other)
+        if share >= _MOSTLY or _apart(train.inputs, other.inputs):
+            stds = f"{train.inputs.std or 0:.3g} and {other.inputs.std or 0:.3g}"
+            shown = (
+                evidence("std of both", stds, "alike"),
+                *([evidence("columns on another scale", f"{share:.0%}")] if share else []),
+            )
+            text = f"Inputs of training and {other.part} differ in scale."
+            yield Sign("CPP", 0.85, text, evidence=shown, change=_STANDARDISE)
+            return
+
+
+def _columns_apart(one: Data, other: Data) -> float:
+    """The share of columns that lie elsewhere, or spread far wider, in one part than in the other.
+    Columns that never change in one of them say nothing.
+    """
+    if len(one.columns) != len(other.columns):
+        return 0.0
+    both = [(a, b) for a, b in zip(one.columns, other.columns, strict=True) if a[1] and b[1]]
+    apart = sum(
+        max(a[1] / b[1], b[1] / a[1]) > _APART or abs(a[0] - b[0]) > _SHIFTED * max(a[1], b[1])
+        for a, b in both
+    )
+    return apart / len(both) if both else 0.0
 
 
 def _apart(a: Summary, b: Summary) -> bool:
     """Whether one is spread far wider, or lies far off and is far larger."""
     if not a.std or not b.std or a.mean is None or b.mean is None:
         return False
-    off = abs(a.mean - b.mean) > 3 * max(a.std, b.std)
+    off = abs(a.mean - b.mean) > _SHIFTED * max(a.std, b.std)
     sizes = _size(a), _size(b)
     return max(a.std / b.std, b.std / a.std) > _APART or (off and max(sizes) > 2 * min(sizes))
 

@@ -98,7 +98,9 @@ def squashed_values(training: Training) -> Signs:
 def distance_of_classes(training: Training) -> Signs:
     """A distance between numbers where targets are classes."""
     loss, learned = training.loss, training.learning
-    if loss is None or loss.name not in DISTANCES | MARGINS | {"kld"} or learned.well:
+    if loss is None or loss.name not in DISTANCES | MARGINS | {"kld"}:
+        return
+    if learned.well and not (_reduced(training) and kind(loss) == "classes"):
         return
     if loss.name == "kld" and (loss.rows_sum_to_one or last_function(training) == "log_softmax"):
         return
@@ -130,18 +132,27 @@ def _unsigned(loss: Loss) -> bool:
     return loss.name in SIGNED and zero_or_one(loss.targets)
 
 
+def _reduced(training: Training) -> bool:
+    """Whether the loss sees fewer numbers than the network has outputs: what it falls by says
+    nothing of the classes.
+    """
+    output, loss = training.learners[-1] if training.learners else None, training.loss
+    return output is not None and loss is not None and output.units not in (None, width(loss))
+
+
 def _misfit(training: Training) -> float:
     loss = training.loss
     assert loss is not None
     bounded = last_function(training) in ("softmax", "sigmoid")
-    output = training.learners[-1] if training.learners else None
-    reduced = output is not None and output.units not in (None, width(loss))
-    counts = kind(loss) == "classes" and not (reduced or bounded or _counted(training))
+    aside = _reduced(training) or bounded or _counted(training)
+    counts = kind(loss) == "classes" and not aside
     if counts and loss.name in _NEAR | _COUNTING:
         return 0.2  # whole numbers may be counts
     if loss.name not in _NEAR:
         return 0.9
-    certain = reduced or (kind(loss) != "binary" and (kind(loss) == "one-hot" or bounded))
+    certain = _reduced(training) or (
+        kind(loss) != "binary" and (kind(loss) == "one-hot" or bounded)
+    )
     return (0.7 if certain else 0.5) if training.learning.badly else 0.45
 
 

@@ -4,7 +4,7 @@ from . import keras_layers, keras_run, keras_told, numbers
 from .core import patch, quiet
 from .writer import WRITER
 
-_MOST_CALLS, _MOST_ROWS, _FEW_ROWS = 8, 256, 16
+_MOST_CALLS, _MOST_ROWS, _MOST_PLACES, _FEW_ROWS = 8, 256, 1 << 14, 16
 GIVEN = {}
 
 
@@ -17,7 +17,7 @@ def _watched(keras):
     def make(original):
         def watched(self, *args, **kwargs):
             if not keras_run.ACTIVE:
-                given = dict(zip(("x", "y"), args, strict=False)) | kwargs
+                given = {**dict(zip(("x", "y"), args)), **kwargs}
                 _look(keras, self, given.get("x"), given.get("y"))
             return original(self, *args, **kwargs)
 
@@ -40,12 +40,13 @@ def _look(keras, model, x, y):
     rows = values[:: max(1, len(values) // _MOST_ROWS)][:_MOST_ROWS]
     key = (values.shape, str(rows.reshape(-1)[:32]))
     if key not in given:
-        given[key] = keras_layers.flat(rows, 1 << 14)
-        told = numbers.summary(
-            numpy, numpy.concatenate(list(given.values())), values.shape, values.dtype
-        )
+        given[key] = keras_told.as_table(rows)[:_MOST_PLACES]
+        tables = [one for one in given.values() if one.shape[1] == given[key].shape[1]]
+        table = numpy.concatenate(tables)
+        told = numbers.summary(numpy, keras_layers.flat(table, 1 << 16), values.shape, values.dtype)
         judged = y is not None and not isinstance(y, int)  # of `predict`, the size of its batches
         targets = keras_layers.summary(keras.tree.flatten(y)[0]) if judged else None
         WRITER.put(
-            "data", model=known.id, part="evaluation", inputs=told, ids=False, targets=targets
-        )
+            "data", model=known.id, part="evaluation", inputs=told, ids=False, targets=targets,
+            **numbers.columns(numpy, table),
+        )  # fmt: skip

@@ -212,7 +212,8 @@ _ACTIVATIONS = {
     "LogSoftmax": "log_softmax",
 }  # fmt: skip
 # No activation has these names, but two layers with one of them between are no linear map.
-_FUNCTIONS = _ACTIVATIONS | {
+_FUNCTIONS = {
+    **_ACTIVATIONS,
     "Absolute": "abs", "Square": "power", "Power": "power",
     "Sqrt": "root", "Log": "log", "Multiply": "product", "Maximum": "maximum",
     "Minimum": "minimum",

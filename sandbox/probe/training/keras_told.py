@@ -148,7 +148,7 @@ class Told:
             "targets": None if y is None else _summary(self.run.data.rows(y), y),
         }
         if not ids:
-            table = _table(rows)
+            table = as_table(rows)
             told.update(numbers.columns(numpy, table[:_MOST_ROWS]))
         return told
 
@@ -184,7 +184,7 @@ class Told:
 
     def _compared(self, name, whole):
         targets = self.run.data.rows(whole)
-        wanted = _table(targets)
+        wanted = as_table(targets)
         integral = numbers.is_integral(wanted.reshape(-1))
         shares = numbers.shares(wanted, integral)
         return {
@@ -279,7 +279,7 @@ def _fed(last, predictions):
     """What a loss is fed."""
     import numpy
 
-    table = _table(predictions)
+    table = as_table(predictions)
     return {
         "activation": last or numbers.activation(numpy, table) or "linear",
         "predictions": _summary(predictions, predictions),
@@ -294,7 +294,7 @@ def _summary(rows, whole):
     return numbers.summary(numpy, keras_layers.flat(rows, 1 << 16), whole.shape, whole.dtype)
 
 
-def _table(values):
+def as_table(values):
     """Rows by the entries of the last axis; a single dimension is a column."""
     values = values.astype("float64")
     return values.reshape(-1, 1) if values.ndim == 1 else values.reshape(-1, values.shape[-1])

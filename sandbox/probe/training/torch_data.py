@@ -36,7 +36,7 @@ def batch(tracked):
     if not given.shape:
         given.shape, given.dtype = tensor.shape, tensor.dtype
         given.ids = _is_ids(tensor)
-    rows = arrays.rows(tensor.reshape(1, -1) if tensor.dim() == 1 else tensor, _axis(tensor))
+    rows = arrays.rows(tensor.reshape(1, -1) if tensor.dim() == 1 else tensor, axis(tensor))
     given.rows.append(rows[:_MOST_ROWS])
     given.count += len(rows)
     if LOSSES.targets is not None:
@@ -79,7 +79,7 @@ def _is_ids(tensor):
     return not tensor.is_floating_point() and tensor.dtype != arrays.torch().bool
 
 
-def _axis(tensor):
+def axis(tensor):
     """Channels of images, otherwise the last axis."""
     return 1 if tensor.dim() >= 4 else -1
 

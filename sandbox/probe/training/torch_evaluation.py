@@ -7,7 +7,7 @@ from .core import STATE, patch, quiet
 from .torch_forward import FORWARD
 from .writer import WRITER
 
-_MOST_BATCHES, _MOST_ROWS = 40, 256
+_MOST_BATCHES, _MOST_ROWS, _MOST_PLACES = 40, 256, 1 << 12
 
 
 class Evaluations:
@@ -74,7 +74,7 @@ def _look(module, taken, given):
     given.places.add(place)
     given.shape, given.dtype = given.shape or tensor.shape, given.dtype or tensor.dtype
     apart = -(-len(tensor) // _MOST_ROWS)  # the first rows of sorted data are not like the rest
-    given.rows.append(arrays.flat(tensor[::apart]))
+    given.rows.append(arrays.rows(tensor[::apart], torch_data.axis(tensor))[:_MOST_PLACES])
 
 
 def finish(model):
@@ -83,5 +83,7 @@ def finish(model):
     if given is None or not given.rows:
         return
     torch = arrays.torch()
-    told = numbers.summary(torch, torch.cat(given.rows), given.shape, given.dtype)
-    WRITER.put("data", model=model, part="evaluation", inputs=told, ids=False)
+    rows = torch.cat([one for one in given.rows if one.shape[1] == given.rows[0].shape[1]])
+    told = numbers.summary(torch, arrays.flat(rows, 1 << 16), given.shape, given.dtype)
+    columns = numbers.columns(torch, rows)
+    WRITER.put("data", model=model, part="evaluation", inputs=told, ids=False, **columns)

@@ -861,7 +861,8 @@ def test_plain_descent_on_a_plateau_is_told_to_take_larger_steps(rate: float, wa
     ("columns", "apart"),
     [
         (((0.1, 0.9), (-0.1, 0.2), (0.0, 0.2)), True),
-        (((0.1, 0.9), (5.0, 1.1), (9.0, 1.0)), True),
+        (((0.1, 0.9), (15.0, 1.1), (19.0, 1.0)), True),
+        (((4.1, 0.9), (5.0, 1.1), (4.0, 1.0)), False),  # as what grows over time
         (((0.1, 0.9), (-0.1, 1.1), (0.0, 0.1)), False),  # one of three columns
         (((0.1, 0.0), (-0.1, 0.0), (0.0, 1.0)), False),  # constant columns say nothing
         (((9.0, 9.0),), False),  # another table

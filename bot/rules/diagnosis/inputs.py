@@ -13,7 +13,8 @@ from bot.rules.diagnosis.training import Training, embeds, kernel
 
 _UNEVEN = 100.0
 _SMALL = 0.03
-_APART, _SHIFTED, _MOSTLY = 4.0, 3.0, 0.5
+_APART, _MOSTLY = 4.0, 0.5
+_SHIFTED, _FAR_OFF = 3.0, 10.0
 _PLAIN = 0.5
 _FEW = 100
 _FAR = 100.0
@@ -139,13 +140,13 @@ def parts_differ(training: Training) -> Signs:
 
 def _columns_apart(one: Data, other: Data) -> float:
     """The share of columns that lie elsewhere, or spread far wider, in one part than in the other.
-    Columns that never change in one of them say nothing.
+    Columns that never change in one of them say nothing, and what grows over time may grow on.
     """
     if len(one.columns) != len(other.columns):
         return 0.0
     both = [(a, b) for a, b in zip(one.columns, other.columns, strict=True) if a[1] and b[1]]
     apart = sum(
-        max(a[1] / b[1], b[1] / a[1]) > _APART or abs(a[0] - b[0]) > _SHIFTED * max(a[1], b[1])
+        max(a[1] / b[1], b[1] / a[1]) > _APART or abs(a[0] - b[0]) > _FAR_OFF * max(a[1], b[1])
         for a, b in both
     )
     return apart / len(both) if both else 0.0

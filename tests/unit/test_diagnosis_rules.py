@@ -929,3 +929,12 @@ def test_a_loss_that_sees_one_of_several_outputs_says_nothing_of_classes(units: 
     )
     found = {x.rule for x in diagnose(seen).findings}
     assert ("distance-between-classes" in found) is (units == 3)
+
+
+@pytest.mark.parametrize(("share", "beside"), [(0.95, False), (0.8, True)])
+def test_dropout_of_nearly_all_explains_a_flat_curve(share: float, beside: bool) -> None:
+    drops = dense(1, 64, 64, "", type="Dropout", weights=(), settings={"rate": share})
+    layers = (LAYERS[0], drops, dense(2, 64, 10, "softmax"))
+    found = {x.fault for x in diagnose(_told(layers, FLAT)).findings}
+    assert "LAD" in found
+    assert ("HLR" in found) is beside

@@ -11,6 +11,7 @@ from bot.rules.diagnosis.training import Training, dropout_share, embeds, kernel
 
 _NARROW = 2
 _DROPPED = 0.75
+_NEARLY_ALL = 0.85
 _DENSE = 2
 
 
@@ -88,7 +89,8 @@ def dropout(training: Training) -> Signs:
             shown = (evidence("dropout", share, 0.5),)
             better = change(f"rate({layer.index})", (0.2, 0.5), "Drop a fifth, or nothing.")
             also: tuple[FaultType, ...] = ("RAW",)
-            yield Sign("LAD", 0.5, text, (layer.index,), also, shown, better, "down")
+            confidence = 0.8 if share > _NEARLY_ALL else 0.5
+            yield Sign("LAD", confidence, text, (layer.index,), also, shown, better, "down")
 
 
 def output_dropout(training: Training) -> Signs:
@@ -119,7 +121,7 @@ def pointwise(training: Training) -> Signs:
 RULES: tuple[Rule, ...] = (
     Rule("narrow-layer", "dynamics", ("LCN", "LAD"), "Neuralint f019; Reprise",
          "A hidden layer has fewer units than classes, or one or two.", narrow),
-    Rule("heavy-dropout", "dynamics", ("LAD", "RAW"), "UMLAUT (dropout)",
+    Rule("heavy-dropout", "contract", ("LAD", "RAW"), "UMLAUT (dropout)",
          "Dropout leaves less than a quarter.", dropout),
     Rule("dropout-on-output", "contract", ("LAD", "RAW"), "Reprise",
          "Dropout stands behind the last layer.", output_dropout),

@@ -187,8 +187,8 @@ class Plan(_Written):
 class Data(_Written):
     """What a model is given. `feature_std_ratio` is the largest standard deviation of a column over
     the smallest that is not zero; `constant_columns` is a share. `columns` holds mean and standard
-    deviation of each, of more than 64 of some at equal distances. Integer inputs of an embedding
-    are `ids`.
+    deviation of each, of more than 64 of some at equal distances. `classes` are those of labels
+    or one-hot targets, at most 64. Integer inputs of an embedding are `ids`.
     """
 
     kind: Literal["data"] = "data"
@@ -199,6 +199,7 @@ class Data(_Written):
     constant_columns: Real = 0.0
     duplicate_rows: Real = 0.0
     columns: Annotated[tuple[tuple[Real, Real], ...], Field(max_length=64)] = ()
+    classes: Annotated[tuple[Count, ...], Field(max_length=64)] = ()
     ids: bool = False
     targets: Summary | None = None
 

@@ -346,6 +346,30 @@ def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
     assert finding.fault == "CPP"
 
 
+SORTED = """\
+import keras, numpy
+x = numpy.random.default_rng(0).normal(size=(80, 4))
+y = numpy.repeat(numpy.arange(4), 20)
+for loss, targets in (
+    ("sparse_categorical_crossentropy", y), ("categorical_crossentropy", keras.utils.to_categorical(y))
+):
+    model = keras.Sequential([keras.layers.Dense(4, activation="softmax")])
+    model.compile("sgd", loss)
+    model.fit(x, targets, verbose=0, epochs=2, validation_split=0.25)
+"""
+
+
+def test_classes_that_a_split_of_sorted_data_sets_apart_are_seen(keras_python, tmp_path):
+    (tmp_path / "program.py").write_text(SORTED)
+    probed = probing.run(tmp_path / "program.py", keras_python, probe=True)
+    assert [(one.part, one.inputs.shape, one.classes) for one in probed.trace.data] == [
+        ("train", (60, 4), (0, 1, 2)),
+        ("validation", (20, 4), (3,)),
+    ] * 2
+    findings = [one for one in diagnose(probed.trace).findings if one.rule == "unseen-classes"]
+    assert [one.fault for one in findings] == ["CPP"]
+
+
 ACROSS = """\
 import torch
 from torch.nn import functional as F

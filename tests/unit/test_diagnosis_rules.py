@@ -938,3 +938,23 @@ def test_dropout_of_nearly_all_explains_a_flat_curve(share: float, beside: bool)
     found = {x.fault for x in diagnose(_told(layers, FLAT)).findings}
     assert "LAD" in found
     assert ("HLR" in found) is beside
+
+
+@pytest.mark.parametrize(
+    ("train", "validation", "told"),
+    [
+        ((0, 1, 2), (2, 3), True),
+        ((0, 1, 2), (2,), True),  # sorted data, split within a class
+        ((0, 1, 2), (0, 2), False),
+        ((1,), (1,), False),
+    ],
+)
+def test_classes_are_told_that_training_never_saw_or_that_validation_sees_alone(
+    train: tuple[int, ...], validation: tuple[int, ...], told: bool
+) -> None:
+    alike = summary((200, 64), -1.7, 1.7)
+    targets = summary((200, 10), 0.0, 1.0, distinct=2)
+    other = Data(model="m", part="validation", inputs=alike, targets=targets, classes=validation)
+    given = {"targets": targets, "classes": train}
+    found = diagnose(trace(data=given, held_out=(other,))).findings
+    assert [x.rule for x in found] == (["unseen-classes"] if told else [])

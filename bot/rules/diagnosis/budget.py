@@ -77,7 +77,7 @@ def still_falling(training: Training) -> Signs:
     if not learned.below(0.6) and not (learned.poor and learned.pace > _STEEP):
         return
     text = "The loss still fell when training ended."
-    strong = min(0.45 + 2 * learned.pace, 0.8)
+    strong = min(0.45 + 2 * learned.pace, 0.75)  # a curve is never certain of its cause
     yield _more_epochs(training, strong, text, symptom=True)
     yield rate_sign(training, strong - 0.1, True, text, symptom=True)
 

@@ -17,6 +17,7 @@ _APART, _MOSTLY = 4.0, 0.5
 _SHIFTED, _FAR_OFF = 3.0, 10.0
 _PLAIN = 0.5
 _FEW = 100
+_ENOUGH = 8
 _FAR = 100.0
 _SHAPES = frozenset(("Flatten", "Reshape", "Permute", "Unflatten"))
 _NORMS = ("BatchNorm", "LayerNorm", "Normalization", "Rescaling", "InstanceNorm", "GroupNorm")
@@ -163,19 +164,41 @@ def _apart(a: Summary, b: Summary) -> bool:
 
 def unseen_classes(training: Training) -> Signs:
     """Labels that a model is judged by and never learned, as where sorted data is split."""
-    loss, train = training.loss, training.data
-    if loss is None or train is None or train.targets is None or not loss.integer_targets:
-        return
-    if kind(loss) not in ("classes", "binary"):
+    train = training.data
+    if train is None or not _of_classes(training):
         return
     for other in training.held_out:
-        if other.targets is not None and _beyond(train.targets, other.targets):
-            low, high = other.targets.minimum or 0.0, other.targets.maximum or 0.0
+        unseen = _unseen(train, other)
+        alone = other.part == "validation" and len(other.classes) == 1 < len(train.classes)
+        if unseen or (alone and other.targets and other.targets.shape[:1] >= (_ENOUGH,)):
             text = f"The {other.part} holds classes that training never saw."
-            learned = f"{train.targets.minimum or 0:.4g} to {train.targets.maximum or 0:.4g}"
-            shown = (evidence("labels", f"{low:.4g} to {high:.4g}", learned),)
+            if not unseen:
+                text = f"The {other.part} holds one of {len(train.classes)} classes only."
+            learned = ", ".join(map(str, train.classes)) or _bounds(train)
+            seen = ", ".join(map(str, other.classes)) or _bounds(other)
+            shown = (evidence(f"classes of the {other.part}", seen, learned),)
             yield Sign("CPP", 0.9, text, evidence=shown, change=_SHUFFLE)
             return
+
+
+def _of_classes(training: Training) -> bool:
+    loss = training.loss
+    form = kind(loss) if loss else ""
+    return form == "one-hot" or (
+        form in ("classes", "binary") and loss is not None and loss.integer_targets
+    )
+
+
+def _unseen(train: Data, other: Data) -> bool:
+    """Whether it holds a class that the training data lacks: by what they hold, or by bounds."""
+    if train.classes and other.classes:
+        return not {*other.classes} <= {*train.classes}
+    return bool(train.targets and other.targets and _beyond(train.targets, other.targets))
+
+
+def _bounds(data: Data) -> str:
+    targets = data.targets
+    return f"{targets.minimum or 0:.4g} to {targets.maximum or 0:.4g}" if targets else ""
 
 
 _SHUFFLE = change("preprocessing", ("shuffle",), "Shuffle the data before it is split.")

@@ -7,7 +7,7 @@ from .core import STATE
 from .trivial import floor, trivial
 from .writer import WRITER
 
-_MOST_ROWS, _PROBE_ROWS, _MOST_CLASSES = 4096, 128, 64
+_MOST_ROWS, _PROBE_ROWS, _MOST_CLASSES, _MOST_LABELS = 4096, 128, 64, 1 << 20
 _NAMES = {
     "mean_squared_error": "mse", "mean_absolute_error": "mae", "huber_loss": "huber",
     "mean_absolute_percentage_error": "mape", "mean_squared_logarithmic_error": "msle",
@@ -123,7 +123,7 @@ class Told:
     def data_and_loss(self):
         run = self.run
         validation = run.given.get("validation_data")
-        parts = [("train", run.data.x, run.data.y)]
+        parts = self._split()
         if isinstance(validation, (list, tuple)) and len(validation) > 1:
             first = [_leaves(run.keras, one)[0] for one in validation[:2]]
             parts.append(("validation", *map(array, first)))
@@ -132,6 +132,19 @@ class Told:
                 WRITER.put("data", **self._data(part, x, y))
         for at, output in enumerate(run.look.outputs):
             WRITER.put("loss", **self._loss(at, *output))
+
+    def _split(self):
+        """What is trained on, and the last rows that `validation_split` sets apart before any are
+        shuffled.
+        """
+        data, share = self.run.data, self.run.given.get("validation_split") or 0
+        if data.x is None or not data.samples or not 0 < share < 1:
+            return [("train", data.x, data.y)]
+        at = math.floor(data.samples * (1 - share))
+        return [
+            (part, data.x[rows], None if data.y is None else data.y[rows])
+            for part, rows in (("train", slice(at)), ("validation", slice(at, None)))
+        ]
 
     def _data(self, part, x, y):
         import numpy
@@ -150,6 +163,8 @@ class Told:
         if not ids:
             table = as_table(rows)
             told.update(numbers.columns(numpy, table[:_MOST_ROWS]))
+        if y is not None and y.dtype.kind in "biuf" and y.size <= _MOST_LABELS:
+            told["classes"] = numbers.classes(numpy, as_table(y))  # of all: some are rare
         return told
 
     def _loss(self, at, output, place, predictions):

@@ -96,6 +96,17 @@ def is_one_hot(rows):
     return float(((rows == 0) | (rows == 1)).sum()) == len(rows) * rows.shape[1]
 
 
+def classes(xp, rows):
+    """The classes in labels or one-hot rows, each once; empty for anything else, and for many."""
+    if is_one_hot(rows):
+        found = [at for at, most in enumerate(rows.sum(0).tolist()) if most > 0]
+    elif rows.shape[1] == 1 and is_integral(rows.reshape(-1)) and float(rows.min()) >= 0:
+        found = [int(one) for one in xp.unique(rows).tolist()]
+    else:
+        found = []
+    return found if len(found) <= _MOST_COLUMNS else []
+
+
 def shares(rows, integral):
     """The share of each class, of labels or of one-hot rows; empty for anything else."""
     if rows.shape[1] > 1:

@@ -53,7 +53,7 @@ class FitData:
         self.x, self.targets = _leaves(self.keras, xs)[0], ys
         self.y = None if y is None else keras_layers.parts(ys)[0][1]
         self.batch_size = self.batch_size or len(self.x)
-        rows = _spread(len(self.x), min(_PROBE_ROWS, max(32, self.batch_size)))
+        rows = spread(len(self.x), min(_PROBE_ROWS, max(32, self.batch_size)))
 
         def thin(values):
             return _tensor(self.keras, values[rows])
@@ -63,7 +63,7 @@ class FitData:
         )
 
     def rows(self, values):
-        return values[_spread(len(values), _MOST_ROWS)]
+        return values[spread(len(values), _MOST_ROWS)]
 
 
 def _leaves(keras, values):
@@ -86,7 +86,7 @@ def array(value):
     return value
 
 
-def _spread(count, most):
+def spread(count, most):
     return slice(None, None, max(1, count // most)) if count > most else slice(None)
 
 
@@ -162,7 +162,7 @@ class Told:
         }
         if not ids:
             table = as_table(rows)
-            told.update(numbers.columns(numpy, table[:_MOST_ROWS]))
+            told.update(numbers.columns(numpy, table[spread(len(table), _MOST_ROWS)]))
         if y is not None and y.dtype.kind in "biuf" and y.size <= _MOST_LABELS:
             told["classes"] = numbers.classes(numpy, as_table(y))  # of all: some are rare
         return told

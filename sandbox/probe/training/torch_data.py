@@ -36,8 +36,9 @@ def batch(tracked):
     if not given.shape:
         given.shape, given.dtype = tensor.shape, tensor.dtype
         given.ids = _is_ids(tensor)
-    rows = arrays.rows(tensor.reshape(1, -1) if tensor.dim() == 1 else tensor, axis(tensor))
-    given.rows.append(rows[:_MOST_ROWS])
+    wide = tensor.reshape(1, -1) if tensor.dim() == 1 else tensor
+    rows = arrays.rows(wide, axis(tensor), _MOST_ROWS * wide.shape[axis(tensor)])
+    given.rows.append(rows)
     given.count += len(rows)
     if LOSSES.targets is not None:
         given.labels = LOSSES.targets[0].shape, LOSSES.targets[0].dtype

@@ -74,7 +74,8 @@ def _look(module, taken, given):
     given.places.add(place)
     given.shape, given.dtype = given.shape or tensor.shape, given.dtype or tensor.dtype
     apart = -(-len(tensor) // _MOST_ROWS)  # the first rows of sorted data are not like the rest
-    given.rows.append(arrays.rows(tensor[::apart], torch_data.axis(tensor))[:_MOST_PLACES])
+    axis = torch_data.axis(tensor)
+    given.rows.append(arrays.rows(tensor[::apart], axis, _MOST_PLACES * tensor.shape[axis]))
 
 
 def finish(model):

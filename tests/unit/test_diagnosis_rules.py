@@ -352,6 +352,9 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         _told(losses=_SLOW, optimizer={"name": "sgd", "rates": (0.01,), "momentum": 0.9}),
     ),
     "narrow-layer": (_told((dense(0, 64, 2), *LAYERS[1:])), _told()),
+    "single-unit": tuple(
+        trace((dense(0, 64, units), dense(1, units, 32), LAYERS[2])) for units in (1, 8)
+    ),
     "heavy-dropout": (
         _told((*LAYERS[:2], dense(2, 1, 1, "", weights=(), settings={"rate": 0.9}), LAYERS[2])),
         _told((*LAYERS[:2], dense(2, 1, 1, "", weights=(), settings={"rate": 0.7}), LAYERS[2])),
@@ -887,7 +890,7 @@ def _lstm(std: float, bias: float) -> Layer:
     own = dense(0, 1, 80, "", type="LSTM").model_copy(update={"units": 20})
     kernel = own.weights[0].model_copy(update={"role": "recurrent"})
     layer = own.model_copy(update={"weights": (*own.weights, kernel)})
-    return weight(weight(layer, std=std), "bias", minimum=-bias, maximum=bias)
+    return weight(weight(layer, std=std), "bias", minimum=-abs(bias), maximum=bias)
 
 
 @pytest.mark.parametrize(
@@ -896,6 +899,7 @@ def _lstm(std: float, bias: float) -> Layer:
         (0.13, 0.2, []),
         (0.13, 6.0, []),  # gates may begin open
         (0.13, 25.0, ["bias-not-zero"]),
+        (0.13, -5.0, ["bias-not-zero"]),  # all of them
         (0.5, 1.0, []),
         (5.0, 1.0, ["kernel-scale"]),
     ],
@@ -958,3 +962,22 @@ def test_classes_are_told_that_training_never_saw_or_that_validation_sees_alone(
     given = {"targets": targets, "classes": train}
     found = diagnose(trace(data=given, held_out=(other,))).findings
     assert [x.rule for x in found] == (["unseen-classes"] if told else [])
+
+
+@pytest.mark.parametrize(("strength", "told"), [(1.0, True), (0.01, False)])
+def test_a_penalty_a_hundred_times_too_strong_is_told_though_all_was_learned(
+    strength: float, told: bool
+) -> None:
+    settings = {"kernel_regularizer.l2": strength}
+    layers = (LAYERS[0].model_copy(update={"settings": settings, "regularizer": "l2"}), *LAYERS[1:])
+    first, *rest = steps(GOOD, penalty=0.001)
+    heavy = first.model_copy(update={"penalty": 9.0, "loss": 11.3})
+    found = diagnose(trace(layers, taken=(heavy, *rest))).findings
+    assert [(x.fault, x.layers) for x in found] == ([("RAW", (0,))] if told else [])
+
+
+@pytest.mark.parametrize(("fall", "told"), [(0.15, True), (0.9, False)])
+def test_a_huge_batch_is_told_where_a_short_run_still_learns_fast(fall: float, told: bool) -> None:
+    plan = {"batch_size": 512, "samples": 1000, "epochs": 12}
+    found = diagnose(trace(losses=curve(2.3, 0.02, 24, fall=fall), plan=plan)).findings
+    assert ("HBS" in {x.fault for x in found}) is told

@@ -123,7 +123,8 @@ def squashing(training: Training) -> Signs:
             continue  # what a program computes itself may be a variance, as in a VAE
         if strength and training.learning.below(0.97):
             text = f"{layer.activation} in layer {layer.index} lets one unit win over the others."
-            yield hidden_sign(layer, strength, text)
+            alone = not layer.weights and not layer.functional  # a layer of its own
+            yield hidden_sign(layer, strength, text, also=("AAL",) if alone else ())
 
 
 def _weighs_places(training: Training, layer: Layer) -> bool:
@@ -245,7 +246,7 @@ RULES: tuple[Rule, ...] = (
     Rule("no-activation", "dynamics", ("ACH", "ARM"),
          "UMLAUT (missing activation); Neuralint f009",
          "A hidden layer has no activation before the next.", missing),
-    Rule("squashing-inside", "dynamics", ("ACH",), "DeepCrime (activation); Reprise",
+    Rule("squashing-inside", "dynamics", ("ACH", "AAL"), "DeepCrime (activation); Reprise",
          "Softmax or exponential is used inside the network.", squashing),
     Rule("saturated", "dynamics", ("ACH",), "DeepDiagnosis 4",
          "A sigmoid or tanh returns its bounds for most inputs.", saturated),

@@ -109,7 +109,8 @@ def huge_batch(training: Training) -> Signs:
     if plan is None or (plan.batch_size or 0) < _LARGE or training.updates >= 8 * _FEW:
         return
     short = training.updates < (_FEW if learned.pace > _ROOM else _VERY_SHORT)
-    if not learned.below(0.95 if short else 0.75):
+    steep = training.updates < _VERY_SHORT and learned.falling and learned.pace > _STEEP
+    if not (steep or learned.below(0.95 if short else 0.75)):
         return
     share = (plan.batch_size or 0) / plan.samples if plan.samples else 0.2
     if share >= 0.1 and (plan.samples or training.updates < _FEW):

@@ -132,7 +132,8 @@ def bias(training: Training) -> Signs:
         if weight is None:
             continue
         largest = max(abs(weight.initial.minimum or 0.0), abs(weight.initial.maximum or 0.0))
-        if recurrent(layer) and largest < _GATES:
+        alike = weight.initial.minimum == weight.initial.maximum
+        if recurrent(layer) and largest < (_FAR if alike else _GATES):
             continue
         own = kernel(layer)
         bound = 1 / math.sqrt(own.fan_in) if own and own.fan_in else 1.0

@@ -3,7 +3,7 @@
 from statistics import median
 
 from bot.models.training import Layer
-from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.rule import UNHARMED, Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.training import Training
 
 _SHARE = 0.25
@@ -14,6 +14,7 @@ _ACTIVITY = 0.05
 _LEARNED, _NEARLY = 0.95, 0.99
 """How well a run may go before a penalty is spoken of, and one that is far too large."""
 _FAR = 4.0
+_STRONG = (0.1, 0.5)
 _SHRUNK = 0.08
 
 
@@ -22,15 +23,17 @@ def penalty(training: Training) -> Signs:
     share, first = penalty_share(training), _first_share(training)
     if share is None or (share < _SHARE and first < _AT_FIRST):
         return
+    beyond = first >= _AT_FIRST and any(map(_strong, training.layers))
     fine = 0.75 if share < 2 * _SHARE else _NEARLY if share > _FAR * _SHARE else _LEARNED
-    if not training.learning.below(fine if share >= _SHARE else _LEARNED):
+    harmed = training.learning.below(fine if share >= _SHARE else _LEARNED)
+    if not harmed and not beyond:
         return
     named = tuple(x.index for x in training.layers if x.regularizer)
     layers = named or tuple(x.index for x in training.layers if _shrinks(training, x.index))
     better = change("weight_regularizer", ("none", "x0.01"), "Remove it, or take a hundredth.")
     yield Sign(
         "RAW",
-        min(0.5 + max(share, first / 4) / 2, 0.9),
+        min(0.5 + max(share, first / 4) / 2, 0.9) if harmed else UNHARMED,
         "Penalties on the weights outweigh the loss.",
         layers,
         evidence=(evidence("penalty over data loss", share, _SHARE),),
@@ -52,6 +55,13 @@ def activity(training: Training) -> Signs:
         evidence=(evidence("penalty over data loss", share, _ACTIVITY),),
         change=change("weight_regularizer", ("none", "x0.01"), "Remove it, or take a hundredth."),
     )
+
+
+def _strong(layer: Layer) -> bool:
+    """Whether a penalty is a hundred times as strong as usual ones."""
+    l1, l2 = (layer.settings.get(f"kernel_regularizer.{name}") for name in ("l1", "l2"))
+    limits = ((l1, _STRONG[0]), (l2, _STRONG[1]))
+    return any(isinstance(x, float) and x >= limit for x, limit in limits)
 
 
 def _on_activity(layer: Layer) -> bool:

@@ -3,16 +3,19 @@
 Sources: Neuralint f013 (sizes), f019 (only a layer that is too narrow counts here).
 """
 
+from itertools import pairwise
+
 from bot.models.diagnosis import FaultType
 from bot.models.training import Layer
-from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
-from bot.rules.diagnosis.targets import kind, width
+from bot.rules.diagnosis.rule import UNHARMED, Rule, Sign, Signs, change, evidence
+from bot.rules.diagnosis.targets import copies, kind, width
 from bot.rules.diagnosis.training import Training, dropout_share, embeds, kernel, recurrent
 
 _NARROW = 2
 _DROPPED = 0.75
 _NEARLY_ALL = 0.85
 _DENSE = 2
+_WIDE = 8
 
 
 def narrow(training: Training) -> Signs:
@@ -39,6 +42,19 @@ def narrow(training: Training) -> Signs:
             yield _widen(layer, 0.6 if units <= classes / 3 else 0.36, 2 * classes)
         elif 0 < units <= _NARROW and given >= units and (units == 1 or not learned.falling):
             yield _widen(layer, 0.5 if given >= 4 * units else 0.38, 8)
+
+
+def single(training: Training) -> Signs:
+    """One unit between wide layers, told even where all was learned; but an autoencoder's code may
+    be as narrow.
+    """
+    if not training.learning.well or copies(training):
+        return
+    for layer, after in pairwise(training.learners):
+        own = kernel(layer)
+        wide = own is not None and (own.fan_in or 0) > 1 and (after.units or 0) >= _WIDE
+        if layer.units == 1 and wide and layer.index not in training.attention:
+            yield _widen(layer, UNHARMED, 8)
 
 
 def _field(layer: Layer) -> tuple[float, ...]:
@@ -121,6 +137,8 @@ def pointwise(training: Training) -> Signs:
 RULES: tuple[Rule, ...] = (
     Rule("narrow-layer", "dynamics", ("LCN", "LAD"), "Neuralint f019; Reprise",
          "A hidden layer has fewer units than classes, or one or two.", narrow),
+    Rule("single-unit", "dynamics", ("LCN", "LAD"), "Reprise",
+         "A single unit stands between wide layers.", single),
     Rule("heavy-dropout", "contract", ("LAD", "RAW"), "UMLAUT (dropout)",
          "Dropout leaves less than a quarter.", dropout),
     Rule("dropout-on-output", "contract", ("LAD", "RAW"), "Reprise",

@@ -5,6 +5,8 @@ from .core import patch
 _KERAS = (
     "binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy",
     "mean_squared_error", "mean_absolute_error", "huber", "kl_divergence", "poisson", "hinge",
+    "mean_squared_logarithmic_error", "mean_absolute_percentage_error", "log_cosh",
+    "squared_hinge", "categorical_hinge",
 )  # fmt: skip
 _TENSORFLOW = {
     "sigmoid_cross_entropy_with_logits": "binary_crossentropy",

@@ -199,7 +199,8 @@ class Told:
 
     def _compared(self, name, whole):
         targets = self.run.data.rows(whole)
-        wanted = as_table(targets)
+        sparse = name == "sparse_categorical_crossentropy"  # a class for each place, of any shape
+        wanted = as_table(targets.reshape(-1) if sparse else targets)
         integral = numbers.is_integral(wanted.reshape(-1))
         shares = numbers.shares(wanted, integral)
         return {

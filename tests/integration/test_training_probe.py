@@ -346,6 +346,37 @@ def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
     assert finding.fault == "CPP"
 
 
+TAGGED = """\
+import keras, numpy, tensorflow as tf
+keras.utils.set_random_seed(0)
+x = numpy.random.default_rng(0).normal(size=(64, 5, 3)).astype("float32")
+y = (x.sum(2) > 0).astype("int32") + 2 * (x[..., 0] > 0)
+lstm, dense = keras.layers.LSTM(6, return_sequences=True), keras.layers.Dense(4, activation="softmax")
+model = keras.Sequential([keras.layers.Bidirectional(lstm), keras.layers.TimeDistributed(dense)])
+model.compile("sgd", "sparse_categorical_crossentropy")
+model.fit(x, y, verbose=0)
+model = keras.Sequential([keras.layers.Dense(4, activation="softmax")])
+optimizer, loss_fn = keras.optimizers.SGD(0.1), keras.losses.get("msle")
+for _ in range(3):
+    with tf.GradientTape() as tape:
+        loss = keras.ops.mean(loss_fn(keras.ops.one_hot(y, 4), model(x, training=True)))
+    gradients = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+"""
+
+
+def test_labels_of_sequences_and_rarer_loss_functions_are_seen(keras_python, tmp_path):
+    (tmp_path / "program.py").write_text(TAGGED)
+    probed = probing.run(tmp_path / "program.py", keras_python, probe=True)
+    sparse, msle = probed.trace.losses
+    assert (sparse.name, msle.name) == ("sparse_categorical_crossentropy", "msle")
+    assert sum(sparse.class_shares) == pytest.approx(1)
+    assert 1 < sparse.trivial < 1.4  # of four classes: their entropy
+    assert msle.targets.shape == (64, 5, 4)
+    wrapped = [(one.type, one.units, one.activation) for one in probed.trace.models[0].layers]
+    assert wrapped == [("Bidirectional", 6, ""), ("TimeDistributed", 4, "softmax")]
+
+
 SORTED = """\
 import keras, numpy
 x = numpy.random.default_rng(0).normal(size=(80, 4))

@@ -46,25 +46,34 @@ def describe(run):
 
 def _layer(run, place, layer):
     taken, given = run.look.seen.get(id(layer), (None, None))
+    own = _inner(layer)
     return {
         "index": place,
         "name": layer.name,
         "type": type(layer).__name__,
         "activation": activation(layer),
         "functional": False,
-        "units": _units(layer),
-        "initializer": _first(layer, _INITIALIZERS),
-        "bias_initializer": _first(layer, ("bias_initializer",)),
-        "regularizer": _first(layer, _REGULARIZERS),
-        "settings": _settings(layer),
+        "units": _units(own),
+        "initializer": _first(own, _INITIALIZERS),
+        "bias_initializer": _first(own, ("bias_initializer",)),
+        "regularizer": _first(own, _REGULARIZERS),
+        "settings": _settings(own),
         "weights": [_weight(layer, one) for one in layer.weights[:_MOST_WEIGHTS]],
         "input": summary(taken),
         "output": summary(given),
     }
 
 
+def _inner(layer):
+    """The layer that a wrapper repeats: in both directions, or for each place."""
+    kind = type(layer).__name__
+    name = {"Bidirectional": "forward_layer", "TimeDistributed": "layer"}.get(kind, "")
+    return getattr(layer, name, layer)
+
+
 def activation(layer):
     """What the layer itself applies last, "" for nothing."""
+    layer = _inner(layer)
     kind = type(layer).__name__
     if kind in _OWN:
         return _OWN[kind]

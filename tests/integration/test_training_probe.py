@@ -346,6 +346,48 @@ def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
     assert finding.fault == "CPP"
 
 
+FRAMEWORKS = pytest.mark.parametrize(
+    ("framework", "interpreter"), [("torch", "python"), ("keras", "keras_python")]
+)
+
+
+FOLLOWING = {
+    "torch": """\
+import torch
+torch.manual_seed(0)
+x = torch.randn(400, 4)
+for y in (x[:, 0] > 0).long(), torch.arange(400) // 7 % 2:
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        for rows in torch.randperm(400).split(40):
+            loss = torch.nn.functional.cross_entropy(model(x[rows]), y[rows])
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+""",
+    "keras": """\
+import keras, numpy
+x = numpy.random.default_rng(0).normal(size=(400, 4))
+for y in (x[:, 0] > 0).astype(int), numpy.arange(400) // 7 % 2:
+    model = keras.Sequential([keras.layers.Dense(2, activation="softmax")])
+    model.compile("sgd", "sparse_categorical_crossentropy")
+    model.fit(x, y, verbose=0)
+""",
+}
+
+
+@FRAMEWORKS
+def test_whether_targets_follow_from_inputs_is_seen(framework, interpreter, request, tmp_path):
+    (tmp_path / "program.py").write_text(FOLLOWING[framework])
+    program = tmp_path / "program.py"
+    probed = probing.run(program, request.getfixturevalue(interpreter), probe=True)
+    last = {one.model: one.agreement for one in probed.trace.data}  # as more batches came
+    follows, apart = last.values()
+    assert follows > 8
+    assert abs(apart) < 4
+
+
 TAGGED = """\
 import keras, numpy, tensorflow as tf
 keras.utils.set_random_seed(0)
@@ -457,11 +499,6 @@ def test_one_function_at_several_places_and_an_optimizer_made_anew_at_each_step(
     assert [one.step for one in seen.steps if one.optimizer == optimizer.id] == list(range(50))
     given = {one.part: one.inputs.std for one in seen.data}
     assert given["evaluation"] == pytest.approx(given["train"], rel=0.02)  # the rows are sorted
-
-
-FRAMEWORKS = pytest.mark.parametrize(
-    ("framework", "interpreter"), [("torch", "python"), ("keras", "keras_python")]
-)
 
 
 @FRAMEWORKS

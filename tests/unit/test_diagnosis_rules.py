@@ -339,6 +339,7 @@ _TWINS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         _told(losses=[2.0] * 10),
     ),
     "loss-jumps": (_told(losses=_JUMPY), _told(losses=sorted(_JUMPY, reverse=True))),
+    "targets-unrelated": tuple(trace(losses=_PARTLY, data={"agreement": x}) for x in (0.3, 20.0)),
     "loss-stuck": (_told(losses=FLAT), _told(losses=_PARTLY)),
     "few-updates": (_told(losses=FLAT[:40]), _told(losses=FLAT)),
     "still-falling": (_told(losses=_SLOW), _told(losses=_PARTLY)),
@@ -981,3 +982,11 @@ def test_a_huge_batch_is_told_where_a_short_run_still_learns_fast(fall: float, t
     plan = {"batch_size": 512, "samples": 1000, "epochs": 12}
     found = diagnose(trace(losses=curve(2.3, 0.02, 24, fall=fall), plan=plan)).findings
     assert ("HBS" in {x.fault for x in found}) is told
+
+
+@pytest.mark.parametrize(("agreement", "told"), [(None, True), (0.5, True), (20.0, False)])
+def test_a_flat_curve_blames_no_labels_that_their_neighbours_share(
+    agreement: float | None, told: bool
+) -> None:
+    found = diagnose(trace(losses=FLAT, data={"agreement": agreement})).findings
+    assert ("CPP" in {x.fault for x in found}) is told

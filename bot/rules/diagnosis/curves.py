@@ -12,6 +12,7 @@ _JUMPS = 0.2
 _SOUND = (3e-4, 3e-2)  # of the weights, changed by a step
 _LONG = 100
 _LITTLE, _NEAR = 0.35, 0.2
+_CHANCE, _CLEAR = 2.0, 5.0
 
 
 def broken(training: Training) -> Signs:
@@ -45,7 +46,8 @@ def stuck(training: Training) -> Signs:
     if stays:
         yield rate_sign(training, 0.36 if sound and not slow else 0.45, up, text, symptom=True)
     near = learned.skill is None or learned.skill > -_NEAR
-    if sound and near and training.updates > _LONG:
+    follow = targets_follow(training)
+    if sound and near and training.updates > _LONG and not follow:
         better = change("preprocessing", ("labels",), "Check that labels belong to their inputs.")
         words = "Steps are of a good size, but targets do not seem to follow from the inputs."
         yield Sign("CPP", 0.36, words, change=better, symptom=True)
@@ -54,6 +56,33 @@ def stuck(training: Training) -> Signs:
         shown = (evidence("optimizer", optimizer.name),)
         better = change("optimizer", ("adam",), "Try Adam.")
         yield Sign("OCH", 0.3, text, evidence=shown, change=better, symptom=True)
+
+
+def targets_follow(training: Training) -> bool | None:
+    """Whether samples that are alike have targets that are alike, or unlike as in XOR; None where
+    that is not clear.
+    """
+    found = training.data.agreement if training.data else None
+    if found is None or _CHANCE < abs(found) < _CLEAR:
+        return None
+    return abs(found) >= _CLEAR
+
+
+def unrelated(training: Training) -> Signs:
+    """Targets of nearest neighbours that agree no better than by chance, where little was learned:
+    labels that do not belong to their inputs look so, and hard tasks as well.
+    """
+    if training.learning.poor and training.updates > _LONG and targets_follow(training) is False:
+        found = training.data.agreement if training.data else None
+        yield Sign(
+            "CPP",
+            0.45,
+            "Samples that are alike have no more alike targets than others.",
+            evidence=(evidence("agreement of neighbours over chance", found or 0.0, "over 5"),),
+            change=change(
+                "preprocessing", ("labels",), "Check that labels belong to their inputs."
+            ),
+        )
 
 
 def _slow(training: Training) -> bool:
@@ -68,6 +97,8 @@ RULES: tuple[Rule, ...] = (
          "The loss becomes invalid or rises.", broken),
     Rule("loss-jumps", "dynamics", ("HLR",), "AutoTrainer (unstable)",
          "The loss falls and rises again and again.", jumps),
+    Rule("targets-unrelated", "data", ("CPP",), "Reprise",
+         "Targets do not follow from the inputs.", unrelated),
     Rule("loss-stuck", "dynamics", ("HLR", "OCH", "CPP"), "DeepLocalize 5 (MDL); DeepDiagnosis 7",
          "The loss never leaves the trivial predictor.", stuck),
 )  # fmt: skip

@@ -25,6 +25,7 @@ class FitData:
     def __init__(self, keras, given):
         self.keras = keras
         self.x = self.y = self.targets = self.probe = self.samples = None
+        self.alone = False
         self.batch_size, self.planned = given.get("batch_size"), "epochs" in given
         try:
             self._find(given.get("x"), given.get("y"))
@@ -51,6 +52,7 @@ class FitData:
         xs = self.keras.tree.map_structure(array, x)
         ys = None if y is None else self.keras.tree.map_structure(array, y)
         self.x, self.targets = _leaves(self.keras, xs)[0], ys
+        self.alone = len(_leaves(self.keras, xs)) == 1
         self.y = None if y is None else keras_layers.parts(ys)[0][1]
         self.batch_size = self.batch_size or len(self.x)
         rows = spread(len(self.x), min(_PROBE_ROWS, max(32, self.batch_size)))
@@ -163,6 +165,10 @@ class Told:
         if not ids:
             table = as_table(rows)
             told.update(numbers.columns(numpy, table[spread(len(table), _MOST_ROWS)]))
+        if y is not None and part == "train" and not ids and self.run.data.alone:
+            some = spread(len(x), _MOST_ROWS // 8)
+            samples, wanted = numbers.thinned(x[some].astype("float64")), as_table(y[some])
+            told["agreement"] = numbers.agreement(numpy, samples, wanted)
         if y is not None and y.dtype.kind in "biuf" and y.size <= _MOST_LABELS:
             told["classes"] = numbers.classes(numpy, as_table(y))  # of all: some are rare
         return told

@@ -6,6 +6,7 @@ import math
 
 _MOST_DISTINCT = 1000
 _MOST_COLUMNS = 64
+_FEWEST_NEIGHBOURS, _MOST_NEIGHBOURS, _MOST_ENTRIES = 64, 512, 256
 
 
 def stride(shape, most):
@@ -105,6 +106,58 @@ def classes(xp, rows):
     else:
         found = []
     return found if len(found) <= _MOST_COLUMNS else []
+
+
+def thinned(samples):
+    """A table with a row for each sample, and at most 256 of its entries."""
+    flat = samples.reshape(len(samples), -1)
+    step = -(-flat.shape[1] // _MOST_ENTRIES)
+    return flat[:, :: step | 1 if step > 1 else 1]  # an odd step meets all columns of an image
+
+
+def agreement(xp, rows, targets):
+    """By how many standard errors the targets of nearest neighbours agree better than chance has
+    it: those of samples that are alike where targets follow from inputs. None for few samples.
+    """
+    if len(rows) != len(targets) or len(rows) < _FEWEST_NEIGHBOURS:
+        return None
+    step = -(-len(rows) // _MOST_NEIGHBOURS)
+    rows, targets = _standardised(rows[::step]), targets[::step]
+    if rows is None or not bool(xp.isfinite(rows).all()) or not bool(xp.isfinite(targets).all()):
+        return None
+    size = (rows**2).sum(1)
+    both = size[:, None] + size[None, :]
+    distances = both - 2 * rows @ rows.T
+    known = ~xp.tril(distances <= 1e-9 * both, -1).any(1)  # a sample that returns is no neighbour
+    distances, targets = distances[known][:, known], targets[known]
+    if len(targets) < _FEWEST_NEIGHBOURS:
+        return None
+    own = list(range(len(targets)))
+    distances[own, own] = math.inf
+    nearest = distances.argmin(1)
+    labels = targets.argmax(1) if is_one_hot(targets) else targets[:, 0]
+    if is_one_hot(targets) or (targets.shape[1] == 1 and _few_classes(xp, labels)):
+        found = float((labels == labels[nearest]).sum()) / len(labels)
+        chance = sum(float((labels == one).sum() / len(labels)) ** 2 for one in xp.unique(labels))
+    else:
+        values = _standardised(targets)
+        if values is None:
+            return None
+        found, chance = float((values * values[nearest]).mean()), 0.0
+    error = math.sqrt((chance * (1 - chance) if chance else 1.0) / len(labels))
+    return (found - chance) / error if error else None
+
+
+def _few_classes(xp, labels):
+    return is_integral(labels) and len(xp.unique(labels)) <= _MOST_COLUMNS
+
+
+def _standardised(rows):
+    """Columns with mean zero and deviation one, without those that never change; None for none."""
+    apart = rows - rows.mean(0)
+    deviations = (apart**2).mean(0) ** 0.5
+    alive = deviations > 1e-9 * (abs(rows).max() + 1e-12)
+    return apart[:, alive] / deviations[alive] if bool(alive.any()) else None
 
 
 def shares(rows, integral):

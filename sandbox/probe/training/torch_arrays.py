@@ -34,6 +34,15 @@ def first_tensor(value):
     return None
 
 
+def count(value):
+    """How many tensors a module takes or returns."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return sum(map(count, value))
+    return int(is_tensor(value))
+
+
 def output(value):
     """The first tensor that a module returns, passing over a loss that stands before it."""
     if not isinstance(value, (dict, list, tuple)):

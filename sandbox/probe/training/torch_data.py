@@ -12,7 +12,7 @@ class BatchData:
     """The first batches of a model."""
 
     def __init__(self):
-        self.rows, self.targets = [], []
+        self.rows, self.targets, self.samples = [], [], []
         self.shape, self.dtype, self.ids = (), "", False
         self.labels = None
         self.count = self.looks = 0
@@ -28,7 +28,7 @@ def batch(tracked):
     if model is None:
         return
     given = GIVEN.setdefault(model.id, BatchData())
-    tensor = _input(model)
+    tensor, alone = _input(model)
     if tensor is None or given.looks >= _MOST_BATCHES or given.count >= _MOST_ROWS:
         return
     given.looks += 1
@@ -43,6 +43,9 @@ def batch(tracked):
     if LOSSES.targets is not None:
         given.labels = LOSSES.targets[0].shape, LOSSES.targets[0].dtype
         given.targets.append(LOSSES.targets[1])
+        if alone and len(tensor) == len(LOSSES.targets[1]):
+            thin = numbers.thinned(tensor.detach()).cpu().double()
+            given.samples.append((thin, LOSSES.targets[1]))
     if given.looks in (1, _MOST_BATCHES) or given.count >= _MOST_ROWS:
         write(model.id, given)
 
@@ -72,8 +75,8 @@ def _input(model):
     for root in model.roots:
         entry = FORWARD.modules.get(id(root))
         if entry is not None and entry[1] is not None:
-            return entry[1]
-    return None
+            return entry[1], entry[4]
+    return None, False
 
 
 def _is_ids(tensor):
@@ -83,6 +86,15 @@ def _is_ids(tensor):
 def axis(tensor):
     """Channels of images, otherwise the last axis."""
     return 1 if tensor.dim() >= 4 else -1
+
+
+def _agreement(given):
+    torch = arrays.torch()
+    shapes = [(one.shape[1], wanted.shape[1]) for one, wanted in given.samples]
+    if given.ids or len(set(shapes)) != 1:
+        return None
+    parts = zip(*given.samples)
+    return numbers.agreement(torch, *(torch.cat(part).double() for part in parts))
 
 
 def write(model, given):
@@ -95,6 +107,7 @@ def write(model, given):
         targets = torch.cat(wide)
         fields["targets"] = numbers.summary(torch, arrays.flat(targets, 1 << 16), *given.labels)
         torch_losses.with_targets(model, targets)
+        fields["agreement"] = _agreement(given)
     if not given.ids:
         fields.update(numbers.columns(torch, rows[:_MOST_ROWS]))
     WRITER.put("data", **fields)

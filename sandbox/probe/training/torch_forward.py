@@ -79,7 +79,8 @@ def _look(module, taken, named, given):
     if after.dim():
         FORWARD.last = weakref.ref(module)
     leaf = _is_leaf(module)
-    FORWARD.modules[id(module)] = (module, before, after.dim(), leaf)
+    alone = arrays.count((taken, named)) == 1
+    FORWARD.modules[id(module)] = (module, before, after.dim(), leaf, alone)
     if leaf and after.dim():
         _leaf(module, before, after)
 

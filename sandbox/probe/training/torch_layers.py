@@ -53,10 +53,10 @@ def roots_of(parameters):
     """
     wanted = {id(parameter) for parameter in parameters}
     inner = set()
-    for module, _, _, _ in FORWARD.modules.values():
+    for module, *_ in FORWARD.modules.values():
         inner.update(id(part) for part in module.modules() if part is not module)
     found = []
-    for module, _, rank, _ in FORWARD.modules.values():
+    for module, _, rank, *_ in FORWARD.modules.values():
         own = {id(parameter) for parameter in module.parameters()}
         if id(module) not in inner and rank and (not own or own & wanted):
             found.append(module)

@@ -942,7 +942,7 @@ def test_dropout_of_nearly_all_explains_a_flat_curve(share: float, beside: bool)
     layers = (LAYERS[0], drops, dense(2, 64, 10, "softmax"))
     found = {x.fault for x in diagnose(_told(layers, FLAT)).findings}
     assert "LAD" in found
-    assert ("HLR" in found) is beside
+    assert ("CPP" in found) is beside
 
 
 @pytest.mark.parametrize(
@@ -990,3 +990,36 @@ def test_a_flat_curve_blames_no_labels_that_their_neighbours_share(
 ) -> None:
     found = diagnose(trace(losses=FLAT, data={"agreement": agreement})).findings
     assert ("CPP" in {x.fault for x in found}) is told
+
+
+@pytest.mark.parametrize(("ratio", "told"), [(1e-3, True), (1e-2, False)])
+@pytest.mark.parametrize("losses", [FLAT[:20], _SLOW])
+def test_a_higher_rate_is_suggested_where_steps_are_small(
+    losses: list[float], ratio: float, told: bool
+) -> None:
+    found = diagnose(_told(losses=losses, taken=steps(losses, ratio=ratio))).findings
+    raised = [x for x in found if x.rule in ("few-updates", "still-falling") and x.fault == "HLR"]
+    assert "HNE" in {x.fault for x in found}
+    assert bool(raised) is told
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.95, False), (0.5, True)])
+def test_units_that_die_beside_a_certain_fault_do_not_blame_the_rate(
+    share: float, told: bool
+) -> None:
+    died = (
+        *steps(FLAT[:5], activations=_active(0, dead=0.0)),
+        *steps(FLAT, activations=_active(0, dead=0.9)),
+    )
+    drops = dense(1, 64, 64, "", type="Dropout", weights=(), settings={"rate": share})
+    layers = (LAYERS[0], drops, dense(2, 64, 10, "softmax"))
+    found = {x.rule for x in diagnose(_told(layers, FLAT, taken=died)).findings}
+    assert ("killed-units" in found) is told
+
+
+@pytest.mark.parametrize(("batch", "told"), [(1, False), (32, True)])
+def test_the_first_losses_of_single_samples_are_no_start(batch: int, told: bool) -> None:
+    noisy = [*[0.01] * 5, *[2.0, 0.6] * 200]
+    plan = {"batch_size": batch}
+    found = {x.rule for x in diagnose(_told(losses=noisy, plan=plan)).findings}
+    assert ("loss-breaks" in found) is told

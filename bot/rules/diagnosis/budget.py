@@ -5,7 +5,7 @@ Sources: AutoTrainer (slow convergence, not converged); the rest is our own.
 
 import math
 
-from bot.rules.diagnosis.rates import BANDS, rate_sign
+from bot.rules.diagnosis.rates import BANDS, rate_sign, small_steps
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.training import Training
 
@@ -63,7 +63,8 @@ def few(training: Training) -> Signs:
         text = "The run made too few updates to learn."
         seldom = epochs is not None and epochs <= _SHORT_RUN
         yield _more_epochs(training, max(confidence, 0.6) if seldom else confidence, text)
-        yield rate_sign(training, confidence - 0.25, True, text)
+        if small_steps(training):
+            yield rate_sign(training, confidence - 0.25, True, text)
     elif epochs is not None and epochs <= _FEW_EPOCHS:
         yield _more_epochs(training, 0.5, "The run saw its data only once or twice.")
 
@@ -79,7 +80,8 @@ def still_falling(training: Training) -> Signs:
     text = "The loss still fell when training ended."
     strong = min(0.45 + 2 * learned.pace, 0.75)  # a curve is never certain of its cause
     yield _more_epochs(training, strong, text, symptom=True)
-    yield rate_sign(training, strong - 0.1, True, text, symptom=True)
+    if small_steps(training):
+        yield rate_sign(training, strong - 0.1, True, text, symptom=True)
 
 
 def _below_its_band(training: Training) -> bool:

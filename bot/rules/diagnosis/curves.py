@@ -4,13 +4,14 @@ Sources: DeepLocalize 5, DeepDiagnosis 6 and 7, AutoTrainer (explode, unstable);
 place of equality, and relative to the best constant prediction.
 """
 
-from bot.rules.diagnosis.rates import BANDS, rate_sign, update_ratio
+from bot.rules.diagnosis.rates import BANDS, in_band, rate_sign, update_ratio
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.training import Training
 
 _JUMPS = 0.2
 _SOUND = (3e-4, 3e-2)  # of the weights, changed by a step
-_LONG = 100
+_LONG, _FEW = 100, 4
+_GUESS = 0.33
 _LITTLE, _NEAR = 0.35, 0.2
 _CHANCE, _CLEAR = 2.0, 5.0
 
@@ -19,10 +20,17 @@ def broken(training: Training) -> Signs:
     """A loss that became invalid or ended far above its start."""
     learned = training.learning
     start, end = learned.start, learned.end
+    if start is not None and _single(training):
+        start = max(start, learned.points[0])  # the first losses of single samples are noise
     rose = start is not None and end is not None and start > 0 and end > 3 * start
     if learned.broken or rose:
         text = "The loss became invalid." if learned.broken else "The loss rose while training."
         yield rate_sign(training, 0.75, False, text, symptom=True)
+
+
+def _single(training: Training) -> bool:
+    batch = training.plan.batch_size if training.plan else None
+    return batch is not None and batch <= _FEW
 
 
 def jumps(training: Training) -> Signs:
@@ -44,7 +52,8 @@ def stuck(training: Training) -> Signs:
     up = slow or (ratio is not None and ratio < _SOUND[0])
     stays = learned.badly and not learned.falling
     if stays:
-        yield rate_sign(training, 0.36 if sound and not slow else 0.45, up, text, symptom=True)
+        likely = 0.45 if slow or not sound else _GUESS if in_band(training) else 0.36
+        yield rate_sign(training, likely, up, text, symptom=True)
     near = learned.skill is None or learned.skill > -_NEAR
     follow = targets_follow(training)
     if sound and near and training.updates > _LONG and not follow:

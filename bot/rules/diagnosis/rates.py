@@ -39,6 +39,7 @@ _SLOW = 1e-5
 _LOWER, _SMALL = 3.0, 1e-3
 _LEFT = 0.01  # of the highest rate
 _WAY, _STILL = 10.0, 1e-3
+_GOOD = 3e-3
 
 
 def effective(optimizer: Optimizer, rate: float) -> float:
@@ -60,6 +61,23 @@ def update_ratio(training: Training) -> float | None:
     ]
     known = [x for x in seen if math.isfinite(x)]
     return median(known) if known else None
+
+
+def in_band(training: Training) -> bool:
+    """Whether the optimiser mostly works at this rate."""
+    optimizer, rate = training.optimizer, training.rate
+    limits = BANDS.get(optimizer.name) if optimizer else None
+    if optimizer is None or rate is None or limits is None:
+        return False
+    return limits[0] <= effective(optimizer, rate) <= limits[2]
+
+
+def small_steps(training: Training) -> bool:
+    """Whether steps leave room for a higher rate: they are not far beyond a thousandth of the
+    weights, or not seen.
+    """
+    ratio = update_ratio(training)
+    return ratio is None or ratio < _GOOD
 
 
 def rate_sign(
@@ -136,7 +154,7 @@ def updates(training: Training) -> Signs:
         return
     if ratio >= _FAST:
         message = "Each step changes the weights by a tenth or more."
-        yield rate_sign(training, 0.6, False, message)
+        yield rate_sign(training, 0.6, False, message, symptom=True)
     elif ratio <= _SLOW * 10 and training.learning.falling:
         yield rate_sign(training, 0.7, True, "Steps hardly change the weights.", symptom=True)
     elif ratio <= _SLOW and not _usual(training):

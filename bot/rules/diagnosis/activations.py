@@ -217,9 +217,7 @@ def killed(training: Training) -> Signs:
         places = ", ".join(str(x.index) for x in died)
         text = f"Most units of layer {places} died while training: steps were too large."
         everything = all(_typical(training, x.index, "dead") > 0.95 for x in died)
-        yield rate_sign(
-            training, 0.82 if everything else 0.65, False, text, symptom=not everything
-        )
+        yield rate_sign(training, 0.82 if everything else 0.65, False, text, symptom=not everything)
 
 
 def _batch(training: Training) -> int:

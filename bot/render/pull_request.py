@@ -27,6 +27,7 @@ from bot.render.phrases import diagnosis, program as programs, repair as phrases
 from bot.render.sections import lead
 from bot.render.sections.repair import figures
 from bot.render.sticky import marker
+from bot.rules.repair.metric import asked
 from bot.text.sanitize import scrubbed
 
 _MARK = marker("pr") + "\n"
@@ -125,7 +126,7 @@ def _change(report: Report, patch: RepositoryPatch) -> Section:
     """The change of the repository's own code: its edits, its figures, how to measure it again."""
     found = report.repair
     assert found is not None
-    metric = f" --metric {quote(found.metric.name)}" if found.metric is not None else ""
+    metric = f" --metric {quote(asked(found.metric))}" if found.metric is not None else ""
     measured = phrases.summary(found)
     again = f"reprise repair {quote(patch.path)}{metric}"
     return Section(

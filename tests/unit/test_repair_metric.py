@@ -41,6 +41,34 @@ def test_a_wanted_metric_is_found_among_others() -> None:
     assert metrics.choose(output, NOTHING, "f1") is None
 
 
+@pytest.mark.parametrize(
+    ("wanted", "name", "direction", "value"),
+    [
+        ("explained variance", "explained variance", "max", 0.8),
+        ("Energy:min", "energy", "min", -3.5),
+        ("mse:max", "mse", "max", 12.5),
+        ("hit@10", "hit@10", "max", 0.25),
+        ("quantile_loss", "loss", "min", 0.1),
+    ],
+)
+def test_a_wanted_metric_need_not_be_a_known_one(
+    wanted: str, name: str, direction: str, value: float
+) -> None:
+    output = (
+        "test mse: 12.5\nexplained variance: 0.8\nenergy = -3.5\nhit@10: 0.25\nquantile_loss: 0.1"
+    )
+    found = metrics.choose(output, NOTHING, wanted)
+    assert found is not None
+    assert (found.name, found.direction) == (name, direction)
+    assert metrics.read(found, output) == value
+    assert metrics.choose(output, NOTHING, metrics.asked(found)) == found
+
+
+@pytest.mark.parametrize("wanted", ["<b>: 1", "#7", "\n", "a" * 99])
+def test_a_wanted_name_that_is_no_name_is_refused(wanted: str) -> None:
+    assert metrics.choose(f"{wanted}: 0.5", NOTHING, wanted) is None
+
+
 @pytest.mark.parametrize("output", ["", "Accuracies follow", "lossless 12", "accuracy: high"])
 def test_no_metric_is_made_up(output: str) -> None:
     """A word without a number, or inside another word, is none."""

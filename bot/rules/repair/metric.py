@@ -28,6 +28,7 @@ _PRINTED = re.compile(
     rf"(?i)(?<![a-z])(?P<name>{_NAMES})(?![a-z])(?:{_BEFORE_SIGN}|[^\n\d]{{0,24}}?)"
     rf"(?P<value>{_NUMBER})(?![\w.])"
 )
+_NAME = re.compile(r"\w[\w.@/ -]{0,59}")
 _MOST_LINES, _MOST_LETTERS = 400, 400
 _OF_EPOCHS = ("val_accuracy", "val_acc", "val_loss", "accuracy", "acc", "loss")
 
@@ -36,13 +37,22 @@ def choose(output: str, trace: TrainingTrace, wanted: str = "") -> Metric | None
     """The metric that a program reports last, or the one that is `wanted` by its name.
 
     A quality such as accuracy comes before a loss on the same line, and output before epochs.
-    None when the program tells nothing.
+    A wanted name that is not known is the better the higher; `name:min` says otherwise. None when
+    the program tells nothing.
     """
+    wanted, _, way = wanted.partition(":")
+    found = _chosen(output, trace, wanted)
+    return found.model_copy(update={"direction": way}) if found and way in ("max", "min") else found
+
+
+def _chosen(output: str, trace: TrainingTrace, wanted: str) -> Metric | None:
     for line in _last_lines(output):
         names = [name for name, _ in _printed(line) if not wanted or _same(name, wanted)]
         if names:
             best = [x for x in names if _direction(x) == "max"] or names
             return Metric(name=best[-1], direction=_direction(best[-1]), source="output")
+    if _NAME.fullmatch(wanted) and any(_beside(line, wanted) for line in _last_lines(output)):
+        return Metric(name=wanted.lower(), direction=_direction(wanted.lower()), source="output")
     last = _last_epoch(trace)
     for name in _OF_EPOCHS if not wanted else (wanted, f"val_{wanted}"):
         if last.get(name) is not None:
@@ -57,9 +67,16 @@ def read(metric: Metric, output: str, trace: TrainingTrace | None = None) -> flo
         return value if value is not None and math.isfinite(value) else None
     for line in _last_lines(output):
         values = [value for name, value in _printed(line) if name == metric.name]
+        values = values or _beside(line, metric.name)
         if values:
             return values[-1] if math.isfinite(values[-1]) else None
     return None
+
+
+def asked(metric: Metric) -> str:
+    """The name that chooses this metric again."""
+    known = _direction(metric.name) == metric.direction
+    return metric.name if known else f"{metric.name}:{metric.direction}"
 
 
 def is_loss(metric: Metric) -> bool:
@@ -85,6 +102,12 @@ def _last_lines(output: str) -> Iterator[str]:
 def _printed(line: str) -> Iterator[tuple[str, float]]:
     for found in _PRINTED.finditer(line):
         yield found["name"].lower().replace("_", " "), float(found["value"])
+
+
+def _beside(line: str, name: str) -> list[float]:
+    """The numbers that a line gives to a name that is not among the known ones."""
+    told = rf"(?i)(?<!\w){re.escape(name)}[^\n\d:=]{{0,24}}[:=]\s*(?:\w+\()?({_NUMBER})(?![\w.])"
+    return [float(value) for value in re.findall(told, line)]
 
 
 def _last_epoch(trace: TrainingTrace) -> Mapping[str, float | None]:

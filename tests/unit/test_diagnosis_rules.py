@@ -1023,3 +1023,38 @@ def test_the_first_losses_of_single_samples_are_no_start(batch: int, told: bool)
     plan = {"batch_size": batch}
     found = {x.rule for x in diagnose(_told(losses=noisy, plan=plan)).findings}
     assert ("loss-breaks" in found) is told
+
+
+@pytest.mark.parametrize(("distinct", "told"), [(2, True), (None, False)])
+def test_more_than_a_thousand_values_between_0_and_1_are_no_labels(
+    distinct: int | None, told: bool
+) -> None:
+    fed = _one("linear", "mse", summary((32, 1), 0.0, 1.0, distinct=distinct))
+    found = {x.rule for x in diagnose(fed).findings}
+    assert ("distance-between-classes" in found) is told
+
+
+@pytest.mark.parametrize("name", ["poisson", "msle"])
+def test_a_loss_of_logarithms_that_became_invalid_does_not_suit_linear_outputs(name: str) -> None:
+    broken = [0.9] * 9 + [float("nan")]
+    (first, *_) = diagnose(_one("linear", name, summary((32, 1), 0.1, 0.9), broken)).findings
+    assert (first.fault, first.rule) == ("LCH", "unsuited-distance")
+    bounded = diagnose(_one("softplus", name, summary((32, 1), 0.1, 0.9), broken)).findings
+    assert "LCH" not in {x.fault for x in bounded}
+
+
+@pytest.mark.parametrize(("copied", "told"), [(True, False), (False, True)])
+def test_the_code_of_an_autoencoder_may_be_linear(copied: bool, told: bool) -> None:
+    layers = (dense(0, 64, 32), dense(1, 32, 16, ""), dense(2, 16, 32), dense(3, 32, 64, ""))
+    images = summary((32, 64), 0.0, 1.0)
+    other = images if copied else summary((32, 64), -3.0, 3.0)
+    fed = loss("mse", activation="linear", targets=other, one_hot=False, rows_sum_to_one=False)
+    seen = trace(layers, _PARTLY, fed=fed, data={"inputs": images, "targets": other})
+    assert ("no-activation" in {x.rule for x in diagnose(seen).findings}) is told
+
+
+@pytest.mark.parametrize(("fall", "told"), [(0.02, True), (0.3, False)])
+def test_a_short_run_that_still_falls_fast_is_told_to_go_on(fall: float, told: bool) -> None:
+    losses = curve(2.3, 0.4, 120, fall=fall)
+    found = {x.rule for x in diagnose(_told(losses=losses)).findings}
+    assert ("few-updates" in found) is told

@@ -61,7 +61,7 @@ def missing(training: Training) -> Signs:
     for layer, after in pairwise(training.learners):
         if recurrent(layer) or _projects(training, after) or _factorised(layer, after):
             continue
-        if not _linear_between(training, layer, after):
+        if not _linear_between(training, layer, after) or _code(training, layer):
             continue
         narrow = layer.units is not None and after.units and layer.units < after.units / 2
         bottleneck = narrow and not one_map
@@ -73,6 +73,12 @@ def missing(training: Training) -> Signs:
         )
         text = f"Layer {layer.index} has no activation: with the next one it is one linear map."
         yield hidden_sign(layer, confidence, text, also=("ARM",))
+
+
+def _code(training: Training, layer: Layer) -> bool:
+    """Whether a layer returns the code of an autoencoder, which may be linear."""
+    units = [x.units for x in training.learners if x.units]
+    return copies(training) and layer.units == min(units, default=None)
 
 
 def _one_map(training: Training) -> bool:

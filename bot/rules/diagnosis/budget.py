@@ -55,6 +55,8 @@ def few(training: Training) -> Signs:
     short = learned.below(0.95) and (
         training.updates < _VERY_SHORT or (training.updates < _SHORT and learned.pace > _ROOM)
     )
+    steep = training.updates < _FEW and learned.falling and learned.pace > _STEEP
+    short = short or (steep and learned.below(0.85))
     if not (learned.poor or short) or learned.broken or not training.updates or training.cut:
         return
     epochs = plan.epochs if plan else None

@@ -275,8 +275,16 @@ def classes_of_values(training: Training) -> Signs:
 
 
 def odd_distance(training: Training) -> Signs:
-    """A loss for values that these values do not suit."""
+    """A loss for values that these values do not suit, or that became invalid on its own: the
+    logarithm of a prediction below zero is none.
+    """
     loss, learned = training.loss, training.learning
+    logs = training.model.framework != "torch" and last_function(training) == "linear"
+    if loss and loss.name in _COUNTING and learned.broken and logs:
+        text = f"{loss.name} takes logarithms of predictions, which may fall below zero."
+        better = change("loss", ("mse", "mae"), "Use the mean squared error.")
+        yield Sign("LCH", 0.85, text, evidence=(evidence("loss", loss.name),), change=better)
+        return
     if loss is None or kind(loss) != "values" or (learned.well and learned.progress is not None):
         return
     low, high = loss.targets.minimum or 0.0, loss.targets.maximum or 0.0

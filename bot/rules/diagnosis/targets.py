@@ -55,9 +55,9 @@ def kind(loss: Loss) -> Kind:
 
 
 def zero_or_one(targets: Summary) -> bool:
-    """Whether there are no values but 0 and 1."""
+    """Whether there are no values but 0 and 1. Of more than a thousand values none are counted."""
     bounds = (targets.minimum, targets.maximum)
-    return bounds in ((0, 1), (0, 0), (1, 1)) and (targets.distinct or 1) <= 2
+    return bounds in ((0, 1), (0, 0), (1, 1)) and (targets.distinct or math.inf) <= 2
 
 
 def width(loss: Loss) -> int:

@@ -86,6 +86,7 @@ def _name(function):
     if function is None:
         return ""
     name = getattr(function, "__name__", None) or type(function).__name__
+    name = name[:-3] if name.endswith("_v2") else name  # as tf.nn.softmax is called
     return {"LeakyReLU": "leaky_relu", "ReLU": "relu"}.get(name, name)
 
 

@@ -40,12 +40,18 @@ def moved(keras, model):
 
 
 def _states(model, shared):
-    """The states of the model's generators and metrics, and of the generator that all layers
-    without a seed share.
+    """The states of the model's generators, metrics and stateful layers, and of the generator that
+    all layers without a seed share.
     """
     found = [one for one in model.variables if "seed_generator" in getattr(one, "path", one.name)]
     found += [one for metric in model.metrics for one in metric.variables]
+    found += [one for layer in _stateful(model) for one in layer.states or () if one is not None]
     return [*found, shared.state] if shared is not None else found
+
+
+def _stateful(model):
+    """The recurrent layers that begin each batch where the last one ended."""
+    return [one for one in model._flatten_layers() if getattr(one, "stateful", False)]
 
 
 def _shared(keras):

@@ -68,7 +68,7 @@ class KerasRun:
     def start(self):
         """Describe the model before its first step."""
         self._stop_torch()
-        self.data = keras_told.FitData(self.keras, self.given)
+        self.data = keras_told.FitData(self.keras, self.given, self.model)
         self.layers = keras_layers.layers(self.model)
         self.look = keras_probe.Look(self)
         told = keras_told.Told(self)

@@ -22,8 +22,9 @@ class FitData:
     `x` and `y` are its arrays: the first of several inputs or outputs; `targets` are all of them.
     """
 
-    def __init__(self, keras, given):
+    def __init__(self, keras, given, model=None):
         self.keras = keras
+        self.fixed = _fixed_batch(model)
         self.x = self.y = self.targets = self.probe = self.samples = None
         self.alone = False
         self.batch_size, self.planned = given.get("batch_size"), "epochs" in given
@@ -56,6 +57,8 @@ class FitData:
         self.y = None if y is None else keras_layers.parts(ys)[0][1]
         self.batch_size = self.batch_size or len(self.x)
         rows = spread(len(self.x), min(_PROBE_ROWS, max(32, self.batch_size)))
+        if self.fixed:
+            rows = slice(self.fixed)
 
         def thin(values):
             return _tensor(self.keras, values[rows])
@@ -66,6 +69,15 @@ class FitData:
 
     def rows(self, values):
         return values[spread(len(values), _MOST_ROWS)]
+
+
+def _fixed_batch(model):
+    """The only size of a batch that a model takes, as a stateful one does; None for any."""
+    try:
+        shape = model.input_shape
+        return shape[0] if isinstance(shape, tuple) and isinstance(shape[0], int) else None
+    except Exception:  # not built yet
+        return None
 
 
 def _leaves(keras, values):

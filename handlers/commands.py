@@ -31,7 +31,7 @@ _NUMBER = re.compile(r"(\d{1,12})([sm]?)", re.ASCII)
 _PATTERNS = {
     "python": re.compile(rf"{PYTHON.removesuffix('$')}(?:\.\d{{1,3}})?", re.ASCII),
     "device": re.compile("cpu|gpu", re.ASCII | re.IGNORECASE),
-    "metric": re.compile(r"[a-z][a-z0-9_]{0,39}", re.ASCII | re.IGNORECASE),
+    "metric": re.compile(r"[a-z][a-z0-9_]{0,39}(?::(?:min|max))?", re.ASCII | re.IGNORECASE),
     "budget": re.compile(r"([1-9]\d?|100)x?", re.ASCII),
     "package": re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?", re.ASCII | re.IGNORECASE),
     # Anyone can open a pull request: what it holds is no ref of this repository.

@@ -1,5 +1,5 @@
-"""A stateful recurrent model of Keras, which takes batches of one size alone, and an activation
-of `tf.nn`.
+"""Stateful recurrent layers of Keras, one of several cells, which take batches of one size alone,
+and an activation of `tf.nn`.
 """
 
 import keras
@@ -14,7 +14,8 @@ ends = (walks.sum(axis=1) > 0).astype("float32")
 model = keras.Sequential(
     [
         keras.Input(batch_shape=(48, 6, 1)),
-        keras.layers.LSTM(8, stateful=True),
+        keras.layers.Bidirectional(keras.layers.LSTM(8, stateful=True, return_sequences=True)),
+        keras.layers.RNN([keras.layers.GRUCell(6), keras.layers.LSTMCell(4)], stateful=True),
         keras.layers.Dense(1, activation=tf.nn.sigmoid),
     ]
 )

@@ -14,7 +14,7 @@ Metric = Annotated[
     str,
     typer.Option(
         help="Metric to improve, by the name that the program prints with it; "
-        "NAME:min where lower is better and the name does not say so. "
+        "write NAME:min where lower is better and the name does not say so. "
         "Default: the metric that it prints last.",
         metavar="NAME",
         show_default=False,

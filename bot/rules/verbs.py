@@ -158,7 +158,7 @@ OPTIONS: tuple[Option, ...] = (
         "metric",
         "the name of a metric that the program prints, such as accuracy",
         "The metric to improve, by default the one that the program prints last; "
-        "`NAME:min` where lower is better and the name does not say so.",
+        "write `NAME:min` where lower is better and the name does not say so.",
         "metric=accuracy",
         only="repair",
     ),

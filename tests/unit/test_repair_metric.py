@@ -64,7 +64,7 @@ def test_a_wanted_metric_need_not_be_a_known_one(
     assert metrics.choose(output, NOTHING, metrics.asked(found)) == found
 
 
-@pytest.mark.parametrize("wanted", ["<b>: 1", "#7", "\n", "a" * 99])
+@pytest.mark.parametrize("wanted", ["<b>: 1", "#7", "\n", "a" * 99, "score:lower"])
 def test_a_wanted_name_that_is_no_name_is_refused(wanted: str) -> None:
     assert metrics.choose(f"{wanted}: 0.5", NOTHING, wanted) is None
 

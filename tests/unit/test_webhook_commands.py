@@ -279,3 +279,14 @@ def test_the_longest_comment_github_takes_costs_little(shape: str) -> None:
     assert (
         time.process_time() - begun < 10
     )  # it takes 0.2 s at most; quadratic work would take minutes
+
+
+@pytest.mark.parametrize("given", ["accuracy", "Energy:min", "score:MAX"])
+def test_a_metric_may_say_which_way_is_better(given: str) -> None:
+    (command,) = parse(f"/reproduce repair metric={given}")
+    assert (command.choices.metric, command.problems) == (given.lower(), ())
+
+
+@pytest.mark.parametrize("given", ["energy:lower", "energy:", ":min", "a:min:max", "@someone"])
+def test_a_metric_is_a_name_and_a_direction_alone(given: str) -> None:
+    assert "metric" in problems(f"/reproduce repair metric={given}")

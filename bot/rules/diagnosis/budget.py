@@ -14,7 +14,7 @@ _FEW = 250
 _ENOUGH, _MOST_EPOCHS = 1000, 500
 _FEW_EPOCHS = 2
 _SHORT_RUN = 5
-_TINY_BATCH = 4
+TINY_BATCH = 4
 _FEW_SAMPLES = 100
 _LARGE = 256
 _WHOLE = 0.35
@@ -52,12 +52,9 @@ def _more_epochs(
 def few(training: Training) -> Signs:
     """A run of a few epochs or updates that learned little, and was not cut short."""
     learned, plan = training.learning, training.plan
-    short = learned.below(0.95) and (
-        training.updates < _VERY_SHORT or (training.updates < _SHORT and learned.pace > _ROOM)
-    )
-    steep = training.updates < _FEW and learned.falling and learned.pace > _STEEP
-    short = short or (steep and learned.below(0.85))
-    if not (learned.poor or short) or learned.broken or not training.updates or training.cut:
+    if not (learned.poor or _short(training)) or learned.broken:
+        return
+    if not training.updates or training.cut:
         return
     epochs = plan.epochs if plan else None
     confidence = next((x for most, x in _FEW_UPDATES if training.updates < most), 0.0)
@@ -69,6 +66,14 @@ def few(training: Training) -> Signs:
             yield rate_sign(training, confidence - 0.25, True, text)
     elif epochs is not None and epochs <= _FEW_EPOCHS:
         yield _more_epochs(training, 0.5, "The run saw its data only once or twice.")
+
+
+def _short(training: Training) -> bool:
+    """Whether so short a run may have left something to learn, though it learned a fair share."""
+    learned, updates = training.learning, training.updates
+    short = updates < _VERY_SHORT or (updates < _SHORT and learned.pace > _ROOM)
+    steep = updates < _FEW and learned.falling and learned.pace > _STEEP
+    return (short and learned.below(0.95)) or (steep and learned.below(0.85))
 
 
 def still_falling(training: Training) -> Signs:
@@ -102,7 +107,7 @@ def tiny_batch(training: Training) -> Signs:
         return
     if (plan.samples or training.updates) < _FEW_SAMPLES:
         return
-    if plan.batch_size <= _TINY_BATCH:
+    if plan.batch_size <= TINY_BATCH:
         confidence = 0.6 if plan.batch_size <= 2 else 0.45
         yield _batch(training, confidence, "Batches are so small that steps follow noise.", "up")
 

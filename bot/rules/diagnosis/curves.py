@@ -4,13 +4,14 @@ Sources: DeepLocalize 5, DeepDiagnosis 6 and 7, AutoTrainer (explode, unstable);
 place of equality, and relative to the best constant prediction.
 """
 
+from bot.rules.diagnosis.budget import TINY_BATCH
 from bot.rules.diagnosis.rates import BANDS, in_band, rate_sign, update_ratio
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.training import Training
 
 _JUMPS = 0.2
 _SOUND = (3e-4, 3e-2)  # of the weights, changed by a step
-_LONG, _FEW = 100, 4
+_LONG = 100
 _GUESS = 0.33
 _LITTLE, _NEAR = 0.35, 0.2
 _CHANCE, _CLEAR = 2.0, 5.0
@@ -20,17 +21,18 @@ def broken(training: Training) -> Signs:
     """A loss that became invalid or ended far above its start."""
     learned = training.learning
     start, end = learned.start, learned.end
-    if start is not None and _single(training):
-        start = max(start, learned.points[0])  # the first losses of single samples are noise
+    if start is not None and _tiny_batches(training):
+        start = max(start, learned.points[0])  # the first losses are noise
     rose = start is not None and end is not None and start > 0 and end > 3 * start
     if learned.broken or rose:
         text = "The loss became invalid." if learned.broken else "The loss rose while training."
         yield rate_sign(training, 0.75, False, text, symptom=True)
 
 
-def _single(training: Training) -> bool:
+def _tiny_batches(training: Training) -> bool:
+    """Whether each loss is that of a few samples alone."""
     batch = training.plan.batch_size if training.plan else None
-    return batch is not None and batch <= _FEW
+    return batch is not None and batch <= TINY_BATCH
 
 
 def jumps(training: Training) -> Signs:

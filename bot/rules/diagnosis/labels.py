@@ -274,14 +274,22 @@ def classes_of_values(training: Training) -> Signs:
         yield at_end(training, 0.8, text, ("linear",), also=("AAL",))
 
 
+def _logarithms_of_negatives(training: Training) -> bool:
+    """Whether the loss is Keras' poisson, of outputs without a bound. PyTorch's is given logarithms
+    unless it is told otherwise, and Keras' msle cuts values below zero off.
+    """
+    loss, keras = training.loss, training.model.framework != "torch"
+    named = loss is not None and loss.name == "poisson"
+    return named and keras and last_function(training) == "linear"
+
+
 def odd_distance(training: Training) -> Signs:
     """A loss for values that these values do not suit, or that became invalid on its own: the
     logarithm of a prediction below zero is none.
     """
     loss, learned = training.loss, training.learning
-    logs = training.model.framework != "torch" and last_function(training) == "linear"
-    if loss and loss.name in _COUNTING and learned.broken and logs:
-        text = f"{loss.name} takes logarithms of predictions, which may fall below zero."
+    if loss and learned.broken and _logarithms_of_negatives(training):
+        text = f"{loss.name} takes the logarithm of a prediction, which may fall below zero."
         better = change("loss", ("mse", "mae"), "Use the mean squared error.")
         yield Sign("LCH", 0.85, text, evidence=(evidence("loss", loss.name),), change=better)
         return

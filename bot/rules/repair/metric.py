@@ -37,12 +37,14 @@ def choose(output: str, trace: TrainingTrace, wanted: str = "") -> Metric | None
     """The metric that a program reports last, or the one that is `wanted` by its name.
 
     A quality such as accuracy comes before a loss on the same line, and output before epochs.
-    A wanted name that is not known is the better the higher; `name:min` says otherwise. None when
+    Of a name that is not known, higher is taken for better; `NAME:min` says otherwise. None when
     the program tells nothing.
     """
-    wanted, _, way = wanted.partition(":")
-    found = _chosen(output, trace, wanted)
-    return found.model_copy(update={"direction": way}) if found and way in ("max", "min") else found
+    name, _, direction = wanted.rpartition(":")
+    if direction not in ("min", "max"):
+        return _chosen(output, trace, wanted)
+    found = _chosen(output, trace, name)
+    return found and found.model_copy(update={"direction": direction})
 
 
 def _chosen(output: str, trace: TrainingTrace, wanted: str) -> Metric | None:
@@ -105,7 +107,7 @@ def _printed(line: str) -> Iterator[tuple[str, float]]:
 
 
 def _beside(line: str, name: str) -> list[float]:
-    """The numbers that a line gives to a name that is not among the known ones."""
+    """The numbers that a line gives to a name, be it a known one or not."""
     told = rf"(?i)(?<!\w){re.escape(name)}[^\n\d:=]{{0,24}}[:=]\s*(?:\w+\()?({_NUMBER})(?![\w.])"
     return [float(value) for value in re.findall(told, line)]
 

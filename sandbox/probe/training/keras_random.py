@@ -13,7 +13,8 @@ def kept(keras, model):
     import numpy
 
     shared = _shared(keras)
-    states = [(one, keras.ops.convert_to_numpy(one).copy()) for one in _states(model, shared)]
+    moving = _states(keras, model, shared)
+    states = [(one, keras.ops.convert_to_numpy(one).copy()) for one in moving]
     plain, arrays = random.getstate(), numpy.random.get_state()
     eager = _eager(keras)
     drawn = eager.getstate() if eager else None
@@ -36,16 +37,17 @@ def kept(keras, model):
 
 def moved(keras, model):
     """The variables that a call of the model and its loss may move."""
-    return _states(model, _shared(keras))
+    return _states(keras, model, _shared(keras))
 
 
-def _states(model, shared):
+def _states(keras, model, shared):
     """The states of the model's generators, metrics and stateful layers, and of the generator that
     all layers without a seed share.
     """
     found = [one for one in model.variables if "seed_generator" in getattr(one, "path", one.name)]
     found += [one for metric in model.metrics for one in metric.variables]
-    found += [one for layer in _stateful(model) for one in layer.states or () if one is not None]
+    for layer in _stateful(model):
+        found += keras.tree.flatten(layer.states or ())  # of several cells a list for each
     return [*found, shared.state] if shared is not None else found
 
 

@@ -22,7 +22,7 @@ class FitData:
     `x` and `y` are its arrays: the first of several inputs or outputs; `targets` are all of them.
     """
 
-    def __init__(self, keras, given, model=None):
+    def __init__(self, keras, given, model):
         self.keras = keras
         self.fixed = _fixed_batch(model)
         self.x = self.y = self.targets = self.probe = self.samples = None
@@ -56,9 +56,8 @@ class FitData:
         self.alone = len(_leaves(self.keras, xs)) == 1
         self.y = None if y is None else keras_layers.parts(ys)[0][1]
         self.batch_size = self.batch_size or len(self.x)
-        rows = spread(len(self.x), min(_PROBE_ROWS, max(32, self.batch_size)))
-        if self.fixed:
-            rows = slice(self.fixed)
+        most = min(_PROBE_ROWS, max(32, self.batch_size))
+        rows = slice(self.fixed) if self.fixed else spread(len(self.x), most)
 
         def thin(values):
             return _tensor(self.keras, values[rows])
@@ -73,11 +72,8 @@ class FitData:
 
 def _fixed_batch(model):
     """The only size of a batch that a model takes, as a stateful one does; None for any."""
-    try:
-        shape = model.input_shape
-        return shape[0] if isinstance(shape, tuple) and isinstance(shape[0], int) else None
-    except Exception:  # not built yet
-        return None
+    shape = getattr(model, "input_shape", None)  # absent before a model is built
+    return shape[0] if isinstance(shape, tuple) and shape and isinstance(shape[0], int) else None
 
 
 def _leaves(keras, values):

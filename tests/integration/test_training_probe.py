@@ -73,6 +73,40 @@ print(model.evaluate(x * 100, x[:, :1], verbose=0) > 0, model.predict(x * 100, v
 """
 
 
+WRITTEN = """\
+import keras, numpy, tensorflow as tf
+keras.utils.set_random_seed(0)
+x = numpy.random.default_rng(0).normal(size=(64, 3)).astype("float32")
+y = (x.sum(1, keepdims=True) > 0.5).astype("float32")
+both = numpy.concatenate([y, 1 - y], 1)
+log, mean, square = tf.math.log, tf.reduce_mean, tf.square
+LOSSES = [
+    ("linear", y, lambda p, t: mean(square(p - t))),
+    ("linear", y, lambda p, t: tf.sqrt(mean((t - p) ** 2))),
+    ("linear", y, lambda p, t: mean(tf.abs(tf.subtract(t, p)))),
+    ("linear", y[:, 0], lambda p, t: mean(tf.math.squared_difference(tf.squeeze(p), t))),
+    ("sigmoid", y, lambda p, t: -mean(t * log(p + 1e-9) + (1 - t) * log(1 - p + 1e-9))),
+    ("softmax", both, lambda p, t: mean(-tf.reduce_sum(t * log(tf.maximum(p, 1e-9)), axis=1))),
+    ("linear", y, lambda p, t: 0.5 * tf.reduce_sum(square(p - t))),
+    ("linear", y[:, 0], lambda p, t: mean(square(p - t))),
+    ("linear", y, lambda p, t: mean(square(p))),
+]
+for wrap in (lambda step: step, tf.function):
+    for last, targets, compare in LOSSES:
+        model = keras.Sequential([keras.layers.Dense(both.shape[1] if last == "softmax" else 1,
+                                                     activation=last, kernel_regularizer="l2")])
+        optimizer = keras.optimizers.Adam(0.01)
+        def step():
+            with tf.GradientTape() as tape:
+                loss = compare(model(x), targets) + sum(model.losses)
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply_gradients(zip(gradients, model.trainable_variables))
+            return loss
+        step = wrap(step)
+        print([repr(float(step())) for _ in range(3)])
+"""
+
+
 JOINED = {
     "torch": """\
 import torch
@@ -325,6 +359,25 @@ def test_losses_that_are_functions_are_seen_in_loops_of_tensorflow(keras_python)
     assert {one.targets.shape for one in probed.trace.losses} == {(64,)}
     assert {one.batch_size for one in probed.trace.plans} == {64}
     assert all(one.trivial > 0.6 for one in probed.trace.losses)
+
+
+def test_losses_that_a_keras_loop_writes_out_are_known_by_the_values_they_compare(
+    keras_python, tmp_path
+):
+    (tmp_path / "program.py").write_text(WRITTEN)
+    compared = probing.compare(tmp_path / "program.py", keras_python, 1)
+    (plain,), (probed,) = compared.without, compared.with_probe
+    assert (probed.exit_code, probed.output) == (0, plain.output)
+    told = [(one.name, one.targets.shape, one.settings) for one in probed.trace.losses]
+    expected = [
+        ("mse", (64, 1), {}), ("rmse", (64, 1), {}), ("mae", (64, 1), {}), ("mse", (64,), {}),
+        ("binary_crossentropy", (64, 1), {}), ("categorical_crossentropy", (64, 2), {}),
+        ("expression", (64, 1), {}), ("expression", (64,), {"broadcast": True}),
+        ("expression", (), {}),
+    ]  # fmt: skip
+    assert told == expected * 2
+    assert [one.trivial is None for one in probed.trace.losses] == ([False] * 6 + [True] * 3) * 2
+    assert probed.trace.end.failures == 0
 
 
 def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):

@@ -3,7 +3,15 @@
 import sys
 import weakref
 
-from . import keras_functions, keras_random, keras_run, keras_told, keras_traced, program
+from . import (
+    keras_expressions,
+    keras_functions,
+    keras_layers,
+    keras_random,
+    keras_run,
+    keras_traced,
+    program,
+)
 from .core import STATE, patch, quiet
 
 MADE = []
@@ -14,7 +22,8 @@ class LoopsSeen:
     """The last loss, and what the model was last given."""
 
     def __init__(self):
-        self.loss = self.object = self.targets = self.result = self.broadcast = None
+        self.loss = self.object = self.targets = self.result = None
+        self.pairs, self.written = (), None
         self.losses = {}
         self.passed = {}
         self.runs, self.known = weakref.WeakKeyDictionary(), weakref.WeakSet()
@@ -22,6 +31,7 @@ class LoopsSeen:
 
 SEEN, TRACED = LoopsSeen(), LoopsSeen()
 """What ran eagerly, and what was traced into a graph."""
+RECORDER = keras_expressions.Recorder()
 
 
 def install(keras):
@@ -32,7 +42,7 @@ def install(keras):
         tensorflow = sys.modules["tensorflow"]
         patch(tensorflow.GradientTape, "gradient", _gradient)
         keras_functions.watch_tensorflow(tensorflow.nn, _called)
-    layer = keras.layers.Layer
+    layer, on_tensorflow = keras.layers.Layer, keras.backend.backend() == "tensorflow"
 
     def __call__(self, *args, **kwargs):
         result = layer.__call__(self, *args, **kwargs)
@@ -40,6 +50,8 @@ def install(keras):
             if len(SEEN.passed) > _MOST_MADE:
                 SEEN.passed.clear()
             SEEN.passed[id(self)] = (args[0], result)
+            if on_tensorflow:
+                RECORDER.begin()
         return result
 
     keras.Model.__call__ = __call__
@@ -67,6 +79,8 @@ def _gradient(original):
 @quiet("gradients of Keras loops")
 def _differentiated(loss, sources):
     """The loss of a loop that may have written it out itself."""
+    RECORDER.end()
+    SEEN.pairs = RECORDER.take()
     if getattr(loss, "shape", None) == ():
         seen = SEEN if _has_values(loss) else TRACED
         seen.loss = loss
@@ -152,16 +166,20 @@ def _traced(keras, optimizer, gradients, variables):
     known = TRACED.object if step.belongs(TRACED.result) else None
     taken, returned = SEEN.passed.get(id(model), (None, None))
     loss = _loss_of(TRACED, variables)
-    broadcast = known is None and keras_traced.is_traced(loss) and keras_traced.broadcasts(loss)
+    written, targets = None, TRACED.targets
+    if known is None:
+        written = keras_expressions.Expression(None, None)
+        if keras_traced.is_traced(loss) and keras_traced.is_traced(returned):
+            written = keras_expressions.traced(loss, returned)
+        targets = written.targets
 
-    def begin(gradients, taken, targets, returned):
+    def begin(gradients, taken, targets):
         if optimizer not in SEEN.runs:
-            SEEN.passed[id(model)] = (taken, returned)
-            SEEN.object, SEEN.targets, SEEN.broadcast = known, targets, broadcast
+            SEEN.passed[id(model)] = (taken, None)
+            SEEN.object, SEEN.targets, SEEN.written = known, targets, written
         return _begins(keras, optimizer, gradients, variables, line)
 
-    returned = returned if known is None else None
-    step.begins(begin, (loss, gradients, taken, TRACED.targets, returned))
+    step.begins(begin, (loss, gradients, taken, targets))
     return step
 
 
@@ -180,15 +198,28 @@ def _new(keras, optimizer, variables, line):
         return run
     taken, returned = SEEN.passed.pop(id(model), (None, None))
     SEEN.known.add(model)
-    given = {"x": taken, "y": SEEN.targets}
-    run = keras_run.KerasRun(keras, model, given, line)
+    if SEEN.object is None and returned is not None and _has_values(returned):
+        SEEN.written = _written(model, returned, _loss_of(SEEN, variables))
+        SEEN.targets = SEEN.written.targets
+    run = keras_run.KerasRun(keras, model, {"x": taken, "y": SEEN.targets}, line)
     run.fitted, run.loss, run.optimizer = False, SEEN.object, optimizer
+    if SEEN.written is not None:
+        run.loss, run.broadcast = SEEN.written.loss, SEEN.written.broadcast
+        if SEEN.targets is None:
+            STATE.cannot_see("what a loss that a Keras loop writes out compares")
     run.start()
     SEEN.runs[optimizer] = run
-    if SEEN.object is None and returned is not None and _has_values(returned):
-        keras_told.Told(run).written_out(returned, bool(SEEN.broadcast))
-    SEEN.object = SEEN.targets = SEEN.broadcast = None
+    SEEN.object, SEEN.targets, SEEN.written, SEEN.pairs = None, None, None, ()
     return run
+
+
+def _written(model, returned, loss):
+    """The loss that a loop writes out, as far as values tell what it compares."""
+    try:
+        penalty = sum(float(keras_layers.array(one).sum()) for one in model.losses)
+        return keras_expressions.read(SEEN.pairs, returned, loss, penalty)
+    except Exception:  # values of a kind that is not known
+        return keras_expressions.Expression(None, None)
 
 
 def _model(variables):

@@ -59,6 +59,7 @@ class KerasRun:
         self.layers = []
         self.fitted, self.offered = True, None
         self.loss = self.optimizer = None
+        self.broadcast = False
         self.own_step = type(model).train_step is not keras.Model.train_step
 
     @quiet("the begin of fit")

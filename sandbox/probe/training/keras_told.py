@@ -198,6 +198,8 @@ class Told:
         }
         if several:
             told["settings"] = {"weight": _weight(run.model, at, output)}
+        elif run.broadcast:
+            told["settings"] = {"broadcast": True}
         whole = self._targets(at, output, predictions)
         return told if whole is None else {**told, **self._compared(name, whole)}
 
@@ -236,19 +238,6 @@ class Told:
             return trivial(name, wanted, shares, listed)
         found = trivial(name, wanted, shares, (listed[1] / listed[0],)) if listed[0] else None
         return None if found is None else listed[0] * found
-
-    def written_out(self, output, broadcast):
-        """A loss that a loop of the program's own writes out: only what the model returned, and
-        whether each value is compared with all others.
-        """
-        predictions = keras_layers.array(output)
-        last = keras_layers.activation(self.run.layers[-1]) if self.run.layers else ""
-        fields = _fed(last, predictions)
-        fields["settings"] = {"broadcast": True} if broadcast else {}
-        empty = {"shape": [], "dtype": ""}
-        model, line = self.run.known.id, self.run.line
-        WRITER.put("loss", model=model, name="expression", targets=empty, line=line, **fields)
-        STATE.cannot_see("what a loss that a Keras loop writes out compares")
 
     def plan(self):
         run, given = self.run, self.run.given

@@ -43,25 +43,6 @@ def _graphs(graph):
     return found
 
 
-_MOST_OPERATIONS = 300
-
-
-def broadcasts(loss):
-    """Whether a traced loss compares (n,) with (n, 1), and so each value with all others."""
-    waiting, seen = [loss.op], set()
-    while waiting and len(seen) < _MOST_OPERATIONS:
-        operation = waiting.pop(0)
-        if operation in seen:
-            continue
-        seen.add(operation)
-        if operation.type in ("Sub", "SquaredDifference"):
-            flat, column = sorted((list(one.shape) for one in operation.inputs), key=len)
-            if len(flat) == 1 and len(column) == 2 and column[1] == 1 and flat[0] != 1:
-                return True
-        waiting += [one.op for one in operation.inputs]
-    return False
-
-
 class CompiledError(Exception):
     """What runs inside a graph's call would call a compiled function."""
 

@@ -1,0 +1,207 @@
+"""Losses that a loop of TensorFlow writes out itself: values say what they compare, and how."""
+
+import collections
+import math
+import sys
+
+from . import keras_layers
+from .core import quiet
+from .keras_functions import Mean
+
+_COMPARING = ("Sub", "SquaredDifference", "Mul")
+_WEIGHTS, _GIVEN = {"ReadVariableOp", "ResourceGather"}, {"Placeholder", "IteratorGetNext", "Const"}
+_MOST_PAIRS, _MOST_OPERATIONS, _MOST_VALUES = 32, 300, 1 << 22
+_LEAST = 1e-7
+"""The least probability of a logarithm, as Keras clips it."""
+
+
+class Expression:
+    """A loss that was written out: an object that is called as a `Loss` is, None where its name is
+    not known; what it is compared with; whether each value is compared with all others.
+    """
+
+    def __init__(self, loss, targets, broadcast=False):
+        self.loss, self.targets, self.broadcast = loss, targets, broadcast
+
+
+class Recorder:
+    """Keeps what eager operations compare, from a model's call under a tape until the gradient."""
+
+    def __init__(self):
+        self.pairs = collections.deque(maxlen=_MOST_PAIRS)
+        self.active = False
+
+    @quiet("losses that Keras loops write out")
+    def begin(self):
+        from tensorflow.python import pywrap_tfe
+
+        self.pairs.clear()
+        eager = sys.modules["tensorflow"].executing_eagerly()
+        if eager and not self.active and not pywrap_tfe.TFE_Py_TapeSetIsEmpty():
+            _callbacks().add_op_callback(self._seen)
+            self.active = True
+
+    def end(self):
+        if self.active:
+            self.active = False
+            _callbacks().remove_op_callback(self._seen)
+
+    def take(self):
+        """The pairs, the last one first."""
+        found, self.pairs = reversed(self.pairs), collections.deque(maxlen=_MOST_PAIRS)
+        return found
+
+    def _seen(self, kind, inputs, _attributes, _outputs, op_name=None, graph=None):
+        if graph is None and kind in _COMPARING:
+            self.pairs.append(tuple(inputs))
+
+
+def _callbacks():
+    from tensorflow.python.framework import op_callbacks
+
+    return op_callbacks
+
+
+def traced(loss, returned):
+    """The expression behind a loss in a graph, from its operations alone: to take what the model
+    returns out of a graph would change how TensorFlow fuses it, and so the last digits.
+    """
+    waiting, seen = [(loss.op, ())], set()
+    while waiting and len(seen) < _MOST_OPERATIONS:
+        operation, path = waiting.pop(0)
+        if operation in seen:
+            continue
+        seen.add(operation)
+        if operation.type in _COMPARING:
+            found = _operands(operation, returned.op)
+            if found is not None:
+                return _by_operations(operation.type, path, *found)
+        path = (*path, operation.type)
+        waiting += [(one.op, path) for one in operation.inputs]
+    return Expression(None, None)
+
+
+def _operands(operation, output):
+    """What is the model's output, and what it is compared with; None where an operation does not
+    compare the output itself, without weights between, with something that is given.
+    """
+    above = [_above(one.op, output) for one in operation.inputs]
+    fed = ["" in one for one in above]
+    if fed.count(True) != 1 or len(fed) != 2:
+        return None
+    place = fed.index(True)
+    if any(one & _WEIGHTS for one in above) or not above[1 - place] & _GIVEN:
+        return None
+    if operation.type == "Mul" and "Log" not in above[place]:
+        return None
+    return operation.inputs[place], operation.inputs[1 - place]
+
+
+def _above(operation, output):
+    """The kinds of operations that one follows from, "" among them for the model's output."""
+    kinds, waiting, seen = set(), [operation], set()
+    while waiting and len(seen) < _MOST_OPERATIONS:
+        operation = waiting.pop()
+        if operation is output:
+            kinds.add("")
+        elif operation not in seen:
+            seen.add(operation)
+            kinds.add(operation.type)
+            waiting += [one.op for one in operation.inputs]
+    return kinds
+
+
+def _by_operations(kind, path, given, targets):
+    """The loss by the operations between a comparison and the loss; one that is scaled or summed
+    over the batch has no name.
+    """
+    if _broadcasts(given.shape, targets.shape):
+        return Expression(None, targets, broadcast=True)
+    path = {*path, kind}
+    name = None
+    if "Mean" not in path or "RealDiv" in path or (kind != "Mul" and path & {"Mul", "Sum"}):
+        pass
+    elif kind == "Mul":
+        name = "categorical_crossentropy" if "Sum" in path else "binary_crossentropy"
+    elif path & {"Square", "SquaredDifference", "Pow"}:
+        name = "rmse" if "Sqrt" in path else "mse"
+    elif "Abs" in path:
+        name = "mae"
+    return Expression(name and _called(name), targets)
+
+
+def read(pairs, returned, loss, penalty=0.0):
+    """The expression behind a loss, from the pairs of tensors that were compared and what the model
+    returned. `penalty` is what regularisers may add to the loss.
+    """
+    if not 1 < math.prod(getattr(returned, "shape", None) or ()) <= _MOST_VALUES:
+        return Expression(None, None)
+    outputs = _values(returned)
+    wholes = [float(loss), float(loss) - penalty]
+    unnamed = Expression(None, None)
+    for pair in pairs:
+        first, other = map(_values, pair)
+        for given, wanted, targets in ((first, other, pair[1]), (other, first, pair[0])):
+            if given.size != outputs.size or 1 in (wanted.size, given.size):
+                continue
+            found = _compared(outputs, given, wanted)
+            if found is None:
+                continue
+            if _broadcasts(given.shape, wanted.shape):
+                return Expression(None, targets, broadcast=True)
+            for name, value in found.items():
+                if any(abs(value - one) <= 1e-3 * abs(one) for one in wholes):
+                    return Expression(_called(name), targets)
+            if unnamed.targets is None:
+                unnamed = Expression(None, targets)
+    return unnamed
+
+
+def _values(tensor):
+    return keras_layers.array(tensor).astype("float64")
+
+
+def _compared(outputs, given, wanted):
+    """The losses that would compare these values, by name; None where they are not the outputs."""
+    import numpy
+
+    flat, expected = given.reshape(-1), outputs.reshape(-1)
+    if _same(flat, expected):
+        distances = abs(given - wanted)
+        squares = (distances**2).mean()
+        return {"mse": squares, "mae": distances.mean(), "rmse": numpy.sqrt(squares)}
+    clipped = outputs.clip(_LEAST, 1 - _LEAST)
+    if given.shape != wanted.shape or not _same(flat, numpy.log(clipped).reshape(-1)):
+        return None
+    clipped = clipped.reshape(wanted.shape)
+    likely = wanted * numpy.log(clipped)
+    unlikely = (1 - wanted) * numpy.log(1 - clipped)
+    return {
+        "categorical_crossentropy": -likely.sum(-1).mean(),
+        "binary_crossentropy": -(likely + unlikely).mean(),
+    }
+
+
+def _broadcasts(some, others):
+    """Whether the shapes are (n,) and (n, 1), so that each value meets all others."""
+    flat, column = sorted((list(some), list(others)), key=len)
+    return len(flat) == 1 and len(column) == 2 and column[1] == 1 and flat[0] != 1
+
+
+def _same(some, others):
+    return bool((abs(some - others) <= 1e-4 * abs(others) + 1e-5).all())
+
+
+def _rooted(y_true, y_pred):
+    import keras
+
+    return keras.ops.sqrt(keras.ops.mean(keras.losses.mean_squared_error(y_true, y_pred)))
+
+
+def _called(name):
+    losses = sys.modules["keras"].losses
+    function = _rooted if name == "rmse" else getattr(losses, _LONG.get(name, name))
+    return Mean(function, name, (), {})
+
+
+_LONG = {"mse": "mean_squared_error", "mae": "mean_absolute_error"}

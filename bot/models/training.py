@@ -118,9 +118,10 @@ class Loss(_Written):
     `name` is canonical: cross_entropy, nll, bce, bce_logits, categorical_crossentropy,
     sparse_categorical_crossentropy, binary_crossentropy, mse, mae, mape, msle, huber, hinge,
     poisson, kld, rmse, … or the function's own name; "expression" for any other that the program
-    writes out, with targets where they are known. `from_logits` says what it expects, None for neither. `activation`
-    is what was effectively applied to the predictions last: by the graph where it is known,
-    otherwise by their values (softmax, log_softmax, sigmoid, tanh, relu, linear; "" unknown).
+    writes out, with targets where they are known. `from_logits` says what it expects, None for
+    neither. `activation` is what was effectively applied to the predictions last: by the graph
+    where it is known, otherwise by their values (softmax, log_softmax, sigmoid, tanh, relu, linear;
+    "" unknown).
     `rows_sum_to_one` and `one_hot` are of the last axis (PyTorch: of the classes'),
     `columns_sum_to_one` is of the samples, also where logarithms are returned. `trivial` is the
     loss of the best constant prediction on the same targets, None where it cannot be computed;

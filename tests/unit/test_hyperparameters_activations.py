@@ -116,3 +116,35 @@ def test_layers_of_a_loop_are_one_place() -> None:
     assert {x: v for x, v in found.items() if x.startswith("activation")} == {
         "activation(0)": "tanh", "activation(3)": "linear",
     }  # fmt: skip
+
+
+NET_CLASS = "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+LAYERS = "nn.Linear(2, 8),\n    nn.Tanh(),\n    nn.Linear(8, 2),\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        f"layers = [\n    {LAYERS}]\nmodel = nn.Sequential(*layers)\n",
+        f"model = nn.Sequential(*[\n    {LAYERS}])\n",
+        "first, last = nn.Linear(2, 8), nn.Linear(8, 2)\nmodel = nn.Sequential(first, nn.Tanh(), last)\n",
+        f"{NET_CLASS}        self.body = nn.ModuleList([{' '.join(LAYERS.split())}])\n",
+    ],
+    ids=["named list", "list in place", "modules by name", "module list"],
+)
+def test_modules_in_a_list_are_found_in_a_trace(source: str) -> None:
+    prefix = "body." if "ModuleList" in source else ""
+    layers = [
+        {"index": n, "name": f"{prefix}{n}", "type": kind}
+        for n, kind in enumerate(("Linear", "Tanh", "Linear"))
+    ]
+    model = TrainedModel.model_validate({"id": "m", "framework": "torch", "layers": layers})
+    found = values("from torch import nn\n" + source, TrainingTrace(models=(model,)))
+    assert found["activation(1)"] == "tanh"
+
+
+def test_modules_of_another_model_are_not_taken_for_these() -> None:
+    source = f"from torch import nn\nlayers = [\n    {LAYERS}]\nmodel = nn.Sequential(*layers)\n"
+    layers = [{"index": n, "name": f"x{n}", "type": "Linear"} for n in range(3)]
+    model = TrainedModel.model_validate({"id": "m", "framework": "torch", "layers": layers})
+    assert not any("(" in one for one in values(source, TrainingTrace(models=(model,))))

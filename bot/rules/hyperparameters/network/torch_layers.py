@@ -54,7 +54,9 @@ def _path(program: ProgramTree, call: cst.Call) -> tuple[str, cst.CSTNode | None
     holder: cst.CSTNode | None = None
     below: cst.CSTNode = call
     for outer in program.above(program.parents.get(call, call)):
-        if isinstance(outer, cst.Call):
+        if isinstance(outer, cst.List) and _lists_modules(program, outer):
+            parts += [str(n) for n, x in enumerate(outer.elements) if x is below]
+        elif isinstance(outer, cst.Call):
             name = _within(program, outer, below)
             parts += [name] if name else []
             holder = outer if program.called(outer).endswith(".Sequential") else holder
@@ -70,12 +72,20 @@ def _path(program: ProgramTree, call: cst.Call) -> tuple[str, cst.CSTNode | None
     return ".".join(reversed(parts)), holder or program.module
 
 
+def _lists_modules(program: ProgramTree, listed: cst.List) -> bool:
+    """Whether a list is what a `Sequential` or a `ModuleList` is made of."""
+    arg = program.parents.get(listed)
+    call = program.parents.get(arg) if isinstance(arg, cst.Arg) else None
+    name = program.called(call) if isinstance(call, cst.Call) else ""
+    return name.endswith((".Sequential", ".ModuleList"))
+
+
 def _within(program: ProgramTree, outer: cst.Call, below: cst.CSTNode) -> str:
     """The place in a `Sequential`, or the name that `add_module` or an `OrderedDict` gives."""
     name = program.called(outer).rpartition(".")[2]
     if name == "Sequential":
-        own = next((n for n, x in enumerate(outer.args) if x is below), 0)
-        return "" if _is_dictionary(outer) else str(own)
+        own, arg = next((n, x) for n, x in enumerate(outer.args) if x is below)
+        return "" if arg.star or _is_dictionary(outer) else str(own)
     if name in ("add_module", "register_module"):
         key = outer.args[0].value
         return str(key.evaluated_value) if isinstance(key, cst.SimpleString) else ""
@@ -99,7 +109,9 @@ def _key(program: ProgramTree, outer: cst.Call, below: cst.CSTNode | None) -> st
 def _matched(
     written: Sequence[WrittenLayer], seen: Sequence[Layer]
 ) -> Iterator[tuple[WrittenLayer, Layer]]:
-    """Each layer of a trace with the text of its name, of the class that explains most of them."""
+    """Each layer of a trace with the text of its name, of the class that explains most of them;
+    where names say nothing, with those that one place makes in the same order.
+    """
     holders: Counter[cst.CSTNode | None] = Counter()
     fits: dict[int, list[WrittenLayer]] = defaultdict(list)
     for layer in seen:
@@ -112,6 +124,18 @@ def _matched(
             fits[layer.index], key=lambda x: (x.path == layer.name, holders[x.holder]), reverse=True
         )
         yield from ((text, layer) for text in best[:1])
+    if not holders:
+        for layers in _by_holder(written).values():
+            same = len(layers) == len(seen)
+            if same and all(_alike(x.type, y.type) for x, y in zip(layers, seen, strict=True)):
+                yield from zip(layers, seen, strict=True)
+
+
+def _by_holder(written: Sequence[WrittenLayer]) -> dict[cst.CSTNode | None, list[WrittenLayer]]:
+    groups: dict[cst.CSTNode | None, list[WrittenLayer]] = defaultdict(list)
+    for layer in written:
+        groups[layer.holder].append(layer)
+    return groups
 
 
 def _alike(one: str, other: str) -> bool:
@@ -125,11 +149,8 @@ def _named(path: str, name: str) -> bool:
 
 def _counted(program: ProgramTree, written: Sequence[WrittenLayer]) -> list[WrittenLayer]:
     """Without a trace: each class by itself, in the order of its forward pass."""
-    groups: dict[cst.CSTNode | None, list[WrittenLayer]] = defaultdict(list)
-    for layer in written:
-        groups[layer.holder].append(layer)
     found: list[WrittenLayer] = []
-    for holder, layers in groups.items():
+    for holder, layers in _by_holder(written).items():
         order = _called(program, holder) if isinstance(holder, cst.ClassDef) else {}
         ranked = sorted(layers, key=lambda x: order.get(x.path.partition(".")[0], len(order)))
         found += [layer.at(index) for index, layer in enumerate(ranked)]

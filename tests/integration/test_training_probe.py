@@ -73,6 +73,31 @@ print(model.evaluate(x * 100, x[:, :1], verbose=0) > 0, model.predict(x * 100, v
 """
 
 
+DROPPED = """\
+import torch, torch.nn.functional as F
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b, self.c = nn.Linear(8, 64), nn.Linear(64, 64), nn.Linear(64, 2)
+        self.drop = nn.Dropout(0.25)
+    def forward(self, x):
+        x = self.drop(torch.relu(self.a(x)))
+        x = F.dropout(torch.relu(self.b(x)), 0.9, self.training)
+        return self.c(x) * 2
+torch.manual_seed(0)
+x = torch.randn(64, 8)
+model = Net()
+optimizer = torch.optim.Adam(model.parameters(), 1e-2)
+for _ in range(4):
+    loss = F.cross_entropy(model(x), (x.sum(1) > 0).long())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(repr(loss.item()))
+"""
+
+
 WRITTEN = """\
 import keras, numpy, tensorflow as tf
 keras.utils.set_random_seed(0)
@@ -307,6 +332,16 @@ def test_losses_that_a_program_writes_out_are_known_by_what_they_compare(written
     assert seen.losses[4].integer_targets
     assert [loss.one_hot for loss in seen.losses[5:7]] == [True, True]
     assert seen.losses[6].settings == {"reduction": "sum"}
+
+
+def test_dropout_that_is_a_function_belongs_to_the_layer_before_it(python, tmp_path):
+    (tmp_path / "program.py").write_text(DROPPED)
+    compared = probing.compare(tmp_path / "program.py", python, 1)
+    (plain,), (probed,) = compared.without, compared.with_probe
+    assert (probed.exit_code, probed.output) == (0, plain.output)
+    (model,) = probed.trace.models
+    dropped = {one.name: one.settings.get("functional_dropout") for one in model.layers}
+    assert dropped == {"a": None, "drop": None, "b": pytest.approx(0.9), "c": None}
 
 
 def test_what_a_program_adds_to_a_loss_function_is_a_penalty(written_out):

@@ -138,8 +138,9 @@ def trace(
     optimised = {"name": "adam", "rates": (1e-3,), **(optimizer or {})}
     planned = {"batch_size": 32, "samples": 800, "epochs": 20, **(plan or {})}
     given = {"inputs": summary((800, 64), -1.7, 1.7), **(data or {})}
+    made = {"id": "m", "framework": "keras", "layers": layers, **(model or {})}
     return TrainingTrace(
-        models=(TrainedModel(id="m", framework="keras", layers=layers, **(model or {})),),
+        models=(TrainedModel(**made),),
         losses=(fed or loss(),),
         optimizers=(Optimizer(id="o", model="m", line=3, **optimised),),
         plans=(Plan(model="m", line=4, **planned),),

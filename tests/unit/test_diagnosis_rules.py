@@ -1060,3 +1060,83 @@ def test_a_short_run_that_still_falls_fast_is_told_to_go_on(fall: float, told: b
     losses = curve(2.3, 0.4, 120, fall=fall)
     found = {x.rule for x in diagnose(_told(losses=losses)).findings}
     assert ("few-updates" in found) is told
+
+
+@pytest.mark.parametrize(
+    ("updates", "after", "told"), [(40, 1.9, True), (40, 0.11, False), (400, 1.9, False)]
+)
+def test_averages_of_batch_normalisation_that_had_no_time_to_settle_are_told(
+    updates: int, after: float, told: bool
+) -> None:
+    norm = dense(1, 1, 1, "", weights=(), type="BatchNormalization", settings={"momentum": 0.99})
+    epochs = (Epoch(model="m", epoch=0, step=updates, values={"loss": 0.1, "val_loss": after}),)
+    seen = trace(
+        (LAYERS[0], norm, dense(2, 32, 10, "softmax")),
+        curve(2.3, 0.02, updates, fall=0.3),
+        epochs=epochs,
+    )
+    assert trainings(seen)[0].learning.well
+    assert any(x.fault == "HNE" for x in diagnose(seen).findings) == told
+
+
+def test_momentum_of_batch_normalisation_counts_from_the_other_end_in_torch() -> None:
+    norm = dense(1, 1, 1, "", weights=(), type="BatchNorm1d", settings={"momentum": 0.1})
+    epochs = (Epoch(model="m", epoch=0, step=40, values={"loss": 0.1, "val_loss": 1.9}),)
+    seen = trace(
+        (LAYERS[0], norm, dense(2, 32, 10, "softmax")),
+        curve(2.3, 0.02, 40, fall=0.3),
+        epochs=epochs,
+        model={"framework": "torch"},
+    )
+    assert not any(x.fault == "HNE" for x in diagnose(seen).findings)
+
+
+@pytest.mark.parametrize("mean", [0.3, 0.1])
+def test_softmax_is_wrong_where_targets_sum_to_more_than_one(mean: float) -> None:
+    """As for pixels that an autoencoder returns; targets of a mean of 0.1 over ten are shares."""
+    targets = summary((32, 10), 0.0, 1.0, mean=mean, distinct=17)
+    fed = {"name": "binary_crossentropy", "targets": targets, "one_hot": False, "trivial": 0.4}
+    seen = trace((*LAYERS[:2], dense(2, 32, 10, "softmax")), curve(0.69, 0.1), fed=loss(**fed))
+    seen = seen.model_copy(update={"data": (seen.data[0].model_copy(update={"targets": targets}),)})
+    assert not trainings(seen)[0].learning.poor
+    assert any(x.layers == (2,) for x in diagnose(seen).findings) == (mean > 0.2)
+
+
+def test_a_loss_that_sees_one_number_of_two_classes_is_told_though_it_fell() -> None:
+    seen = _one(
+        "",
+        "mse",
+        summary((32,), 0.0, 1.0, distinct=2),
+        curve(0.25, 0.001),
+        trivial=0.25,
+        predictions=summary((32,), -0.3, 1.1),
+        integer_targets=True,
+    )
+    layers = (seen.models[0].layers[0], dense(1, 64, 2, ""))
+    model = seen.models[0].model_copy(update={"layers": layers})
+    found = diagnose(seen.model_copy(update={"models": (model,)})).findings
+    assert [x.fault for x in found][:1] == ["LCH"]
+    single = model.model_copy(update={"layers": (layers[0], dense(1, 64, 1, ""))})
+    assert not diagnose(seen.model_copy(update={"models": (single,)})).findings
+
+
+def test_vectors_of_codes_that_begin_alike_are_told_where_little_was_learned() -> None:
+    def table(std: float) -> Layer:
+        own = weight(dense(0, 50, 16, ""), "kernel", std=std, mean=1.0)
+        kept = own.weights[0].model_copy(update={"role": "embedding"})
+        return own.model_copy(update={"type": "Embedding", "weights": (kept,)})
+
+    for std, losses, told in ((0.0, _PARTLY, True), (1.0, _PARTLY, False), (0.0, GOOD, False)):
+        layers = (table(std), dense(1, 16, 32), dense(2, 32, 10, "softmax"))
+        found = diagnose(_told(layers, losses)).findings
+        assert any(x.fault == "WCI" and x.layers == (0,) for x in found) == told
+
+
+def test_a_function_that_drops_belongs_to_the_layer_before_it() -> None:
+    settings = {"functional_dropout": 0.95}
+    hidden = (LAYERS[0], LAYERS[1].model_copy(update={"settings": settings}), LAYERS[2])
+    (found,) = (x for x in diagnose(_told(hidden)).findings if x.rule == "heavy-dropout")
+    assert (found.fault, found.layers) == ("LAD", (1,))
+    last = (*LAYERS[:2], LAYERS[2].model_copy(update={"settings": {"functional_dropout": 0.3}}))
+    rules = {x.rule: x.layers for x in diagnose(_told(last)).findings}
+    assert rules["dropout-on-output"] == (2,)

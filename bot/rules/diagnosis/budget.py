@@ -21,6 +21,7 @@ _WHOLE = 0.35
 _ROOM = 0.03
 _STEEP = 0.1
 _SHORT, _VERY_SHORT = 100, 60
+_UNSETTLED, _WORSE = 0.25, 1.1
 _MANY = 10_000  # so many updates are no short run, whatever they still gain
 _PLAIN = ("adadelta", "adagrad", "ftrl", "sgd")
 _DECAYING = ("adagrad", "ftrl")  # they divide steps by all gradients so far
@@ -52,7 +53,8 @@ def _more_epochs(
 def few(training: Training) -> Signs:
     """A run of a few epochs or updates that learned little, and was not cut short."""
     learned, plan = training.learning, training.plan
-    if not (learned.poor or _short(training)) or learned.broken:
+    unsettled = unsettled_averages(training)
+    if not (learned.poor or _short(training) or unsettled) or learned.broken:
         return
     if not training.updates or training.cut:
         return
@@ -60,12 +62,32 @@ def few(training: Training) -> Signs:
     confidence = next((x for most, x in _FEW_UPDATES if training.updates < most), 0.0)
     if confidence:
         text = "The run made too few updates to learn."
+        if unsettled and learned.well:
+            text = "The averages of batch normalisation had too few updates to settle."
         seldom = epochs is not None and epochs <= _SHORT_RUN
         yield _more_epochs(training, max(confidence, 0.6) if seldom else confidence, text)
         if small_steps(training):
             yield rate_sign(training, confidence - 0.25, True, text)
     elif epochs is not None and epochs <= _FEW_EPOCHS:
         yield _more_epochs(training, 0.5, "The run saw its data only once or twice.")
+
+
+def unsettled_averages(training: Training) -> bool:
+    """Whether the moving averages of batch normalisation still hold much of what they began with,
+    and the model is worse on held-out data for it. Keras and PyTorch count momentum from opposite
+    ends.
+    """
+    last = training.epochs[-1].values if training.epochs else {}
+    loss, other = last.get("loss"), last.get("val_loss")
+    if loss is None or other is None or other <= _WORSE * loss:
+        return False
+    for layer in training.layers:
+        share = layer.settings.get("momentum") if "BatchNorm" in layer.type else None
+        if isinstance(share, float):
+            kept = share if training.model.framework == "keras" else 1 - share
+            if kept**training.updates > _UNSETTLED:
+                return True
+    return False
 
 
 def _short(training: Training) -> bool:
@@ -119,12 +141,13 @@ def huge_batch(training: Training) -> Signs:
         return
     short = training.updates < (_FEW if learned.pace > _ROOM else _VERY_SHORT)
     steep = training.updates < _VERY_SHORT and learned.falling and learned.pace > _STEEP
-    if not (steep or learned.below(0.95 if short else 0.75)):
+    unsettled = unsettled_averages(training)
+    if not (steep or unsettled or learned.below(0.95 if short else 0.75)):
         return
     share = (plan.batch_size or 0) / plan.samples if plan.samples else 0.2
     if share >= 0.1 and (plan.samples or training.updates < _FEW):
         confidence = 0.65 if share >= 0.3 else 0.5
-        if share == 1 and not short:
+        if share == 1 and not short and not unsettled:
             confidence = _WHOLE  # many programs use no batches at all, and learn
         yield _batch(training, confidence, "An epoch makes only a few updates.", "down")
 

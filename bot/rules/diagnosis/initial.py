@@ -29,6 +29,11 @@ def constant(training: Training) -> Signs:
                 if confidence:
                     yield _wrong(layer, weight, confidence, "all weights begin alike")
                 break
+    for layer in training.layers if training.learning.poor else ():
+        for weight in layer.weights:
+            vectors = weight.role == "embedding" and weight.initial.shape[-1] > 1
+            if vectors and weight.trainable and _same(weight):
+                yield _wrong(layer, weight, 0.6, "all vectors begin alike")
 
 
 def _same(weight: Weight) -> bool:

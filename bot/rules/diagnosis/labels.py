@@ -24,7 +24,7 @@ from bot.rules.diagnosis.targets import (
 from bot.rules.diagnosis.training import Training, kernel
 
 _SLACK = 0.02
-_HALF = 1e-6
+_HALF, _FAR_FROM_ONE = 1e-6, 0.5
 _MOST_CLASSES, _TWO = 30, 2
 _SPARSE = "sparse_categorical_crossentropy"
 _NEAR = frozenset(("mse", "huber", "smooth_l1", "logcosh", "log_cosh"))
@@ -88,9 +88,12 @@ def half_sigmoid(training: Training) -> Signs:
 def squashed_values(training: Training) -> Signs:
     """Softmax over several values that are no shares."""
     loss = training.loss
-    if loss is None or loss.name not in DISTANCES or not loss.rows_sum_to_one:
+    if loss is None or loss.name not in DISTANCES | BINARY or not loss.rows_sum_to_one:
         return
-    if kind(loss) == "values" and width(loss) > 1 and training.learning.poor:
+    if kind(loss) != "values" or width(loss) == 1 or training.learning.well:
+        return
+    total = (targets_of(loss, training.data).mean or 0.0) * width(loss)
+    if training.learning.poor or abs(total - 1) > _FAR_FROM_ONE:
         text = "Softmax makes outputs sum to one, which the targets do not."
         yield at_end(training, 0.8, text, ("linear",), also=("AAL",))
 
@@ -100,7 +103,7 @@ def distance_of_classes(training: Training) -> Signs:
     loss, learned = training.loss, training.learning
     if loss is None or loss.name not in DISTANCES | MARGINS | {"kld"}:
         return
-    if learned.well and not (_reduced(training) and kind(loss) == "classes"):
+    if learned.well and not (_reduced(training) and kind(loss) in ("classes", "binary")):
         return
     if loss.name == "kld" and (loss.rows_sum_to_one or last_function(training) == "log_softmax"):
         return

@@ -98,10 +98,11 @@ def dropout(training: Training) -> Signs:
     """Dropout that leaves less than a quarter."""
     for layer in training.layers:
         share = dropout_share(layer)
-        if kernel(layer) or share is None or not training.learning.poor:
+        if share is None or not training.learning.poor:
             continue
         if _DROPPED < share <= 1:
-            text = f"Dropout in layer {layer.index} drops most of what passes."
+            where = "behind" if "functional_dropout" in layer.settings else "in"
+            text = f"Dropout {where} layer {layer.index} drops most of what passes."
             shown = (evidence("dropout", share, 0.5),)
             better = change(f"rate({layer.index})", (0.2, 0.5), "Drop a fifth, or nothing.")
             also: tuple[FaultType, ...] = ("RAW",)
@@ -113,10 +114,12 @@ def output_dropout(training: Training) -> Signs:
     """Dropout behind the last layer with weights: it takes answers away."""
     if not training.learning.doubtful or not training.learners:
         return
-    for layer in training.layers[training.order[training.learners[-1].index] + 1 :]:
-        share = dropout_share(layer) if "dropout" in layer.type.lower() else None
+    for layer in training.layers[training.order[training.learners[-1].index] :]:
+        function = "functional_dropout" in layer.settings
+        share = dropout_share(layer) if function or "dropout" in layer.type.lower() else None
         if share is not None and share > 0:
-            text = f"Dropout in layer {layer.index} drops outputs of the whole model."
+            where = "behind" if function else "in"
+            text = f"Dropout {where} layer {layer.index} drops outputs of the whole model."
             shown = (evidence("dropout", share, 0),)
             better = change(f"rate({layer.index})", (0,), "Remove it.")
             yield Sign("LAD", 0.65, text, (layer.index,), ("RAW",), shown, better, "down")

@@ -188,8 +188,11 @@ def recurrent(layer: Layer) -> bool:
 
 
 def dropout_share(layer: Layer) -> float | None:
-    """The share that a layer drops, as Keras or PyTorch calls it; None where it drops none."""
-    share = layer.settings.get("rate", layer.settings.get("p"))
+    """The share that a layer drops, as Keras or PyTorch calls it, or that a function drops of what
+    it returns; None where nothing is dropped.
+    """
+    names = ("functional_dropout",) if kernel(layer) else ("rate", "p", "functional_dropout")
+    share = next((layer.settings[x] for x in names if x in layer.settings), None)
     return share if isinstance(share, float) else None
 
 

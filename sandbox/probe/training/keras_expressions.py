@@ -15,7 +15,7 @@ _LEAST = 1e-7
 """The least probability of a logarithm, as Keras clips it."""
 
 
-class Expression:
+class ComparedValues:
     """A loss that was written out: an object that is called as a `Loss` is, None where its name is
     not known; what it is compared with; whether each value is compared with all others.
     """
@@ -24,7 +24,7 @@ class Expression:
         self.loss, self.targets, self.broadcast = loss, targets, broadcast
 
 
-class Recorder:
+class ComparisonRecorder:
     """Keeps what eager operations compare, from a model's call under a tape until the gradient."""
 
     def __init__(self):
@@ -78,7 +78,7 @@ def traced(loss, returned):
                 return _by_operations(operation.type, path, *found)
         path = (*path, operation.type)
         waiting += [(one.op, path) for one in operation.inputs]
-    return Expression(None, None)
+    return ComparedValues(None, None)
 
 
 def _operands(operation, output):
@@ -116,7 +116,7 @@ def _by_operations(kind, path, given, targets):
     over the batch has no name.
     """
     if _broadcasts(given.shape, targets.shape):
-        return Expression(None, targets, broadcast=True)
+        return ComparedValues(None, targets, broadcast=True)
     path = {*path, kind}
     name = None
     if "Mean" not in path or "RealDiv" in path or (kind != "Mul" and path & {"Mul", "Sum"}):
@@ -127,7 +127,7 @@ def _by_operations(kind, path, given, targets):
         name = "rmse" if "Sqrt" in path else "mse"
     elif "Abs" in path:
         name = "mae"
-    return Expression(name and _called(name), targets)
+    return ComparedValues(name and _called(name), targets)
 
 
 def read(pairs, returned, loss, penalty=0.0):
@@ -135,10 +135,10 @@ def read(pairs, returned, loss, penalty=0.0):
     returned. `penalty` is what regularisers may add to the loss.
     """
     if not 1 < math.prod(getattr(returned, "shape", None) or ()) <= _MOST_VALUES:
-        return Expression(None, None)
+        return ComparedValues(None, None)
     outputs = _values(returned)
     wholes = [float(loss), float(loss) - penalty]
-    unnamed = Expression(None, None)
+    unnamed = ComparedValues(None, None)
     for pair in pairs:
         first, other = map(_values, pair)
         for given, wanted, targets in ((first, other, pair[1]), (other, first, pair[0])):
@@ -148,12 +148,12 @@ def read(pairs, returned, loss, penalty=0.0):
             if found is None:
                 continue
             if _broadcasts(given.shape, wanted.shape):
-                return Expression(None, targets, broadcast=True)
+                return ComparedValues(None, targets, broadcast=True)
             for name, value in found.items():
                 if any(abs(value - one) <= 1e-3 * abs(one) for one in wholes):
-                    return Expression(_called(name), targets)
+                    return ComparedValues(_called(name), targets)
             if unnamed.targets is None:
-                unnamed = Expression(None, targets)
+                unnamed = ComparedValues(None, targets)
     return unnamed
 
 

@@ -31,7 +31,7 @@ class LoopsSeen:
 
 SEEN, TRACED = LoopsSeen(), LoopsSeen()
 """What ran eagerly, and what was traced into a graph."""
-RECORDER = keras_expressions.Recorder()
+RECORDER = keras_expressions.ComparisonRecorder()
 
 
 def install(keras):
@@ -168,7 +168,7 @@ def _traced(keras, optimizer, gradients, variables):
     loss = _loss_of(TRACED, variables)
     written, targets = None, TRACED.targets
     if known is None:
-        written = keras_expressions.Expression(None, None)
+        written = keras_expressions.ComparedValues(None, None)
         if keras_traced.is_traced(loss) and keras_traced.is_traced(returned):
             written = keras_expressions.traced(loss, returned)
         targets = written.targets
@@ -219,7 +219,7 @@ def _written(model, returned, loss):
         penalty = sum(float(keras_layers.array(one).sum()) for one in model.losses)
         return keras_expressions.read(SEEN.pairs, returned, loss, penalty)
     except Exception:  # values of a kind that is not known
-        return keras_expressions.Expression(None, None)
+        return keras_expressions.ComparedValues(None, None)
 
 
 def _model(variables):

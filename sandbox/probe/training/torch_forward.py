@@ -20,7 +20,7 @@ class Call:
         self.own, self.after = "", ""
         self.node = given.grad_fn
         self.taken = self.given = None
-        self.added = False
+        self.added, self.dropped = False, 0.0
 
 
 class Forward:
@@ -112,9 +112,10 @@ def _leaf(module, before, after):
             call.given = arrays.summary(after, 4096)
             _connect(call, before, after)
         else:
-            call.taken, call.given, call.inputs, call.own, call.after, call.added = (
-                old.taken, old.given, old.inputs, old.own, old.after, old.added,
+            call.taken, call.given, call.inputs, call.own, call.after = (
+                old.taken, old.given, old.inputs, old.own, old.after,
             )  # fmt: skip
+            call.added, call.dropped = old.added, old.dropped
     if after.grad_fn is not None:
         FORWARD.known[after.grad_fn] = id(module)
     FORWARD.calls[id(module)] = call
@@ -128,14 +129,15 @@ def _connect(call, before, after):
 
 
 def _passed(tensor, *, inside):
-    """The modules that feed a tensor; each learns which activation it passed, and whether its
-    output was added to another's.
+    """The modules that feed a tensor; each learns which activation and dropout it passed, and
+    whether its output was added to another's.
     """
     if tensor is None or tensor.grad_fn is None:
         return ()
     found, added = graph.feeding(tensor.grad_fn, FORWARD.known, inside=inside)
-    for place, activation in found.items():
+    for place, (activation, dropped) in found.items():
         FORWARD.calls[place].added |= added
+        FORWARD.calls[place].dropped = max(FORWARD.calls[place].dropped, dropped)
         if activation:
             FORWARD.calls[place].after = activation
     return tuple(found)

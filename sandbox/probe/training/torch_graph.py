@@ -3,6 +3,7 @@
 import re
 
 _MOST_NODES = 300
+_LEAST_MASK, _MOST_MASK = 8, 1 << 16
 _ACTIVATIONS = {
     "relu": "relu", "threshold": "relu", "hardtanh": "hardtanh", "leakyrelu": "leaky_relu",
     "sigmoid": "sigmoid", "tanh": "tanh", "softmax": "softmax", "logsoftmax": "log_softmax",
@@ -71,19 +72,19 @@ def last_activation(node, known=()):
 
 
 def feeding(node, known, *, inside):
-    """The known nodes that feed a node, each with the activation between, "" for none, and whether
-    two of its branches are added on the way. Inside a network any function counts, before a loss
-    only those that have the name of an activation.
+    """The known nodes that feed a node, each with the activation between, "" for none, and the
+    share that a dropout between drops; and whether two branches are added on the way. Inside a
+    network any function counts, before a loss only those that have the name of an activation.
     """
     found, added = {}, False
-    waiting, seen = [(node, "")], set()
+    waiting, seen = [(node, "", 0.0)], set()
     while waiting and len(seen) < _MOST_NODES:
-        node, activation = waiting.pop(0)
+        node, activation, dropped = waiting.pop(0)
         if node is None or node in seen:
             continue
         seen.add(node)
         if node in known:
-            found.setdefault(known[node], activation)
+            found.setdefault(known[node], (activation, dropped))
             continue
         before = parents(node)
         kind = name(node)
@@ -93,8 +94,30 @@ def feeding(node, known, *, inside):
         elif activation == "":
             activation = _ACTIVATIONS.get(kind, "") or (inside and _function(kind, live)) or ""
         added = added or (kind == "add" and len(live) > 1)
-        waiting += [(parent, activation) for parent in live]
+        dropped = max(dropped, _dropped(node, kind, live))
+        waiting += [(parent, activation, dropped) for parent in live]
     return found, added
+
+
+def _dropped(node, kind, live):
+    """The share that a node drops: on a processor dropout is a product with a mask of zeros and of
+    one other value, the inverse of what it keeps.
+    """
+    if kind in ("dropout", "fuseddropout"):
+        return float(getattr(node, "_saved_p", 0.0) or 0.0)
+    if kind != "mul" or len(live) != 1:
+        return 0.0
+    try:
+        mask = getattr(node, "_saved_other", None)
+    except RuntimeError:  # it has been freed
+        return 0.0
+    if mask is None or not mask.dim() or mask.numel() < _LEAST_MASK:
+        return 0.0
+    values = mask.detach().reshape(-1)[:_MOST_MASK]
+    most = float(values.max())
+    if most <= 1 or not bool(((values == 0) | (values == most)).all()):
+        return 0.0
+    return 1 - 1 / most
 
 
 def _function(kind, live):

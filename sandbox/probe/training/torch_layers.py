@@ -104,7 +104,7 @@ class Unseen:
         self.inputs = ()
         self.own = self.after = ""
         self.taken = self.given = None
-        self.added = False
+        self.added, self.dropped = False, 0.0
 
 
 def _describe(model, roots, initial):
@@ -130,6 +130,8 @@ def _layer(model, place, call, name, initial):
     activation = call.after or own
     model.activations[place] = (own, call.after)
     settings = _settings(module)
+    if call.dropped:
+        settings["functional_dropout"] = round(call.dropped, 4)
     return {
         "index": place,
         "name": name,

@@ -98,6 +98,25 @@ for _ in range(4):
 """
 
 
+LAST_STATE = """\
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.embed, self.layer, self.fc = nn.Embedding(9, 4), kind(4, 8, batch_first=True), nn.Linear(8, 2)
+    def forward(self, codes):
+        _, state = self.layer(self.embed(codes))
+        return self.fc(state[0][-1] if isinstance(state, tuple) else state[-1])
+codes = torch.randint(0, 9, (16, 5))
+for kind in (nn.RNN, nn.GRU, nn.LSTM):
+    model = Net(kind)
+    optimizer = torch.optim.SGD(model.parameters(), 1e-2)
+    nn.CrossEntropyLoss()(model(codes), codes[:, 0] % 2).backward()
+    optimizer.step()
+"""
+
+
 WRITTEN = """\
 import keras, numpy, tensorflow as tf
 keras.utils.set_random_seed(0)
@@ -342,6 +361,14 @@ def test_dropout_that_is_a_function_belongs_to_the_layer_before_it(python, tmp_p
     (model,) = probed.trace.models
     dropped = {one.name: one.settings.get("functional_dropout") for one in model.layers}
     assert dropped == {"a": None, "drop": None, "b": pytest.approx(0.9), "c": None}
+
+
+def test_the_last_state_of_a_recurrent_layer_comes_from_it(python, tmp_path):
+    (tmp_path / "program.py").write_text(LAST_STATE)
+    seen = probing.run(tmp_path / "program.py", python, probe=True).trace
+    fed = [[(one.type, one.inputs) for one in model.layers] for model in seen.models]
+    kinds = ("RNN", "GRU", "LSTM")
+    assert fed == [[("Embedding", ()), (kind, (0,)), ("Linear", (1,))] for kind in kinds]
 
 
 def test_what_a_program_adds_to_a_loss_function_is_a_penalty(written_out):

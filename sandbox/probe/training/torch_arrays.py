@@ -34,13 +34,13 @@ def first_tensor(value):
     return None
 
 
-def count(value):
-    """How many tensors a module takes or returns."""
+def tensors(value):
+    """The tensors that a module takes or returns."""
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return sum(map(count, value))
-    return int(is_tensor(value))
+        return [found for one in value for found in tensors(one)]
+    return [value] if is_tensor(value) else []
 
 
 def output(value):

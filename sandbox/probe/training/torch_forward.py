@@ -79,10 +79,13 @@ def _look(module, taken, named, given):
     if after.dim():
         FORWARD.last = weakref.ref(module)
     leaf = _is_leaf(module)
-    alone = arrays.count((taken, named)) == 1
+    alone = len(arrays.tensors((taken, named))) == 1
     FORWARD.modules[id(module)] = (module, before, after.dim(), leaf, alone)
     if leaf and after.dim():
         _leaf(module, before, after)
+        if id(module) in FORWARD.calls:  # a recurrent layer returns its last state beside
+            others = (one.grad_fn for one in arrays.tensors(given))
+            FORWARD.known.update((node, id(module)) for node in others if node is not None)
 
 
 def _hook(module, taken, named, given):

@@ -194,3 +194,18 @@ def test_a_patch_of_everything() -> None:
         "+    loss = nn.functional.huber_loss(model(x), y)",
         "+    nn.utils.clip_grad_norm_(model.parameters(), 1)",
     ]
+
+
+@pytest.mark.parametrize(
+    "call", ["F.dropout(x, 0.9, self.training)", "torch.dropout(x, p=0.9, train=True)"]
+)
+def test_dropout_that_is_a_function_belongs_to_the_layer_before_it(call: str) -> None:
+    source = (
+        "import torch\nimport torch.nn as nn\nimport torch.nn.functional as F\n"
+        "class Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.first = nn.Linear(4, 8)\n        self.last = nn.Linear(8, 2)\n"
+        f"    def forward(self, x):\n        x = F.relu(self.first(x))\n        x = {call}\n"
+        "        return self.last(x)\n"
+    )
+    assert values(source)["dropout(0)"] == "0.9"
+    assert changed(source, dropout_0="0.2") == [f"        x = {call.replace('0.9', '0.2')}"]

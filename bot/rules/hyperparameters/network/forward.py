@@ -14,19 +14,31 @@ from bot.rules.hyperparameters.network.layer import WrittenLayer
 from bot.rules.hyperparameters.text.program import ProgramTree, dotted
 
 _MOST_DEEP = 40
+_DROPOUTS = ("torch.nn.functional.dropout", "torch.dropout")
 
 
 @dataclass
 class Flow:
-    """`uses` has the calls of each module by its path, `applied` the activations by the path of the
-    module whose output they get; `last` is the module that a call of another container ends with.
+    """`uses` has the calls of each module, `applied` the activations and `dropped` the dropouts,
+    each by the module whose output they get.
     """
 
     program: ProgramTree
     modules: dict[str, list[WrittenLayer]]
     uses: dict[WrittenLayer, list[cst.Call]] = field(default_factory=dict)
     applied: dict[WrittenLayer, cst.Call] = field(default_factory=dict)
+    dropped: dict[WrittenLayer, cst.Call] = field(default_factory=dict)
     names: dict[str, WrittenLayer | None] = field(default_factory=dict)
+
+
+def flows(program: ProgramTree, layers: Sequence[WrittenLayer]) -> dict[cst.CSTNode | None, Flow]:
+    """The flow through each class that holds some of the layers."""
+    holders = dict.fromkeys(x.holder for x in layers if isinstance(x.holder, cst.ClassDef))
+    return {
+        holder: flow(program, holder, [x for x in layers if x.holder is holder])
+        for holder in holders
+        if holder is not None
+    }
 
 
 def flow(program: ProgramTree, holder: cst.ClassDef, layers: Sequence[WrittenLayer]) -> Flow:
@@ -97,6 +109,8 @@ def _called(found: Flow, call: cst.Call, depth: int) -> WrittenLayer | None:
     source = receiver or (given[0] if given else None)
     if activation(found.program, call) and source is not None:
         found.applied.setdefault(source, call)
+    if found.program.called(call) in _DROPOUTS and source is not None:
+        found.dropped.setdefault(source, call)
     return source
 
 

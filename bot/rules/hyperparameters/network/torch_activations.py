@@ -9,7 +9,7 @@ from typing import Any
 import libcst as cst
 
 from bot.models.training import TrainingTrace
-from bot.rules.hyperparameters.network.forward import Flow, activation, argument_of, flow
+from bot.rules.hyperparameters.network.forward import Flow, activation, argument_of, flows
 from bot.rules.hyperparameters.network.functions import (
     CHOICES,
     MODULES,
@@ -31,21 +31,12 @@ def torch_activations(
 ) -> Iterator[HyperparameterPlace]:
     """The function of every module that is one, or after which one stands or could stand."""
     layers = torch_layers(program, trace)
-    flows = _flows(program, layers)
+    found = flows(program, layers)
     for number, layer in enumerate(layers):
         if of_module(layer.type):
             yield _own(program, layer)
         elif layer.type.startswith(_ABLE):
-            yield from _after(program, layer, flows.get(layer.holder), layers[number + 1 :])
-
-
-def _flows(program: ProgramTree, layers: Sequence[WrittenLayer]) -> dict[cst.CSTNode | None, Flow]:
-    holders = dict.fromkeys(x.holder for x in layers if isinstance(x.holder, cst.ClassDef))
-    return {
-        holder: flow(program, holder, [x for x in layers if x.holder is holder])
-        for holder in holders
-        if holder is not None
-    }
+            yield from _after(program, layer, found.get(layer.holder), layers[number + 1 :])
 
 
 def _own(program: ProgramTree, layer: WrittenLayer) -> HyperparameterPlace:

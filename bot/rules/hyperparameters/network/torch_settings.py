@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from bot.models.training import TrainingTrace
+from bot.rules.hyperparameters.network.forward import flows
 from bot.rules.hyperparameters.network.keras_settings import MOST_UNITS, bounded
 from bot.rules.hyperparameters.network.layer import WrittenLayer
 from bot.rules.hyperparameters.network.torch_layers import torch_layers
@@ -36,24 +37,29 @@ def torch_settings(
     """What the modules are given."""
     layers = torch_layers(program, trace)
     widths: set[cst.CSTNode] = set()
+    for found in flows(program, layers).values():
+        for layer, call in found.dropped.items():
+            yield from _dropout(program, layer, call, 1)
     for number, layer in enumerate(layers):
         if "Dropout" in layer.type:
-            yield from _dropout(program, layer)
+            yield from _dropout(program, layer, layer.call, 0)
         elif layer.type in _OUTPUTS:
             yield from _units(program, layer, layers[number + 1 :], widths)
 
 
-def _dropout(program: ProgramTree, layer: WrittenLayer) -> Iterator[HyperparameterPlace]:
-    given = argument(layer.call, "p", 0)
+def _dropout(
+    program: ProgramTree, layer: WrittenLayer, call: cst.Call, position: int
+) -> Iterator[HyperparameterPlace]:
+    given = argument(call, "p", position)
     known = origin(program, given) if given else None
     if known and known.value is None:
         return
 
     def write(rewriting: Rewriting, value: str) -> None:
-        write_number(rewriting, layer.call, "p", bounded(value, _RATES), 0)
+        write_number(rewriting, call, "p", bounded(value, _RATES), position)
 
     value = canonical(known.value) if known and known.value is not None else "default"
-    line = program.line(known.node if known else layer.call)
+    line = program.line(known.node if known else call)
     yield place("dropout", value, line, write, layer=layer.index, bounds=_RATES)
 
 

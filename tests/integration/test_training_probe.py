@@ -80,9 +80,9 @@ class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.a, self.b, self.c = nn.Linear(8, 64), nn.Linear(64, 64), nn.Linear(64, 2)
-        self.drop = nn.Dropout(0.25)
+        self.drop, self.scale = nn.Dropout(0.25), nn.Parameter(torch.full((64,), 2.0))
     def forward(self, x):
-        x = self.drop(torch.relu(self.a(x)))
+        x = self.drop(torch.relu(self.a(x)) * self.scale)
         x = F.dropout(torch.relu(self.b(x)), 0.9, self.training)
         return self.c(x) * 2
 torch.manual_seed(0)

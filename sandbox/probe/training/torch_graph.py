@@ -3,7 +3,7 @@
 import re
 
 _MOST_NODES = 300
-_LEAST_MASK, _MOST_MASK = 8, 1 << 16
+_LEAST_MASK, _MOST_MASK, _NEAR = 8, 1 << 16, 0.2
 _ACTIVATIONS = {
     "relu": "relu", "threshold": "relu", "hardtanh": "hardtanh", "leakyrelu": "leaky_relu",
     "sigmoid": "sigmoid", "tanh": "tanh", "softmax": "softmax", "logsoftmax": "log_softmax",
@@ -115,9 +115,9 @@ def _dropped(node, kind, live):
         return 0.0
     values = mask.detach().reshape(-1)[:_MOST_MASK]
     most = float(values.max())
-    if most <= 1 or not bool(((values == 0) | (values == most)).all()):
-        return 0.0
-    return 1 - 1 / most
+    share, zero = 1 - 1 / most if most > 1 else 0.0, float((values == 0).double().mean())
+    masked = bool(((values == 0) | (values == most)).all())
+    return share if masked and share and zero and abs(zero - share) < _NEAR else 0.0
 
 
 def _function(kind, live):

@@ -134,6 +134,7 @@ LOSSES = [
     ("linear", y, lambda p, t: 0.5 * tf.reduce_sum(square(p - t))),
     ("linear", y[:, 0], lambda p, t: mean(square(p - t))),
     ("linear", y, lambda p, t: mean(square(p))),
+    ("linear", y, lambda p, t: mean(square(1 - p))),
 ]
 for wrap in (lambda step: step, tf.function):
     for last, targets, compare in LOSSES:
@@ -435,10 +436,10 @@ def test_losses_that_a_keras_loop_writes_out_are_known_by_the_values_they_compar
         ("mse", (64, 1), {}), ("rmse", (64, 1), {}), ("mae", (64, 1), {}), ("mse", (64,), {}),
         ("binary_crossentropy", (64, 1), {}), ("categorical_crossentropy", (64, 2), {}),
         ("expression", (64, 1), {}), ("expression", (64,), {"broadcast": True}),
-        ("expression", (), {}),
+        ("expression", (), {}), ("expression", (), {}),
     ]  # fmt: skip
     assert told == expected * 2
-    assert [one.trivial is None for one in probed.trace.losses] == ([False] * 6 + [True] * 3) * 2
+    assert [one.trivial is None for one in probed.trace.losses] == ([False] * 6 + [True] * 4) * 2
     assert probed.trace.end.failures == 0
 
 

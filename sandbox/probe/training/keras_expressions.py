@@ -92,9 +92,10 @@ def _operands(operation, output):
     place = fed.index(True)
     if any(one & _WEIGHTS for one in above) or not above[1 - place] & _GIVEN:
         return None
-    if operation.type == "Mul" and "Log" not in above[place]:
+    given, targets = operation.inputs[place], operation.inputs[1 - place]
+    if targets.shape.rank == 0 or (operation.type == "Mul" and "Log" not in above[place]):
         return None
-    return operation.inputs[place], operation.inputs[1 - place]
+    return given, targets
 
 
 def _above(operation, output):

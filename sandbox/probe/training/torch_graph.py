@@ -111,7 +111,7 @@ def _dropped(node, kind, live):
         mask = getattr(node, "_saved_other", None)
     except RuntimeError:  # it has been freed
         return 0.0
-    if mask is None or not mask.dim() or mask.numel() < _LEAST_MASK:
+    if not hasattr(mask, "dim") or not mask.dim() or mask.numel() < _LEAST_MASK:  # or a number
         return 0.0
     values = mask.detach().reshape(-1)[:_MOST_MASK]
     most = float(values.max())

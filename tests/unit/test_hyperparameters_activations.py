@@ -148,3 +148,17 @@ def test_modules_of_another_model_are_not_taken_for_these() -> None:
     layers = [{"index": n, "name": f"x{n}", "type": "Linear"} for n in range(3)]
     model = TrainedModel.model_validate({"id": "m", "framework": "torch", "layers": layers})
     assert not any("(" in one for one in values(source, TrainingTrace(models=(model,))))
+
+
+def test_modules_that_one_statement_names_are_told_apart() -> None:
+    source = (
+        f"from torch import nn\n{NET_CLASS}        self.a, self.b = nn.Linear(2, 8), nn.Tanh()\n"
+        "        self.c = nn.Linear(8, 2)\n    def forward(self, x):\n"
+        "        return self.c(self.b(self.a(x)))\n"
+    )
+    layers = [
+        {"index": n, "name": name, "type": kind}
+        for n, (name, kind) in enumerate((("a", "Linear"), ("b", "Tanh"), ("c", "Linear")))
+    ]
+    model = TrainedModel.model_validate({"id": "m", "framework": "torch", "layers": layers})
+    assert values(source, TrainingTrace(models=(model,)))["activation(1)"] == "tanh"

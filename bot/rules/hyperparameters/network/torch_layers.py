@@ -61,7 +61,7 @@ def _path(program: ProgramTree, call: cst.Call) -> tuple[str, cst.CSTNode | None
             parts += [name] if name else []
             holder = outer if program.called(outer).endswith(".Sequential") else holder
         elif isinstance(outer, cst.Assign):
-            target = dotted(outer.targets[0].target)
+            target = dotted(_target(outer, below))
             parts += [target.removeprefix("self.")] if target.startswith("self.") else []
         elif isinstance(outer, cst.ClassDef):
             return ".".join(reversed(parts)), outer
@@ -70,6 +70,15 @@ def _path(program: ProgramTree, call: cst.Call) -> tuple[str, cst.CSTNode | None
         if isinstance(outer, cst.Arg | cst.Element):
             below = outer
     return ".".join(reversed(parts)), holder or program.module
+
+
+def _target(assign: cst.Assign, below: cst.CSTNode) -> cst.BaseExpression:
+    """What gets the part of the value that `below` is: one of several names, or the only one."""
+    target, value = assign.targets[0].target, assign.value
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+        pairs = zip(target.elements, value.elements, strict=False)
+        return next((x.value for x, part in pairs if part is below), target)
+    return target
 
 
 def _lists_modules(program: ProgramTree, listed: cst.List) -> bool:

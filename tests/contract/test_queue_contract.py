@@ -476,11 +476,11 @@ def test_an_emptied_redis_loses_what_waited_and_nothing_else(server, remote):
 
 
 DOOMED = """
-import sys, time
+import os, sys, time
 from threading import Event
 from bot.adapters.queue.redis import RedisQueue
 def handle(task, event):
-    print(task.id, flush=True)
+    os.write(1, (task.id + "\\n").encode())  # two threads that print may share a line
     time.sleep(600)
 RedisQueue(sys.argv[1]).work(handle, device="cpu", slots=2, stop=Event())
 """

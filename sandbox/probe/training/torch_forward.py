@@ -84,7 +84,7 @@ def _look(module, taken, named, given):
     if leaf and after.dim():
         _leaf(module, before, after)
         if id(module) in FORWARD.calls:  # a recurrent layer returns its last state beside
-            others = (one.grad_fn for one in arrays.tensors(given))
+            others = (one.grad_fn for one in arrays.tensors(given) if one is not after)
             FORWARD.known.update((node, id(module)) for node in others if node is not None)
 
 

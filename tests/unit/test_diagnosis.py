@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.models.training import Layer, ProbeEnd, TrainingTrace
+from bot.models.training import ActivationStep, Layer, ProbeEnd, TrainingTrace
 from bot.rules.diagnosis import RULES, diagnose
 from bot.rules.diagnosis.training import trainings
 from tests.support.traces import (
@@ -51,6 +51,19 @@ def test_at_most_four_findings():
     optimizer = {"name": "sgd", "rates": (30.0,), "weight_decay": 1.0}
     told = trace(layers, FLAT, optimizer=optimizer, fed=loss("mae"), plan={"batch_size": 1})
     assert len(diagnose(told).findings) == 4
+
+
+@pytest.mark.parametrize(("inputs", "told"), [((-1, 1), {"ACH(0)"}), ((0, 255), {"CPP"})])
+def test_what_another_finding_brings_about_is_not_told(
+    inputs: tuple[float, float], told: set[str]
+) -> None:
+    """Units that inputs without scale drive to their bounds need another scale, not a function."""
+    layers = (dense(0, 64, 64, "tanh"), *LAYERS[1:])
+    full = (ActivationStep(layer=0, mean=0.1, std=0.9, saturated=0.9),)
+    losses = curve(2.3, 1.0)
+    taken = steps(losses, activations=full)
+    run = trace(layers, losses, data={"inputs": summary((800, 64), *inputs)}, taken=taken)
+    assert codes(run) == told
 
 
 def test_layers_with_the_same_fault_are_one_finding():

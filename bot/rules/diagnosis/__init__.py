@@ -25,6 +25,16 @@ _GUESS, _GUESSES = 0.25, 2
 _CERTAIN = 0.8
 _EXPLAINED = 0.35
 _BESIDE = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
+_EFFECTS: dict[str, frozenset[str]] = {
+    "huge-batch": frozenset({"few-updates", "still-falling"}),
+    "few-updates": frozenset({"plain-optimizer"}),
+    "rate-out-of-band": frozenset({"few-updates", "small-total-step"}),
+    "small-total-step": frozenset({"small-total-step"}),
+    "unscaled-inputs": frozenset(
+        {"dead-units", "killed-units", "plain-optimizer", "saturated", "still-falling"}
+    ),
+    "squashing-inside": frozenset({"loss-stuck", "still-falling"}),
+}  # rules whose findings bring about what other rules see
 _LINES: dict[FaultType, str] = {
     "HLR": "optimizer", "OCH": "optimizer", "LCH": "loss", "HNE": "plan", "HBS": "plan",
 }  # fmt: skip
@@ -98,7 +108,7 @@ def _findings(run: Training, *, style: bool) -> list[Finding]:
         key = (told.fault, told.layers)
         if key not in strongest or strongest[key][1].confidence < told.confidence:
             strongest[key] = (rule, told)
-    return _together([_finding(run, *pair) for pair in strongest.values()])
+    return _without_effects(_together([_finding(run, *pair) for pair in strongest.values()]))
 
 
 def _signs(rule: Rule, run: Training) -> Iterable[Sign]:
@@ -128,6 +138,23 @@ def _together(findings: list[Finding]) -> list[Finding]:
         elif found.layers and found.confidence >= _LEAST:
             joined[key] = _join(before, found)
     return list(joined.values())
+
+
+def _without_effects(findings: list[Finding]) -> list[Finding]:
+    """Findings that a surer one beside them brings about count less: units that inputs without
+    scale saturate, few updates where the batch is huge.
+    """
+    return [
+        found.model_copy(update={"confidence": round(found.confidence * _EXPLAINED, 3)})
+        if any(_brings_about(cause, found) for cause in findings)
+        else found
+        for found in findings
+    ]
+
+
+def _brings_about(cause: Finding, effect: Finding) -> bool:
+    surer = cause is not effect and cause.confidence >= effect.confidence
+    return surer and effect.rule in _EFFECTS.get(cause.rule, frozenset())
 
 
 def _join(one: Finding, other: Finding) -> Finding:

@@ -434,6 +434,20 @@ def test_an_exponential_that_a_program_computes_itself_may_be_a_variance(functio
     assert any(finding.rule == "squashing-inside" for finding in found) == told
 
 
+@pytest.mark.parametrize(("inputs", "told"), [((0,), True), ((0, 1), False)])
+def test_an_exponential_that_alone_feeds_a_layer_is_no_variance(inputs, told):
+    first, *others = LAYERS
+    layers = (
+        first.model_copy(update={"activation": "exponential", "functional": True}),
+        *(
+            x.model_copy(update={"inputs": inputs if i == 0 else (1,)})
+            for i, x in enumerate(others)
+        ),
+    )
+    found = diagnose(_told(layers, FLAT)).findings
+    assert any(finding.rule == "squashing-inside" for finding in found) == told
+
+
 def test_a_run_of_few_updates_is_told_how_many_epochs_make_enough():
     short = trace(losses=[2.3] * 20, plan={"epochs": 1, "samples": 640})
     told = next(x for x in diagnose(short).findings if "HNE" in x.codes)
@@ -1043,6 +1057,32 @@ def test_logarithms_of_linear_outputs_that_became_invalid_are_the_fault_of_the_l
     for function, name in (("softplus", "poisson"), ("linear", "msle")):
         others = diagnose(_one(function, name, targets, broken)).findings
         assert "LCH" not in {x.fault for x in others}
+
+
+@pytest.mark.parametrize(
+    ("function", "framework", "told"),
+    [("sigmoid", "torch", True), ("linear", "torch", False), ("sigmoid", "tensorflow", False)],
+)
+def test_logarithms_above_zero_predict_no_shares(function: str, framework: str, told: bool) -> None:
+    """PyTorch's poisson takes a sigmoid's values for logarithms, so that it predicts one or more."""
+    seen = _one(function, "poisson", summary((32, 1), 0.0, 0.9))
+    model = seen.models[0].model_copy(update={"framework": framework})
+    found = diagnose(seen.model_copy(update={"models": (model,)})).findings
+    assert ("LCH" in {x.fault for x in found}) is told
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "told"), [(-0.5, 0.5, True), (-0.5, 0.1, False), (0.0, 1.0, False)]
+)
+def test_pixels_that_were_centred_in_one_part_alone_differ(
+    low: float, high: float, told: bool
+) -> None:
+    """What falls over time (the second) may leave the range of its past."""
+    pixels = summary((300, 64), 0.0, 1.0, mean=0.5, std=0.2)
+    other = summary((60, 64), low, high, mean=(low + high) / 2, std=0.2)
+    judged = Data(model="m", part="evaluation", inputs=other)
+    found = diagnose(trace(data={"inputs": pixels}, held_out=(judged,))).findings
+    assert ("parts-differ" in {x.rule for x in found}) is told
 
 
 @pytest.mark.parametrize(("copied", "told"), [(True, False), (False, True)])

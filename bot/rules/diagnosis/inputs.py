@@ -15,6 +15,7 @@ _UNEVEN = 100.0
 _SMALL = 0.03
 _APART, _MOSTLY = 4.0, 0.5
 _SHIFTED, _FAR_OFF = 3.0, 10.0
+_BELOW = 0.25
 _PLAIN = 0.5
 _FEW = 100
 _ENOUGH = 8
@@ -128,7 +129,7 @@ def parts_differ(training: Training) -> Signs:
         return
     for other in training.held_out:
         share = _columns_apart(train, other)
-        if share >= _MOSTLY or _apart(train.inputs, other.inputs):
+        if share >= _MOSTLY or _apart(train.inputs, other.inputs) or _moved(train, other):
             stds = f"{train.inputs.std or 0:.3g} and {other.inputs.std or 0:.3g}"
             shown = (
                 evidence("std of both", stds, "alike"),
@@ -160,6 +161,17 @@ def _apart(a: Summary, b: Summary) -> bool:
     off = abs(a.mean - b.mean) > _SHIFTED * max(a.std, b.std)
     sizes = _size(a), _size(b)
     return max(a.std / b.std, b.std / a.std) > _APART or (off and max(sizes) > 2 * min(sizes))
+
+
+def _moved(train: Data, other: Data) -> bool:
+    """Whether inputs that are never negative in training, as pixels, lie around zero elsewhere.
+    What only falls over time may leave the range of its past, but does not reach far into it.
+    """
+    low, high = other.inputs.minimum, other.inputs.maximum
+    least, most = train.inputs.minimum, train.inputs.maximum
+    if low is None or high is None or least is None or most is None or least < 0 or most <= 0:
+        return False
+    return low < -_BELOW * most and high > _BELOW * most
 
 
 def unseen_classes(training: Training) -> Signs:

@@ -286,6 +286,14 @@ def _logarithms_of_negatives(training: Training) -> bool:
     return named and keras and last_function(training) == "linear"
 
 
+def _powers_above_one(training: Training) -> bool:
+    """Whether PyTorch's poisson, which takes its predictions for logarithms, is given values that
+    are never negative: it predicts one or more then.
+    """
+    low, _ = RANGES.get(last_function(training), (-1.0, 1.0))
+    return training.model.framework == "torch" and low >= 0
+
+
 def odd_distance(training: Training) -> Signs:
     """A loss for values that these values do not suit, or that became invalid on its own: the
     logarithm of a prediction below zero is none.
@@ -300,7 +308,8 @@ def odd_distance(training: Training) -> Signs:
         return
     low, high = loss.targets.minimum or 0.0, loss.targets.maximum or 0.0
     mixed = low < 0 < high or (loss.targets.zero > 0)
-    signed = {"mape": mixed, "msle": low < 0, "poisson": low < 0, "kld": True}
+    small = high <= 1 and _powers_above_one(training)
+    signed = {"mape": mixed, "msle": low < 0, "poisson": low < 0 or small, "kld": True}
     if signed.get(loss.name, False) or loss.name in MARGINS | {"cosine_similarity"}:
         text = f"{loss.name} does not suit targets from {low:.4g} to {high:.4g}."
         better = change("loss", ("mse", "mae"), "Use the mean squared error.")

@@ -87,7 +87,7 @@ def no_hidden(training: Training) -> Signs:
     learned = training.learning
     if len(training.learners) != 1 or not learned.poor:
         return
-    if learned.skill is not None and learned.skill > -0.5:
+    if learned.skill is not None and (learned.skill > -0.5 or not learned.falling):
         index = training.learners[0].index
         better = change("layers", ("dense",), "Add a hidden layer with relu.")
         text = "A single layer draws only straight borders."

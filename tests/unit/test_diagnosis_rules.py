@@ -1072,6 +1072,19 @@ def test_logarithms_above_zero_predict_no_shares(function: str, framework: str, 
 
 
 @pytest.mark.parametrize(
+    ("stride", "channels", "told"), [(2, 8, True), (1, 1, True), (1, 8, False)]
+)
+def test_filters_of_one_that_skip_places_cost_even_a_fair_run(
+    stride: int, channels: int, told: bool
+) -> None:
+    settings = {"kernel_size": (1,), "strides": (stride,)}
+    first = dense(0, channels, 8, input=summary((32, 64, channels), -1, 1), settings=settings)
+    fair = curve(2.3, 0.35)
+    found = diagnose(trace((first, dense(1, 8, 32), LAYERS[2]), fair)).findings
+    assert ("LCF" in {x.fault for x in found}) is told
+
+
+@pytest.mark.parametrize(
     ("low", "high", "told"), [(-0.5, 0.5, True), (-0.5, 0.1, False), (0.0, 1.0, False)]
 )
 def test_pixels_that_were_centred_in_one_part_alone_differ(

@@ -15,6 +15,7 @@ _NARROW = 2
 _DROPPED = 0.75
 _NEARLY_ALL = 0.85
 _DENSE = 2
+_ENOUGH = 0.95
 _WIDE = 8
 
 
@@ -128,13 +129,25 @@ def output_dropout(training: Training) -> Signs:
 def pointwise(training: Training) -> Signs:
     """A first convolution that sees one place at a time: no neighbours, no edges, no frequency."""
     first = next((x for x in training.learners if _field(x)), None)
-    if first is None or not training.learning.poor:
+    if first is None:
+        return
+    learned = training.learning
+    if not (learned.poor or (_sees_nothing(first) and learned.below(_ENOUGH))):
         return
     if max(_field(first)) == 1 and max(_places(training, first), default=1) > 1:
         better = change(f"kernel_size({first.index})", (3, 5), "Let it see its neighbours.")
         text = f"The filters of layer {first.index} see one position at a time, no neighbours."
         shown = (evidence("size of the filters", 1, "3 or more"),)
         yield Sign("LCF", 0.65, text, (first.index,), (), shown, better, "up")
+
+
+def _sees_nothing(layer: Layer) -> bool:
+    """Whether filters of size one can do no more than scale a single channel, or skip places."""
+    stride = layer.settings.get("stride", layer.settings.get("strides", 1))
+    strides = stride if isinstance(stride, tuple) else (stride,)
+    weights = kernel(layer)
+    alone = weights is not None and weights.fan_in == 1
+    return alone or any(isinstance(x, int | float) and x > 1 for x in strides)
 
 
 RULES: tuple[Rule, ...] = (

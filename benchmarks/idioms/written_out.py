@@ -44,3 +44,5 @@ train(
     penalised,
     lambda p: criterion(p, labels) + 0.1 * sum(w.pow(2).sum() for w in penalised.parameters()),
 )
+first = network(units=2)
+train(first, lambda p: criterion(p, labels) + 0.01 * first[0].weight.abs().sum())

@@ -209,7 +209,8 @@ class Data(_Written):
 
 class WeightStep(_Written):
     """One tensor at a sampled step: L2 norm and mean absolute value of its gradient, and the norm
-    of the update over the norm of the tensor. `gradient_zero` is the share of exact zeros.
+    of the update over the norm of the tensor. `gradient_zero` is the share of exact zeros. The
+    program adds a term of a `penalised` tensor to the loss.
     """
 
     layer: Place
@@ -219,6 +220,7 @@ class WeightStep(_Written):
     gradient_zero: Real | None = None
     weight_norm: Real | None = None
     update_ratio: Real | None = None
+    penalised: bool = False
 
 
 class ActivationStep(_Written):

@@ -335,11 +335,11 @@ def test_losses_that_a_program_writes_out_are_known_by_what_they_compare(written
     seen = probed.trace
     assert [loss.name for loss in seen.losses] == [
         "mse", "rmse", "mae", "bce", "nll", "categorical_crossentropy", "mse", "expression",
-        "cross_entropy",
+        "cross_entropy", "cross_entropy",
     ]  # fmt: skip
     half = pytest.approx(0.692, abs=1e-3)
     assert [loss.trivial for loss in seen.losses[3:]] == [
-        half, half, half, pytest.approx(0.25, abs=1e-3), None, half,
+        half, half, half, pytest.approx(0.25, abs=1e-3), None, half, half,
     ]  # fmt: skip
     assert [loss.activation for loss in seen.losses[4:6]] == ["log_softmax", "softmax"]
     assert seen.losses[0].targets.mean == pytest.approx(seen.data[0].targets.mean)
@@ -372,9 +372,17 @@ def test_the_last_state_of_a_recurrent_layer_comes_from_it(feeding):
 
 def test_what_a_program_adds_to_a_loss_function_is_a_penalty(written_out):
     steps = {step.optimizer: step for step in written_out.with_probe[0].trace.steps}
-    assert [step.penalty is None for step in steps.values()] == [True] * 8 + [False]
+    assert [step.penalty is None for step in steps.values()] == [True] * 8 + [False] * 2
     last = steps["optimizer-8"]
     assert 0 < last.penalty < last.loss
+
+
+def test_a_penalty_is_that_of_the_tensors_it_is_computed_from(written_out):
+    found = {step.optimizer: set() for step in written_out.with_probe[0].trace.steps}
+    for step in written_out.with_probe[0].trace.steps:
+        found[step.optimizer] |= {(x.layer, x.role) for x in step.weights if x.penalised}
+    every = {(0, "kernel"), (0, "bias"), (2, "kernel"), (2, "bias")}
+    assert list(found.values()) == [set()] * 8 + [every, {(0, "kernel")}]
 
 
 @pytest.fixture(scope="module")

@@ -227,6 +227,24 @@ def test_a_single_filter_lets_too_little_through(filters: int, told: bool):
     assert ("LCN(1)" in _told(layers, curve(2.3, 0.5))) == told
 
 
+@pytest.mark.parametrize(("layers", "told"), [((1,), "RAW(1)"), ((0, 1, 2), "RAW")])
+def test_a_penalty_that_a_program_adds_is_that_of_the_layers_it_is_of(
+    layers: tuple[int, ...], told: str
+) -> None:
+    taken = tuple(
+        step.model_copy(
+            update={
+                "penalty": 0.7 * (step.loss or 0),
+                "weights": tuple(
+                    x.model_copy(update={"penalised": x.layer in layers}) for x in step.weights
+                ),
+            }
+        )
+        for step in steps(curve(2.3, 1.0))
+    )
+    assert told in _told(LAYERS, [], taken=taken)
+
+
 @pytest.mark.parametrize("named", [True, False])
 def test_a_penalty_that_no_layer_names_is_that_of_the_layer_that_shrinks(named: bool):
     """It weighs most at the start, and little when it has done its work."""

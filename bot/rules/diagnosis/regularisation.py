@@ -28,8 +28,7 @@ def penalty(training: Training) -> Signs:
     harmed = training.learning.below(fine if share >= _SHARE else _LEARNED)
     if not harmed and not beyond:
         return
-    named = tuple(x.index for x in training.layers if x.regularizer)
-    layers = named or tuple(x.index for x in training.layers if _shrinks(training, x.index))
+    layers = _penalised(training)
     better = change("weight_regularizer", ("none", "x0.01"), "Remove it, or take a hundredth.")
     yield Sign(
         "RAW",
@@ -39,6 +38,23 @@ def penalty(training: Training) -> Signs:
         evidence=(evidence("penalty over data loss", share, _SHARE),),
         change=better,
     )
+
+
+def _penalised(training: Training) -> tuple[int, ...]:
+    """The layers with a penalty, () for all: by their regularizers, by the terms that the program
+    adds to the loss, or by how they shrink.
+    """
+    named = tuple(x.index for x in training.layers if x.regularizer)
+    if named:
+        return named
+    added = tuple(
+        layer.index
+        for layer in training.learners
+        if any(x.penalised for x in training.changed.get(layer.index, ()))
+    )
+    if added:
+        return added if len(added) < len(training.learners) or len(added) == 1 else ()
+    return tuple(x.index for x in training.layers if _shrinks(training, x.index))
 
 
 def activity(training: Training) -> Signs:

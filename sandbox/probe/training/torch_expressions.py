@@ -29,15 +29,20 @@ def read(tensor):
     return found
 
 
-def penalises(node, loss):
-    """Whether what is differentiated is a loss with terms added that the model does not feed."""
+def penalised(node, loss):
+    """The ids of the parameters of which terms are added to a loss that the model does not feed;
+    None where what is differentiated is no loss with such terms.
+    """
     if node is loss:
-        return False
+        return None
+    added = []
     while node is not None and node is not loss:
         if graph.name(node) != "add":
-            return False
-        node = _only([one for one in graph.parents(node) if one is loss or _outputs(one)])
-    return node is loss
+            return None
+        terms = graph.parents(node)
+        node = _only([one for one in terms if one is loss or _outputs(one)])
+        added += [one for one in terms if one is not node]
+    return frozenset(map(id, graph.parameters(added))) if node is loss else None
 
 
 def _core(node):

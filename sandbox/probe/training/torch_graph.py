@@ -99,6 +99,20 @@ def feeding(node, known, *, inside):
     return found, added
 
 
+def parameters(nodes):
+    """The leaves of the graph below some nodes."""
+    found, waiting, seen = [], list(nodes), set()
+    while waiting and len(seen) < _MOST_NODES:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if name(node) == "accumulategrad":
+            found.append(node.variable)
+        waiting += parents(node)
+    return found
+
+
 def _dropped(node, kind, live):
     """The share that a node drops: on a processor dropout is a product with a mask of zeros and of
     one other value, the inverse of what it keeps.

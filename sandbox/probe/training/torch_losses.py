@@ -64,7 +64,7 @@ class Losses:
         self.last = None
         self.values = []
         self.node = self.penalty = None
-        self.penalised = False
+        self.penalised = None
         self.uses = {}
         self.pending = []
         self.wanted, self.idle = True, False
@@ -271,8 +271,9 @@ def _look_back(tensors):
     """What the program itself adds to a loss function, or computes in the place of one."""
     for tensor in _scalars(tensors) if LOSSES.wanted else ():
         if LOSSES.pending:
-            LOSSES.penalised = expressions.penalises(tensor.grad_fn, LOSSES.node)
+            LOSSES.penalised = expressions.penalised(tensor.grad_fn, LOSSES.node)
         elif tensor.grad_fn is not None:
+            LOSSES.penalised = None
             _written_out(tensor)
 
 
@@ -304,7 +305,7 @@ def take():
     loss function last returned. `LOSSES.penalty` is what the program added to that.
     """
     LOSSES.penalty = None
-    if LOSSES.penalised and len(LOSSES.backward) == len(LOSSES.values) == 1:
+    if LOSSES.penalised is not None and len(LOSSES.backward) == len(LOSSES.values) == 1:
         LOSSES.penalty = LOSSES.backward[0] - _value(LOSSES.values[0])
     if LOSSES.backward:
         LOSSES.last = _mean(LOSSES.backward, LOSSES.values)

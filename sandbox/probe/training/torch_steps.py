@@ -218,6 +218,8 @@ def _weights(tracked, parameters):
             continue
         place, role = _place(tracked, parameter)
         told.append({"layer": place, "role": role})
+        if id(parameter) in (LOSSES.penalised or ()):
+            told[-1]["penalised"] = True
         scalars += _measure(parameter, old)
     values = iter(arrays.fetch(scalars))
     for row in told:

@@ -5,7 +5,6 @@ Sources: Neuralint f013 (sizes), f019 (only a layer that is too narrow counts he
 
 from itertools import pairwise
 
-from bot.models.diagnosis import FaultType
 from bot.models.training import Layer
 from bot.rules.diagnosis.rule import UNHARMED, Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.targets import copies, kind, width
@@ -76,7 +75,6 @@ def _widen(layer: Layer, confidence: float, units: int) -> Sign:
         confidence,
         f"Layer {layer.index} has only {layer.units} units: too little passes.",
         (layer.index,),
-        ("LAD",) if layer.activation == "" else (),
         evidence=(evidence("units", layer.units or 0, units),),
         change=change(f"units({layer.index})", (units, 4 * units), f"Give it {units} units."),
         direction="up",
@@ -106,9 +104,8 @@ def dropout(training: Training) -> Signs:
             text = f"Dropout {where} layer {layer.index} drops most of what passes."
             shown = (evidence("dropout", share, 0.5),)
             better = change(f"rate({layer.index})", (0.2, 0.5), "Drop a fifth, or nothing.")
-            also: tuple[FaultType, ...] = ("RAW",)
             confidence = 0.8 if share > _NEARLY_ALL else 0.5
-            yield Sign("LAD", confidence, text, (layer.index,), also, shown, better, "down")
+            yield Sign("LAD", confidence, text, (layer.index,), (), shown, better, "down")
 
 
 def output_dropout(training: Training) -> Signs:
@@ -123,7 +120,7 @@ def output_dropout(training: Training) -> Signs:
             text = f"Dropout {where} layer {layer.index} drops outputs of the whole model."
             shown = (evidence("dropout", share, 0),)
             better = change(f"rate({layer.index})", (0,), "Remove it.")
-            yield Sign("LAD", 0.65, text, (layer.index,), ("RAW",), shown, better, "down")
+            yield Sign("LAD", 0.65, text, (layer.index,), (), shown, better, "down")
 
 
 def pointwise(training: Training) -> Signs:
@@ -151,13 +148,13 @@ def _sees_nothing(layer: Layer) -> bool:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("narrow-layer", "dynamics", ("LCN", "LAD"), "Neuralint f019; Reprise",
+    Rule("narrow-layer", "dynamics", ("LCN",), "Neuralint f019; Reprise",
          "A hidden layer has fewer units than classes, or one or two.", narrow),
-    Rule("single-unit", "dynamics", ("LCN", "LAD"), "Reprise",
+    Rule("single-unit", "dynamics", ("LCN",), "Reprise",
          "A single unit stands between wide layers.", single),
-    Rule("heavy-dropout", "contract", ("LAD", "RAW"), "UMLAUT (dropout)",
+    Rule("heavy-dropout", "contract", ("LAD",), "UMLAUT (dropout)",
          "Dropout leaves less than a quarter.", dropout),
-    Rule("dropout-on-output", "contract", ("LAD", "RAW"), "Reprise",
+    Rule("dropout-on-output", "contract", ("LAD",), "Reprise",
          "Dropout stands behind the last layer.", output_dropout),
     Rule("pointwise-convolution", "dynamics", ("LCF",), "Reprise",
          "The first convolution sees one position at a time.", pointwise),

@@ -1072,6 +1072,22 @@ def test_logarithms_above_zero_predict_no_shares(function: str, framework: str, 
 
 
 @pytest.mark.parametrize(
+    ("units", "shifted", "told"), [(1, True, True), (8, True, False), (1, False, False)]
+)
+def test_one_unit_cannot_remember_a_sequence(units: int, shifted: bool, told: bool) -> None:
+    """Targets one step on are no copy of the inputs; a code of an autoencoder may be one number."""
+    cells = dense(0, 1, units, "tanh", type="RNN")
+    own = cells.weights[0].model_copy(update={"role": "recurrent"})
+    first = cells.model_copy(update={"weights": (*cells.weights, own)})
+    seen = summary((30, 20, 1), -1.0, 1.0, mean=0.003, std=0.7)
+    wanted = summary((30, 20, 1), -1.0, 1.0, mean=-0.001 if shifted else 0.003, std=0.7)
+    fed = loss("mse", activation="linear", targets=wanted, one_hot=False, trivial=0.5)
+    data = {"inputs": seen, "targets": wanted}
+    run = trace((first, dense(1, units, 1, "")), curve(0.9, 0.04), fed=fed, data=data)
+    assert ("LCN" in {x.fault for x in diagnose(run).findings}) is told
+
+
+@pytest.mark.parametrize(
     ("stride", "channels", "told"), [(2, 8, True), (1, 1, True), (1, 8, False)]
 )
 def test_filters_of_one_that_skip_places_cost_even_a_fair_run(

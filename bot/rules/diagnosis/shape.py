@@ -45,15 +45,16 @@ def narrow(training: Training) -> Signs:
 
 
 def single(training: Training) -> Signs:
-    """One unit between wide layers, told even where all was learned; but an autoencoder's code may
-    be as narrow.
+    """One unit between wide layers, or one that has to remember a sequence, told even where all was
+    learned; but an autoencoder's code may be as narrow.
     """
     if not training.learning.well or copies(training):
         return
     for layer, after in pairwise(training.learners):
         own = kernel(layer)
         wide = own is not None and (own.fan_in or 0) > 1 and (after.units or 0) >= _WIDE
-        if layer.units == 1 and wide and layer.index not in training.attention:
+        narrow = layer.units == 1 and (wide or recurrent(layer))
+        if narrow and layer.index not in training.attention:
             yield _widen(layer, UNHARMED, 8)
 
 

@@ -100,9 +100,10 @@ def wants_probabilities(loss: Loss) -> bool:
 
 
 def copies(training: Training) -> bool:
-    """Whether the targets are the inputs, as an autoencoder's are."""
+    """Whether the targets are the inputs, as an autoencoder's are, and not a series one step on."""
     data = training.data
     if data is None or data.targets is None or data.targets.shape != data.inputs.shape:
         return False
     inputs, targets = data.inputs, data.targets
-    return (inputs.minimum, inputs.maximum) == (targets.minimum, targets.maximum)
+    alike = abs((inputs.mean or 0.0) - (targets.mean or 0.0)) <= 1e-4 * (inputs.std or 0.0)
+    return alike and (inputs.minimum, inputs.maximum) == (targets.minimum, targets.maximum)

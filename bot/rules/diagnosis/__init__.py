@@ -25,15 +25,18 @@ _GUESS, _GUESSES = 0.25, 2
 _CERTAIN = 0.8
 _EXPLAINED = 0.35
 _BESIDE = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
+_STUCK = frozenset({"dead-units", "killed-units", "saturated"})
 _EFFECTS: dict[str, frozenset[str]] = {
     "huge-batch": frozenset({"few-updates", "still-falling"}),
     "few-updates": frozenset({"plain-optimizer"}),
     "rate-out-of-band": frozenset({"few-updates", "small-total-step"}),
     "small-total-step": frozenset({"small-total-step"}),
-    "unscaled-inputs": frozenset(
-        {"dead-units", "killed-units", "plain-optimizer", "saturated", "still-falling"}
-    ),
-    "squashing-inside": frozenset({"loss-stuck", "still-falling"}),
+    "unscaled-inputs": frozenset({*_STUCK, "plain-optimizer", "still-falling"}),
+    "squashing-inside": frozenset({"killed-units", "loss-stuck", "still-falling"}),
+    "bias-not-zero": frozenset({*_STUCK, "weights-shrink"}),
+    "constant-kernel": _STUCK,
+    "penalty-outweighs": _STUCK,
+    "narrow-layer": frozenset({"loss-stuck"}),
 }  # rules whose findings bring about what other rules see
 _LINES: dict[FaultType, str] = {
     "HLR": "optimizer", "OCH": "optimizer", "LCH": "loss", "HNE": "plan", "HBS": "plan",

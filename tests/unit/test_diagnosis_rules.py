@@ -998,6 +998,17 @@ def test_a_huge_batch_is_told_where_a_short_run_still_learns_fast(fall: float, t
     assert ("HBS" in {x.fault for x in found}) is told
 
 
+@pytest.mark.parametrize(("rate", "told"), [(1e-3, False), (0.1, True)])
+def test_a_loss_that_falls_by_steps_too_small_needs_larger_ones_and_not_more(
+    rate: float, told: bool
+) -> None:
+    optimizer = {"name": "sgd", "rates": (rate,)}
+    taken = steps(_SLOW, ratio=2e-4, rate=rate)
+    found = diagnose(trace(losses=_SLOW, taken=taken, optimizer=optimizer)).findings
+    assert found[0].fault == ("HNE" if told else "HLR")
+    assert ("HNE" in {x.fault for x in found}) is told
+
+
 @pytest.mark.parametrize(("agreement", "told"), [(None, True), (0.5, True), (20.0, False)])
 def test_a_flat_curve_blames_no_labels_that_their_neighbours_share(
     agreement: float | None, told: bool

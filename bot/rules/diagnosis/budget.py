@@ -5,7 +5,7 @@ Sources: AutoTrainer (slow convergence, not converged); the rest is our own.
 
 import math
 
-from bot.rules.diagnosis.rates import BANDS, rate_sign, small_steps
+from bot.rules.diagnosis.rates import BANDS, rate_sign, small_steps, total_step
 from bot.rules.diagnosis.rule import Rule, Sign, Signs, change, evidence
 from bot.rules.diagnosis.training import Training
 
@@ -104,6 +104,8 @@ def still_falling(training: Training) -> Signs:
     long = training.updates > _MANY
     if not learned.falling or learned.pace < _ROOM or long or training.cut:
         return
+    if any(total_step(training)):
+        return  # more of such steps would do, but larger ones are what is missing
     if not learned.below(0.6) and not (learned.poor and learned.pace > _STEEP):
         return
     text = "The loss still fell when training ended."

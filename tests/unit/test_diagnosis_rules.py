@@ -1082,6 +1082,17 @@ def test_logarithms_above_zero_predict_no_shares(function: str, framework: str, 
     assert ("LCH" in {x.fault for x in found}) is told
 
 
+@pytest.mark.parametrize(("activation", "told"), [("relu", True), ("", False)])
+def test_zeros_before_an_activation_are_no_end_of_a_residual_branch(
+    activation: str, told: bool
+) -> None:
+    zeros = weight(dense(1, 64, 32, activation), std=0.0, mean=0.0)
+    seen = trace((LAYERS[0], zeros, LAYERS[2]), FLAT)
+    model = seen.models[0].model_copy(update={"residual": True})
+    found = diagnose(seen.model_copy(update={"models": (model,)})).findings
+    assert ("WCI" in {x.fault for x in found}) is told
+
+
 @pytest.mark.parametrize(
     ("units", "shifted", "told"), [(1, True, True), (8, True, False), (1, False, False)]
 )

@@ -45,11 +45,14 @@ def _same(weight: Weight) -> bool:
 
 
 def _symmetry(training: Training, layer: Layer, weight: Weight) -> float:
-    """An output, a residual branch or a low-rank update may begin at zero."""
-    spared = layer.index in training.tail or training.model.residual
+    """An output, the end of a residual branch or a low-rank update may begin at zero: what an
+    activation of its own follows is none of these.
+    """
+    branch = training.model.residual and not layer.activation
+    spared = layer.index in training.tail or branch
     zero = weight.initial.mean == 0
     if spared and zero:
-        return 0.5 if training.learning.badly and not training.model.residual else 0.0
+        return 0.5 if training.learning.badly and not branch else 0.0
     if spared and training.learning.well:
         return UNHARMED
     return 0.95

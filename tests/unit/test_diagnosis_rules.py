@@ -712,6 +712,17 @@ def test_a_layer_of_a_single_unit_is_told_where_a_fair_share_was_learned() -> No
     assert not two
 
 
+def test_the_units_of_a_single_output_are_those_of_the_layer_before_its_activation() -> None:
+    seen = _one("sigmoid", "mse", _ABOVE, integer_targets=True)
+    (model,) = seen.models
+    first, last = model.layers
+    plain = last.model_copy(update={"activation": ""})
+    own = dense(2, 1, 1, "sigmoid", type="Activation", weights=())
+    apart = model.model_copy(update={"layers": (first, plain, own)})
+    found = diagnose(seen.model_copy(update={"models": (apart,)})).findings
+    assert [x.layers for x in found if x.fault == "LCN"] == [(1,)]
+
+
 def test_a_second_output_of_one_unit_is_no_narrow_layer() -> None:
     heads = (dense(1, 64, 1, "", inputs=(0,)), dense(2, 64, 10, "softmax", inputs=(0,)))
     inside = (dense(1, 64, 1, "", inputs=(0,)), dense(2, 1, 10, "softmax", inputs=(1,)))

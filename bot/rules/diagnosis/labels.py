@@ -199,8 +199,10 @@ def one_unit(training: Training) -> Signs:
         return
     text = f"There are {classes} classes, but a single output can only tell two apart."
     shown = (evidence("units", 1, classes),)
-    widen = change(f"units({output.index})", (classes,), "Give each class a unit.")
-    yield Sign("LCN", 0.8, text, (output.index,), (), shown, widen, "up")
+    until = training.layers[: training.order[output.index] + 1]
+    index = next((x.index for x in reversed(until) if kernel(x)), output.index)
+    widen = change(f"units({index})", (classes,), "Give each class a unit.")
+    yield Sign("LCN", 0.8, text, (index,), (), shown, widen, "up")
     if last_function(training) != "softmax":
         yield at_end(training, 0.45, text, ("softmax",))
 

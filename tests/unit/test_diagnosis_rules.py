@@ -79,6 +79,7 @@ _BINARY = summary((32, 1), 0.0, 1.0, distinct=2)
 _BOTH = summary((32, 1), 0.0, 1.0, distinct=2, zero=0.5)
 _MANY = summary((32, 10), 0.0, 1.0, distinct=2)
 _ABOVE = summary((32, 1), 0.0, 9.0)
+_STARS = summary((800, 1), 1.0, 5.0, distinct=5)
 
 
 def _told(
@@ -609,6 +610,18 @@ def test_each_output_is_held_against_its_own_loss() -> None:
     assert {x.rule for x in stuck} == {"loss-stuck"}
     unweighed = right.model_copy(update={"settings": {}})
     assert trainings(_of_two(first, unweighed, FLAT))[0].learning.trivial is None
+
+
+def test_an_output_is_judged_by_its_own_targets_and_metrics() -> None:
+    """Ratings from one to five beside "liked or not": the data's targets are those of the first."""
+    one = {"one_hot": False, "rows_sum_to_one": False, "class_shares": (), "integer_targets": True}
+    rating = loss("mse", activation="", layer=1, targets=_STARS, trivial=1.1, **one)
+    liked = loss("binary_crossentropy", activation="sigmoid", layer=2, targets=_BOTH, **one)
+    layers = (dense(0, 64, 32), dense(1, 32, 1, ""), dense(2, 32, 1, "sigmoid"))
+    plan = {"metrics": ("loss", "liked_accuracy")}
+    seen = trace(layers, curve(2.0, 1.2), data={"targets": _STARS}, plan=plan)
+    found = diagnose(seen.model_copy(update={"losses": (rating, liked)})).findings
+    assert not {"class-loss-of-values", "one-unit-of-classes"} & {x.rule for x in found}
 
 
 def test_a_table_of_single_numbers_for_words_is_too_narrow() -> None:

@@ -252,8 +252,9 @@ def _more_classes(training: Training) -> int:
 
 
 def _counted(training: Training) -> bool:
-    """Whether the program measures an accuracy."""
-    return training.plan is not None and any("acc" in x for x in training.plan.metrics)
+    """Whether the program measures an accuracy, and there is one output that it can be of."""
+    metrics = training.plan.metrics if training.plan and not training.heads else ()
+    return any("acc" in x for x in metrics)
 
 
 def classes_of_values(training: Training) -> Signs:

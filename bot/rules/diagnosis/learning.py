@@ -137,8 +137,11 @@ def _meaningless(loss: Loss, data: Data | None) -> bool:
 
 
 def targets_of(loss: Loss, data: Data | None) -> Summary:
-    """All targets that were seen, those of the first batches where there is no more."""
-    return data.targets if data and data.targets else loss.targets
+    """All targets that were seen, those of the first batches where there is no more; of several
+    outputs, those that the loss compares.
+    """
+    known = data.targets if data and loss.layer is None else None
+    return known or loss.targets
 
 
 def no_shares(values: Summary) -> bool:

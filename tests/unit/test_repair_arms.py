@@ -182,3 +182,14 @@ def test_the_actions_against_a_symptom_can_be_written(symptom, source) -> None:
     patches = [act(now, at) for act, most in ACTIONS[symptom] for at in range(most)]
     written = {hyperparameters.patched(source, patch) for patch in patches if patch}
     assert len(written) > len(ACTIONS[symptom]) / 2
+
+
+@pytest.mark.parametrize(("printed", "kept"), [("test nll: {}\n", True), ("test f1: {}\n", False)])
+def test_the_loss_stays_where_the_metric_has_its_name(printed: str, kept: bool) -> None:
+    """What `evaluate` returns first is another number under another loss."""
+    landscape = Watched(lambda text: 0.5, lambda text: GOOD)
+    landscape.printed = printed
+    with begin(landscape) as trials:
+        kinds = {x.kind for x in changeable(trials)}
+    assert ("loss" not in kinds) is kept
+    assert "weight_regularizer" in kinds

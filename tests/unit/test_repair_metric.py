@@ -2,6 +2,7 @@
 
 import pytest
 
+from bot.models.repair import Metric
 from bot.models.training import Epoch, TrainingTrace
 from bot.rules.repair import metric as metrics
 
@@ -90,3 +91,20 @@ def test_a_run_without_a_finite_number_has_none(output: str) -> None:
     found = metrics.choose("test mse: 3", NOTHING)
     assert found is not None
     assert metrics.read(found, output) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "same"),
+    [
+        ("mse", "mse", True),
+        ("mean squared error", "mse", True),
+        ("val_rmse", "mse", True),
+        ("nll", "sparse_categorical_crossentropy", True),
+        ("mae", "mse", False),
+        ("accuracy", "cross_entropy", False),
+    ],
+)
+def test_a_metric_with_the_name_of_the_loss_may_be_the_loss(
+    name: str, loss: str, same: bool
+) -> None:
+    assert metrics.has_name_of(Metric(name=name, direction="min", source="output"), (loss,)) is same

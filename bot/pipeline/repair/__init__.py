@@ -115,12 +115,15 @@ def _longest(session: Session) -> float:
 
 
 def changeable(trials: Trials) -> tuple[Hyperparameter, ...]:
-    """The hyperparameters to change: not the loss, where the loss is what is compared."""
+    """The hyperparameters to change: not the loss, where it may be what is compared."""
     subject = trials.subject
     found = hyperparameters.find(subject.program.source, subject.trace)
-    if not metrics.is_loss(subject.metric):
-        return found
-    return tuple(one for one in found if one.kind not in {"loss", "weight_regularizer"})
+    kept = set()
+    if metrics.is_loss(subject.metric):
+        kept = {"loss", "weight_regularizer"}
+    elif metrics.has_name_of(subject.metric, (x.name for x in subject.trace.losses)):
+        kept = {"loss"}
+    return tuple(one for one in found if one.kind not in kept)
 
 
 def _key(subject: FaultyProgram) -> str:

@@ -4,7 +4,7 @@ or what the probe saw of its last epoch.
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from bot.models.repair import Metric
@@ -18,6 +18,15 @@ _LOWER = (
     "loss", "error", "mse", "mae", "rmse", "mape", "msle", "rmsle", "perplexity", "ppl", "nll",
     "bce", "deviation", "mean squared error", "mean absolute error", "cross entropy", "wer", "cer",
 )  # fmt: skip
+_ENTROPIES = frozenset((
+    "cross_entropy", "nll", "bce", "bce_logits", "binary_crossentropy", "categorical_crossentropy",
+    "sparse_categorical_crossentropy",
+))  # fmt: skip
+_LOSSES = {
+    "mean squared error": frozenset({"mse"}), "rmse": frozenset({"mse", "rmse"}),
+    "mean absolute error": frozenset({"mae"}), "rmsle": frozenset({"msle"}),
+    **dict.fromkeys(("cross entropy", "nll", "bce", "perplexity", "ppl"), _ENTROPIES),
+}  # fmt: skip
 _WORDS = dict.fromkeys(_HIGHER, "max") | dict.fromkeys(_LOWER, "min")
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
 _NAMES = "|".join(
@@ -84,6 +93,14 @@ def asked(metric: Metric) -> str:
 def is_loss(metric: Metric) -> bool:
     """Whether the metric is the loss itself: with another loss it would be another number."""
     return metric.name.removeprefix("val_") == "loss"
+
+
+def has_name_of(metric: Metric, losses: Iterable[str]) -> bool:
+    """Whether the metric is called like one of the losses (by their canonical names): it may be
+    what `evaluate` returns, which is another number under another loss.
+    """
+    name = metric.name.removeprefix("val_").replace("_", " ")
+    return bool(_LOSSES.get(name, frozenset({name})) & set(losses))
 
 
 def _direction(name: str) -> Literal["max", "min"]:

@@ -28,7 +28,7 @@ _BESIDE = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
 _STUCK = frozenset({"dead-units", "killed-units", "saturated"})
 _EFFECTS: dict[str, frozenset[str]] = {
     "huge-batch": frozenset({"few-updates", "still-falling"}),
-    "few-updates": frozenset({"plain-optimizer"}),
+    "few-updates": frozenset({"killed-units", "plain-optimizer"}),
     "rate-out-of-band": frozenset({"few-updates", "small-total-step"}),
     "small-total-step": frozenset({"small-total-step"}),
     "unscaled-inputs": frozenset({*_STUCK, "plain-optimizer", "still-falling"}),

@@ -30,6 +30,14 @@ def test_a_run_that_learned_is_not_spoken_of():
     assert "loss curve" in diagnose(trace()).examined
 
 
+@pytest.mark.parametrize(("end", "told"), [(0.25, set()), (1.0, {"CPP"})])
+def test_inputs_without_scale_are_not_spoken_of_where_all_was_learned(
+    end: float, told: set[str]
+) -> None:
+    pixels = {"inputs": summary((800, 64), 0, 255)}
+    assert codes(trace(losses=curve(2.3, end), data=pixels)) == told
+
+
 def test_a_trace_of_nothing_is_an_answer():
     assert diagnose(TrainingTrace()).findings == ()
     assert diagnose(TrainingTrace()).examined == ()

@@ -58,7 +58,7 @@ def unscaled(training: Training) -> Signs:
     level = next((x for limit, x in reversed(_LEVELS) if size > limit), 0.0)
     if level < _PLAIN and training.updates < _FEW:
         level = 0.0  # too short a run to blame what slows it a little
-    if level and learned.below(_REACH.get(level, 0.75)):
+    if level and not learned.well and learned.below(_REACH.get(level, 0.75)):
         yield _sign(level, "Inputs are not scaled.", "size of inputs", size, "about 1")
     elif learned.poor and not _codes(training) and 0 < given.std < _SMALL and size < 10 * _SMALL:
         yield _sign(0.6, "Inputs are nearly zero.", "std of inputs", given.std, "about 1")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bot.models.training import ActivationStep, Layer, ProbeEnd, TrainingTrace
-from bot.rules.diagnosis import RULES, diagnose
+from bot.rules.diagnosis import _EFFECTS, RULES, diagnose
 from bot.rules.diagnosis.training import trainings
 from tests.support.traces import (
     FLAT,
@@ -119,6 +119,11 @@ def test_odd_losses_break_no_rule(value: float | None):
     fed = loss(trivial=value)
     diagnose(trace(losses=[value or 0.0] * 50, fed=fed))
     diagnose(trace(losses=[], fed=fed))
+
+
+def test_causes_and_effects_are_rules():
+    named = {*_EFFECTS, *(effect for effects in _EFFECTS.values() for effect in effects)}
+    assert named <= {rule.id for rule in RULES}
 
 
 def test_each_rule_is_described():

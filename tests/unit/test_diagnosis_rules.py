@@ -1095,12 +1095,19 @@ def test_logarithms_of_linear_outputs_that_became_invalid_are_the_fault_of_the_l
 
 
 @pytest.mark.parametrize(
-    ("function", "framework", "told"),
-    [("sigmoid", "torch", True), ("linear", "torch", False), ("sigmoid", "tensorflow", False)],
+    ("function", "framework", "settings", "told"),
+    [
+        ("sigmoid", "torch", {}, True),
+        ("sigmoid", "torch", {"log_input": False}, False),
+        ("linear", "torch", {}, False),
+        ("sigmoid", "tensorflow", {}, False),
+    ],
 )
-def test_logarithms_above_zero_predict_no_shares(function: str, framework: str, told: bool) -> None:
+def test_logarithms_above_zero_predict_no_shares(
+    function: str, framework: str, settings: dict[str, bool], told: bool
+) -> None:
     """PyTorch's poisson takes a sigmoid's values for logarithms, so that it predicts one or more."""
-    seen = _one(function, "poisson", summary((32, 1), 0.0, 0.9))
+    seen = _one(function, "poisson", summary((32, 1), 0.0, 0.9), settings=settings)
     model = seen.models[0].model_copy(update={"framework": framework})
     found = diagnose(seen.model_copy(update={"models": (model,)})).findings
     assert ("LCH" in {x.fault for x in found}) is told

@@ -107,4 +107,4 @@ def test_a_run_without_a_finite_number_has_none(output: str) -> None:
 def test_a_metric_with_the_name_of_the_loss_may_be_the_loss(
     name: str, loss: str, same: bool
 ) -> None:
-    assert metrics.has_name_of(Metric(name=name, direction="min", source="output"), (loss,)) is same
+    assert metrics.may_be_loss(Metric(name=name, direction="min", source="output"), (loss,)) is same

@@ -121,7 +121,7 @@ def changeable(trials: Trials) -> tuple[Hyperparameter, ...]:
     kept = set()
     if metrics.is_loss(subject.metric):
         kept = {"loss", "weight_regularizer"}
-    elif metrics.has_name_of(subject.metric, (x.name for x in subject.trace.losses)):
+    elif metrics.may_be_loss(subject.metric, (x.name for x in subject.trace.losses)):
         kept = {"loss"}
     return tuple(one for one in found if one.kind not in kept)
 

@@ -1,7 +1,7 @@
 """Says why a training run learns badly, from its trace alone.
 
 Rules are data with a check each (`catalogue.py`). Every check yields signs; signs of one fault
-become one finding, curves that another fault explains count less, and the best four are told.
+become one finding, what another fault explains counts less, and the best four are told.
 """
 
 from collections import defaultdict
@@ -25,19 +25,20 @@ _GUESS, _GUESSES = 0.25, 2
 _CERTAIN = 0.8
 _EXPLAINED = 0.35
 _BESIDE = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
-_STUCK = frozenset({"dead-units", "killed-units", "saturated"})
+_UNITS = frozenset({"dead-units", "killed-units", "saturated"})
 _EFFECTS: dict[str, frozenset[str]] = {
     "huge-batch": frozenset({"few-updates", "still-falling"}),
     "few-updates": frozenset({"killed-units", "plain-optimizer"}),
     "rate-out-of-band": frozenset({"few-updates", "small-total-step"}),
     "small-total-step": frozenset({"small-total-step"}),
-    "unscaled-inputs": frozenset({*_STUCK, "plain-optimizer", "still-falling"}),
+    "unscaled-inputs": frozenset({*_UNITS, "plain-optimizer", "still-falling"}),
     "squashing-inside": frozenset({"killed-units", "loss-stuck", "still-falling"}),
-    "bias-not-zero": frozenset({*_STUCK, "weights-shrink"}),
-    "constant-kernel": _STUCK,
-    "penalty-outweighs": _STUCK,
+    "bias-not-zero": frozenset({*_UNITS, "weights-shrink"}),
+    "constant-kernel": _UNITS,
+    "penalty-outweighs": _UNITS,
     "narrow-layer": frozenset({"loss-stuck"}),
-}  # rules whose findings bring about what other rules see
+}
+"""Rules whose findings bring about what other rules see."""
 _LINES: dict[FaultType, str] = {
     "HLR": "optimizer", "OCH": "optimizer", "LCH": "loss", "HNE": "plan", "HBS": "plan",
 }  # fmt: skip

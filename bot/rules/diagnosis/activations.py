@@ -125,7 +125,11 @@ def squashing(training: Training) -> Signs:
         strength = _SQUASHING.get(layer.activation)
         if layer.index in training.attention or _weighs_places(training, layer):
             continue
-        if layer.activation == "exponential" and layer.functional and not _alone(training, layer):
+        if (
+            layer.activation == "exponential"
+            and layer.functional
+            and not _feeds_alone(training, layer)
+        ):
             continue  # it may be a variance, as in a VAE
         if strength and training.learning.below(0.97):
             text = f"{layer.activation} in layer {layer.index} lets one unit win over the others."
@@ -133,7 +137,7 @@ def squashing(training: Training) -> Signs:
             yield hidden_sign(layer, strength, text, also=("AAL",) if alone else ())
 
 
-def _alone(training: Training, layer: Layer) -> bool:
+def _feeds_alone(training: Training, layer: Layer) -> bool:
     """Whether some layer is fed by this one and by no other."""
     return any(x.inputs == (layer.index,) for x in training.layers)
 

@@ -129,13 +129,21 @@ def parts_differ(training: Training) -> Signs:
         return
     for other in training.held_out:
         share = _columns_apart(train, other)
-        if share >= _MOSTLY or _apart(train.inputs, other.inputs) or _moved(train, other):
+        if share >= _MOSTLY or _apart(train.inputs, other.inputs):
             stds = f"{train.inputs.std or 0:.3g} and {other.inputs.std or 0:.3g}"
             shown = (
                 evidence("std of both", stds, "alike"),
                 *([evidence("columns on another scale", f"{share:.0%}")] if share else []),
             )
             text = f"Inputs of training and {other.part} differ in scale."
+            yield Sign("CPP", 0.85, text, evidence=shown, change=_STANDARDISE)
+            return
+        if _centred(train.inputs, other.inputs):
+            text = f"Inputs of training are never negative, those of {other.part} lie around zero."
+            low, high = other.inputs.minimum or 0.0, other.inputs.maximum or 0.0
+            span = f"{low:.3g} to {high:.3g}"
+            limit = f"{train.inputs.minimum or 0:.3g} to {train.inputs.maximum or 0:.3g}"
+            shown = (evidence(f"inputs of {other.part}", span, limit),)
             yield Sign("CPP", 0.85, text, evidence=shown, change=_STANDARDISE)
             return
 
@@ -163,12 +171,11 @@ def _apart(a: Summary, b: Summary) -> bool:
     return max(a.std / b.std, b.std / a.std) > _APART or (off and max(sizes) > 2 * min(sizes))
 
 
-def _moved(train: Data, other: Data) -> bool:
+def _centred(train: Summary, other: Summary) -> bool:
     """Whether inputs that are never negative in training, as pixels, lie around zero elsewhere.
     What only falls over time may leave the range of its past, but does not reach far into it.
     """
-    low, high = other.inputs.minimum, other.inputs.maximum
-    least, most = train.inputs.minimum, train.inputs.maximum
+    low, high, least, most = other.minimum, other.maximum, train.minimum, train.maximum
     if low is None or high is None or least is None or most is None or least < 0 or most <= 0:
         return False
     return low < -_BELOW * most and high > _BELOW * most

@@ -289,12 +289,13 @@ def _logarithms_of_negatives(training: Training) -> bool:
     return named and keras and last_function(training) == "linear"
 
 
-def _powers_above_one(training: Training) -> bool:
-    """Whether PyTorch's poisson, which takes its predictions for logarithms, is given values that
-    are never negative: it predicts one or more then.
+def _predicts_one_or_more(training: Training, loss: Loss) -> bool:
+    """Whether PyTorch's poisson takes its predictions for logarithms, as it does unless it is told
+    otherwise, and they are never negative.
     """
     low, _ = RANGES.get(last_function(training), (-1.0, 1.0))
-    return training.model.framework == "torch" and low >= 0
+    logarithms = loss.settings.get("log_input", True) is not False
+    return training.model.framework == "torch" and logarithms and low >= 0
 
 
 def odd_distance(training: Training) -> Signs:
@@ -311,7 +312,7 @@ def odd_distance(training: Training) -> Signs:
         return
     low, high = loss.targets.minimum or 0.0, loss.targets.maximum or 0.0
     mixed = low < 0 < high or (loss.targets.zero > 0)
-    small = high <= 1 and _powers_above_one(training)
+    small = high <= 1 and _predicts_one_or_more(training, loss)
     signed = {"mape": mixed, "msle": low < 0, "poisson": low < 0 or small, "kld": True}
     if signed.get(loss.name, False) or loss.name in MARGINS | {"cosine_similarity"}:
         text = f"{loss.name} does not suit targets from {low:.4g} to {high:.4g}."

@@ -74,7 +74,8 @@ def _widen(layer: Layer, confidence: float, units: int) -> Sign:
     return Sign(
         "LCN",
         confidence,
-        f"Layer {layer.index} has only {layer.units} units: too little passes.",
+        f"Layer {layer.index} has only {layer.units} unit{'s' * (layer.units != 1)}: "
+        "too little passes.",
         (layer.index,),
         evidence=(evidence("units", layer.units or 0, units),),
         change=change(f"units({layer.index})", (units, 4 * units), f"Give it {units} units."),
@@ -152,7 +153,7 @@ RULES: tuple[Rule, ...] = (
     Rule("narrow-layer", "dynamics", ("LCN",), "Neuralint f019; Reprise",
          "A hidden layer has fewer units than classes, or one or two.", narrow),
     Rule("single-unit", "dynamics", ("LCN",), "Reprise",
-         "A single unit stands between wide layers.", single),
+         "A single unit stands between wide layers, or has to remember a sequence.", single),
     Rule("heavy-dropout", "contract", ("LAD",), "UMLAUT (dropout)",
          "Dropout leaves less than a quarter.", dropout),
     Rule("dropout-on-output", "contract", ("LAD",), "Reprise",

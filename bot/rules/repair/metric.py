@@ -95,7 +95,7 @@ def is_loss(metric: Metric) -> bool:
     return metric.name.removeprefix("val_") == "loss"
 
 
-def has_name_of(metric: Metric, losses: Iterable[str]) -> bool:
+def may_be_loss(metric: Metric, losses: Iterable[str]) -> bool:
     """Whether the metric is called like one of the losses (by their canonical names): it may be
     what `evaluate` returns, which is another number under another loss.
     """

@@ -3,6 +3,7 @@
 import re
 
 _MOST_NODES = 300
+_MOST_TERMS = 5000  # of a penalty that goes over every tensor of a deep model
 _LEAST_MASK, _MOST_MASK, _NEAR = 8, 1 << 16, 0.2
 _ACTIVATIONS = {
     "relu": "relu", "threshold": "relu", "hardtanh": "hardtanh", "leakyrelu": "leaky_relu",
@@ -102,7 +103,7 @@ def feeding(node, known, *, inside):
 def parameters(nodes):
     """The leaves of the graph below some nodes."""
     found, waiting, seen = [], list(nodes), set()
-    while waiting and len(seen) < _MOST_NODES:
+    while waiting and len(seen) < _MOST_TERMS:
         node = waiting.pop()
         if node in seen:
             continue

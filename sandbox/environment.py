@@ -206,6 +206,7 @@ class Installer:
             done = self._run(argv, python, self._links(wishes), watch)
             watch.ended()
         except TooLarge as error:
+            watch.stopped()
             raise Unresolvable(str(error)) from error
         except NoRoom as error:
             raise DiskFull(str(error)) from error

@@ -81,10 +81,11 @@ def run(
         )
     except OSError as error:
         raise SandboxError(f"{argv[0]} cannot be started: {error.strerror}") from error
-    try:
-        out, err = _wait(process, cancel, deadline, watch)
-    finally:
-        _end(process)
+    with process:  # its pipes are closed, whatever happens
+        try:
+            out, err = _wait(process, cancel, deadline, watch)
+        finally:
+            _end(process)
     return Completed(process.returncode, out, err)
 
 
@@ -116,4 +117,3 @@ def _end(process: subprocess.Popen[str]) -> None:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
             process.kill()
-        process.communicate()

@@ -58,14 +58,18 @@ class UnpackWatch:
     sizes: Mapping[str, int]
     bounds: Bounds
     _next: float = field(default=0.0, init=False)
+    _seen: set[Path] = field(default_factory=set, init=False)
 
     def __call__(self, pid: int) -> None:
-        """Look at what the installer is writing. Raises TooLarge or NoRoom, which ends it."""
+        """Look at what the installer is writing. Raises TooLarge or NoRoom, which ends it. Nothing
+        is removed meanwhile: the installer could move the rest to its place, and take it for whole.
+        """
         if time.monotonic() < self._next:
             return
         self._next = time.monotonic() + _EVERY_S
         self.room()
         for folder in _written(pid, self.cache):
+            self._seen.add(folder)
             with suppress(FileNotFoundError):  # it is whole, and has its place now
                 self._weighed(folder)
 
@@ -88,7 +92,24 @@ class UnpackWatch:
             note = noted / folder.name
             with suppress(FileNotFoundError):  # others may remove it meanwhile
                 if not note.exists() and _named(folder) in self.sizes:
-                    note.write_text(str(self._weighed(folder)), encoding="ascii")
+                    note.write_text(str(self._judged(folder)), encoding="ascii")
+
+    def stopped(self) -> None:
+        """Remove what an installer left that was ended for it, wherever it is by now."""
+        for folder in self._seen:
+            shutil.rmtree(folder, ignore_errors=True)
+        with suppress(TooLarge):
+            self.ended()
+
+    def _judged(self, folder: Path) -> int:
+        """The bytes in the folder of one wheel, which is removed when they are too many. Raises
+        TooLarge.
+        """
+        try:
+            return self._weighed(folder)
+        except TooLarge:
+            remove(self.cache, folder)
+            raise
 
     def _weighed(self, folder: Path) -> int:
         """The bytes in the folder of one wheel. Raises TooLarge."""
@@ -101,7 +122,6 @@ class UnpackWatch:
         for each in _files(folder):
             size, count = size + each, count + 1
             if size > most or count > self.bounds.files:
-                remove(self.cache, folder)
                 raise TooLarge(f"{name} unpacks to more than {self._limit(size > most, most)}")
         return size
 

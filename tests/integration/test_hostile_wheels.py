@@ -214,3 +214,38 @@ def test_a_wheel_that_gets_its_place_while_it_is_measured_is_no_error(
     moved.parent.mkdir()
     monkeypatch.setattr(unpacking, "_written", lambda *_: {moved})
     unpacking.UnpackWatch(moved.parent, {"alpha": 1}, Bounds(reserve=0))(os.getpid())
+
+
+def test_a_bomb_that_gets_its_place_just_before_its_installer_is_ended_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "uv"
+    unpacked, place = cache / ".tmpBomb", cache / "archive-v0/bomb"
+    (unpacked / "bomb-1.0.dist-info").mkdir(parents=True)
+    (unpacked / "data.bin").write_bytes(bytes(2000))
+    notes = cache / "wheels-v0/path/bomb"
+    notes.mkdir(parents=True)
+    monkeypatch.setattr(unpacking, "_written", lambda *_: {unpacked})
+    watch = unpacking.UnpackWatch(cache, {"bomb": 1}, Bounds(most=1000, reserve=0))
+    with pytest.raises(unpacking.TooLarge, match="bomb unpacks to more than"):
+        watch(os.getpid())
+    place.parent.mkdir()
+    unpacked.rename(place)
+    assert (place / "data.bin").stat().st_size == 2000, "no half of it is taken for the whole"
+    watch.stopped()
+    assert not place.exists()
+    assert not notes.exists()
+
+
+def test_a_bomb_leaves_nothing_where_its_installer_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unpacked = tmp_path / "uv/.tmpBomb"
+    unpacked.mkdir(parents=True)
+    (unpacked / "data.bin").write_bytes(bytes(2000))
+    monkeypatch.setattr(unpacking, "_written", lambda *_: {unpacked})
+    watch = unpacking.UnpackWatch(unpacked.parent, {"bomb": 1}, Bounds(most=1000, reserve=0))
+    with pytest.raises(unpacking.TooLarge):
+        watch(os.getpid())
+    watch.stopped()
+    assert not unpacked.exists()

@@ -13,13 +13,21 @@ from importlib import resources
 from pathlib import Path
 from statistics import median
 
+from bot.errors import UserError
 from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis import trace
 from bot.pipeline.execution import launch
 from bot.rules.diagnosis import diagnose
+from sandbox.port import Device
 
 PROGRAMS = Path(__file__).parent / "idioms"
 _SECONDS = 600
+# A GPU adds in an order of its own, unless told otherwise.
+_REPEATABLE = {
+    "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+    "XLA_FLAGS": "--xla_gpu_deterministic_ops=true",
+    "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +51,11 @@ class Comparison:
     name: str
     without: list[Run] = field(default_factory=list)
     with_probe: list[Run] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it fails by itself, which says nothing of the probe."""
+        return any(run.exit_code for run in self.without)
 
     @property
     def crashed(self) -> bool:
@@ -73,28 +86,35 @@ class Comparison:
         return before, after
 
 
-def programs(names: tuple[str, ...]) -> tuple[Path, ...]:
-    """The idioms of these names, or files; all idioms when none is named."""
-    found = [Path(name) if name.endswith(".py") else PROGRAMS / f"{name}.py" for name in names]
-    return tuple(found or sorted(PROGRAMS.glob("*.py")))
+def programs(names: tuple[str, ...], device: Device = "cpu") -> tuple[Path, ...]:
+    """The idioms of these names, or files; when none is named, all idioms, those of GPUs only
+    where the device is one. Raises UserError for an unknown name.
+    """
+    known = {path.stem: path for path in sorted(PROGRAMS.rglob("*.py"))}
+    if unknown := [name for name in names if not name.endswith(".py") and name not in known]:
+        raise UserError(f"There is no idiom {unknown[0]}.", f"Known are {', '.join(known)}.")
+    found = [Path(name) if name.endswith(".py") else known[name] for name in names]
+    return tuple(found or (p for p in known.values() if device == "gpu" or p.parent == PROGRAMS))
 
 
-def compare(program: Path, python: str, turns: int) -> Comparison:
+def compare(program: Path, python: str, turns: int, device: Device = "cpu") -> Comparison:
     """Run a program without and with the probe in turns."""
     found = Comparison(program.stem)
     for _ in range(turns):
-        found.without.append(run(program, python, probe=False))
-        found.with_probe.append(run(program, python, probe=True))
+        found.without.append(run(program, python, probe=False, device=device))
+        found.with_probe.append(run(program, python, probe=True, device=device))
     return found
 
 
-def compared(paths: tuple[Path, ...], python: str, turns: int) -> Iterator[Comparison]:
+def compared(
+    paths: tuple[Path, ...], python: str, turns: int, device: Device = "cpu"
+) -> Iterator[Comparison]:
     """Each program, one after the other."""
     for path in paths:
-        yield compare(path, python, turns)
+        yield compare(path, python, turns, device)
 
 
-def run(program: Path, python: str, *, probe: bool) -> Run:
+def run(program: Path, python: str, *, probe: bool, device: Device = "cpu") -> Run:
     """One run under a fixed seed, started as in the sandbox."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -107,9 +127,9 @@ def run(program: Path, python: str, *, probe: bool) -> Run:
         shutil.copytree(training, probes / "_reprise_training")
         began, started = time.monotonic(), os.times()
         done = subprocess.run(
-            [python, "repro.py"],
+            [shutil.which(python) or python, "repro.py"],
             cwd=folder,
-            env=_environment(probe),
+            env=_environment(probe, device),
             capture_output=True,
             timeout=_SECONDS,
             check=False,
@@ -126,7 +146,7 @@ def run(program: Path, python: str, *, probe: bool) -> Run:
         return Run(done.returncode, done.stdout, errors, spent, seen, wall)
 
 
-def _environment(probe: bool) -> dict[str, str]:
+def _environment(probe: bool, device: Device) -> dict[str, str]:
     fixed = {
         "PATH": os.defpath,
         "HOME": tempfile.gettempdir(),
@@ -137,9 +157,9 @@ def _environment(probe: bool) -> dict[str, str]:
         "REPRISE_SEED": "0",
         "OMP_NUM_THREADS": "1",
         "TF_CPP_MIN_LOG_LEVEL": "2",
-        "CUDA_VISIBLE_DEVICES": "",
         "HF_HUB_OFFLINE": "1",
     }
+    fixed |= _REPEATABLE if device == "gpu" else {"CUDA_VISIBLE_DEVICES": ""}
     if "EPOCHS" in os.environ:  # of mlp and cnn, whose overhead is measured over a minute
         fixed["EPOCHS"] = os.environ["EPOCHS"]
     return {**fixed, "REPRISE_TRAINING": "debug"} if probe else fixed
@@ -150,6 +170,7 @@ def row(found: Comparison) -> dict[str, object]:
     seen = found.with_probe[-1].trace
     return {
         "name": found.name,
+        "failed": found.failed,
         "crashed": found.crashed,
         "identical": found.identical,
         "cpu_s": round(median(run.cpu_s for run in found.without), 2),

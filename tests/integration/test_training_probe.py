@@ -240,6 +240,37 @@ for units, last, loss in (
 }
 
 
+CAPTURED = """\
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+class Count(TorchDispatchMode):
+    seen = 0
+    def __torch_dispatch__(self, called, types, args=(), kwargs=None):
+        self.seen += 1
+        return called(*args, **(kwargs or {}))
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.randn(16, 4)
+def step():
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), x[:, :1])
+    loss.backward()
+    optimizer.step()
+    return loss
+step()
+torch.cuda.is_initialized = lambda: True
+torch.cuda.is_current_stream_capturing = lambda: True
+with Count() as count:
+    step()
+print(count.seen)
+torch.cuda.is_current_stream_capturing = lambda: False
+for _ in range(3):
+    print(step().item())
+"""
+
+
 def environment(*packages):
     """One for all workers of a test run, and for the next run: it is half a minute of work."""
     builder = UvBuilder(load().cache_dir, ProcessSandbox())
@@ -322,6 +353,26 @@ def test_validation_is_no_training(compared):
     }  # fmt: skip
     assert all(row.norm > 0 and row.update_ratio > 0 for row in step.weights)
     assert seen.end.failures == 0
+
+
+def test_nothing_is_asked_of_a_device_that_records_a_graph(python, tmp_path):
+    (tmp_path / "program.py").write_text(CAPTURED)
+    compared = probing.compare(tmp_path / "program.py", python, 1)
+    assert not compared.failed
+    assert compared.identical  # the number of operations too
+    seen = compared.with_probe[0].trace
+    assert len(seen.steps) == 4
+    assert (seen.end.failures, seen.end.unseen) == (0, ("steps that CUDA replays as a graph",))
+
+
+def test_parameters_that_processes_share_out_are_seen_where_they_lie(python):
+    compared = probing.compare(*probing.programs(("sharded",)), python, 1)
+    assert not compared.failed
+    assert compared.identical
+    seen = compared.with_probe[0].trace
+    assert (len(seen.steps), seen.end.failures) == (30, 0)
+    assert {row.role for row in seen.steps[0].weights} == {"kernel", "bias"}
+    assert all(row.update_ratio > 0 for row in seen.steps[0].weights)
 
 
 @pytest.fixture(scope="module")

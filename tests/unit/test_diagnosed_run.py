@@ -94,6 +94,19 @@ def test_what_other_scripts_of_the_folder_need_is_not_wanted() -> None:
     assert {each.name for each in found} == {"torch", "pyyaml", "pandas", "numpy"}
 
 
+def test_a_file_somewhere_that_has_the_name_of_a_library_is_not_taken_for_it() -> None:
+    files = {
+        "old/adapters/torch.py": b"import tqdm\n",
+        "old/nn.py": b"import tqdm\n",
+        "old/logging.py": b"import tqdm\n",
+        "layers/blocks.py": b"import yaml\n",
+        "numpy.py": b"import pandas\n",
+    }
+    source = "import torch.nn as nn, logging\nfrom torch import nn\nfrom layers import blocks\nimport numpy\n"
+    found = wanted.spec(program(source, **files), Options(), "a").requirements
+    assert {each.name for each in found} == {"torch", "pyyaml", "pandas"}
+
+
 def test_a_malformed_script_block_is_the_users() -> None:
     with pytest.raises(UserError, match="not valid TOML"):
         list(wanted.declared(program("# /// script\n# dependencies = [\n# ///\n")))

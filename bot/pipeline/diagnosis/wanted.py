@@ -1,6 +1,7 @@
 """What a training program needs installed: what it imports, in the versions that it declares."""
 
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
@@ -13,7 +14,7 @@ from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import EnvironmentSpec, PinSource, Requirement
 from bot.models.job import Options
 from bot.pipeline.environment import specify
-from bot.rules.packages import companions, repositories
+from bot.rules.packages import companions, imports, repositories
 
 _BLOCK = re.compile(r"(?m)^# /// script\s*$\n(?P<body>(?:^#(?: .*)?$\n)+?)^# ///\s*$")
 _FILE = "requirements.txt"
@@ -92,15 +93,30 @@ def _used(entry: PurePosixPath, texts: Mapping[PurePosixPath, str]) -> set[PureP
     """The files that a program imports or names, directly or through others; of a package all.
     Another script of the same folder may need what is of no use here.
     """
+    own = {path.parts[0].removesuffix(".py") for path in texts}
     found, waiting = {entry}, {entry}
     while waiting:
         text = texts[waiting.pop()]
-        words = {word for line in _IMPORT.findall(text) for word in _WORD.findall(line)}
+        words = {word for line in _IMPORT.findall(text) for word in _named(line, own)}
         words |= set(_SCRIPT.findall(text))
         more = {path for path in texts if words & _names(path)} - found
         found |= more
         waiting |= more
     return found
+
+
+def _named(line: str, own: set[str]) -> list[str]:
+    """What an import may take from the files beside the program: nothing of a library, whose name
+    a file in some folder may have too.
+    """
+    parts = [line] if re.search(r"\bimport\b", line) else line.split(",")
+    found = (words for part in parts if (words := _WORD.findall(part)))
+    return [word for words in found if words[0] in own or not _library(words[0]) for word in words]
+
+
+def _library(module: str) -> bool:
+    standard = module in sys.stdlib_module_names
+    return standard or imports.well_known(imports.distribution(module))
 
 
 def _names(path: PurePosixPath) -> set[str]:

@@ -10,6 +10,10 @@ _MOST_FAILURES, _ALL_STEPS = 3, 2000
 _DEBUG = os.environ.get("REPRISE_TRAINING") == "debug"
 
 
+def _never():
+    return False
+
+
 class State:
     """What this process has seen so far."""
 
@@ -21,6 +25,7 @@ class State:
         self.failed = {}
         self.unseen = []
         self.busy = False
+        self.capturing = _never
 
     def cannot_see(self, what):
         if what not in self.unseen:
@@ -32,14 +37,14 @@ NO_MODEL = "layers: no model holds the variables"
 
 
 def quiet(part):
-    """A hook that never raises and does not see what the probe itself calls. After three failures
-    its part of the probe is disarmed.
+    """A hook that never raises, does not see what the probe itself calls, and does nothing while a
+    device records what it is given. After three failures its part of the probe is disarmed.
     """
 
     def decorate(function):
         @functools.wraps(function)
         def hook(*args):
-            if STATE.busy or STATE.failed.get(part, 0) >= _MOST_FAILURES:
+            if STATE.busy or STATE.failed.get(part, 0) >= _MOST_FAILURES or STATE.capturing():
                 return None
             STATE.busy = True
             try:

@@ -3,6 +3,7 @@
 import sys
 
 from . import numbers
+from .core import STATE
 
 MOST = 16384
 
@@ -18,6 +19,16 @@ def is_tensor(value):
     functorch = getattr(torch()._C, "_functorch", None)
     wrapped = getattr(functorch, "is_functorch_wrapped_tensor", None)
     return isinstance(value, torch().Tensor) and not (wrapped and wrapped(value))
+
+
+def local(tensor):
+    """What this process holds of a tensor that is shared out among several."""
+    inner = getattr(tensor, "_local_tensor", None)
+    if inner is None:
+        return tensor
+    if inner.shape != tensor.shape:
+        STATE.cannot_see("parts of parameters that other processes hold")
+    return inner
 
 
 def first_tensor(value):
@@ -54,7 +65,7 @@ def output(value):
 
 def flat(tensor, most=MOST):
     """Some elements of a tensor, as doubles on the CPU."""
-    tensor = tensor.detach()
+    tensor = local(tensor.detach())
     if tensor.layout != torch().strided:
         tensor = tensor.to_dense()
     values = tensor.reshape(-1)[:: numbers.stride(tensor.shape, most)]

@@ -21,9 +21,23 @@ def install(torch):
     patch(torch.autograd, "backward", torch_losses.backward)
     patch(torch.nn.Module, "__init__", _module)
     patch(optimizer.Optimizer, "__init__", _optimizer)
+    STATE.capturing = _capturing(torch.cuda)
     torch_scaling.install(torch)
     torch_evaluation.install(torch)
     FORWARD.arm(True, True)
+
+
+def _capturing(cuda):
+    """Whether CUDA records a graph: a copy would be replayed with it, a wait would spoil it."""
+
+    def capturing():
+        # The second question alone would start CUDA.
+        if not (cuda.is_initialized() and cuda.is_current_stream_capturing()):
+            return False
+        STATE.cannot_see("steps that CUDA replays as a graph")
+        return True
+
+    return capturing
 
 
 def _module(original):

@@ -103,7 +103,7 @@ def _remember(tracked, parameters):
     if tracked.model is None and not tracked.initial:
         tracked.initial = {id(one): arrays.summary(one) for one in parameters}
     some = parameters[:_MOST_TENSORS]
-    tracked.before = {id(one): _some(one.detach()).clone() for one in some}
+    tracked.before = {id(one): _some(arrays.local(one.detach())).clone() for one in some}
 
 
 def _some(tensor):
@@ -230,11 +230,11 @@ def _weights(tracked, parameters):
 
 def _measure(parameter, old):
     torch = arrays.torch()
-    gradient = parameter.grad.detach()
+    gradient, parameter = (arrays.local(one.detach()) for one in (parameter.grad, parameter))
     if gradient.layout != torch.strided:
         gradient = gradient.coalesce().values()
     few = _some(gradient)
-    new = _some(parameter.detach())
+    new = _some(parameter)
     size = torch.linalg.vector_norm(old.float())
     change = torch.linalg.vector_norm((new - old).float())
     # A tensor that starts at zero has no ratio; what it became is the nearest that there is.

@@ -266,6 +266,15 @@ class Epoch(_Written):
     values: dict[str, Real | None]
 
 
+class Evaluation(_Written):
+    """The loss that a trained model was judged by: the framework's own, or several ways to sum up
+    what a loss function returned.
+    """
+
+    kind: Literal["evaluation"] = "evaluation"
+    losses: Annotated[tuple[Real, ...], Field(max_length=8)]
+
+
 class ProbeEnd(_Written):
     """The program's end as the probe saw it; missing when it was killed. `raised` says that an
     exception ended it. `failures` counts what went wrong in the probe itself, `unseen` says in
@@ -281,7 +290,16 @@ class ProbeEnd(_Written):
 
 
 TrainingRecord = Annotated[
-    Start | TrainedModel | Loss | Optimizer | Plan | Data | TrainingStep | Epoch | ProbeEnd,
+    Start
+    | TrainedModel
+    | Loss
+    | Optimizer
+    | Plan
+    | Data
+    | TrainingStep
+    | Epoch
+    | Evaluation
+    | ProbeEnd,
     Field(discriminator="kind"),
 ]
 RECORDS: TypeAdapter[TrainingRecord] = TypeAdapter(TrainingRecord)
@@ -301,6 +319,7 @@ class TrainingTrace(Record):
     data: tuple[Data, ...] = ()
     steps: tuple[TrainingStep, ...] = ()
     epochs: tuple[Epoch, ...] = ()
+    evaluations: tuple[Evaluation, ...] = ()
     end: ProbeEnd | None = None
     dropped: Count = 0
 

@@ -69,7 +69,30 @@ model = keras.Sequential([keras.layers.Dense(1)])
 model.compile("sgd", "mse")
 model.fit(x, x[:, :1], verbose=0, epochs=2, validation_data=(x, x[:, :1]))
 model.predict(x[:2], verbose=0)
-print(model.evaluate(x * 100, x[:, :1], verbose=0) > 0, model.predict(x * 100, verbose=0).shape)
+print(repr(model.evaluate(x * 100, x[:, :1], verbose=0)), model.predict(x * 100, verbose=0).shape)
+"""
+
+
+SUMMED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(90, 8)
+model, criterion = nn.Linear(8, 1), nn.MSELoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+for _ in range(300):
+    with torch.no_grad():
+        criterion(model(x), x[:, :1])
+    loss = criterion(model(x), x[:, :1])
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+losses, rows = [], [64, 26]
+with torch.no_grad():
+    for part in x.split(64):
+        losses.append(criterion(model(part), part[:, :1]).item())
+weighted = sum(loss * n for loss, n in zip(losses, rows)) / 90
+print(losses[-1], sum(losses), sum(losses) / 2, weighted, sum(losses) / 90)
 """
 
 
@@ -355,6 +378,16 @@ def test_validation_is_no_training(compared):
     assert seen.end.failures == 0
 
 
+def test_losses_of_an_evaluation_are_summed_up_as_programs_do(python, tmp_path):
+    (tmp_path / "program.py").write_text(SUMMED)
+    compared = probing.compare(tmp_path / "program.py", python, 1)
+    assert not compared.failed
+    assert compared.identical
+    (judged,) = compared.with_probe[0].trace.evaluations
+    printed = compared.without[0].output.split()
+    assert judged.losses == pytest.approx([float(value) for value in printed], rel=1e-5)
+
+
 def test_nothing_is_asked_of_a_device_that_records_a_graph(python, tmp_path):
     (tmp_path / "program.py").write_text(CAPTURED)
     compared = probing.compare(tmp_path / "program.py", python, 1)
@@ -515,6 +548,8 @@ def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
     for train, judged in zip(columns["train"], columns["evaluation"], strict=True):
         assert judged == pytest.approx([100 * value for value in train])
     assert {one.targets.shape for one in probed.trace.data} == {(64, 1)}
+    (judged,) = probed.trace.evaluations
+    assert judged.losses == pytest.approx([float(probed.output.split()[0])])
     (finding,) = (one for one in diagnose(probed.trace).findings if one.rule == "parts-differ")
     assert finding.fault == "CPP"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.models.repair import Metric
-from bot.models.training import Epoch, TrainingTrace
+from bot.models.training import Epoch, Evaluation, TrainingStep, TrainingTrace
 from bot.rules.repair import metric as metrics
 
 NOTHING = TrainingTrace()
@@ -91,6 +91,32 @@ def test_a_run_without_a_finite_number_has_none(output: str) -> None:
     found = metrics.choose("test mse: 3", NOTHING)
     assert found is not None
     assert metrics.read(found, output) is None
+
+
+@pytest.mark.parametrize(
+    ("output", "same"),
+    [
+        ("test error: 0.53", True),
+        ("test error: 0.5312", True),
+        ("test error: 0.5313", False),
+        ("test error: 0.531", True),
+        ("test error: 0.4", False),
+        ("error 4.1", True),  # the last epoch's
+        ("error 7", True),  # the last step's
+        ("error 8", False),
+        ("accuracy: 0.53", False),
+        ("error: nan", False),
+        ("", False),
+    ],
+)
+def test_a_metric_that_has_the_value_of_a_loss_is_the_loss(output: str, same: bool) -> None:
+    trace = TrainingTrace(
+        evaluations=(Evaluation(losses=(9.0,)), Evaluation(losses=(17.0, 0.53124, float("nan")))),
+        epochs=(Epoch(epoch=0, step=1, values={"loss": 4.1, "val_loss": None}),),
+        steps=(TrainingStep(step=0, loss=8.0), TrainingStep(step=1, loss=7.0)),
+    )
+    metric = metrics.choose(output, trace) or Metric(name="x", direction="min", source="output")
+    assert metrics.was_loss(metric, output, trace) is same
 
 
 @pytest.mark.parametrize(

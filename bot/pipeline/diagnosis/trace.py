@@ -14,6 +14,7 @@ from bot.models.training import (
     RECORDS,
     Data,
     Epoch,
+    Evaluation,
     Loss,
     Optimizer,
     Plan,
@@ -98,6 +99,7 @@ def _trace(records: list[TrainingRecord], dropped: int) -> TrainingTrace:
         data=_last(_of(records, Data), lambda one: (one.model, one.part)),
         steps=tuple(_of(records, TrainingStep)),
         epochs=tuple(_of(records, Epoch)),
+        evaluations=tuple(_of(records, Evaluation))[-_MOST_RECORDS:],
         end=next(_of(records, ProbeEnd), None),
         dropped=dropped,
     )

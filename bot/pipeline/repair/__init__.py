@@ -90,6 +90,7 @@ def begun(
     subject = FaultyProgram(
         program=program, environment=recorded.environment, trace=trace, metric=metric,
         seconds=result.seconds,
+        loss=metrics.is_loss(metric) or metrics.was_loss(metric, result.stdout, trace),
     )  # fmt: skip
     with closing(_runs(subject, session, request)) as runs:
         trials = Trials(
@@ -119,7 +120,7 @@ def changeable(trials: Trials) -> tuple[Hyperparameter, ...]:
     subject = trials.subject
     found = hyperparameters.find(subject.program.source, subject.trace)
     kept = set()
-    if metrics.is_loss(subject.metric):
+    if subject.loss:
         kept = {"loss", "weight_regularizer"}
     elif metrics.may_be_loss(subject.metric, (x.name for x in subject.trace.losses)):
         kept = {"loss"}

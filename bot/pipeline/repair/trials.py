@@ -34,13 +34,16 @@ class TrialRequest(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultyProgram:
-    """The program under repair: where it runs, what it is judged by, how long it takes."""
+    """The program under repair: where it runs, what it is judged by (which may be the `loss`
+    itself), how long it takes.
+    """
 
     program: TrainingProgram
     environment: Environment
     trace: TrainingTrace
     metric: Metric
     seconds: float
+    loss: bool = False
     split: bool = False
 
     @property

@@ -76,12 +76,17 @@ def read(metric: Metric, output: str, trace: TrainingTrace | None = None) -> flo
     if metric.source == "epochs":
         value = _last_epoch(trace or TrainingTrace()).get(metric.name)
         return value if value is not None and math.isfinite(value) else None
+    value = float(_told(metric, output) or "nan")
+    return value if math.isfinite(value) else None
+
+
+def _told(metric: Metric, output: str) -> str:
+    """The number that the output tells last as the metric; "" when there is none."""
     for line in _last_lines(output):
-        values = [value for name, value in _printed(line) if name == metric.name]
-        values = values or _beside(line, metric.name)
-        if values:
-            return values[-1] if math.isfinite(values[-1]) else None
-    return None
+        texts = [text for name, text in _printed(line) if name == metric.name]
+        if texts := texts or _beside(line, metric.name):
+            return texts[-1]
+    return ""
 
 
 def asked(metric: Metric) -> str:
@@ -103,6 +108,26 @@ def may_be_loss(metric: Metric, losses: Iterable[str]) -> bool:
     return bool(_LOSSES.get(name, frozenset({name})) & set(losses))
 
 
+def was_loss(metric: Metric, output: str, trace: TrainingTrace) -> bool:
+    """Whether a run printed as its metric what it came to as a loss: in an evaluation, or in its
+    last epoch or step.
+    """
+    text = _told(metric, output) if metric.direction == "min" else ""
+    if not text:
+        return False
+    losses: list[float | None] = [x for one in trace.evaluations for x in one.losses]
+    losses += [_last_epoch(trace).get(name) for name in ("loss", "val_loss")]
+    losses += [step.loss for step in trace.steps[-1:]]
+    return any(loss is not None and _rounds_to(loss, text) for loss in losses)
+
+
+def _rounds_to(value: float, text: str) -> bool:
+    """Whether a value is what a text tells, to its last decimal or to a millionth."""
+    decimals = text.partition(".")[2] if re.fullmatch(r"[-+]?\d*\.\d+", text) else ""
+    slack = max(0.51 * 10.0 ** -len(decimals) if decimals else 0.0, 1e-6 * abs(value))
+    return math.isfinite(value) and abs(value - float(text)) <= slack
+
+
 def _direction(name: str) -> Literal["max", "min"]:
     known = _WORDS.get(name.removeprefix("val_").replace("_", " "), "")
     lower = known == "min" or (not known and any(x in name for x in ("loss", "error")))
@@ -118,15 +143,15 @@ def _last_lines(output: str) -> Iterator[str]:
     return (line[-_MOST_LETTERS:] for line in reversed(lines))
 
 
-def _printed(line: str) -> Iterator[tuple[str, float]]:
+def _printed(line: str) -> Iterator[tuple[str, str]]:
     for found in _PRINTED.finditer(line):
-        yield found["name"].lower().replace("_", " "), float(found["value"])
+        yield found["name"].lower().replace("_", " "), found["value"]
 
 
-def _beside(line: str, name: str) -> list[float]:
+def _beside(line: str, name: str) -> list[str]:
     """The numbers that a line gives to a name, be it a known one or not."""
     told = rf"(?i)(?<!\w){re.escape(name)}[^\n\d:=]{{0,24}}[:=]\s*(?:\w+\()?({_NUMBER})(?![\w.])"
-    return [float(value) for value in re.findall(told, line)]
+    return re.findall(told, line)
 
 
 def _last_epoch(trace: TrainingTrace) -> Mapping[str, float | None]:

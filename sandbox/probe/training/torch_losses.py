@@ -10,7 +10,7 @@ from . import (
     torch_forward,
     torch_graph as graph,
 )
-from .core import quiet
+from .core import STATE, quiet
 from .trivial import floor, trivial
 from .writer import WRITER
 
@@ -76,14 +76,32 @@ class Losses:
 LOSSES = Losses()
 
 
+class Judged:
+    """What loss functions returned without gradients since the last step, left on the device."""
+
+    def __init__(self):
+        self.begin(0)
+
+    def begin(self, steps):
+        self.steps = steps
+        self.calls = self.rows = 0
+        self.last = self.total = self.weighted = 0.0
+
+
+JUDGED = Judged()
+
+
 def watch(name):
     """A patch of a loss function in `torch.nn.functional`."""
 
     def make(original):
         def loss_function(*args, **kwargs):
             result = original(*args, **kwargs)
-            if not LOSSES.idle and not _compiling():
-                _called(name, args, kwargs, result)
+            if not _compiling():
+                if not LOSSES.idle:
+                    _called(name, args, kwargs, result)
+                if not getattr(result, "requires_grad", True):
+                    _judged(args, kwargs, result)
             return result
 
         return loss_function
@@ -106,6 +124,29 @@ def _called(name, args, kwargs, result):
     given = list(args) + [kwargs[key] for key in ("input", "target") if key in kwargs]
     if len(given) > 1 and LOSSES.wanted:
         _look(name, given[0], given[1], kwargs, result)
+
+
+@quiet("losses of evaluations")
+def _judged(args, kwargs, result):
+    if not arrays.is_tensor(result) or result.dim() or not STATE.steps:
+        return
+    if JUDGED.steps != STATE.steps:
+        JUDGED.begin(STATE.steps)
+    target = args[1] if len(args) > 1 else kwargs.get("target")
+    rows = len(target) if arrays.is_tensor(target) and target.dim() else 1
+    JUDGED.calls, JUDGED.rows = JUDGED.calls + 1, JUDGED.rows + rows
+    JUDGED.last = result.detach()
+    JUDGED.total = JUDGED.last + JUDGED.total
+    JUDGED.weighted = JUDGED.last * rows + JUDGED.weighted
+
+
+def finish():
+    """Tell what the last evaluation came to, as a program may sum it up."""
+    if not JUDGED.calls:
+        return
+    last, total, weighted = arrays.fetch([JUDGED.last, JUDGED.total, JUDGED.weighted])
+    mean, by_rows = total / JUDGED.calls, weighted / JUDGED.rows
+    WRITER.put("evaluation", losses=[last, total, mean, by_rows, total / JUDGED.rows])
 
 
 def _look(name, predictions, targets, kwargs, result):

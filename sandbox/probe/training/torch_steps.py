@@ -15,7 +15,7 @@ from . import (
 )
 from .core import NO_MODEL, STATE, kept, quiet, sampled
 from .torch_forward import FORWARD
-from .torch_losses import LOSSES, settle, take
+from .torch_losses import LOSSES, finish as finish_losses, settle, take
 from .writer import WRITER
 
 _MOST_TENSORS = 200
@@ -259,6 +259,7 @@ def finish():
     """Tell the plans of all models, at the end."""
     if LOSSES.any and not STATE.steps:
         STATE.cannot_see("updates that the program makes itself, without an optimizer")
+    finish_losses()
     for tracked in ALL:
         if tracked.model is None and tracked.steps:
             STATE.cannot_see(NO_MODEL)

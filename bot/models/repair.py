@@ -133,7 +133,8 @@ class Improvement(Record):
 
 class Repair(Record):
     """What a repair found. `proven` only with a significant gain on seeds and, where the program's
-    data could be split, rows that the search did not see (`held_out_rows`).
+    data could be split, rows that the search did not see (`held_out_rows`); never where trainings
+    are `seed_independent`, the same for every seed.
 
     `patch` is the best one that was found, proven or not; `source` is the text of the program,
     `diff` the unified diff of it. `trainings` counts those of the search and of the
@@ -148,6 +149,7 @@ class Repair(Record):
     diff: str = ""
     improvement: Improvement | None = None
     proven: bool = False
+    seed_independent: bool = False
     held_out_rows: bool = False
     trainings: int = 0
     confirmations: int = 0

@@ -64,7 +64,8 @@ def _numpy(module, seed):
 
 
 def _torch(module, seed):
-    module.manual_seed(seed)
+    # A trial has put the run's seed into it already.
+    getattr(module.manual_seed, "__wrapped__", module.manual_seed)(seed)
 
 
 def _tensorflow(module, seed):

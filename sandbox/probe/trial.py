@@ -9,6 +9,7 @@ call, as forks of one process are trials of their own.
 
 import functools
 import os
+import sys
 
 _PARTS = {"guide": 0, "held-out": 1}
 _LEAST_ROWS = 80
@@ -24,6 +25,16 @@ def _shifted(function):
         return function((int(seed) + own) % 2**31, *arguments, **options)
 
     return seeded
+
+
+def _drawn(function):
+    """A seed that Keras draws, from a generator that the program may have seeded itself."""
+
+    @functools.wraps(function)
+    def seed():
+        return (function() + int(os.environ.get("REPRISE_SEED", "0"))) % 10**9 + 1
+
+    return seed
 
 
 def _first():
@@ -73,6 +84,7 @@ def _evaluating(evaluate):
     def halved(self, x=None, y=None, *arguments, **options):
         arrays = [value for value in (x, y) if hasattr(value, "shape")]
         meant = _first() is not None and "split" not in _SPLIT and len(arrays) == 2
+        meant = meant and not options.get("_use_cached_eval_dataset")  # the validation of a `fit`
         if meant and all(_many(rows) for rows in arrays):
             x, y = _half(x), _half(y)
             _note("evaluate")
@@ -90,7 +102,16 @@ def _torch(module, _run_seed):
 
 
 def _keras(module, _run_seed):
-    module.utils.set_random_seed = _shifted(module.utils.set_random_seed)
+    shifted = _shifted(module.utils.set_random_seed)
+    module.utils.set_random_seed = shifted
+    inside = getattr(getattr(module, "_tf_keras", None), "keras", None)
+    if inside is not None:  # `tf.keras` has names of its own
+        inside.utils.set_random_seed = shifted
+    own = [one for name, one in list(sys.modules.items()) if name.startswith("keras.src.")]
+    drawing = [one for one in own if callable(vars(one).get("make_default_seed"))]
+    drawn = _drawn(drawing[0].make_default_seed) if drawing else None
+    for one in drawing:
+        one.make_default_seed = drawn
     module.Model.evaluate = _evaluating(module.Model.evaluate)
 
 

@@ -1,8 +1,10 @@
 """Preprocessing: training and test inputs are scaled alike, where both are ready."""
 
+import pytest
+
 from bot.models.training import Data, Summary, TrainingTrace
-from bot.rules.hyperparameters import find
-from tests.support.edits import changed, diff, values
+from bot.rules.hyperparameters import find, patched
+from tests.support.edits import changed, diff, edit, values
 
 SPLIT = """\
 import keras
@@ -84,3 +86,51 @@ def test_scaling_of_one_side_and_of_labels() -> None:
     assert list(found) == ["none", "X_train alone", "labels scaled"]
     assert diff(source, **{found["X_train alone"]: "both"}) == ["+X_test = X_test / 255"]
     assert diff(source, **{found["labels scaled"]: "unscaled"}) == ["-y_train /= 255  # why?"]
+
+
+FED = """\
+import torch
+model = torch.nn.Linear(4, 1)
+{}
+for epoch in range(3):
+    ((model(x) - y) ** 2).mean().backward()
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "after"),
+    [
+        ("x = torch.randn(90, 4)\ny = x.sum(1)", "y = x.sum(1)"),
+        ("x = torch.randn(90, 4)\ny = (x[:, 0] > 0).float()\nz = 1", "y = (x[:, 0] > 0).float()"),
+        ("x = torch.randn(90, 4)\nt = x @ w\ny = t.reshape(-1, 1)", "t = x @ w"),
+        ("x = torch.randn(90, 4)\ny = torch.randn(90, 1)", "x = torch.randn(90, 4)"),
+        ("y = torch.randn(90, 1)\nx = y + torch.randn(90, 4)", "x = y + torch.randn(90, 4)"),
+    ],
+)
+def test_inputs_are_scaled_after_what_is_computed_from_them(data: str, after: str) -> None:
+    source = FED.format(data)
+    lines = changed(source, preprocessing="standardise")
+    assert lines[-1] == "x = (x - x_mean) / x_std"
+    whole = patched(source, [edit(source, "preprocessing", "standardise")]).splitlines()
+    assert whole.index(after) == whole.index(lines[0]) - 1
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "x = torch.randn(90, 4)\nrows = torch.tensor(x)\ny = x.sum(1)",  # the copy is used
+        "x = torch.randn(90, 4)\nif True:\n    y = x.sum(1)",
+    ],
+)
+def test_inputs_are_not_scaled_where_they_are_needed_unscaled(data: str) -> None:
+    assert "preprocessing" not in values(FED.format(data))
+
+
+def test_inputs_that_are_the_targets_are_not_scaled() -> None:
+    source = SPLIT.replace("fit(X_train, y_train)", "fit(X_train, X_train)")
+    source = source.replace("X_train, X_test, y_train, y_test = train_test_split(X, y)\n", "")
+    assert "preprocessing" in values(source.replace("fit(X_train, X_train)", "fit(X_train, y)"))
+    assert "preprocessing" not in values(source)
+    same = Summary(shape=(9, 4), dtype="float32", mean=3.0, std=2.0)
+    trace = TrainingTrace(data=(Data(inputs=same, targets=same),))
+    assert "preprocessing" not in values(SPLIT, trace)

@@ -228,3 +228,40 @@ def test_hostile_text_costs_little() -> None:
     many = "import torch\n" + "loss = a(b, c)\nloss.backward()\noptim.SGD(p, lr=f.lr)\n" * 1000
     assert len(find(many)) < 1000
     assert find("x = 1\n" * 10**6) == ()
+
+
+SHARED = """\
+import torch
+BATCH = 64
+N = 50
+x = torch.randn({rows}, 4)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+loader = torch.utils.data.DataLoader(x, batch_size=BATCH)
+for epoch in range(N):
+    for rows in loader:
+        optimizer.zero_grad()
+        model(rows).mean().backward()
+        optimizer.step()
+print("accuracy:", correct / {divisor})
+"""
+
+
+@pytest.mark.parametrize(
+    ("divisor", "line"),
+    [
+        ("(len(loader) * BATCH)", "loader = torch.utils.data.DataLoader(x, batch_size=16)"),
+        ("float(BATCH)", "loader = torch.utils.data.DataLoader(x, batch_size=16)"),
+        ("len(x)", "BATCH = 16"),
+        ("len(x) * BATCH", "BATCH = 16"),
+    ],
+)
+def test_a_constant_that_the_metric_is_divided_by_stays(divisor: str, line: str) -> None:
+    assert changed(SHARED.format(rows=500, divisor=divisor), batch_size="16") == [line]
+
+
+@pytest.mark.parametrize(
+    ("rows", "line"), [("N", "for epoch in range(100):"), ("500", "N = 100"), ("len(N)", "N = 100")]
+)
+def test_a_constant_that_says_how_many_rows_are_drawn_stays(rows: str, line: str) -> None:
+    assert changed(SHARED.format(rows=rows, divisor="len(x)"), epochs="100") == [line]

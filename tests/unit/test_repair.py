@@ -14,7 +14,9 @@ from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import record_run, wanted
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair import FRESH, repair
-from sandbox.port import RunResult
+from bot.pipeline.repair.search import SEEDS
+from bot.render.phrases.repair import summary
+from sandbox.port import RunResult, SandboxError
 from tests.unit.test_diagnosed_run import trace
 from tests.unit.test_pipeline import world
 
@@ -39,15 +41,16 @@ class Landscape:
 
     printed, recorder = "test accuracy: {}\n", None
 
-    def __init__(self, metric, *, split=True, noise=0.005, seeded=False):
+    def __init__(self, metric, *, split=True, noise=0.005, seeded=False, same=False):
         self.metric, self.split, self.runs = metric, split, []
-        self.noise, self.seeded = noise, seeded
+        self.noise, self.seeded, self.same = noise, seeded, same
 
     def __call__(self, spec):
         text = spec.files["a.py"].decode()
         part, seed = spec.env.get("REPRISE_TRIAL"), int(spec.env["REPRISE_SEED"])
         self.runs.append((text, part, seed))
-        found = {".reprise/training-7.jsonl": trace()} if "REPRISE_TRAINING" in spec.env else {}
+        seen = trace(penalty=0.0 if self.same else seed * 1e-12)
+        found = {".reprise/training-7.jsonl": seen} if "REPRISE_TRAINING" in spec.env else {}
         if part and part != "whole" and self.split:
             found |= SPLIT
         noise = random.Random(f"{seed}{part}").gauss(0, self.noise)
@@ -128,10 +131,43 @@ def test_the_proof_uses_rows_and_seeds_that_the_search_did_not():
     landscape = Landscape(by_rate)
     assert repaired(landscape).held_out_rows
     searched = {(part, seed) for _, part, seed in landscape.runs if part == "guide"}
-    proof = [(text, seed) for text, part, seed in landscape.runs if part == "held-out"]
+    held_out = [(text, seed) for text, part, seed in landscape.runs if part == "held-out"]
+    (parted, seed), *proof = held_out  # first the faulty program, to see whether the halves differ
+    assert (parted, seed) == (FAULTY, SEEDS[0])
     assert not {seed for _, seed in searched} & set(FRESH)
     assert sorted(seed for _, seed in proof) == sorted([*FRESH, *FRESH, FRESH[0]])  # and the plot
     assert len({text for text, _ in proof}) == 2
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_trainings_that_no_seed_changes_are_no_proof(same):
+    """Where all tell the same, the probe sees whether the weights and losses are the same too."""
+    found = repaired(Landscape(by_rate, noise=0.0, same=same))
+    assert [edit.kind for edit in found.patch] == ["learning_rate"]
+    assert found.seed_independent is same
+    assert found.proven is not same
+    assert ("trains alike whatever its seed" in summary(found)) is same
+
+
+def test_a_proof_stands_without_its_picture():
+    """Whatever happens in the one training that only draws the curves."""
+
+    class Failing(Landscape):
+        def __call__(self, spec):
+            if "REPRISE_TRAINING" in spec.env and "REPRISE_TRIAL" in spec.env:
+                raise SandboxError("the disk is full")
+            return super().__call__(spec)
+
+    found = repaired(Failing(by_rate))
+    assert found.proven
+    assert found.curves == ()
+
+
+def test_a_metric_that_is_of_all_rows_is_not_called_held_out():
+    """Such as one of `predict`, beside an `evaluate` whose rows are parted."""
+    found = repaired(Landscape(by_rate, noise=0.0))
+    assert found.proven
+    assert not found.held_out_rows
 
 
 def test_rows_that_cannot_be_parted_serve_both():

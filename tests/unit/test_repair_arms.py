@@ -10,13 +10,15 @@ import pytest
 from benchmarks.autotrainer_actions import ACTIONS, PresentValues
 from benchmarks.repair_arms import ARMS
 from bot.models.bug import Issue
-from bot.models.diagnosis import TrainingProgram
+from bot.models.diagnosis import Diagnosis, TrainingProgram
 from bot.models.job import Job, Options
 from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import record_run, wanted
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair import begun, changeable
+from bot.pipeline.repair.search import Search
 from bot.rules import hyperparameters
+from bot.rules.repair import candidates
 from sandbox.port import RunResult
 from tests.support.traces import dense, loss
 from tests.unit.test_pipeline import world
@@ -193,3 +195,16 @@ def test_the_loss_stays_where_the_metric_has_its_name(printed: str, kept: bool) 
         kinds = {x.kind for x in changeable(trials)}
     assert ("loss" not in kinds) is kept
     assert "weight_regularizer" in kinds
+
+
+def test_the_same_edits_in_another_order_are_the_same_trial() -> None:
+    """A joint search may draw them so."""
+    with begin(Watched(lambda _: 0.5, lambda _: GOOD)) as trials:
+        found = {x.kind: x for x in changeable(trials)}
+        rate = candidates.edit(found["learning_rate"], "0.5")
+        epochs = candidates.edit(found["epochs"], "7")
+        search, made = Search(trials, Diagnosis(), tuple(found.values())), len(trials.made)
+        for patch in ((rate, epochs), (epochs, rate)):
+            search._try((patch,))
+        assert search.tried[rate, epochs] == search.tried[epochs, rate]
+        assert len(trials.made) == made + 1

@@ -49,7 +49,7 @@ def test_a_wanted_metric_is_found_among_others() -> None:
         ("Energy:min", "energy", "min", -3.5),
         ("mse:max", "mse", "max", 12.5),
         ("hit@10", "hit@10", "max", 0.25),
-        ("quantile_loss", "loss", "min", 0.1),
+        ("quantile_loss", "quantile_loss", "min", 0.1),
     ],
 )
 def test_a_wanted_metric_need_not_be_a_known_one(
@@ -63,6 +63,23 @@ def test_a_wanted_metric_need_not_be_a_known_one(
     assert (found.name, found.direction) == (name, direction)
     assert metrics.read(found, output) == value
     assert metrics.choose(output, NOTHING, metrics.asked(found)) == found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "output", "value"),
+    [
+        ("val_acc", "val_acc: 0.71\ntrain_acc: 0.99", 0.71),
+        ("macro_f1", "macro_f1: 0.4 micro_f1: 0.6", 0.4),
+        ("test_loss", "test_loss: 2.5\ntrain_loss: 0.1", 2.5),
+        ("acc", "val_acc: 0.71", 0.71),
+        ("test accuracy", "test accuracy = 0.7\naccuracy: 0.9", 0.7),
+    ],
+)
+def test_the_whole_name_counts_before_a_part_of_it(wanted: str, output: str, value: float) -> None:
+    found = metrics.choose(output, NOTHING, wanted)
+    assert found is not None
+    assert metrics.read(found, output) == value
+    assert metrics.is_loss(found) is ("loss" in wanted)
 
 
 @pytest.mark.parametrize("wanted", ["<b>: 1", "#7", "\n", "a" * 99, "score:lower"])

@@ -1,6 +1,6 @@
 """The curves of the faulty and of the patched program side by side."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bot.models.diagnosis import Curve
 from bot.models.training import TrainingTrace
@@ -18,10 +18,17 @@ def compared_curves(
     """One curve of each kind of either program: the faulty one as it was recorded, the patched one
     in a training more, with the probe. Raises Stopped.
     """
-    probed = TrialRuns(session, runs.environment, runs.limit_s, probed=True)
-    (_, result), *_ = probed.run((patched,))
-    after = traces.read(result.artifacts)
+    (after,) = probed((patched,), runs, session)
     return (*_named("faulty", before), *_named("patched", after))
+
+
+def probed(
+    shown: Sequence[TrialRun], runs: TrialRuns, session: Session
+) -> tuple[TrainingTrace, ...]:
+    """The traces of trainings, in their order. Raises Stopped."""
+    watched = TrialRuns(session, runs.environment, runs.limit_s, probed=True)
+    found = dict(watched.run(shown))
+    return tuple(traces.read(found[place].artifacts) for place in range(len(shown)))
 
 
 def _named(name: str, trace: TrainingTrace) -> Iterator[Curve]:

@@ -125,8 +125,8 @@ class Search:
     def _try(self, patches: Sequence[Patch]) -> None:
         subject = self.trials.subject
         rows = self.trials.run(TrialRequest(patch, SEEDS[0], subject.guide) for patch in patches)
-        for row in rows:
-            self.tried[row.patch] = score(row.value, subject.metric.direction)
+        for patch, row in zip(patches, rows, strict=True):
+            self.tried[patch] = score(row.value, subject.metric.direction)
 
     def _chosen(self) -> Patch:
         """Of the best few the one that is best over all seeds."""

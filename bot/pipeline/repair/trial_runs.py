@@ -100,7 +100,7 @@ class TrialRuns:
             "watch": "",
             "degree": self.jobs,
             "limit_s": self.limit_s,
-            "limit_cpu_s": self.limit_s * self.jobs,
+            "limit_cpu_s": self.limit_s * max(self.jobs, Limits().cpus),
             "output_bytes": Limits().output_bytes // 8,
             "modules": [*batch_server.libraries(scripts[0][0]), *self._late],
         }

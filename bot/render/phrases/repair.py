@@ -56,6 +56,8 @@ def _lost(found: Repair) -> str:
 
 
 def _data(found: Repair) -> str:
+    if found.seed_independent:
+        return "This program trains alike whatever its seed, so its six trainings are worth one."
     if found.held_out_rows:
         return "Measured on the half of the test rows that the search did not use."
     return "The search and the proof used the same test rows, with different seeds."

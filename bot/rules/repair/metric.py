@@ -57,13 +57,14 @@ def choose(output: str, trace: TrainingTrace, wanted: str = "") -> Metric | None
 
 
 def _chosen(output: str, trace: TrainingTrace, wanted: str) -> Metric | None:
+    exact = bool(_NAME.fullmatch(wanted)) and wanted.lower().replace("_", " ") not in _WORDS
+    if exact and any(_beside(line, wanted) for line in _last_lines(output)):
+        return Metric(name=wanted.lower(), direction=_direction(wanted.lower()), source="output")
     for line in _last_lines(output):
         names = [name for name, _ in _printed(line) if not wanted or _same(name, wanted)]
         if names:
             best = [x for x in names if _direction(x) == "max"] or names
             return Metric(name=best[-1], direction=_direction(best[-1]), source="output")
-    if _NAME.fullmatch(wanted) and any(_beside(line, wanted) for line in _last_lines(output)):
-        return Metric(name=wanted.lower(), direction=_direction(wanted.lower()), source="output")
     last = _last_epoch(trace)
     for name in _OF_EPOCHS if not wanted else (wanted, f"val_{wanted}"):
         if last.get(name) is not None:
@@ -97,7 +98,7 @@ def asked(metric: Metric) -> str:
 
 def is_loss(metric: Metric) -> bool:
     """Whether the metric is the loss itself: with another loss it would be another number."""
-    return metric.name.removeprefix("val_") == "loss"
+    return re.split(r"[_ ]", metric.name)[-1] == "loss"
 
 
 def may_be_loss(metric: Metric, losses: Iterable[str]) -> bool:

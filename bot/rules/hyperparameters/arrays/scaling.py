@@ -10,7 +10,7 @@ from bot.models.training import TrainingTrace
 from bot.rules.hyperparameters.arrays.split import Arrays, arrays, assignments
 from bot.rules.hyperparameters.place import HyperparameterPlace, place
 from bot.rules.hyperparameters.text.expressions import NotApplicable
-from bot.rules.hyperparameters.text.program import ProgramTree
+from bot.rules.hyperparameters.text.program import ProgramTree, dotted
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.training.fitting import fits
 from bot.rules.hyperparameters.training.loops import steps
@@ -21,6 +21,12 @@ _SCALERS = {
     "Normalization": "standardise", "MinMaxScaler": "min-max", "MaxAbsScaler": "min-max",
 }  # fmt: skip
 _DEEPEST = 4
+_COMPUTING = (cst.BinaryOperation, cst.Comparison, cst.BooleanOperation)
+_REDUCING = frozenset((
+    "sum", "mean", "std", "var", "min", "max", "prod", "norm", "argmax", "argmin", "any", "all",
+    "dot", "matmul", "mm", "einsum", "where", "sign", "sin", "cos", "exp", "log", "sqrt", "abs",
+    "square", "power", "median", "digitize", "round",
+))  # fmt: skip
 
 
 def scaling(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
@@ -29,15 +35,26 @@ def scaling(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[Hyper
     if found is None or (trace and any(x.ids for x in trace.data)):
         return
     at = _ready(program, found)
+    if at is None or _reconstructs(found, trace):
+        return
     columns = _columns(trace)
     value = _scaled(program, found.train, 0) or "none"
 
     def write(rewriting: Rewriting, wanted: str) -> None:
         if wanted not in CHOICES:
             raise NotApplicable(f"There is no scaling named {wanted!r}.")
-        _write(rewriting, found, wanted, columns=columns)
+        _write(rewriting, found, at, wanted, columns=columns)
 
     yield place("preprocessing", value, program.line(at), write, choices=CHOICES)
+
+
+def _reconstructs(found: Arrays, trace: TrainingTrace | None) -> bool:
+    """Whether the inputs are the targets too, which would be scaled with them."""
+    rows = [(x.inputs, x.targets) for x in trace.data if x.targets] if trace else []
+    return found.train in found.labels or any(
+        given.shape == wanted.shape and (given.mean, given.std) == (wanted.mean, wanted.std)
+        for given, wanted in rows
+    )
 
 
 def _columns(trace: TrainingTrace | None) -> bool:
@@ -84,10 +101,11 @@ def _scaler(program: ProgramTree, call: cst.Call) -> str:
     return _SCALERS.get(name, "") if full.startswith(("sklearn.", "keras.")) else ""
 
 
-def _write(rewriting: Rewriting, found: Arrays, wanted: str, *, columns: bool) -> None:
+def _write(
+    rewriting: Rewriting, found: Arrays, train_at: cst.CSTNode, wanted: str, *, columns: bool
+) -> None:
     program = rewriting.program
     ready = {x: assignments(program, x, found.scope) for x in found.tests}
-    train_at = _ready(program, found)
     again = [x for x in assignments(program, found.train, found.scope) if x is not train_at]
     after = [x for x in found.tests if ready[x] and _later(program, ready[x][-1], train_at)]
     beside = [x for x in found.tests if ready[x] and x not in after]
@@ -101,13 +119,58 @@ def _write(rewriting: Rewriting, found: Arrays, wanted: str, *, columns: bool) -
             rewriting.after(node, _assigned([found.train], formula))
 
 
-def _ready(program: ProgramTree, found: Arrays) -> cst.CSTNode:
-    """The last statement that makes the training inputs before they are used."""
+def _ready(program: ProgramTree, found: Arrays) -> cst.CSTNode | None:
+    """The last statement that makes the training inputs before they are used, or that computes
+    something else, such as the targets, from unscaled inputs. None where something else needs
+    scaled inputs before.
+    """
     made = assignments(program, found.train, found.scope)
     uses = (x for x in (*fits(program), *steps(program)) if program.function(x) is found.scope)
     used = [program.line(x) for x in uses]
     before = [x for x in made if not used or program.line(x) < min(used)]
-    return (before or made)[-1]
+    at = (before or made)[-1]
+    computed, others = _computed(program, found, at)
+    if not computed:
+        return at
+    last = computed[-1]
+    misplaced = program.parents.get(last) is not program.parents.get(at)
+    misplaced |= any(program.line(x) < program.line(last) for x in others)
+    misplaced |= bool(used) and program.line(last) >= min(used)
+    return None if misplaced else last
+
+
+def _computed(
+    program: ProgramTree, found: Arrays, at: cst.CSTNode
+) -> tuple[list[cst.CSTNode], list[cst.CSTNode]]:
+    """The statements after one that compute something from the inputs, and those that use them
+    otherwise, in the order of the text. What is done to the inputs themselves is neither.
+    """
+    inputs = {found.train, *found.tests}
+    known, computed, others = set(inputs), list[cst.CSTNode](), list[cst.CSTNode]()
+    for node in program.of(cst.Assign):
+        statement = program.statement(node)
+        if program.function(node) is not found.scope or not _later(program, statement, at):
+            continue
+        names = {dotted(x.target) for x in node.targets}
+        parts = (node.value, *program.inside(node.value))
+        reads = {x.value for x in parts if isinstance(x, cst.Name)}
+        if not reads & known or names & inputs:
+            continue
+        if any(map(_computes, parts)):
+            computed.append(statement)
+            known |= names
+        elif reads & inputs:
+            others.append(statement)
+    return computed, others
+
+
+def _computes(node: cst.CSTNode) -> bool:
+    """An operation, or a call that brings an array to other values."""
+    if isinstance(node, cst.Call):
+        func = node.func
+        name = func.attr if isinstance(func, cst.Attribute) else func
+        return isinstance(name, cst.Name) and name.value in _REDUCING
+    return isinstance(node, _COMPUTING)
 
 
 def _later(program: ProgramTree, one: cst.CSTNode, other: cst.CSTNode) -> bool:

@@ -96,7 +96,7 @@ def _within(program: ProgramTree, outer: cst.Call, below: cst.CSTNode) -> str:
         own, arg = next((n, x) for n, x in enumerate(outer.args) if x is below)
         return "" if arg.star or _is_dictionary(outer) else str(own)
     if name in ("add_module", "register_module"):
-        key = outer.args[0].value
+        key = outer.args[0].value if outer.args else None
         return str(key.evaluated_value) if isinstance(key, cst.SimpleString) else ""
     if name == "OrderedDict":
         pair = below.value if isinstance(below, cst.Element) else None

@@ -4,6 +4,7 @@ line's option or of a field, or in a dictionary of settings.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -12,10 +13,11 @@ import libcst as cst
 from bot.rules.hyperparameters.text.arguments import argument, keywords, positional, with_argument
 from bot.rules.hyperparameters.text.expressions import expression
 from bot.rules.hyperparameters.text.numbers import number
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree, Statement, dotted
 from bot.rules.hyperparameters.text.rewriting import Change, Rewriting
 
 _DEEPEST = 5
+_DRAWING = re.compile(r"rand|normal|uniform|linspace|arange|make_")
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,34 @@ def origin(program: ProgramTree, node: cst.BaseExpression, depth: int = 0) -> Nu
         if len(places) == 1:
             found = origin(program, places[0], depth + 1)
             if found.value is not None:
-                return found
+                return NumberOrigin(node, found.value) if _is_shared(program, node) else found
     return NumberOrigin(node, None)
+
+
+def _is_shared(program: ProgramTree, node: cst.BaseExpression) -> bool:
+    """Whether a constant also decides what is measured or which data there are: something is
+    divided by it, or so many rows are drawn. An edit of it would change more than the training.
+    """
+    others = (x for x in program.of(cst.Name) if x is not node)
+    name = node.value if isinstance(node, cst.Name) else ""
+    return bool(name) and any(_decides(program, x) for x in others if x.value == name)
+
+
+def _decides(program: ProgramTree, node: cst.CSTNode) -> bool:
+    for part in program.above(node):
+        outer = program.parents.get(part)
+        if _is_divisor(part, outer):
+            return True
+        if isinstance(part, cst.Call) and dotted(part.func) not in ("int", "float"):
+            return bool(_DRAWING.match(dotted(part.func).rpartition(".")[2]))
+        if isinstance(part, Statement | cst.Lambda):
+            return False
+    return False
+
+
+def _is_divisor(node: cst.CSTNode, outer: cst.CSTNode | None) -> bool:
+    divided = isinstance(outer, cst.BinaryOperation) and isinstance(outer.operator, cst.Divide)
+    return isinstance(outer, cst.BinaryOperation) and divided and outer.right is node
 
 
 def _shifted(program: ProgramTree, node: cst.BaseExpression, depth: int) -> NumberOrigin | None:

@@ -115,6 +115,24 @@ def test_inputs_are_scaled_after_what_is_computed_from_them(data: str, after: st
     assert whole.index(after) == whole.index(lines[0]) - 1
 
 
+def test_inputs_of_a_training_function_are_scaled_after_their_targets() -> None:
+    source = """\
+import torch
+model = torch.nn.Linear(4, 1)
+def train(a, b):
+    for epoch in range(3):
+        ((model(a) - b) ** 2).mean().backward()
+x = torch.randn(90, 4)
+y = x.sum(1)
+train(x, y)
+data = torch.utils.data.TensorDataset(x, y)
+print((model(x) - y).abs().mean())
+guessed = model(x) > 0
+"""
+    lines = patched(source, [edit(source, "preprocessing", "standardise")]).splitlines()
+    assert lines.index("y = x.sum(1)") == lines.index("x = (x - x_mean) / x_std") - 3
+
+
 @pytest.mark.parametrize(
     "data",
     [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import libcst as cst
 
 from bot.models.training import TrainingTrace
-from bot.rules.hyperparameters.arrays.split import Arrays, arrays, assignments
+from bot.rules.hyperparameters.arrays.split import Arrays, arrays, assignments, is_model_call
 from bot.rules.hyperparameters.place import HyperparameterPlace, place
 from bot.rules.hyperparameters.text.expressions import NotApplicable
 from bot.rules.hyperparameters.text.program import ProgramTree, dotted
@@ -129,32 +130,33 @@ def _ready(program: ProgramTree, found: Arrays) -> cst.CSTNode | None:
     used = [program.line(x) for x in uses]
     before = [x for x in made if not used or program.line(x) < min(used)]
     at = (before or made)[-1]
-    computed, others = _computed(program, found, at)
+    computed, others = _computed(program, found, at, min(used, default=math.inf))
     if not computed:
         return at
     last = computed[-1]
     misplaced = program.parents.get(last) is not program.parents.get(at)
     misplaced |= any(program.line(x) < program.line(last) for x in others)
-    misplaced |= bool(used) and program.line(last) >= min(used)
     return None if misplaced else last
 
 
 def _computed(
-    program: ProgramTree, found: Arrays, at: cst.CSTNode
+    program: ProgramTree, found: Arrays, at: cst.CSTNode, used: float
 ) -> tuple[list[cst.CSTNode], list[cst.CSTNode]]:
-    """The statements after one that compute something from the inputs, and those that use them
-    otherwise, in the order of the text. What is done to the inputs themselves is neither.
+    """The statements between two places that compute something from the inputs, and those that use
+    them otherwise, in the order of the text. What is done to the inputs themselves is neither.
     """
     inputs = {found.train, *found.tests}
     known, computed, others = set(inputs), list[cst.CSTNode](), list[cst.CSTNode]()
     for node in program.of(cst.Assign):
         statement = program.statement(node)
-        if program.function(node) is not found.scope or not _later(program, statement, at):
+        between = program.line(at) < program.line(statement) < used
+        if program.function(node) is not found.scope or not between:
             continue
         names = {dotted(x.target) for x in node.targets}
         parts = (node.value, *program.inside(node.value))
         reads = {x.value for x in parts if isinstance(x, cst.Name)}
-        if not reads & known or names & inputs:
+        predicts = any(isinstance(x, cst.Call) and is_model_call(program, x) for x in parts)
+        if not reads & known or names & inputs or predicts:
             continue
         if any(map(_computes, parts)):
             computed.append(statement)

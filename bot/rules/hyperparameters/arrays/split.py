@@ -91,14 +91,15 @@ def _fed(program: ProgramTree) -> Iterator[Arrays]:
         for x in program.calls
         if dotted(x.func).endswith("TensorDataset") and x.args
     ]
-    calls = [base(x.args[0].value) for x in program.calls if _is_model_call(program, x)]
+    calls = [base(x.args[0].value) for x in program.calls if is_model_call(program, x)]
     names = [x for x in dict.fromkeys((*sets, *calls)) if x and assignments(program, x, None)]
     train = [x for x in names if _TRAIN in x.lower()] or names
     if train:
         yield Arrays(train[0], tuple(x for x in names if x != train[0] and x not in train[1:]))
 
 
-def _is_model_call(program: ProgramTree, call: cst.Call) -> bool:
+def is_model_call(program: ProgramTree, call: cst.Call) -> bool:
+    """Whether a network of the program is given something."""
     made = program.values.get(dotted(call.func), [])
     classes = {x.name.value for x in program.of(cst.ClassDef)}
     return bool(call.args) and any(

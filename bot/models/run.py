@@ -164,13 +164,15 @@ class Run(Record):
 class RunPlan(Record):
     """The plan of a job. With a `verdict` nothing is run; otherwise `script` is the first
     program to try, `others` follow. `self_made`: the report's program brings its failure about
-    by itself. `training` is a program that runs for a diagnosis alone.
+    by itself. `contrasts` are the variants that should work; they run beside a failure that was
+    confirmed. `training` is a program that may run for a diagnosis alone.
     """
 
     bug: BugReport
     signature: AnySignature | None = None
     script: Script | None = None
     others: tuple[Script, ...] = ()
+    contrasts: tuple[Script, ...] = ()
     spec: EnvironmentSpec | None = None
     verdict: AnyVerdict | None = None
     self_made: bool = False
@@ -193,7 +195,7 @@ class RunPlan(Record):
         """
         parts = [
             signature_hash(self.signature) if self.signature is not None else "",
-            *(script.digest for script in self.scripts),
+            *(script.digest for script in (*self.scripts, *self.contrasts)),
             *([self.training.digest] if self.training is not None else []),
             self.spec.model_dump_json() if self.spec is not None else "",
         ]

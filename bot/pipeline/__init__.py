@@ -87,8 +87,8 @@ def _plan(job: Job, stage: Callable[[Stage, str], AbstractContextManager[None]])
     if early is not None:
         return bare.model_copy(update={"verdict": early})
     spec = specify.specify(bug, issue, options, "\n\n".join(script.source for script in scripts))
-    update = {"script": scripts[0], "others": scripts[1:], "spec": spec}
-    return bare.model_copy(update=update)
+    programs = {"script": scripts[0], "others": scripts[1:], "contrasts": candidates.contrasts(bug)}
+    return bare.model_copy(update={**programs, "spec": spec})
 
 
 def _decide(session: Session, budget: ModelBudget) -> Decision:

@@ -109,7 +109,9 @@ def _proofs(options: Options) -> list[Block]:
 def _diagnosis(draft: RunPlan, options: Options) -> list[Block]:
     if not options.diagnose:
         return []
-    which = "this program" if draft.training is not None else "the program"
+    which = "the program" if draft.training is None else "this program"
+    if draft.training is not None and draft.script is not None:
+        which = "the last of these programs, if the first does not train,"
     text = f"A diagnosis of the training runs {which} once more, with a probe."
     if (asked := options.repair) is not None:
         text += (
@@ -122,15 +124,14 @@ def _diagnosis(draft: RunPlan, options: Options) -> list[Block]:
 
 def _programs(draft: RunPlan) -> list[Section]:
     """Everything that would be tried: an approval covers all of it."""
-    parts = []
-    script = draft.script or draft.training
-    if script is not None and not draft.others:
-        parts.append(Section("program", blocks=[Program(script, program.length(script))]))
-    for number, script in enumerate(draft.scripts if draft.others else (), 1):
-        fold = files(script, f"Script {number}")
-        parts.append(Section("program", details=fold.blocks, fold=fold.title))
-    shown = draft.scripts or tuple(filter(None, [draft.training]))
-    items = dict.fromkeys(item for script in shown for item in changes(script).items)
+    shown = [(script, f"Script {number}") for number, script in enumerate(draft.scripts, 1)]
+    shown += [(script, "Variant that should work") for script in draft.contrasts]
+    shown += [(draft.training, "Program to diagnose")] if draft.training is not None else []
+    parts = [Section("program", blocks=[Program(x, program.length(x))]) for x, _ in shown]
+    if len(shown) > 1:
+        folds = [files(script, title) for script, title in shown]
+        parts = [Section("program", details=fold.blocks, fold=fold.title) for fold in folds]
+    items = dict.fromkeys(item for script, _ in shown for item in changes(script).items)
     fold_title = "Changes to the reporter's program"
     changed = Section("changes", details=[BulletList("", tuple(items))], fold=fold_title)
     return [*parts, *([changed] if items else [])]

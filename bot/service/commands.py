@@ -2,6 +2,7 @@
 delivery that is handled again only completes what was decided.
 """
 
+from contextlib import suppress
 from functools import partial
 
 from bot.errors import UserError
@@ -13,7 +14,7 @@ from bot.rules import verbs
 from bot.service import app_context, publish
 from bot.service.app_context import IssueEvent
 from bot.service.carry_out import carry_out
-from bot.service.ports import Reaction
+from bot.service.ports import Gone, Reaction
 from bot.service.ports.store import Ledger, Settled
 from bot.service.proposable import chosen
 from bot.service.quotas import over_quota
@@ -32,7 +33,7 @@ from bot.service.run_requests import (
 
 _ALWAYS = frozenset({"cancel", "status", "help", "config"})  # what a kill switch leaves to do
 _NO_PERMISSION = "You need write permission on this repository to run this."
-_NO_COMMIT = "`ref=` names no branch, tag or commit of this repository."
+_NO_COMMIT = "`ref=` names no branch or tag of this repository."
 _UNFINISHED = (RunState.QUEUED, RunState.RUNNING)
 _REPLY = -1  # in place of a command's number
 _MOST_REPLIES = 20  # a day, to one person in one repository
@@ -113,11 +114,16 @@ class Commands:
         return self._context.store.decide(self._cause, ordinal, act)
 
     def _at_commit(self, asked: RunRequest) -> RunRequest | None:
-        """The request for the commit that its ref names now: an approval is for that one."""
+        """The request for the commit that its ref names now: an approval is for that one. Only a
+        branch or a tag will do: a bare hash may be that of anybody's pull request.
+        """
         ref = asked.job.options.ref
         if ref is None:
             return asked
-        commit = self._context.github.commit(self._where, ref)
+        named = (
+            self._context.github.commit(self._where, f"{kind}/{ref}") for kind in ("heads", "tags")
+        )
+        commit = next(filter(None, named), None)
         return with_options(asked, ref=commit) if commit else None
 
     def _pull_request(self, ordinal: int) -> Settled:
@@ -178,22 +184,26 @@ class Commands:
         mine = [run.id for run in live if may or run.request.requester == self._sender]
         if not mine:
             return Settled(text=replies.nothing_to_cancel(), reaction="confused")
-        for run in mine:
+        for run in reversed(mine):  # oldest first, as workers lock them
             ledger.cancel(self._sender, run=run)
         return Settled(kind="cancelled", runs=tuple(mine), reaction="+1")
 
     def _answer(self, outcomes: list[Settled]) -> None:
         """Post the answers as one comment, then the reaction. People without write permission
-        get a limited number of comments a day.
+        get a limited number of both a day: they count against what GitHub lets the App write.
         """
         texts = dict.fromkeys(outcome.text for outcome in outcomes if outcome.text)
-        if texts and (self._among_first() or self._may_write()):
+        reaction = max((outcome.reaction for outcome in outcomes), key=_ORDER.index)
+        said = bool(texts) or reaction is not None
+        if not said or not (self._among_first() or self._may_write()):
+            return
+        if texts:
             key = f"reply:{self._cause[:36]}"
             publish.reply(self._context, self._where, self._number, key, "\n\n".join(texts))
-        reaction = max((outcome.reaction for outcome in outcomes), key=_ORDER.index)
         if reaction is not None:
             comment = self._event.delivery.comment
-            self._context.github.react(self._where, self._number, comment, reaction)
+            with suppress(Gone):  # the comment may be deleted by now
+                self._context.github.react(self._where, self._number, comment, reaction)
 
     def _among_first(self) -> bool:
         """Whether this comment is one of the first that its sender is answered today."""

@@ -50,7 +50,7 @@ def _forget(context: AppContext, delivery: Delivery) -> None:
     if delivery.trigger == "uninstalled" and delivery.action == "deleted":
         _log.info("erased %d private runs of installation %d", context.store.erase(where), where)
     elif repository is not None and delivery.issue is None and delivery.trigger == "gone":
-        context.store.erase(where, repository.full_name)
+        context.store.erase(where, repository.id)
 
 
 def _end(delivery: Delivery, ledger: Ledger) -> Settled:

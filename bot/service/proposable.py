@@ -12,7 +12,7 @@ from bot.pipeline.proposal.repaired import of_repair
 from bot.render.document import Code, Text
 from bot.service.app_context import AppContext
 from bot.service.ports import Target
-from bot.service.ports.repository import RepositoryState, RepositoryWriter
+from bot.service.ports.repository import RepositoryReader, RepositoryState
 from bot.service.ports.store import PULL_REQUEST
 
 Reports = Callable[[str], Report | None]
@@ -55,14 +55,27 @@ def _text(run: Run) -> tuple[str, str]:
 def merged(reports: Sequence[Report]) -> Report:
     """The reports of chosen runs as one: what was reproduced, with the repair."""
     first = next((each for each in reports if each.verdict.kind == "reproduced"), reports[0])
-    patched = next((each for each in reports if each.repair is not None), first)
+    patched = repaired(reports) or first
     update = {"repair": patched.repair, "diagnosis": patched.diagnosis}
     return first.model_copy(update=update) if patched is not first else first
 
 
-def admitted(writer: RepositoryWriter, number: int) -> RepositoryState:
+def repaired(reports: Sequence[Report]) -> Report | None:
+    """The report with the repair to propose: a proven one before one that is not, and any patch
+    before none.
+    """
+
+    def worth(report: Report) -> tuple[bool, bool]:
+        found = report.repair
+        return found is not None and found.proven, found is not None and bool(found.patch)
+
+    known = [each for each in reports if each.repair is not None]
+    return max(known, key=worth, default=None)
+
+
+def admitted(repository: RepositoryReader, number: int) -> RepositoryState:
     """The repository, if it can have a pull request of ours for an issue. Raises UserError."""
-    state = writer.state()
+    state = repository.state()
     reasons = (
         (state.archived, "This repository is archived, so nothing can be added to it."),
         (state.fork, "This repository is a fork. Ask in the original repository."),
@@ -71,14 +84,14 @@ def admitted(writer: RepositoryWriter, number: int) -> RepositoryState:
     for applies, reason in reasons:
         if applies:
             raise UserError(reason)
-    if not writer.issue_open(number):
+    if not repository.issue_open(number):
         raise UserError("This issue is closed.", "Reopen it first.")
     return state
 
 
-def files_of(writer: RepositoryWriter, state: RepositoryState) -> RepositoryFiles:
+def files_of(repository: RepositoryReader, state: RepositoryState) -> RepositoryFiles:
     """What the default branch holds."""
-    return RepositoryFiles(writer.entries(state.head), writer.text)
+    return RepositoryFiles(repository.entries(state.head), repository.text)
 
 
 def hint(context: AppContext, run: Run, report: Report, where: Target) -> Text:
@@ -90,8 +103,8 @@ def hint(context: AppContext, run: Run, report: Report, where: Target) -> Text:
     if found is None or not found.proven or (known is not None and known.digest == run.id):
         return ""
     try:
-        with context.github.writable(where) as writer:
-            files = files_of(writer, admitted(writer, number))
+        with context.github.readable(where) as reader:
+            files = files_of(reader, admitted(reader, number))
             path = of_repair(found, files).path
     except RepriseError:
         return ""

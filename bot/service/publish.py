@@ -147,7 +147,7 @@ def _show(context: AppContext, run: Run, report: Report) -> None:
         if context.config(target(run.request)).labels:
             label(context, run, report)
         react(context, run.request, "+1")
-    except UserError as error:
+    except (UserError, Gone) as error:
         _log.warning(
             "run %s: the verdict is posted, but not all that goes with it: %s", run.id, error
         )
@@ -183,7 +183,8 @@ def pull_request(context: AppContext, run: Run) -> Inline:
     if known is None:
         return ""
     pull = known.comment
-    address = run.request.job.issue.url.removesuffix(f"/issues/{number}") + f"/pull/{pull}"
+    home = run.request.job.issue.url.removesuffix(f"/issues/{number}")
+    address = f"{home.removesuffix(f'/pull/{number}')}/pull/{pull}"
     return Hyperlink(f"draft pull request {pull}", address, own=True)
 
 

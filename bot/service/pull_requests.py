@@ -138,7 +138,8 @@ class _Work:
 
     def _noted(self, pull: int, proposal: Proposal) -> None:
         """Store its number, and whose patch it has."""
-        repaired = (run.id for run in self.runs if self.reports[run.id].repair is not None)
+        patched = proposable.repaired([self.reports[run.id] for run in self.runs])
+        repaired = (run.id for run in self.runs if self.reports[run.id] is patched)
         known = OurComment(
             repository=self.request.repository.full_name,
             number=self.request.number,

@@ -203,17 +203,17 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
 
     def _edit(self) -> None:
         """Update the comment. A failure does no harm: the next update says more."""
-        current = self._context.store.run(self._run.id) or self._run
-        body = sticky.working(
-            current,
-            ahead=0,
-            page=self._context.page(current),
-            elapsed_s=monotonic() - self._began,
-            attempts=self._recorder.count,
-        )
-        if body == self._shown:
-            return
         try:
+            current = self._context.store.run(self._run.id) or self._run
+            body = sticky.working(
+                current,
+                ahead=0,
+                page=self._context.page(current),
+                elapsed_s=monotonic() - self._began,
+                attempts=self._recorder.count,
+            )
+            if body == self._shown:
+                return
             publish.show(self._context, self._run, body, revive=False)
             self._shown = body
         except (TransientError, UserError) as error:

@@ -639,11 +639,12 @@ def test_figures_and_forgetting(bench: Bench) -> None:
 
 def test_what_is_private_can_be_erased(bench: Bench) -> None:
     store, private = bench.store, Repository(id=2, full_name="acme/secret", private=True)
-    other = private.model_copy(update={"full_name": "acme/other"})
+    other = private.model_copy(update={"id": 3, "full_name": "acme/other"})
+    renamed = private.model_copy(update={"full_name": "acme/hidden"})
     open_ = store.add_run(new_run("open", 1))[0].id
     runs = [
         store.add_run(new_run(guid, 7, repository=where))[0].id
-        for guid, where in (("a", private), ("b", private), ("c", other))
+        for guid, where in (("a", private), ("b", renamed), ("c", other))
     ]
     store.take_run(runs[0], "w", 10)
     store.note_attempt(runs[0], "w", attempt(), SCRIPT, "log")
@@ -655,7 +656,7 @@ def test_what_is_private_can_be_erased(bench: Bench) -> None:
     store.decide("d1", 0, lambda _: Settled(text="private words"))
     store.put_comment(OurComment(repository="acme/secret", number=7, key="run", comment=5))
     assert store.erase(2) == 0
-    assert store.erase(1, "acme/secret") == 2
+    assert store.erase(1, private.id) == 2
     assert [run.id for run in store.runs()] == [runs[2], open_]
     assert (store.report(runs[0]), store.attempts(runs[0])) == (None, ())
     assert not store.beat(runs[0], "w", 10).cancel

@@ -191,7 +191,7 @@ def test_its_token_can_do_that_alone_and_ends_with_it(found):
     code = ("/git/", "/pulls", "/compare/")
     made = [each for each in found.server.requests[asked:] if any(c in each.path for c in code)]
     assert {frozenset(each.permissions.items()) for each in made} == {
-        frozenset({"metadata": "read", "contents": "write", "pull_requests": "write"}.items())
+        frozenset({**GRANTED, "issues": "read"}.items())
     }
     assert {each.repositories for each in made} == {(NAME,)}
     alive = [token.permissions for token in found.server.state.tokens.values()]

@@ -174,18 +174,28 @@ SHA = "0123456789abcdef0123456789abcdef01234567"
 def test_an_approval_names_the_commit_that_the_plan_showed():
     app = App()
     commits = app.hub.repository("acme/lib").commits
-    commits["main"] = SHA
+    commits["heads/main"] = SHA
     app.deliver("comment", command(ref="main"), sender="stranger")
     (first,) = app.runs()
     (plan,) = app.ours()
     assert SHA in plan
     assert first.request.job.options.ref == SHA
-    commits["main"] = SHA[::-1]
+    commits["heads/main"] = SHA[::-1]
     app.deliver("comment", command(ref="main"), sender="another")
     second = app.runs()[0]
     assert second.request.plan != first.request.plan
     app.deliver("comment", command("approve", first.request.plan[:12]), sender="max")
     assert [job.options.ref for job in app.worked] == [SHA]
+
+
+def test_a_bare_hash_of_somebody_who_may_not_write_is_refused():
+    """It may be that of a pull request, which GitHub keeps among a repository's commits."""
+    app = App()
+    app.hub.repository("acme/lib").commits |= {SHA: SHA, "tags/v1": SHA}
+    app.deliver("comment", command(ref=SHA), sender="stranger")
+    assert app.runs() == ()
+    app.deliver("comment", command(ref="v1"), sender="stranger")
+    assert [run.request.job.options.ref for run in app.runs()] == [SHA]
 
 
 def test_a_ref_that_names_no_commit_is_refused():
@@ -194,3 +204,19 @@ def test_a_ref_that_names_no_commit_is_refused():
     assert app.runs() == ()
     assert app.reactions(delivery) == {"confused"}
     assert "names no branch" in app.ours()[0]
+
+
+FAILS = '```python\nimport lib\nlib.fit()\n```\n\n```\nTraceback (most recent call last):\n  File "a.py", line 2, in <module>\n    lib.fit()\nRuntimeError: no rows\n```\n'
+WORKS = "\nThis works fine:\n\n```python\nimport lib\nlib.fit_slowly({})\n```\n"
+
+
+def test_an_approval_covers_the_variant_that_should_work():
+    """It runs beside a failure that was confirmed."""
+    app = App()
+    app.deliver("comment", command(), sender="stranger", body=FAILS + WORKS.format("'a'"))
+    (first,) = app.runs()
+    assert "lib.fit_slowly('a')" in app.ours()[0]
+    app.deliver("comment", command(), sender="another", body=FAILS + WORKS.format("'b'"))
+    assert app.runs()[0].request.plan != first.request.plan
+    app.deliver("comment", command(), sender="third", body=FAILS)
+    assert len({run.request.plan for run in app.runs()}) == 3

@@ -18,7 +18,7 @@ class SqlErasing(SqlPart, ErasingStore):
     """Erases in one transaction. Whether a repository is private stands in the stored JSON only."""
 
     @override
-    def erase(self, installation: int, repository: str | None = None) -> int:
+    def erase(self, installation: int, repository: int | None = None) -> int:
         mine = select(requests.c.body, runs.c.id).join_from(runs, requests)
         mine = mine.where(runs.c.installation == installation)
         told = select(deliveries.c.body).where(
@@ -40,9 +40,9 @@ class SqlErasing(SqlPart, ErasingStore):
             return len(asked)
 
 
-def _private(of: NewRun | Delivery, repository: str | None) -> bool:
+def _private(of: NewRun | Delivery, repository: int | None) -> bool:
     where = of.repository
-    return where is not None and where.private and repository in {None, where.full_name}
+    return where is not None and where.private and repository in {None, where.id}
 
 
 def _delete(connection: Connection, column: Any, found: Sequence[str]) -> None:

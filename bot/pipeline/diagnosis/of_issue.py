@@ -32,9 +32,9 @@ _ANY = AlternativesSignature(members=())
 
 
 def planned(draft: RunPlan, job: Job) -> RunPlan:
-    """The plan with the program to diagnose, where the verdict needs no run."""
-    script = None if draft.script is not None else trains_in(draft.bug)
-    if script is None:
+    """The plan with the program to diagnose, where it is none of those that the verdict needs."""
+    script = trains_in(draft.bug)
+    if script is None or script.source in {each.source for each in draft.scripts}:
         return draft
     spec = draft.spec or _spec(script, draft.bug, job)
     return draft.model_copy(update={"training": script, "spec": spec})

@@ -27,7 +27,7 @@ class PullRequest(Record):
     state: Literal["open", "closed", "merged"]
 
 
-class RepositoryWriter(Protocol):
+class RepositoryReader(Protocol):
     """A repository through a token that can do nothing else and ends with its use. Raises what
     `GitHub` raises.
     """
@@ -43,6 +43,10 @@ class RepositoryWriter(Protocol):
 
     def text(self, entry: TreeEntry) -> str | None:
         """The text of a file; None when it is none."""
+
+
+class RepositoryWriter(RepositoryReader, Protocol):
+    """A repository whose token can also write contents and pull requests."""
 
     def branch(self, name: str) -> str:
         """The commit of a branch, "" when there is no such branch."""

@@ -334,8 +334,9 @@ class MaintenanceStore(Protocol):
 class ErasingStore(Protocol):
     """Deletion of what is no longer ours to keep."""
 
-    def erase(self, installation: int, repository: str | None = None) -> int:
-        """Delete what belongs to the private repositories of an installation, or to one of them:
+    def erase(self, installation: int, repository: int | None = None) -> int:
+        """Delete what belongs to the private repositories of an installation, or to the one of an
+        id, under all the names that it had:
         runs with their results, deliveries and what they led to, and the ids of comments. Returns
         the number of runs.
         """

@@ -164,7 +164,7 @@ ROUTES = (
     Route("DELETE", _COMMENT, WRITE, delete_comment),
     Route("GET", f"{_COMMENT}/reactions", READ, comment_reactions),
     Route("POST", f"{_COMMENT}/reactions", WRITE, react_to_comment),
-    Route("GET", _ISSUE, READ, get_issue),
+    Route("GET", _ISSUE, (("issues", "read"),), get_issue),
     Route("GET", f"{_ISSUE}/comments", READ, list_comments),
     Route("POST", f"{_ISSUE}/comments", WRITE, create_comment),
     Route("GET", f"{_ISSUE}/reactions", READ, issue_reactions),

@@ -294,6 +294,106 @@ for _ in range(3):
 """
 
 
+TRACED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+x = torch.randn(16, 4)
+print(torch.jit.trace(model, x)(x).sum().item())
+class Scripted(torch.jit.ScriptModule):
+    @torch.jit.script_method
+    def forward(self, a, b):
+        return torch.nn.functional.mse_loss(a, b)
+print(Scripted()(x, x + 1).item())
+for _ in range(3):
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), x[:, :2])
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+"""
+CHECKPOINTED = """\
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+class Block(nn.Module):
+    ran = 0
+    def __init__(self):
+        super().__init__()
+        self.norm, self.fc, self.gamma = nn.BatchNorm1d(32), nn.Linear(32, 32), nn.Parameter(torch.ones(32))
+    def forward(self, x):
+        Block.ran += 1
+        return nn.functional.dropout(torch.relu(self.fc(self.norm(x))), 0.5) * self.gamma
+block, head = Block(), nn.Linear(32, 2)
+optimizer = torch.optim.SGD([*block.parameters(), *head.parameters()], 0.1)
+x = torch.randn(64, 32)
+for _ in range(4):
+    optimizer.zero_grad()
+    out = head(checkpoint(block, x, use_reentrant=False))
+    loss = nn.functional.cross_entropy(out, (x[:, 0] > 0).long())
+    loss.backward()
+    optimizer.step()
+    print(loss.item(), Block.ran, block.norm.num_batches_tracked.item())
+"""
+ACCUMULATED = """\
+import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Linear(8, 1)
+broken = torch.optim.LBFGS(model.parameters())
+def closure():
+    raise ValueError("no")
+try:
+    broken.step(closure)
+except ValueError:
+    pass
+optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+for _ in range(3):
+    optimizer.zero_grad()
+    total = 0.0
+    for _ in range(32):
+        x = torch.randn(16, 8)
+        loss = nn.functional.mse_loss(model(x), x[:, :1])
+        (loss / 32).backward()
+        total += loss.item() / 32
+    optimizer.step()
+    print(total)
+"""
+STATEFUL = """\
+import keras, numpy, tensorflow as tf
+keras.utils.set_random_seed(0)
+class Running(keras.layers.Layer):
+    def build(self, shape):
+        self.seen = self.add_weight(shape=(), initializer="ones", trainable=False)
+    def call(self, x):
+        self.seen.assign(0.9 * self.seen + 0.1 * keras.ops.max(keras.ops.abs(x)))
+        return x / (self.seen + 1e-3)
+class Sampling(keras.layers.Layer):
+    def call(self, x):
+        return x + 0.5 * tf.random.normal(tf.shape(x))
+x = numpy.random.default_rng(0).normal(size=(64, 4)).astype("float32")
+y = x.sum(1, keepdims=True)
+model = keras.Sequential([keras.Input((4,)), Running(), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+print(model.fit(x, y, epochs=2, verbose=0).history["loss"])
+noise = lambda a: a + numpy.random.normal(size=a.shape).astype("float32")
+rows = tf.data.Dataset.from_tensor_slices((x, y))
+rows = rows.map(lambda a, b: (tf.ensure_shape(tf.numpy_function(noise, [a], tf.float32), [4]), b))
+print(model.fit(rows.batch(16), epochs=2, verbose=0).history["loss"])
+model = keras.Sequential([keras.Input((4,)), Sampling(), keras.layers.Dense(1)])
+optimizer = keras.optimizers.SGD(0.01)
+for _ in range(4):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((model(x) - y) ** 2)
+    grads = tape.gradient(loss, model.trainable_variables)
+    optimizer.apply_gradients(zip(grads, model.trainable_variables))
+    print(float(loss))
+"""
+
+
 def environment(*packages):
     """One for all workers of a test run, and for the next run: it is half a minute of work."""
     builder = UvBuilder(load().cache_dir, ProcessSandbox())
@@ -386,6 +486,29 @@ def test_losses_of_an_evaluation_are_summed_up_as_programs_do(python, tmp_path):
     (judged,) = compared.with_probe[0].trace.evaluations
     printed = compared.without[0].output.split()
     assert judged.losses == pytest.approx([float(value) for value in printed], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("source", "steps"), [(TRACED, 3), (CHECKPOINTED, 4), (ACCUMULATED, 3)],
+    ids=["traced", "checkpointed", "accumulated"],
+)  # fmt: skip
+def test_what_a_program_does_beside_its_steps_is_left_alone(python, tmp_path, source, steps):
+    (tmp_path / "program.py").write_text(source)
+    compared = probing.compare(tmp_path / "program.py", python, 1)
+    assert not compared.failed, compared.without[0].errors
+    assert compared.identical, compared.with_probe[0].errors
+    seen = compared.with_probe[0].trace
+    assert (len(seen.steps), seen.end.failures) == (steps, 0)
+    if source is ACCUMULATED:
+        printed = [float(value) for value in compared.without[0].output.split()]
+        assert [step.loss for step in seen.steps] == pytest.approx(printed)
+
+
+def test_state_and_random_numbers_of_keras_layers_stay_the_programs(keras_python, tmp_path):
+    (tmp_path / "program.py").write_text(STATEFUL)
+    compared = probing.compare(tmp_path / "program.py", keras_python, 1)
+    assert not compared.failed, compared.without[0].errors
+    assert compared.identical
 
 
 def test_nothing_is_asked_of_a_device_that_records_a_graph(python, tmp_path):

@@ -20,7 +20,7 @@ class State:
     def __init__(self):
         self.pid = os.getpid()
         self.began = time.time()
-        self.steps = 0
+        self.steps = self.made = 0
         self.failures = 0
         self.failed = {}
         self.unseen = []

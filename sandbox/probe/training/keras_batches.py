@@ -56,6 +56,8 @@ def from_dataset(x):
     size, node, seen = None, x, []
     while node is not None and len(seen) < 50:
         seen.append(type(node).__name__)
+        if _calls_python(node):
+            return None
         if "BatchDataset" in seen[-1] and size is None:
             size = int(node._batch_size)
         if "Shuffle" in seen[-1]:
@@ -66,6 +68,14 @@ def from_dataset(x):
         return None
     if "Shuffle" not in names:
         return next(iter(x.take(1)))
-    if names.index("Shuffle") < names.index("Batch"):
+    after = names[: names.rindex("Shuffle")]  # what the shuffled rows still go through
+    if "Batch" not in after or "Map" in after or "Filter" in after:
         return None
     return next(iter(start.batch(max(size, 32)).take(1)))
+
+
+def _calls_python(node):
+    """Whether a pipeline runs the program's own Python, which may draw, count or print."""
+    function = getattr(node, "_map_func", None)
+    graph = getattr(getattr(function, "function", None), "graph", None)
+    return graph is not None and any("PyFunc" in one.type for one in graph.get_operations())

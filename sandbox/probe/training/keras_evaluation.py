@@ -57,8 +57,7 @@ def _look(keras, model, x, y):
     rows = values[:: max(1, len(values) // _MOST_ROWS)][:_MOST_ROWS]
     key = (values.shape, str(rows.reshape(-1)[:32]))
     if key not in given:
-        table = keras_told.as_table(rows)
-        given[key] = table[keras_told.spread(len(table), _MOST_PLACES)]
+        given[key] = keras_told.as_table(rows, _MOST_PLACES)
         tables = [one for one in given.values() if one.shape[1] == given[key].shape[1]]
         table = numpy.concatenate(tables)
         told = numbers.summary(numpy, keras_layers.flat(table, 1 << 16), values.shape, values.dtype)

@@ -80,7 +80,7 @@ class Look:
         """The fields of a step that has ended."""
         self.taken = False
         self._sync()
-        return {
+        told = {
             "penalty": self.penalty,
             "weights": [self._weight(at) for at in range(len(self.variables))],
             "activations": [
@@ -89,6 +89,8 @@ class Look:
                 if id(layer) in self.seen
             ][:_MOST_TENSORS],
         }
+        self.seen, self.gradients, self.weights, self.variables = {}, [], [], []
+        return told
 
     def _weight(self, at):
         import numpy

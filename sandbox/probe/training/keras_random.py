@@ -18,6 +18,7 @@ def kept(keras, model):
     plain, arrays = random.getstate(), numpy.random.get_state()
     eager = _eager(keras)
     drawn = eager.getstate() if eager else None
+    seed = _seeded(eager)
     torch = sys.modules.get("torch") if keras.backend.backend() == "torch" else None
     tensors = torch.get_rng_state() if torch else None
     try:
@@ -31,6 +32,7 @@ def kept(keras, model):
         numpy.random.set_state(arrays)
         if eager:
             eager.setstate(drawn)
+            _context().context()._seed = seed
         if torch:
             torch.set_rng_state(tensors)
 
@@ -46,6 +48,9 @@ def _states(keras, model, shared):
     """
     found = [one for one in model.variables if "seed_generator" in getattr(one, "path", one.name)]
     found += [one for metric in model.metrics for one in metric.variables]
+    known = {id(one) for one in found}
+    for layer in model._flatten_layers():
+        found += [one for one in layer._non_trainable_variables if id(one) not in known]
     for layer in _stateful(model):
         found += keras.tree.flatten(layer.states or ())  # of several cells a list for each
     return [*found, shared.state] if shared is not None else found
@@ -69,6 +74,20 @@ def _global(keras):
 
 
 _SHARED = "global_seed_generator"
+
+
+def _seeded(eager):
+    """A kernel keeps a counter by its seeds: ours are none that the program will have."""
+    if eager is None:
+        return None
+    context = _context().context()
+    seed, context._seed = context._seed, 0x5EED
+    eager.seed(0x5EED)
+    return seed
+
+
+def _context():
+    return sys.modules["tensorflow.python.eager.context"]
 
 
 def _eager(keras):

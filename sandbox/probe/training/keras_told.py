@@ -7,6 +7,7 @@ from .core import STATE
 from .trivial import floor, trivial
 from .writer import WRITER
 
+_MOST_PLACES = 1 << 18
 _MOST_ROWS, _PROBE_ROWS, _MOST_CLASSES, _MOST_LABELS = 4096, 128, 64, 1 << 20
 _NAMES = {
     "mean_squared_error": "mse", "mean_absolute_error": "mae", "huber_loss": "huber",
@@ -56,7 +57,9 @@ class FitData:
         self.alone = len(_leaves(self.keras, xs)) == 1
         self.y = None if y is None else keras_layers.parts(ys)[0][1]
         self.batch_size = self.batch_size or len(self.x)
-        most = min(_PROBE_ROWS, max(32, self.batch_size))
+        places = max(1, math.prod(self.x.shape[1:]))
+        few = max(self.batch_size, _MOST_PLACES // places)  # no more than a step itself takes
+        most = min(_PROBE_ROWS, max(32, self.batch_size), few)
         rows = slice(self.fixed) if self.fixed else spread(len(self.x), most)
 
         def thin(values):
@@ -171,11 +174,10 @@ class Told:
             "targets": None if y is None else _summary(self.run.data.rows(y), y),
         }
         if not ids:
-            table = as_table(rows)
-            told.update(numbers.columns(numpy, table[spread(len(table), _MOST_ROWS)]))
+            told.update(numbers.columns(numpy, as_table(rows, _MOST_ROWS)))
         if y is not None and part == "train" and not ids and self.run.data.alone:
             some = spread(len(x), _MOST_ROWS // 8)
-            samples, wanted = numbers.thinned(x[some].astype("float64")), as_table(y[some])
+            samples, wanted = numbers.thinned(x[some]).astype("float64"), as_table(y[some])
             told["agreement"] = numbers.agreement(numpy, samples, wanted)
         if y is not None and y.dtype.kind in "biuf" and y.size <= _MOST_LABELS:
             told["classes"] = numbers.classes(numpy, as_table(y))  # of all: some are rare
@@ -313,7 +315,7 @@ def _summary(rows, whole):
     return numbers.summary(numpy, keras_layers.flat(rows, 1 << 16), whole.shape, whole.dtype)
 
 
-def as_table(values):
-    """Rows by the entries of the last axis; a single dimension is a column."""
-    values = values.astype("float64")
-    return values.reshape(-1, 1) if values.ndim == 1 else values.reshape(-1, values.shape[-1])
+def as_table(values, most=None):
+    """Rows by the entries of the last axis, at most about so many; one dimension is a column."""
+    table = values.reshape(-1, 1) if values.ndim == 1 else values.reshape(-1, values.shape[-1])
+    return (table if most is None else table[spread(len(table), most)]).astype("float64")

@@ -81,10 +81,7 @@ def _dims(node, *names):
 
 def _saved(node, name):
     """A tensor that a node keeps for its backward pass, None where it keeps none."""
-    try:
-        kept = getattr(node, name, None)
-    except RuntimeError:  # it has been freed
-        return None
+    kept = graph.saved(node, name)
     return kept.detach() if arrays.is_tensor(kept) else None
 
 

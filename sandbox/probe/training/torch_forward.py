@@ -18,9 +18,30 @@ class Call:
         self.numbers = ()
         self.inputs = ()
         self.own, self.after = "", ""
-        self.node = given.grad_fn
         self.taken = self.given = None
         self.added, self.dropped = False, 0.0
+
+
+class Known:
+    """Which module a node of the graph belongs to. It is noted at the node, so that no graph lives
+    on for it.
+    """
+
+    def __init__(self, calls):
+        self.calls = calls
+
+    def __contains__(self, node):
+        return self.get(node) is not None
+
+    def __getitem__(self, node):
+        return self.get(node)
+
+    def get(self, node):
+        owner, place = node.metadata.get("reprise", (None, None))
+        return place if owner is self and place in self.calls() else None
+
+    def __setitem__(self, node, place):
+        node.metadata["reprise"] = (self, place)
 
 
 class Forward:
@@ -34,7 +55,8 @@ class Forward:
         self.clear()
 
     def clear(self):
-        self.calls, self.known, self.modules, self.outputs = {}, {}, {}, {}
+        self.calls, self.modules, self.outputs = {}, {}, {}
+        self.known = Known(lambda: self.calls)
 
     def forget(self, model):
         """Forget the calls that a step has used; those of other models wait for their own step."""
@@ -46,7 +68,6 @@ class Forward:
             if key in used or not any(True for _ in entry[0].parameters()):
                 del self.modules[key]
         self.calls = {key: call for key, call in self.calls.items() if key in self.modules}
-        self.known = {node: key for node, key in self.known.items() if key in self.calls}
         self.outputs = {}
 
     def arm(self, wanted, structure):
@@ -64,10 +85,7 @@ FORWARD = Forward()
 
 @quiet("forward passes")
 def _look(module, taken, named, given):
-    torch = arrays.torch()
-    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
-        return
-    if type(module).__module__.startswith("keras.") or len(FORWARD.modules) > _MOST_CALLS:
+    if _is_passed_over(module):
         return
     before, after = arrays.first_tensor((taken, named)), arrays.output(given)
     if after is None:
@@ -79,13 +97,50 @@ def _look(module, taken, named, given):
     if after.dim():
         FORWARD.last = weakref.ref(module)
     leaf = _is_leaf(module)
+    if not leaf:
+        _release(module)
     alone = len(arrays.tensors((taken, named))) == 1
-    FORWARD.modules[id(module)] = (module, before, after.dim(), leaf, alone)
+    FORWARD.modules[id(module)] = (module, before, _rank(module, after), leaf, alone)
     if leaf and after.dim():
         _leaf(module, before, after)
-        if id(module) in FORWARD.calls:  # a recurrent layer returns its last state beside
-            others = (one.grad_fn for one in arrays.tensors(given) if one is not after)
-            FORWARD.known.update((node, id(module)) for node in others if node is not None)
+        if id(module) in FORWARD.calls:
+            _beside(module, after, given)
+
+
+def _beside(module, after, given):
+    """A recurrent layer returns its last state beside."""
+    for one in arrays.tensors(given):
+        if one is not after and one.grad_fn is not None:
+            FORWARD.known[one.grad_fn] = id(module)
+
+
+def _is_passed_over(module):
+    """Whether a call is no part of a training step's forward pass that is still to be seen."""
+    torch = arrays.torch()
+    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+        return True
+    if type(module).__module__.startswith("keras.") or len(FORWARD.modules) > _MOST_CALLS:
+        return True
+    if type(module).__name__ == "ParametrizationList":  # what it computes is a weight
+        for part in module.modules():
+            FORWARD.modules.pop(id(part), None)
+            FORWARD.calls.pop(id(part), None)
+        return True
+    # A checkpoint computes it again, within the backward pass.
+    return id(module) in FORWARD.modules and torch._C._current_graph_task_id() != -1
+
+
+def _rank(module, after):
+    """The rank of what a part of a network returns; 0 for a loss, which may be one of each row."""
+    return 0 if type(module).__module__ == "torch.nn.modules.loss" else after.dim()
+
+
+def _release(module):
+    """Only what the outermost module was given is wanted later."""
+    for part in module.modules():
+        entry = FORWARD.modules.get(id(part))
+        if entry is not None and part is not module:
+            FORWARD.modules[id(part)] = (entry[0], None, *entry[2:])
 
 
 def _hook(module, taken, named, given):

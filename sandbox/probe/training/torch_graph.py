@@ -114,6 +114,19 @@ def parameters(nodes):
     return found
 
 
+def saved(node, name):
+    """What a node keeps for its backward pass; None where it has been freed, and where the program
+    has put hooks around it, as a checkpoint does to compute it again.
+    """
+    try:
+        raw = getattr(node, "_raw" + name, None)
+        if getattr(raw, "unpack_hook", None) is not None:
+            return None
+        return getattr(node, name, None)
+    except RuntimeError:
+        return None
+
+
 def _dropped(node, kind, live):
     """The share that a node drops: on a processor dropout is a product with a mask of zeros and of
     one other value, the inverse of what it keeps.
@@ -122,10 +135,7 @@ def _dropped(node, kind, live):
         return float(getattr(node, "_saved_p", 0.0) or 0.0)
     if kind != "mul" or len(live) != 1:
         return 0.0
-    try:
-        mask = getattr(node, "_saved_other", None)
-    except RuntimeError:  # it has been freed
-        return 0.0
+    mask = saved(node, "_saved_other")
     if not hasattr(mask, "dim") or not mask.dim() or mask.numel() < _LEAST_MASK:  # or a number
         return 0.0
     values = mask.detach().reshape(-1)[:_MOST_MASK]

@@ -135,7 +135,7 @@ def _layer(model, place, call, name, initial):
     return {
         "index": place,
         "name": name,
-        "type": type(module).__name__,
+        "type": _kind(module).__name__,
         "activation": activation,
         "functional": functional,
         "inputs": sorted(model.places[at] for at in call.inputs if at in model.places),
@@ -145,6 +145,12 @@ def _layer(model, place, call, name, initial):
         "input": call.taken,
         "output": call.given,
     }
+
+
+def _kind(module):
+    """The class of a module, that from which `parametrize` derived one of its own."""
+    kind = type(module)
+    return kind.__mro__[1] if "parametrizations" in module._modules else kind
 
 
 def _own_activation(call):

@@ -104,6 +104,7 @@ def watch(name):
                     _judged(args, kwargs, result)
             return result
 
+        loss_function.__prepare_scriptable__ = lambda: original
         return loss_function
 
     return make
@@ -120,7 +121,7 @@ def _called(name, args, kwargs, result):
     if result.dim() == 0:
         LOSSES.node = result.grad_fn
         LOSSES.values.append(result.detach())
-        del LOSSES.values[:-16]
+        del LOSSES.values[:-256]
     given = list(args) + [kwargs[key] for key in ("input", "target") if key in kwargs]
     if len(given) > 1 and LOSSES.wanted:
         _look(name, given[0], given[1], kwargs, result)
@@ -270,15 +271,6 @@ def with_targets(model, wanted):
         weights = fields.get("settings", {}).get("weights", ())
         told = targets_told(fields["name"], wanted, integral, weights)
         WRITER.put("loss", model=model, **fields, **told)
-
-
-def unpatched(torch):
-    """Put the original loss functions back, for a moment; returns ours."""
-    functional = torch.nn.functional
-    ours = {name: getattr(functional, name) for name in NAMES if hasattr(functional, name)}
-    for name, function in ours.items():
-        setattr(functional, name, getattr(function, "__wrapped__", function))
-    return ours
 
 
 def backward(original):

@@ -21,16 +21,20 @@ def install(torch):
     patch(torch.autograd, "backward", torch_losses.backward)
     patch(torch.nn.Module, "__init__", _module)
     patch(optimizer.Optimizer, "__init__", _optimizer)
-    STATE.capturing = _capturing(torch.cuda)
+    STATE.capturing = _capturing(torch.cuda, torch.jit.is_tracing)
     torch_scaling.install(torch)
     torch_evaluation.install(torch)
     FORWARD.arm(True, True)
 
 
-def _capturing(cuda):
-    """Whether CUDA records a graph: a copy would be replayed with it, a wait would spoil it."""
+def _capturing(cuda, tracing):
+    """Whether a trace is made of what runs, which ours must not be in; or CUDA records a graph: a
+    copy would be replayed with it, a wait would spoil it.
+    """
 
     def capturing():
+        if tracing():
+            return True
         # The second question alone would start CUDA.
         if not (cuda.is_initialized() and cuda.is_current_stream_capturing()):
             return False
@@ -65,5 +69,6 @@ def _made(module):
 def _made_optimizer(optimizer):
     program.remember(optimizer)
     torch_steps.MADE.add(optimizer)
+    STATE.made = STATE.steps
     torch_losses.LOSSES.idle = False
     FORWARD.arm(True, True)

@@ -1,6 +1,6 @@
 """Gradient scaling, clipping, schedulers and compilation in PyTorch."""
 
-from . import torch_arrays as arrays, torch_forward, torch_losses, torch_steps
+from . import torch_arrays as arrays, torch_forward, torch_steps
 from .core import STATE, patch, quiet
 from .torch_losses import LOSSES
 
@@ -14,7 +14,6 @@ def install(torch):
         for name in ("clip_grad_norm_", "clip_grad_value_"):
             patch(owner, name, _clip)
     patch(torch.optim.lr_scheduler.ReduceLROnPlateau, "__init__", _scheduler)
-    patch(torch.jit, "script", _script(torch))
     patch(torch, "compile", _compile)
     patch(torch.nn.Module, "compile", _compile)
 
@@ -70,23 +69,6 @@ def _scheduler(original):
         torch_steps.SCHEDULED.add(optimizer)
 
     return __init__
-
-
-def _script(torch):
-    """TorchScript compiles the source of loss functions: it gets the originals."""
-
-    def make(original):
-        def script(*args, **kwargs):
-            ours = torch_losses.unpatched(torch)
-            try:
-                return original(*args, **kwargs)
-            finally:
-                for name, function in ours.items():
-                    setattr(torch.nn.functional, name, function)
-
-        return script
-
-    return make
 
 
 def _compile(original):

@@ -1,5 +1,6 @@
 """Watches the steps of optimisers: rates, losses, and on sampled steps gradients and updates."""
 
+import sys
 import weakref
 
 from . import (
@@ -33,11 +34,11 @@ class Tracked:
         self.initial = {}
         self.before = {}
         self.sampled = False
-        self.loops = []
+        self.loops, self.told = [], False
 
 
 OPTIMIZERS = weakref.WeakKeyDictionary()
-MADE, SCHEDULED = weakref.WeakSet(), weakref.WeakSet()
+MADE, SCHEDULED, INNER = weakref.WeakSet(), weakref.WeakSet(), weakref.WeakSet()
 ACTIVE = []
 ALL = []
 """All that were followed, also those that the program has dropped."""
@@ -48,11 +49,13 @@ def _parameters(optimizer):
 
 
 def before(optimizer, _args, _kwargs):
-    if not (LOSSES.idle and optimizer in OPTIMIZERS):
+    if optimizer not in INNER and not (LOSSES.idle and optimizer in OPTIMIZERS):
         _before(optimizer)
 
 
 def after(optimizer, _args, _kwargs):
+    if optimizer in INNER:
+        return
     tracked = OPTIMIZERS.get(optimizer) if LOSSES.idle else None
     if tracked is None:
         _after(optimizer)
@@ -77,6 +80,11 @@ def _before(optimizer):
         return
     if optimizer in ACTIVE:
         del ACTIVE[ACTIVE.index(optimizer) :]
+    if ACTIVE:
+        _forget_failed()
+    if ACTIVE:  # one optimiser wraps another: the outer one is the program's
+        INNER.add(optimizer)
+        return
     ACTIVE.append(optimizer)
     tracked = OPTIMIZERS.get(optimizer)
     if tracked is None:
@@ -85,6 +93,16 @@ def _before(optimizer):
     if tracked.sampled:
         with arrays.torch().no_grad():
             _remember(tracked, _parameters(optimizer))
+
+
+def _forget_failed():
+    """A step that raised never ended: no other `step` is on the stack."""
+    here = sys._getframe(4)  # that of PyTorch around `step`
+    frame = here.f_back
+    while frame is not None and frame.f_code is not here.f_code:
+        frame = frame.f_back
+    if frame is None:
+        ACTIVE.clear()
 
 
 def _known(optimizer):
@@ -115,8 +133,6 @@ def _after(optimizer):
     if arrays.torch().compiler.is_compiling() or optimizer not in ACTIVE:
         return
     del ACTIVE[ACTIVE.index(optimizer) :]
-    if ACTIVE:
-        return  # one optimiser wraps another: the outer one is the program's
     with arrays.torch().no_grad():
         step(optimizer, OPTIMIZERS[optimizer], False)
 
@@ -153,7 +169,9 @@ def _next(model):
     """Arm the forward hooks where some optimiser's next step is sampled or its first."""
     FORWARD.forget(model)
     LOSSES.pending.clear()
-    unstepped = any(one not in OPTIMIZERS for one in MADE)
+    unstepped = STATE.steps < STATE.made + 20 and any(
+        one not in OPTIMIZERS and one not in INNER for one in MADE
+    )
     wanted = unstepped or any(sampled(one.steps) for one in OPTIMIZERS.values())
     LOSSES.wanted = wanted
     early = any(one.steps < 2 for one in OPTIMIZERS.values())
@@ -176,7 +194,8 @@ def _describe(optimizer, tracked):
     tracked.initial = {}
     model = tracked.model.id if tracked.model else ""
     settle(model)
-    if tracked.steps == 0:
+    if not tracked.told and (model or tracked.steps):
+        tracked.told = True
         tracked.loops = program_loops.around()
         WRITER.put("optimizer", **describe(optimizer, tracked, model))
         torch_plan.begin(tracked)

@@ -23,7 +23,7 @@ from bot.service.ports import (
     Target,
     Throttled,
 )
-from bot.service.ports.repository import RepositoryReader, RepositoryWriter
+from bot.service.ports.repository import RepositoryWriter
 from bot.service.ports.store import WriteRateStore
 
 STEP_S = 0.25
@@ -122,12 +122,6 @@ class GitHubProxy(GitHub):
     def clone_token(self, target: Target) -> CloneToken:
         with self._reading(target) as github:
             return github.clone_token(target)
-
-    @override
-    @contextmanager
-    def readable(self, target: Target) -> Iterator[RepositoryReader]:
-        with self._reading(target) as github, github.readable(target) as opened:
-            yield opened
 
     @override
     @contextmanager

@@ -103,8 +103,8 @@ def hint(context: AppContext, run: Run, report: Report, where: Target) -> Text:
     if found is None or not found.proven or (known is not None and known.digest == run.id):
         return ""
     try:
-        with context.github.readable(where) as reader:
-            files = files_of(reader, admitted(reader, number))
+        with context.github.writable(where) as writer:
+            files = files_of(writer, admitted(writer, number))
             path = of_repair(found, files).path
     except RepriseError:
         return ""

@@ -29,7 +29,7 @@ from bot.service.ports import (
     Target,
     Task,
 )
-from bot.service.ports.repository import RepositoryReader, RepositoryWriter
+from bot.service.ports.repository import RepositoryWriter
 
 _MOST_TASKS = 1_000
 
@@ -99,10 +99,6 @@ class DryRunGitHub(GitHub):
     @override
     def clone_token(self, target: Target) -> CloneToken:
         return CloneToken(token="")
-
-    @override
-    def readable(self, target: Target) -> AbstractContextManager[RepositoryReader]:
-        raise UserError("A rehearsal opens no pull request.", "Use reprise pr on a checkout.")
 
     @override
     def writable(self, target: Target) -> AbstractContextManager[RepositoryWriter]:

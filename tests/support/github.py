@@ -23,7 +23,7 @@ from bot.service.ports import (
     Reaction,
     Target,
 )
-from bot.service.ports.repository import RepositoryReader, RepositoryWriter
+from bot.service.ports.repository import RepositoryWriter
 
 MOST_BODY = 65_536
 
@@ -280,13 +280,6 @@ class FakeGitHub:
             self._called("clone_token")
             self._repository(target)
             return CloneToken(token=f"made-up-token-for-{target.repository}")
-
-    def readable(self, target: Target) -> AbstractContextManager[RepositoryReader]:
-        """As `writable`."""
-        with self._lock:
-            self._called("readable")
-            self._repository(target)
-        raise NotGranted("The installation does not grant contents=read.", "Grant it.")
 
     def writable(self, target: Target) -> AbstractContextManager[RepositoryWriter]:
         """An installation without the permissions; the stand-in server has a whole repository."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from copy import copy
 from datetime import datetime
 from functools import partial
@@ -25,7 +25,7 @@ from bot.service.ports import (
     Reaction,
     Target,
 )
-from bot.service.ports.repository import RepositoryReader, RepositoryWriter
+from bot.service.ports.repository import RepositoryWriter
 
 # With this type a folder is an object too, and a file above 1 MB is no error.
 _OBJECT = "application/vnd.github.object+json"
@@ -172,20 +172,13 @@ class GitHubApp(GitHub):
         return CloneToken(token=self._tokens.get(_contents(target)))
 
     @override
-    def readable(self, target: Target) -> AbstractContextManager[RepositoryReader]:
-        return self._opened(target, {"contents": "read", "issues": "read"})
-
-    @override
-    def writable(self, target: Target) -> AbstractContextManager[RepositoryWriter]:
+    @contextmanager
+    def writable(self, target: Target) -> Iterator[RepositoryWriter]:
         wanted: dict[str, Level] = {
             "contents": "write",
             "pull_requests": "write",
             "issues": "read",
         }
-        return self._opened(target, wanted)
-
-    @contextmanager
-    def _opened(self, target: Target, wanted: Mapping[str, Level]) -> Iterator[GitHubRepository]:
         token, _ = mint(self._client, target, wanted)
         login = f"{self._slug}[bot]"
         opened = GitHubRepository(self._client, token, target, login, partial(self._book, target))

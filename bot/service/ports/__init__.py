@@ -13,7 +13,7 @@ from pydantic import Field
 
 from bot.errors import TransientError, UserError
 from bot.models.base import Record
-from bot.service.ports.repository import RepositoryReader, RepositoryWriter
+from bot.service.ports.repository import RepositoryWriter
 
 Device = Literal["cpu", "gpu"]
 Reaction = Literal["eyes", "+1", "confused"]
@@ -175,9 +175,6 @@ class GitHub(Protocol):
 
     def clone_token(self, target: Target) -> CloneToken:
         """A token to clone with: contents read, this repository only."""
-
-    def readable(self, target: Target) -> AbstractContextManager[RepositoryReader]:
-        """The repository, with a token that reads contents and issues and ends with the block."""
 
     def writable(self, target: Target) -> AbstractContextManager[RepositoryWriter]:
         """The repository, with a token for its contents and pull requests that ends with the

@@ -22,7 +22,7 @@ class Call:
         self.added, self.dropped = False, 0.0
 
 
-class Known:
+class NodePlaces:
     """Which module a node of the graph belongs to. It is noted at the node, so that no graph lives
     on for it.
     """
@@ -56,7 +56,7 @@ class Forward:
 
     def clear(self):
         self.calls, self.modules, self.outputs = {}, {}, {}
-        self.known = Known(lambda: self.calls)
+        self.known = NodePlaces(lambda: self.calls)
 
     def forget(self, model):
         """Forget the calls that a step has used; those of other models wait for their own step."""

@@ -362,6 +362,22 @@ for _ in range(3):
     optimizer.step()
     print(total)
 """
+NORMED = """\
+import torch
+from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
+torch.manual_seed(0)
+model = nn.Sequential(weight_norm(nn.Linear(8, 16)), nn.ReLU(), nn.Linear(16, 1))
+unused = torch.optim.SGD(model.parameters(), 0.1)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+x = torch.randn(32, 8)
+for _ in range(40):
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), x[:, :1])
+    loss.backward()
+    optimizer.step()
+print(loss.item())
+"""
 STATEFUL = """\
 import keras, numpy, tensorflow as tf
 keras.utils.set_random_seed(0)
@@ -502,6 +518,20 @@ def test_what_a_program_does_beside_its_steps_is_left_alone(python, tmp_path, so
     if source is ACCUMULATED:
         printed = [float(value) for value in compared.without[0].output.split()]
         assert [step.loss for step in seen.steps] == pytest.approx(printed)
+
+
+def test_a_layer_with_a_normed_weight_is_told_as_itself(python, tmp_path):
+    """And an optimizer beside it that never steps changes nothing."""
+    (tmp_path / "program.py").write_text(NORMED)
+    compared = probing.compare(tmp_path / "program.py", python, 1)
+    assert not compared.failed, compared.without[0].errors
+    assert compared.identical, compared.with_probe[0].output
+    seen = compared.with_probe[0].trace
+    (model,) = seen.models
+    assert [layer.type for layer in model.layers] == ["Linear", "ReLU", "Linear"]
+    assert {row.layer for row in seen.steps[0].weights} == {0, 2}
+    activations = [step.step for step in seen.steps if step.activations]
+    assert max(activations) == 25
 
 
 def test_state_and_random_numbers_of_keras_layers_stay_the_programs(keras_python, tmp_path):

@@ -111,7 +111,7 @@ def _diagnosis(draft: RunPlan, options: Options) -> list[Block]:
         return []
     which = "the program" if draft.training is None else "this program"
     if draft.training is not None and draft.script is not None:
-        which = "the last of these programs, if the first does not train,"
+        which = "one of these programs"
     text = f"A diagnosis of the training runs {which} once more, with a probe."
     if (asked := options.repair) is not None:
         text += (

@@ -20,7 +20,7 @@ class RepairOut(PublishedData):
     diff: str
     improvement: Improvement | None = Field(description="Faulty and patched, seed by seed.")
     held_out_rows: bool = Field(description="The proof used test rows that the search did not.")
-    seed_independent: bool = Field(description="Trainings do not vary, so six are worth one.")
+    seed_independent: bool = Field(description="Every training is the same, whatever its seed.")
     trainings: int = Field(description="Of the search and the minimization.")
     confirmations: int = Field(description="Of the proof.")
     budget: float = Field(description="Time for the search, as a multiple of the faulty program's.")

@@ -146,7 +146,7 @@ def test_trainings_that_no_seed_changes_are_no_proof(same):
     assert [edit.kind for edit in found.patch] == ["learning_rate"]
     assert found.seed_independent is same
     assert found.proven is not same
-    assert ("trains alike whatever its seed" in summary(found)) is same
+    assert ("is the same, whatever its seed" in summary(found)) is same
 
 
 def test_a_proof_stands_without_its_picture():

@@ -57,7 +57,7 @@ def _lost(found: Repair) -> str:
 
 def _data(found: Repair) -> str:
     if found.seed_independent:
-        return "This program trains alike whatever its seed, so its six trainings are worth one."
+        return "Every training is the same, whatever its seed, so the six count as one."
     if found.held_out_rows:
         return "Measured on the half of the test rows that the search did not use."
     return "The search and the proof used the same test rows, with different seeds."

@@ -37,8 +37,8 @@ NO_MODEL = "layers: no model holds the variables"
 
 
 def quiet(part):
-    """A hook that never raises, does not see what the probe itself calls, and does nothing while a
-    device records what it is given. After three failures its part of the probe is disarmed.
+    """A hook that never raises, does not see what the probe itself calls, and does nothing while
+    PyTorch or CUDA records what runs. After three failures its part of the probe is disarmed.
     """
 
     def decorate(function):

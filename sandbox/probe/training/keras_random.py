@@ -18,9 +18,9 @@ def kept(keras, model):
     plain, arrays = random.getstate(), numpy.random.get_state()
     eager = _eager(keras)
     drawn = eager.getstate() if eager else None
-    seed = _seeded(eager)
     torch = sys.modules.get("torch") if keras.backend.backend() == "torch" else None
     tensors = torch.get_rng_state() if torch else None
+    seed = _seeded(eager)
     try:
         yield
     finally:

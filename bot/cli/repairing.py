@@ -39,7 +39,8 @@ def repair(
 def kept_repair(folder: Path) -> Repair:
     """The repair that an earlier command wrote. Raises UserError when there is none."""
     try:
-        kept = json.loads((folder / "repair.json").read_bytes())["repair"]
+        written = json.loads((folder / "repair.json").read_bytes())
+        kept = {**written["repair"], "entry": written["program"]}
         return Repair.model_validate({**kept, "undecided": kept["undecided"] or ""})
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(

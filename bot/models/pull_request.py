@@ -38,14 +38,28 @@ class TestLayout(Record):
     function: str = "test_{}"
 
 
-class RepositoryPatch(Record):
-    """A change of one file that the repository has: its whole new text, and the unified diff that
+class FileChange(Record):
+    """A change of a file that the repository has: its whole new text, and the unified diff that
     leads there.
     """
 
     path: str
     text: str
     diff: str
+
+
+class RepositoryPatch(Record):
+    """Changes of what a training program of the repository is: its own file, and its configuration
+    files. `program` is its path.
+    """
+
+    program: str
+    changes: tuple[FileChange, ...]
+
+    @property
+    def diff(self) -> str:
+        """Everything as one unified diff."""
+        return "".join(change.diff for change in self.changes)
 
 
 class ProposedFile(Record):

@@ -33,7 +33,8 @@ class Hyperparameter(Record):
     second of a kind without layers. `value` is canonical, lower case: "0.001", "adam",
     "cross_entropy", "relu", "none" for one that is not there and could be, "default" where the
     framework decides. `low` and `high` bound a number. `choices` are the values that can be
-    written for it, none for numbers. `line` is 1-based.
+    written for it, none for numbers. `line` is 1-based, in the program or in the configuration
+    `file` beside it that has the value.
 
     Of "layers" the value is "kept"; it can be "removed" or get "dense_after", "batch_norm_after" or
     "dropout_after". Of "preprocessing" it is how the inputs are scaled ("none", "standardise",
@@ -46,6 +47,7 @@ class Hyperparameter(Record):
     kind: HyperparameterKind
     value: str
     line: int
+    file: str = ""
     layer: int | None = None
     low: float | None = None
     high: float | None = None
@@ -53,13 +55,16 @@ class Hyperparameter(Record):
 
 
 class Edit(Record):
-    """One hyperparameter with another value. `parameter` is its id."""
+    """One hyperparameter with another value. `parameter` is its id; `line` is in the program, or in
+    the configuration `file`.
+    """
 
     parameter: str
     kind: HyperparameterKind
     before: str
     after: str
     line: int = 0
+    file: str = ""
 
     @property
     def operator(self) -> FaultType:
@@ -136,15 +141,17 @@ class Repair(Record):
     data could be split, rows that the search did not see (`held_out_rows`); never where trainings
     are `seed_independent`, the same for every seed.
 
-    `patch` is the best one that was found, proven or not; `source` is the text of the program,
-    `diff` the unified diff of it. `trainings` counts those of the search and of the
-    minimisation, `confirmations` those of the proof. `limit_s` is what one training of the proof
-    could take, `elsewhere` are likely findings of the diagnosis that no hyperparameter mends.
+    `patch` is the best one that was found, proven or not; `entry` names the program's file,
+    `source` is its text, `diff` the unified diff of it and of its configuration files. `trainings`
+    counts those of the search and of the minimisation, `confirmations` those of the proof.
+    `limit_s` is what one training of the proof could take, `elsewhere` are likely findings of the
+    diagnosis that no hyperparameter mends.
     `undecided` is why nothing could be tried.
     """
 
     metric: Metric | None = None
     patch: Patch = ()
+    entry: str = ""
     source: str = ""
     diff: str = ""
     improvement: Improvement | None = None

@@ -128,11 +128,14 @@ def _change(report: Report, patch: RepositoryPatch) -> Section:
     assert found is not None
     metric = f" --metric {quote(asked(found.metric))}" if found.metric is not None else ""
     measured = phrases.summary(found)
-    again = f"reprise repair {quote(patch.path)}{metric}"
+    again = f"reprise repair {quote(patch.program)}{metric}"
+    changed: list[Inline] = []
+    for change in patch.changes:
+        changed += [" and " if changed else "", Code(change.path)]
     return Section(
         "change",
         blocks=[
-            Paragraph((Strong("The change"), " of ", Code(patch.path), f": {measured}")),
+            Paragraph((Strong("The change"), " of ", *changed, f": {measured}")),
             *figures(found),
             Paragraph(_MEASURED),
             Paragraph(("To measure it again, on the branch that this goes into: ", Code(again))),

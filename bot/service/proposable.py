@@ -105,8 +105,8 @@ def hint(context: AppContext, run: Run, report: Report, where: Target) -> Text:
     try:
         with context.github.writable(where) as writer:
             files = files_of(writer, admitted(writer, number))
-            path = of_repair(found, files).path
+            program = of_repair(found, files).program
     except RepriseError:
         return ""
-    get = "To have this change of ", Code(path), " as a draft pull request, someone with write "
+    get = "To have this change of ", Code(program), " as a draft pull request, someone with write "
     return (*get, "permission comments `/reproduce pr`.")

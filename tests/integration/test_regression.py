@@ -15,7 +15,7 @@ from bot.adapters.run_folder.folder import STATE
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Execution, Failure, Judgement, Match, Script
 from bot.models.bug import Frame, Issue
-from bot.models.pull_request import RepositoryPatch
+from bot.models.pull_request import FileChange, RepositoryPatch
 from bot.models.repair import Edit, Improvement, Metric, Repair
 from bot.models.report import Report, Reproduced
 from bot.models.signature import (
@@ -356,7 +356,9 @@ CONFIG = "lr: 10.0\nepochs: 3\n"
 
 def change(path="train.py", before=CONFIG, after="lr: 0.1\nepochs: 3\n", diff=None):
     diff = diffs.unified(path, before, after) if diff is None else diff
-    return RepositoryPatch(path=path, text=after, diff=diff)
+    return RepositoryPatch(
+        program="train.py", changes=(FileChange(path=path, text=after, diff=diff),)
+    )
 
 
 def test_a_change_of_the_projects_own_code_goes_with_the_test(project):
@@ -482,7 +484,7 @@ def test_a_repair_of_a_file_of_the_project_is_a_change_of_it(project, files, nam
             of_repair(found_repair(name), checkout.opened(project))
         return
     patch = of_repair(found_repair(name), checkout.opened(project))
-    assert patch.path == path
+    assert (patch.program, [each.path for each in patch.changes]) == (path, [path])
     into(project, report(), patch)
     assert "lr = 0.1\n" in (project / path).read_text()
 
@@ -491,7 +493,62 @@ def test_a_repair_of_a_file_of_the_project_is_a_change_of_it(project, files, nam
 def test_a_quote_may_lose_or_win_the_last_line_end(project, quoted):
     made(project, {"src/train.py": TRAIN})
     found = found_repair().model_copy(update={"source": quoted})
-    assert of_repair(found, checkout.opened(project)).path == "src/train.py"
+    assert of_repair(found, checkout.opened(project)).program == "src/train.py"
+
+
+SETTINGS = "lr: 10.0  # as in the paper\nepochs: 3\n"
+
+
+def configured_repair() -> Repair:
+    """A repair of the program and of its configuration file."""
+    config = diffs.unified("conf/base.yaml", SETTINGS, SETTINGS.replace("10.0", "0.1"))
+    found = found_repair("train.py")
+    return found.model_copy(update={"entry": "train.py", "diff": f"{found.diff}{config}"})
+
+
+def test_a_repair_changes_the_configuration_beside_its_program(project):
+    made(project, {"src/train.py": TRAIN, "src/conf/base.yaml": SETTINGS})
+    made(project, {"old/train.py": TRAIN, "old/conf/base.yaml": "lr: 1.0\nepochs: 3\n"})
+    files = checkout.opened(project)
+    patch = of_repair(configured_repair(), files)
+    assert patch.program == "src/train.py"
+    proposal = into(project, report(), patch)
+    assert (project / "src/conf/base.yaml").read_text() == SETTINGS.replace("10.0", "0.1")
+    assert (project / "old/train.py").read_text() == TRAIN
+    asked = report().model_copy(update={"repair": configured_repair()})
+    written = body(asked, proposal)
+    assert "of `src/train.py` and `src/conf/base.yaml`" in written
+    assert "`reprise repair src/train.py --metric accuracy`" in written
+    assert "+lr: 0.1  # as in the paper" in written
+
+
+def test_too_many_files_or_lines_are_not_proposed(project):
+    names = [f"conf/{number}.yaml" for number in range(13)]
+    made(project, dict.fromkeys(names, CONFIG))
+    changes = [change(name).changes[0] for name in names]
+    files = checkout.opened(project)
+    with pytest.raises(UserError, match="too many files"):
+        propose(report(), files, RepositoryPatch(program="train.py", changes=tuple(changes)))
+    before, after = ("".join(f"{at * n}\n" for n in range(150)) for at in (1, -1))
+    made(project, {"a.yaml": before, "b.yaml": before})
+    long = [change(name, before, after).changes[0] for name in ("a.yaml", "b.yaml")]
+    with pytest.raises(UserError, match="too long to review"):
+        propose(
+            report(),
+            checkout.opened(project),
+            RepositoryPatch(program="train.py", changes=tuple(long)),
+        )
+
+
+@pytest.mark.parametrize(
+    "place", ["conf/../../base.yaml", ".github/base.yaml", "conf/missing.yaml"]
+)
+def test_a_repair_is_not_proposed_where_its_configuration_is_not(project, place):
+    made(project, {"src/train.py": TRAIN, "base.yaml": SETTINGS, "src/.github/base.yaml": SETTINGS})
+    found = configured_repair()
+    found = found.model_copy(update={"diff": found.diff.replace("conf/base.yaml", place)})
+    with pytest.raises(UserError, match="not a file of this repository"):
+        of_repair(found, checkout.opened(project))
 
 
 def test_an_unproven_repair_is_no_change(project):

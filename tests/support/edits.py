@@ -24,7 +24,7 @@ def diff(source: str, trace: TrainingTrace | None = None, **values: str) -> list
     """The changed lines of the patched program, each with its sign."""
     edits = [edit(source, _id(name), value, trace) for name, value in values.items()]
     lines = difflib.unified_diff(
-        source.splitlines(), patched(source, edits, trace).splitlines(), n=0, lineterm=""
+        source.splitlines(), patched(source, edits, trace).source.splitlines(), n=0, lineterm=""
     )
     return [x for x in lines if not x.startswith(("---", "+++", "@@"))]
 

@@ -93,7 +93,7 @@ def test_units_are_changed_with_what_depends_on_them() -> None:
 
 def test_layers_of_torch_models() -> None:
     assert diff(TORCH, layers_2="removed") == ["-    nn.Dropout(),"]
-    longer = patched(TORCH, [edit(TORCH, "layers(0)", "dense_after")])
+    longer = patched(TORCH, [edit(TORCH, "layers(0)", "dense_after")]).source
     added = "nn.ReLU(),\n    nn.Linear(HIDDEN, HIDDEN),\n    nn.ReLU(),\n    nn.Dropout"
     assert added in longer
     assert diff(TORCH, layers_0="removed") == [

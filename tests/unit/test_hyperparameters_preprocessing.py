@@ -111,7 +111,7 @@ def test_inputs_are_scaled_after_what_is_computed_from_them(data: str, after: st
     source = FED.format(data)
     lines = changed(source, preprocessing="standardise")
     assert lines[-1] == "x = (x - x_mean) / x_std"
-    whole = patched(source, [edit(source, "preprocessing", "standardise")]).splitlines()
+    whole = patched(source, [edit(source, "preprocessing", "standardise")]).source.splitlines()
     assert whole.index(after) == whole.index(lines[0]) - 1
 
 
@@ -129,7 +129,7 @@ data = torch.utils.data.TensorDataset(x, y)
 print((model(x) - y).abs().mean())
 guessed = model(x) > 0
 """
-    lines = patched(source, [edit(source, "preprocessing", "standardise")]).splitlines()
+    lines = patched(source, [edit(source, "preprocessing", "standardise")]).source.splitlines()
     assert lines.index("y = x.sum(1)") == lines.index("x = (x - x_mean) / x_std") - 3
 
 

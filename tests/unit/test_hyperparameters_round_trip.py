@@ -42,7 +42,7 @@ def test_what_is_written_is_found(path: Path) -> None:
 def _check(source: str, found: Hyperparameter, value: str) -> None:
     edit = Edit(parameter=found.id, kind=found.kind, before=found.value, after=value)
     try:
-        text = patched(source, [edit])
+        text = patched(source, [edit]).source
     except NotApplicable as error:
         assert str(error).endswith(".")  # noqa: PT017  a sentence for a user
         return

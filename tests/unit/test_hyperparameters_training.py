@@ -174,7 +174,7 @@ def test_where_a_rate_may_stand(lines: str) -> None:
     assert values(source)["learning_rate"] == "0.1"
     (line,) = changed(source, learning_rate="0.003")
     assert "0.003" in line
-    assert patched(source, [edit(source, "learning_rate", "0.003")]).count("0.1") == 0
+    assert patched(source, [edit(source, "learning_rate", "0.003")]).source.count("0.1") == 0
 
 
 def test_the_optimiser_that_compile_gets_is_the_one() -> None:

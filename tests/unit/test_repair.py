@@ -40,13 +40,14 @@ class Landscape:
     """A sandbox in which the metric follows from the text of the program and the seed."""
 
     printed, recorder = "test accuracy: {}\n", None
+    own = ("a.py", "conf/base.yaml")
 
     def __init__(self, metric, *, split=True, noise=0.005, seeded=False, same=False):
         self.metric, self.split, self.runs = metric, split, []
         self.noise, self.seeded, self.same = noise, seeded, same
 
     def __call__(self, spec):
-        text = spec.files["a.py"].decode()
+        text = "".join(data.decode() for name, data in spec.files.items() if name in self.own)
         part, seed = spec.env.get("REPRISE_TRIAL"), int(spec.env["REPRISE_SEED"])
         self.runs.append((text, part, seed))
         seen = trace(penalty=0.0 if self.same else seed * 1e-12)
@@ -78,8 +79,9 @@ def by_rate_and_epochs(text):
     return 0.3 + (0.3 if rate(text) <= 1 else 0) + (0.35 if rate(text) <= 1 and many else 0)
 
 
-def repaired(landscape, *kept, **options):
-    program = TrainingProgram(files={"a.py": FAULTY.encode()}, entry="a.py", arguments=("-v",))
+def repaired(landscape, *kept, source=FAULTY, beside=None, **options):
+    files = {"a.py": source.encode(), **(beside or {})}
+    program = TrainingProgram(files=files, entry="a.py", arguments=("-v",))
     job = Job(issue=Issue(title="a", body=""), options=Options())
     session = Session.begin(job, world(landscape))
     landscape.recorder = session.ports.recorder
@@ -97,6 +99,24 @@ def test_one_edit_is_enough_where_one_is_wrong():
     assert [curve.name for curve in found.curves if curve.panel == "loss"] == ["faulty", "patched"]
     removed = [x for x in found.diff.splitlines() if x.startswith("-") and not x.startswith("---")]
     assert removed == ["-optimizer = torch.optim.SGD(model.parameters(), lr=50.0)"]
+
+
+def test_a_value_of_a_configuration_file_is_repaired_there():
+    """The program stays; the diff, the trainings and the place of the change are of the file."""
+    source = FAULTY.replace("import torch\n", "import torch\nimport yaml\n", 1).replace(
+        "model =", "config = yaml.safe_load(open('conf/base.yaml'))\nmodel =", 1
+    )
+    source = source.replace("lr=50.0", "lr=config['lr']")
+    landscape = Landscape(
+        lambda text: by_rate(text.replace("lr: ", "lr=").replace("lr=config", ""))
+    )
+    found = repaired(landscape, source=source, beside={"conf/base.yaml": b"# usual\nlr: 50.0\n"})
+    assert [(edit.file, edit.line) for edit in found.patch] == [("conf/base.yaml", 2)]
+    assert found.proven
+    assert found.entry == "a.py"
+    assert found.diff.startswith("diff --git a/conf/base.yaml b/conf/base.yaml\n")
+    assert "-lr: 50.0\n+lr: " in found.diff
+    assert {text.count(source) for text, *_ in landscape.runs} == {1}
 
 
 def test_what_is_needed_together_is_found_together():

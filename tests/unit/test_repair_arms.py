@@ -182,7 +182,7 @@ def test_the_actions_against_a_symptom_can_be_written(symptom, source) -> None:
     found = hyperparameters.find(source)
     now = PresentValues(found, None, random.Random(0))
     patches = [act(now, at) for act, most in ACTIONS[symptom] for at in range(most)]
-    written = {hyperparameters.patched(source, patch) for patch in patches if patch}
+    written = {hyperparameters.patched(source, patch).source for patch in patches if patch}
     assert len(written) > len(ACTIONS[symptom]) / 2
 
 

@@ -5,7 +5,13 @@ repository's own code, or both.
 from collections.abc import Sequence
 
 from bot.errors import UserError
-from bot.models.pull_request import Proposal, ProposedFile, RegressionTest, RepositoryPatch
+from bot.models.pull_request import (
+    FileChange,
+    Proposal,
+    ProposedFile,
+    RegressionTest,
+    RepositoryPatch,
+)
 from bot.models.report import Report
 from bot.pipeline.proposal.files import RepositoryFiles
 from bot.pipeline.proposal.testing import regression_test
@@ -17,8 +23,13 @@ def propose(
 ) -> Proposal:
     """What to propose. Raises UserError where nothing can be, with the reason for people."""
     test, left_out = _test(report, repository, patch)
-    changed = (_changed(patch, repository),) if patch is not None else ()
+    changes = patch.changes if patch is not None else ()
+    changed = [_changed(change, repository) for change in changes]
+    if sum(diffs.changed_lines(change.diff) for change in changes) > paths.MOST_CHANGED:
+        raise UserError("The change is too long to review.", "Apply the diff by hand.")
     files = (*(test.files if test is not None else ()), *changed)
+    if len(files) > paths.MOST_FILES:
+        raise UserError("These are too many files for one pull request.")
     return Proposal(
         files=files,
         diff="".join(_diffs(files, repository)),
@@ -42,24 +53,22 @@ def _test(
         return None, str(error)
 
 
-def _changed(patch: RepositoryPatch, repository: RepositoryFiles) -> ProposedFile:
+def _changed(change: FileChange, repository: RepositoryFiles) -> ProposedFile:
     """The patched file. Raises UserError where it may not be changed, or where the diff does not
     lead from the repository's text to the new one.
     """
-    entry = paths.regular(patch.path, repository.entries)
-    before = repository.text(patch.path, paths.MOST_PATCHED)
-    reason = paths.refusal(patch.path, patched=True)
+    entry = paths.regular(change.path, repository.entries)
+    before = repository.text(change.path, paths.MOST_PATCHED)
+    reason = paths.refusal(change.path, patched=True)
     if not reason and (entry is None or before is None):
         reason = "is no text file of this commit"
-    if not reason and len(patch.text) > paths.MOST_PATCHED:
+    if not reason and len(change.text) > paths.MOST_PATCHED:
         reason = "would be too long"
-    reason = reason or diffs.misfit(patch.diff, patch.path, before or "", patch.text)
-    if not reason and diffs.changed_lines(patch.diff) > paths.MOST_CHANGED:
-        reason = "would change too much to review"
+    reason = reason or diffs.misfit(change.diff, change.path, before or "", change.text)
     if reason or entry is None:
-        raise UserError(f"The change of {patch.path} {reason}.", "Apply the diff by hand.")
+        raise UserError(f"The change of {change.path} {reason}.", "Apply the diff by hand.")
     mode = "100755" if entry.mode == "100755" else "100644"
-    return ProposedFile(path=patch.path, text=patch.text, mode=mode)
+    return ProposedFile(path=change.path, text=change.text, mode=mode)
 
 
 def _diffs(files: Sequence[ProposedFile], repository: RepositoryFiles) -> list[str]:

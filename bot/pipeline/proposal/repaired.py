@@ -1,13 +1,13 @@
 """`of_repair(found, repository)`: a proven repair of a program as a change of the repository's own
-file, where the program is one of its files.
+files, where the program is one of them.
 """
 
-from collections.abc import Iterator
 from hashlib import sha1
+from itertools import islice
 from pathlib import PurePosixPath
 
 from bot.errors import UserError
-from bot.models.pull_request import REGULAR, RepositoryPatch, TreeEntry
+from bot.models.pull_request import REGULAR, FileChange, RepositoryPatch, TreeEntry
 from bot.models.repair import Repair
 from bot.pipeline.proposal.files import RepositoryFiles
 from bot.rules.regression import diffs, paths
@@ -16,45 +16,61 @@ _MOST_READ = 20
 
 
 def of_repair(found: Repair, repository: RepositoryFiles) -> RepositoryPatch:
-    """The change of the one file that is the program: it has the same text, or the same name and
-    the lines that the diff meets. Raises UserError where there is none, with the reason for people.
+    """The change of the file that is the program, and of the configuration files beside it: the
+    program has the same text, or the same name, and every file the lines that the diff meets.
+    Raises UserError where there is none, with the reason for people.
     """
     if not found.proven:
         raise UserError("The patch of the repair is not proven to help, so it is not proposed.")
-    same = [entry for entry in _python(repository) if _is(entry, found.source, repository)]
-    changes = list(_changes(found.diff, same or _namesakes(found.diff, repository), repository))
-    if not changes:
+    same = [each for each in _python(repository) if _is(each, found.source, repository)]
+    programs = same or _namesakes(found, repository)
+    made = [_patch(found, each.path, repository) for each in programs[:_MOST_READ]]
+    patches = [patch for patch in made if patch is not None]
+    if not patches:
         raise UserError(
             "The program in this issue is not a file of this repository, so there is nothing to "
             "change here."
         )
-    if len(changes) > 1:
-        names = " and ".join(path for path, _, _ in changes[:2])
+    if len(patches) > 1:
+        names = " and ".join(patch.program for patch in islice(patches, 2))
         raise UserError(f"Several files of this repository are the program: {names}.")
-    path, before, after = changes[0]
-    return RepositoryPatch(path=path, text=after, diff=diffs.unified(path, before, after))
+    return patches[0]
 
 
-def _changes(
-    diff: str, entries: list[TreeEntry], repository: RepositoryFiles
-) -> Iterator[tuple[str, str, str]]:
-    for entry in entries[:_MOST_READ]:
-        before = repository.text(entry.path, paths.MOST_PATCHED)
+def _patch(found: Repair, program: str, repository: RepositoryFiles) -> RepositoryPatch | None:
+    """The repair as a change of one program and what is beside it, None where it does not fit."""
+    folder, changes = PurePosixPath(program).parent, list[FileChange]()
+    for name, diff in diffs.files(found.diff):
+        path = program if name == _entry(found) else (folder / name).as_posix()
+        known = paths.regular(path, repository.entries) is not None
+        refused = paths.refusal(path, patched=True)
+        before = repository.text(path, paths.MOST_PATCHED) if known and not refused else None
         after = diffs.applied(diff, before) if before is not None else None
-        if before is not None and after is not None:
-            yield entry.path, before, after
+        if before is None or after is None:
+            return None
+        changes.append(FileChange(path=path, text=after, diff=diffs.unified(path, before, after)))
+    return RepositoryPatch(program=program, changes=tuple(changes)) if changes else None
+
+
+def _entry(found: Repair) -> str:
+    """The program's file as the diff names it; reports of earlier versions do not tell."""
+    if found.entry:
+        return found.entry
+    return next((name for name, _ in diffs.files(found.diff) if name.endswith(".py")), "")
 
 
 def _python(repository: RepositoryFiles) -> list[TreeEntry]:
     return [
         entry
         for entry in repository.entries
-        if entry.mode in REGULAR and not paths.refusal(entry.path, patched=True)
+        if entry.mode in REGULAR
+        and entry.path.endswith(".py")
+        and not paths.refusal(entry.path, patched=True)
     ]
 
 
-def _namesakes(diff: str, repository: RepositoryFiles) -> list[TreeEntry]:
-    name = PurePosixPath(diffs.named(diff)).name
+def _namesakes(found: Repair, repository: RepositoryFiles) -> list[TreeEntry]:
+    name = PurePosixPath(_entry(found)).name
     return [each for each in _python(repository) if PurePosixPath(each.path).name == name]
 
 

@@ -31,7 +31,7 @@ from bot.pipeline.repair.minimise import minimised
 from bot.pipeline.repair.search import SEEDS, Search
 from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
 from bot.pipeline.repair.trials import FaultyProgram, TrialRequest, Trials
-from bot.rules import diagnosis as rules, hyperparameters
+from bot.rules import diagnosis as rules
 from bot.rules.regression import diffs
 from bot.rules.repair import candidates, comparing, metric as metrics
 from sandbox.port import SandboxError
@@ -120,13 +120,12 @@ def _longest(session: Session) -> float:
 def changeable(trials: Trials) -> tuple[Hyperparameter, ...]:
     """The hyperparameters to change: not the loss, where it may be what is compared."""
     subject = trials.subject
-    found = hyperparameters.find(subject.program.source, subject.trace)
     kept = set()
     if subject.loss:
         kept = {"loss", "weight_regularizer"}
     elif metrics.may_be_loss(subject.metric, (x.name for x in subject.trace.losses)):
         kept = {"loss"}
-    return tuple(one for one in found if one.kind not in kept)
+    return tuple(one for one in subject.hyperparameters if one.kind not in kept)
 
 
 def _key(subject: FaultyProgram) -> str:
@@ -180,6 +179,7 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
     return Repair(
         metric=subject.metric,
         patch=patch,
+        entry=subject.program.entry,
         source=subject.program.source,
         diff=diff(subject, patch),
         improvement=improvement,
@@ -229,6 +229,10 @@ def _compared(patch: Patch, trials: Trials) -> Improvement:
 
 
 def diff(subject: FaultyProgram, patch: Patch) -> str:
-    """The unified diff of the program; "" for no patch."""
-    program = subject.program
-    return diffs.unified(program.entry, program.source, subject.patched(patch).source)
+    """The unified diff of the program and its configuration files; "" for no patch."""
+    before, after = subject.program, subject.patched(patch)
+    return "".join(
+        diffs.unified(name, before.files[name].decode(), data.decode())
+        for name, data in after.files.items()
+        if data != before.files[name]
+    )

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import Environment
-from bot.models.repair import KeptTrial, Metric, Patch, Trial
+from bot.models.repair import Hyperparameter, KeptTrial, Metric, Patch, Trial
 from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis import endings, trace as traces
 from bot.pipeline.execution import launch
@@ -19,6 +19,7 @@ from bot.pipeline.execution.launch import Part
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
 from bot.rules import hyperparameters
+from bot.rules.hyperparameters import SettingsFile
 from bot.rules.repair import metric as metrics
 from bot.rules.repair.comparing import score
 from sandbox.port import RunResult
@@ -56,13 +57,29 @@ class FaultyProgram:
         """The part that a patch is proven on."""
         return "held-out" if self.split else "whole"
 
+    @property
+    def settings(self) -> tuple[SettingsFile, ...]:
+        """The configuration files that the program may read."""
+        program = self.program
+        return hyperparameters.settings_files(program.files, program.source, program.arguments)
+
+    @property
+    def hyperparameters(self) -> tuple[Hyperparameter, ...]:
+        """Those of the program and of its configuration files."""
+        program = self.program
+        return hyperparameters.find(program.source, self.trace, self.settings, program.arguments)
+
     def patched(self, patch: Patch) -> TrainingProgram:
         """The program with a patch. Raises NotApplicable."""
+        program = self.program
         if not patch:
-            return self.program
-        text = hyperparameters.patched(self.program.source, patch, self.trace)
-        files = {**self.program.files, self.program.entry: text.encode()}
-        return self.program.model_copy(update={"files": files})
+            return program
+        made = hyperparameters.patched(
+            program.source, patch, self.trace, self.settings, program.arguments
+        )
+        changed = {**made.settings, program.entry: made.source}
+        files = {**program.files, **{name: text.encode() for name, text in changed.items()}}
+        return program.model_copy(update={"files": files})
 
 
 @dataclass(slots=True)

@@ -45,6 +45,12 @@ def gain(metric: Metric, found: Improvement) -> str:
     return f"{metric.name} {before} → {after} over {seeds} (p = {found.p:.2g})"
 
 
+def place(edit: Edit) -> str:
+    """Where a change is: a line of the program, or of the configuration file that is named."""
+    line = str(edit.line or "")
+    return f"{edit.file}:{line}" if edit.file else line
+
+
 def _lost(found: Repair) -> str:
     """Why trainings of the patch have no number, "" when all have one."""
     lost = [x.error for x in found.tried if x.patch == found.patch and x.value is None]

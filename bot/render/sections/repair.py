@@ -88,7 +88,7 @@ def figures(found: Repair) -> list[Block]:
 
 def _edits(found: Repair) -> DataTable:
     rows = [
-        (phrases.named(edit), edit.before, edit.after, str(edit.line or ""), edit.operator)
+        (phrases.named(edit), edit.before, edit.after, phrases.place(edit), edit.operator)
         for edit in found.patch
     ]
     return DataTable(("Change", "From", "To", "Line", "Fault"), rows)

@@ -8,6 +8,7 @@ its edits change (`text/rewriting.py`) and makes it at once, so that formatting 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from bot.models.repair import Edit, Hyperparameter
 from bot.models.training import TrainingTrace
@@ -27,13 +28,14 @@ from bot.rules.hyperparameters.text.expressions import NotApplicable
 from bot.rules.hyperparameters.text.numbers import same
 from bot.rules.hyperparameters.text.program import ProgramTree, read
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.settings import SettingsFile, settings_files
 from bot.rules.hyperparameters.training.batches import batches
 from bot.rules.hyperparameters.training.fitting import fitting
 from bot.rules.hyperparameters.training.loops import epochs
 from bot.rules.hyperparameters.training.optimizing import optimizing
 from bot.rules.hyperparameters.training.torch_clipping import torch_clipping
 
-__all__ = ["NotApplicable", "find", "patched"]
+__all__ = ["NotApplicable", "PatchedText", "SettingsFile", "find", "patched", "settings_files"]
 
 Finder = Callable[[ProgramTree, TrainingTrace | None], Iterator[HyperparameterPlace]]
 
@@ -44,19 +46,38 @@ _FINDERS: tuple[Finder, ...] = (
 )  # fmt: skip
 
 
-def find(source: str, trace: TrainingTrace | None = None) -> tuple[Hyperparameter, ...]:
+class PatchedText(NamedTuple):
+    """A program with other values, and the configuration files that changed with it, by name."""
+
+    source: str
+    settings: dict[str, str]
+
+
+def find(
+    source: str,
+    trace: TrainingTrace | None = None,
+    files: tuple[SettingsFile, ...] = (),
+    arguments: tuple[str, ...] = (),
+) -> tuple[Hyperparameter, ...]:
     """The hyperparameters of a program, none of text that cannot be parsed. A trace tells which
-    layer of the model a line of the text makes, and what the loss is fed.
+    layer of the model a line of the text makes, and what the loss is fed; `files` are the
+    configuration files beside it, which it may read, `arguments` what it is started with.
     """
-    program = read(source)
+    program = read(source, files, arguments)
     return tuple(x.hyperparameter for x in _places(program, trace)) if program else ()
 
 
-def patched(source: str, edits: Iterable[Edit], trace: TrainingTrace | None = None) -> str:
-    """The program with other values. Raises NotApplicable for an edit that cannot be written, and
-    where nothing would change.
+def patched(
+    source: str,
+    edits: Iterable[Edit],
+    trace: TrainingTrace | None = None,
+    files: tuple[SettingsFile, ...] = (),
+    arguments: tuple[str, ...] = (),
+) -> PatchedText:
+    """The program with other values, found as `find` does. Raises NotApplicable for an edit that
+    cannot be written, and where nothing would change.
     """
-    program = read(source)
+    program = read(source, files, arguments)
     if program is None:
         raise NotApplicable("The program cannot be parsed.")
     chosen = _chosen(_places(program, trace), edits)
@@ -70,9 +91,10 @@ def patched(source: str, edits: Iterable[Edit], trace: TrainingTrace | None = No
     for each, value in chosen:
         each.write(rewriting, value)
     text = rewriting.text()
-    if text == source or not _parses(text):
+    settings = rewriting.settings()
+    if (text == source and not settings) or not _parses(text):
         raise NotApplicable("The patch does not change the program into another one.")
-    return text
+    return PatchedText(text, settings)
 
 
 def _parses(text: str) -> bool:

@@ -57,10 +57,14 @@ def applied(diff: str, before: str) -> str | None:
     return "\n".join(_bare([*made, *lines[at:]])) + ended
 
 
-def named(diff: str) -> str:
-    """The path that a diff of one file names, "" when it is none."""
-    file = _only(diff)
-    return file.path if file is not None else ""
+def files(diff: str) -> list[tuple[str, str]]:
+    """The path of each file that a diff modifies, with the part of the diff that is of it; none
+    where it is no diff.
+    """
+    try:
+        return [(file.path, str(file)) for file in PatchSet(diff) if file.is_modified_file]
+    except (UnidiffParseError, ValueError):
+        return []
 
 
 def _only(diff: str) -> PatchedFile | None:

@@ -1,4 +1,6 @@
-"""Which paths of a repository a pull request may touch: a new test, and one file of its code."""
+"""Which paths of a repository a pull request may touch: a new test, one program of its own, and the
+configuration files of that.
+"""
 
 import re
 from collections.abc import Iterable
@@ -7,7 +9,7 @@ from pathlib import PurePosixPath
 from bot.models.pull_request import REGULAR, TreeEntry
 
 MOST_TEST, MOST_PATCHED, MOST_CHANGED, MOST_FILES = 65_536, 524_288, 400, 12
-"""Characters of a test, characters of a patched file, changed lines in it, files altogether."""
+"""Characters of a test, of a patched file, changed lines in all of those, files altogether."""
 
 _PATCHED = frozenset({".py", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".gin"})
 # Continuous integration, builds and locks decide what runs elsewhere and with which rights.

@@ -171,7 +171,7 @@ def edit(parameter: Hyperparameter, value: str) -> Edit:
     """The edit that gives a hyperparameter a value."""
     return Edit(
         parameter=parameter.id, kind=parameter.kind, before=parameter.value, after=value,
-        line=parameter.line,
+        line=parameter.line, file=parameter.file,
     )  # fmt: skip
 
 

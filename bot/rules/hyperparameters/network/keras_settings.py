@@ -137,7 +137,7 @@ def _number(
         return
     yield place(
         kind, canonical(known.value), program.line(known.node), _writer(layer, name, bounds),
-        layer=layer.index, bounds=bounds,
+        layer=layer.index, bounds=bounds, file=program.file(known.node),
     )  # fmt: skip
 
 

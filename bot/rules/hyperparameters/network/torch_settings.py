@@ -59,8 +59,11 @@ def _dropout(
         write_number(rewriting, call, "p", bounded(value, _RATES), position)
 
     value = canonical(known.value) if known and known.value is not None else "default"
-    line = program.line(known.node if known else call)
-    yield place("dropout", value, line, write, layer=layer.index, bounds=_RATES)
+    node = known.node if known else call
+    yield place(
+        "dropout", value, program.line(node), write, layer=layer.index, bounds=_RATES,
+        file=program.file(node),
+    )  # fmt: skip
 
 
 def _units(
@@ -84,6 +87,7 @@ def _units(
         yield place(
             "units", canonical(known.value), program.line(known.node),
             _everywhere([known.node, *nodes]), layer=layer.index, bounds=_UNITS,
+            file=program.file(known.node),
         )  # fmt: skip
 
 

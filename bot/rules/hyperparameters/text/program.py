@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from functools import lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 import libcst as cst
@@ -14,6 +14,7 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from bot.rules import parsing
 from bot.rules.hyperparameters.text.imports import Imports, imported
+from bot.rules.hyperparameters.text.settings import Places, SettingsFile, dictionary
 
 _LONGEST = 150_000
 _Node = TypeVar("_Node", bound=cst.CSTNode)
@@ -24,7 +25,9 @@ Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 @dataclass(frozen=True)
 class ProgramTree:
     """`nodes` are in the order of the text; `spans` says which each one holds, `kinds` which
-    are of a class. `values` has what is assigned anywhere to a name or attribute, "self.x".
+    are of a class. `values` has what is assigned anywhere to a name, an attribute or an entry.
+    `settings` are the configuration files beside it as dictionaries that are no part of the text;
+    `places` says where the values of those stand. It is started with `arguments`.
     """
 
     module: cst.Module
@@ -36,6 +39,24 @@ class ProgramTree:
     imports: Imports
     calls: tuple[cst.Call, ...] = ()
     values: dict[str, list[cst.BaseExpression]] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    files: tuple[SettingsFile, ...] = ()
+    settings: dict[str, cst.Dict] = field(default_factory=dict)
+    places: Places = field(default_factory=dict)
+
+    @cached_property
+    def functions(self) -> dict[str, cst.FunctionDef]:
+        """The functions of the module by their names."""
+        return {x.name.value: x for x in self.of(cst.FunctionDef) if self.function(x) is None}
+
+    @cached_property
+    def uses(self) -> dict[str, list[cst.CSTNode]]:
+        """Names, attributes and entries by how they are written."""
+        found: dict[str, list[cst.CSTNode]] = defaultdict(list)
+        for kind in (cst.Name, cst.Attribute, cst.Subscript):
+            for node in self.of(kind):
+                found[self.text(node)].append(node)
+        return found
 
     def name(self, node: cst.CSTNode) -> str:
         """The full name of what an expression names, "keras.layers.Dense"; "" for none."""
@@ -60,7 +81,7 @@ class ProgramTree:
 
     def inside(self, outer: cst.CSTNode) -> list[cst.CSTNode]:
         """All nodes in another, in the order of the text."""
-        start, end = self.spans[outer]
+        start, end = self.spans.get(outer, (0, 0))
         return list(self.nodes[start + 1 : end])
 
     def within(self, outer: cst.CSTNode, kind: type[_Node]) -> list[_Node]:
@@ -91,8 +112,14 @@ class ProgramTree:
         return found if isinstance(found, cst.FunctionDef) else None
 
     def line(self, node: cst.CSTNode) -> int:
-        """Where a node begins, 1-based."""
-        return self.lines.get(node, 0)
+        """Where a node begins in its file, 1-based."""
+        place = self.places.get(node)
+        return place.line if place else self.lines.get(node, 0)
+
+    def file(self, node: cst.CSTNode) -> str:
+        """The configuration file that a node stands in; "" for the program itself."""
+        place = self.places.get(node)
+        return place.file if place else ""
 
     def text(self, node: cst.CSTNode) -> str:
         """A node as it is written."""
@@ -116,12 +143,20 @@ def dotted(node: cst.CSTNode) -> str:
 
 
 @lru_cache(maxsize=4)
-def read(source: str) -> ProgramTree | None:
+def read(
+    source: str, files: tuple[SettingsFile, ...] = (), arguments: tuple[str, ...] = ()
+) -> ProgramTree | None:
     """The program; None for text that cannot be parsed within the budget."""
     try:
-        return _program(parsing.parse_concrete(source, _LONGEST))
+        program = _program(parsing.parse_concrete(source, _LONGEST))
     except (SyntaxError, RecursionError):
         return None
+    known = {file.name: found for file in files if (found := dictionary(file))}
+    return replace(
+        program, arguments=arguments, files=files,
+        settings={name: whole for name, (whole, _) in known.items()},
+        places={node: place for _, places in known.values() for node, place in places.items()},
+    )  # fmt: skip
 
 
 def _program(module: cst.Module) -> ProgramTree:
@@ -174,9 +209,14 @@ def _values(nodes: tuple[cst.CSTNode, ...]) -> dict[str, list[cst.BaseExpression
     found: dict[str, list[cst.BaseExpression]] = defaultdict(list)
     for node in nodes:
         for target, value in _assigned(node):
-            found[dotted(target)].append(value)
+            found[_written(target)].append(value)
     found.pop("", None)
     return dict(found)
+
+
+def _written(target: cst.BaseExpression) -> str:
+    entry = isinstance(target, cst.Subscript)
+    return cst.Module([]).code_for_node(target) if entry else dotted(target)
 
 
 def _assigned(node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:

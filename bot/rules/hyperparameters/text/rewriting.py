@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import libcst as cst
@@ -13,6 +13,7 @@ from bot.models.repair import HyperparameterKind
 from bot.rules.hyperparameters.text.expressions import NotApplicable, expression
 from bot.rules.hyperparameters.text.layout import led, passing, relisted, surrounded, with_name
 from bot.rules.hyperparameters.text.program import ProgramTree
+from bot.rules.hyperparameters.text.settings import SettingPlace, rewritten
 
 Change = Callable[[Any], Any]
 Wanted = Mapping[tuple[object, HyperparameterKind], str]
@@ -143,6 +144,16 @@ class Rewriting:
             return self.program.module.visit(_Writer(self._changes)).code
         except (cst.CSTValidationError, cst.ParserSyntaxError, TypeError, RecursionError) as error:
             raise NotApplicable("The change does not fit into the program.") from error
+
+    def settings(self) -> dict[str, str]:
+        """The configuration files that change, as they will be. Raises NotApplicable."""
+        found: dict[str, list[tuple[SettingPlace, cst.CSTNode]]] = defaultdict(list)
+        for node, changes in self._changes.items():
+            if place := self.program.places.get(node):
+                value = reduce(lambda made, change: change(made), changes, node)
+                found[place.file].append((place, value))
+        files = {file.name: file for file in self.program.files}
+        return {name: rewritten(files[name], changes) for name, changes in found.items()}
 
     def _import(self, full: str) -> None:
         module, _, name = full.rpartition(".")

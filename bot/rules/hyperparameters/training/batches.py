@@ -85,7 +85,8 @@ def _loader(program: ProgramTree, call: cst.Call) -> tuple[HyperparameterPlace, 
     def write(rewriting: Rewriting, text: str) -> None:
         write_number(rewriting, call, "batch_size", whole(text), 1)
 
-    return place("batch_size", value, line, write, bounds=(1, MOST_ROWS)), node
+    file = program.file(node)
+    return place("batch_size", value, line, write, bounds=(1, MOST_ROWS), file=file), node
 
 
 def _counted(
@@ -100,8 +101,11 @@ def _counted(
         if known.node is node and isinstance(outer, cst.For):
             places += _again(program, outer, known.value)
         value = canonical(known.value)
-        line = program.line(known.node)
-        yield place("batch_size", value, line, _all(places), bounds=(1, MOST_ROWS)), known.node
+        found = place(
+            "batch_size", value, program.line(known.node), _all(places), bounds=(1, MOST_ROWS),
+            file=program.file(known.node),
+        )  # fmt: skip
+        yield found, known.node
 
 
 def _again(program: ProgramTree, loop: cst.For, value: float) -> Iterator[cst.CSTNode]:

@@ -102,7 +102,7 @@ def _place(
     most = MOST_EPOCHS if kind == "epochs" else MOST_ROWS
     found = place(
         kind, value, program.line(known.node if known else call),
-        _writer(call, kind, position, old=old), bounds=(1, most),
+        _writer(call, kind, position, old=old), bounds=(1, most), file=program.file(node),
     )  # fmt: skip
     return (node, found) if known else (call.args[0] if kind == "epochs" else call, found)
 

@@ -97,5 +97,6 @@ def _place(program: ProgramTree, found: NumberOrigin, first: int) -> Hyperparame
 
     count = int(found.value or 0) - first
     return place(
-        "epochs", canonical(count), program.line(found.node), write, bounds=(1, MOST_EPOCHS)
-    )
+        "epochs", canonical(count), program.line(found.node), write, bounds=(1, MOST_EPOCHS),
+        file=program.file(found.node),
+    )  # fmt: skip

@@ -48,23 +48,28 @@ def _places(
         value: str,
         bounds: tuple[float, float] | None = None,
         choices: tuple[str, ...] = (),
+        node: cst.CSTNode | None = None,
     ) -> HyperparameterPlace:
+        file = program.file(node) if node else ""
         return place(
-            kind, value, found.line, lambda rewriting, _: _write(rewriting, found),
-            bounds=bounds, choices=choices, group=found,
+            kind, value, program.line(node) if node and file else found.line,
+            lambda rewriting, _: _write(rewriting, found),
+            bounds=bounds, choices=choices, group=found, file=file,
         )  # fmt: skip
 
     yield one("optimizer", found.value, choices=tuple(KINDS))
     rate = _rate(program, found)
-    known = origin(program, rate).value if rate else None
-    if not (rate and known is None and isinstance(resolved(program, rate), cst.Call)):
-        value = canonical(known) if known is not None else seen if rate else "default"
-        yield one("learning_rate", value, _RATES)
-    if found.value in _WITH_MOMENTUM:
-        yield one("momentum", _given(program, found, "momentum"), (0.0, 0.99))
-    yield one("weight_decay", _given(program, found, "weight_decay"), (0.0, 0.1))
-    if found.framework == "keras":
-        yield one("clipping", _given(program, found, _clip(found)), (0.01, 10.0))
+    known = origin(program, rate) if rate else None
+    decided = known is not None and known.value is not None
+    if not (rate and not decided and isinstance(resolved(program, rate), cst.Call)):
+        value = canonical(known.value) if known and known.value is not None else ""
+        yield one(
+            "learning_rate", value or (seen if rate else "default"), _RATES,
+            node=known.node if known else None,
+        )  # fmt: skip
+    for kind, (name, bounds) in _numbers(found).items():
+        value, node = _given(program, found, name)
+        yield one(kind, value, bounds, node=node)
 
 
 def _rate(program: ProgramTree, found: OptimizerPlace) -> cst.BaseExpression | None:
@@ -80,15 +85,27 @@ def _rate(program: ProgramTree, found: OptimizerPlace) -> cst.BaseExpression | N
     return given
 
 
-def _given(program: ProgramTree, found: OptimizerPlace, name: str) -> str:
-    """The number of a setting that is none where it is not given."""
-    if found.call is None:
-        return "none"
-    given = argument(found.call, name, _position(found, name))
+def _numbers(found: OptimizerPlace) -> dict[HyperparameterKind, tuple[str, tuple[float, float]]]:
+    """The other numbers of an optimiser: their parameters and bounds."""
+    numbers: dict[HyperparameterKind, tuple[str, tuple[float, float]]] = {}
+    if found.value in _WITH_MOMENTUM:
+        numbers["momentum"] = "momentum", (0.0, 0.99)
+    numbers["weight_decay"] = "weight_decay", (0.0, 0.1)
+    if found.framework == "keras":
+        numbers["clipping"] = _clip(found), (0.01, 10.0)
+    return numbers
+
+
+def _given(
+    program: ProgramTree, found: OptimizerPlace, name: str
+) -> tuple[str, cst.CSTNode | None]:
+    """The number of a setting that is none where it is not given, and where it stands."""
+    given = argument(found.call, name, _position(found, name)) if found.call else None
     if given is None:
-        return "default" if (found.value, name) == ("adamw", "weight_decay") else "none"
-    value = origin(program, given).value
-    return canonical(value) if value is not None else "none"
+        decays = found.call is not None and (found.value, name) == ("adamw", "weight_decay")
+        return "default" if decays else "none", None
+    known = origin(program, given)
+    return canonical(known.value) if known.value is not None else "none", known.node
 
 
 def _position(found: OptimizerPlace, name: str) -> int:

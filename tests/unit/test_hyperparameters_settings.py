@@ -1,0 +1,204 @@
+"""Hyperparameters of configuration files are found through the program that reads them, and a patch
+changes nothing of the file but the value.
+"""
+
+import json
+
+import pytest
+import yaml
+
+from bot.rules.hyperparameters import NotApplicable, PatchedText, SettingsFile, find, patched
+from bot.rules.repair.candidates import edit
+
+YAML = """\
+# what the paper used
+training:
+  lr: 10.0   # too high?
+  epochs: 3
+  batch-size: 16
+model: {hidden: 64, dropout: '0.5'}
+optimizer:
+  name: sgd
+  weight_decay: 1e-4
+"""
+JSON = '{\n\t"training": {"lr": 10, "epochs": 3, "batch-size": 16},\n\t"model": {"hidden": 64}\n}\n'
+LOOP = """
+model = nn.Sequential(nn.Linear(4, HIDDEN), nn.ReLU(), nn.Linear(HIDDEN, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
+for epoch in range(EPOCHS):
+    for x, y in DataLoader(data, batch_size=ROWS):
+        loss = nn.functional.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+HEAD = (
+    "import json\nimport yaml\nimport torch\nfrom torch import nn\n"
+    "from torch.utils.data import DataLoader\n"
+)
+READ = "cfg = yaml.safe_load(open('config.yaml'))\n"
+FILES = (SettingsFile("config.yaml", YAML), SettingsFile("configs/base.json", JSON))
+
+
+def program(reading: str, lookup: str = "cfg['{0}']['{1}']") -> str:
+    """The training loop, with its numbers looked up in what is read."""
+    names = {
+        "RATE": ("training", "lr"), "EPOCHS": ("training", "epochs"),
+        "ROWS": ("training", "batch-size"), "HIDDEN": ("model", "hidden"),
+    }  # fmt: skip
+    text = LOOP
+    for name, keys in names.items():
+        text = text.replace(name, lookup.format(*keys))
+    return HEAD + reading + text
+
+
+YAML_READERS = {
+    "with": "with open('config.yaml') as file:\n    cfg = yaml.safe_load(file)\n",
+    "call": "cfg = yaml.load(open('./config.yaml'), Loader=yaml.SafeLoader)\n",
+    "path": "cfg = yaml.safe_load((Path(__file__).parent / 'config.yaml').read_text())\n",
+    "function": (
+        "def load(path):\n    with open(path) as file:\n        return yaml.safe_load(file)\n"
+        "cfg = load('config.yaml')\n"
+    ),
+    "option": (
+        "import argparse\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--config', default='config.yaml')\n"
+        "args = parser.parse_args()\ncfg = yaml.safe_load(open(args.config))\n"
+    ),
+}
+
+
+def written(
+    source: str,
+    files: tuple[SettingsFile, ...] = FILES,
+    arguments: tuple[str, ...] = (),
+    **values: str,
+) -> PatchedText:
+    """The patched text and files."""
+    found = {x.id: x for x in find(source, None, files, arguments)}
+    edits = [edit(found[name.replace("units", "units(0)")], to) for name, to in values.items()]
+    return patched(source, edits, None, files, arguments)
+
+
+@pytest.mark.parametrize("reader", YAML_READERS.values(), ids=YAML_READERS)
+def test_a_value_of_a_file_is_changed_where_it_stands(reader: str) -> None:
+    source = program(reader)
+    found = {x.id: x for x in find(source, None, FILES)}
+    rate = found["learning_rate"]
+    assert (rate.value, rate.file, rate.line) == ("10", "config.yaml", 3)
+    assert (found["epochs"].value, found["epochs"].line) == ("3", 4)
+    made = written(source, learning_rate="0.001", epochs="30", batch_size="4", units="128")
+    assert made.source == source
+    changed = YAML.replace("10.0", "0.001").replace("epochs: 3", "epochs: 30")
+    changed = changed.replace("size: 16", "size: 4").replace("hidden: 64", "hidden: 128")
+    assert made.settings == {"config.yaml": changed}
+
+
+def test_a_file_of_json_keeps_its_layout() -> None:
+    source = program("with open('configs/base.json') as file:\n    cfg = json.load(file)\n")
+    made = written(source, learning_rate="1e-05", epochs="5")
+    assert made.settings == {
+        "configs/base.json": JSON.replace('"lr": 10', '"lr": 1.0e-05').replace(": 3", ": 5")
+    }
+    assert json.loads(made.settings["configs/base.json"])["training"]["lr"] == 1e-5
+
+
+def test_a_small_rate_is_a_number_to_every_reader_of_yaml() -> None:
+    made = written(program(YAML_READERS["with"]), learning_rate="1e-05")
+    assert yaml.safe_load(made.settings["config.yaml"])["training"]["lr"] == 1e-5
+
+
+@pytest.mark.parametrize(
+    ("reading", "lookup"),
+    [
+        ("from omegaconf import OmegaConf\ncfg = OmegaConf.load('config.yaml')\n", "cfg.{0}.{1}"),
+        (
+            "from munch import munchify\ncfg = munchify(yaml.safe_load(open('config.yaml')))\n",
+            "cfg.{0}['{1}']",
+        ),
+        (READ, "cfg.get('{0}').get('{1}', 7)"),
+        (
+            f"{READ}part = {{'training': cfg['training']}}\npart['model'] = cfg['model']\n",
+            "part['{0}']['{1}']",
+        ),
+    ],
+    ids=["attributes", "wrapped", "get", "parts"],
+)
+def test_settings_are_followed_through_what_programs_make_of_them(
+    reading: str, lookup: str
+) -> None:
+    source = program(reading, lookup).replace(".batch-size", "['batch-size']")
+    made = written(source, learning_rate="0.1")
+    assert made.settings == {"config.yaml": YAML.replace("10.0", "0.1")}
+
+
+def test_settings_that_are_unpacked_are_arguments_and_fields() -> None:
+    function = "def train(lr=1.0, epochs=1, **rest):\n    use(lr)\ntrain(**cfg['training'])\n"
+    source = program(READ + function, "given['{0}']['{1}']").replace(
+        "lr=given['training']['lr']", "lr=0.5"
+    )
+    source = source.replace("use(lr)", "torch.optim.Adam(other.parameters(), lr=lr)")
+    found = {x.file: x.value for x in find(source, None, FILES) if x.kind == "learning_rate"}
+    assert found == {"config.yaml": "10", "": "0.5"}
+    fields = "@dataclass\nclass Config:\n    lr: float = 1.0\nconfig = Config(**cfg['training'])\n"
+    source = program(READ + fields).replace("cfg['training']['lr']", "config.lr")
+    assert written(source, learning_rate="0.1").settings
+
+
+def test_the_command_line_decides_which_file_and_which_value() -> None:
+    source = program(YAML_READERS["option"])
+    found = find(source, None, FILES, ("--config", "configs/base.json"))
+    assert {x.file for x in found if x.kind in ("learning_rate", "epochs")} == {"configs/base.json"}
+    option = "import argparse\nparser = argparse.ArgumentParser()\n"
+    option += "parser.add_argument('--lr', type=float, default=5.0)\nargs = parser.parse_args()\n"
+    source = program(option).replace("cfg['training']['lr']", "args.lr")
+    assert "default=0.1" in written(source, (), learning_rate="0.1").source
+    told = written(source, (), ("--lr=7",), learning_rate="0.1").source
+    assert "default=5.0" in told
+    assert "lr=0.1)" in told
+
+
+def test_a_file_that_is_not_surely_the_one_stays() -> None:
+    source = program("cfg = yaml.safe_load(open(find('x')))\nNAMES = 'config.yaml', 'base.json'\n")
+    made = written(source, learning_rate="0.1")
+    assert made.settings == {}
+    assert "lr=0.1)" in made.source
+
+
+def test_an_entry_that_the_program_sets_itself_is_changed_there() -> None:
+    source = program(YAML_READERS["with"] + "cfg['training']['lr'] = 7.0\n")
+    made = written(source, learning_rate="0.1")
+    assert made.settings == {}
+    assert "cfg['training']['lr'] = 0.1\n" in made.source
+
+
+def test_assignments_that_branch_end_the_search() -> None:
+    """Each step would lead to all others."""
+    source = program("".join(f"cfg = cfg['k{n}']['k{n}']\n" for n in range(300)))
+    assert written(source, learning_rate="0.1").settings == {}
+
+
+def test_a_value_that_something_is_divided_by_stays() -> None:
+    reading = YAML_READERS["with"]
+    source = program(reading) + "print('loss:', total / cfg['training']['batch-size'])\n"
+    made = written(source, batch_size="4")
+    assert made.settings == {}
+    assert "DataLoader(data, batch_size=4)" in made.source
+
+
+@pytest.mark.parametrize(
+    "text", ["", "- 1\n", "a: &x 1\n", "\ufeffa: 1\n", "a: [", "lr: 0.1\n---\nlr: 1\n", "x" * 10**5]
+)
+def test_other_files_are_left_alone(text: str) -> None:
+    files = (SettingsFile("config.yaml", text),)
+    found = find(program(YAML_READERS["with"]), None, files)
+    assert all(x.file == "" for x in found)
+
+
+def test_only_plain_values_are_written() -> None:
+    source = "import yaml, keras\ncfg = Box(yaml.safe_load(open('config.yaml')))\n"
+    source += "model.compile(optimizer=cfg.optimizer.name, loss='mse')\nmodel.fit(x, y, epochs=2)\n"
+    made = written(source, optimizer="adam")
+    assert made.settings == {"config.yaml": YAML.replace("name: sgd", "name: adam")}
+    with pytest.raises(NotApplicable, match="cannot be written into a configuration file"):
+        written(source, learning_rate="0.1")

@@ -14,14 +14,11 @@ from bot.cli.progress import shown_on
 from bot.cli.runner import choose_sandbox, working_in
 from bot.cli.training_work import TrainingWork, errors, for_people, read, working
 from bot.errors import BuildError, UserError
-from bot.models.diagnosis import DiagnosedRun, TrainingProgram
+from bot.models.diagnosis import DiagnosedRun
 from bot.models.environment import Environment
 from bot.models.job import Options
-from bot.pipeline import diagnosis
-from bot.pipeline.diagnosis import RecordedRun, endings, of_issue
-from bot.pipeline.diagnosis.opinion import second_opinion
+from bot.pipeline.diagnosis import endings, of_issue
 from bot.pipeline.execution.runner import Session
-from bot.pipeline.search.model_budget import ModelBudget
 from bot.render.diagnosis_json import diagnosis_text
 from bot.render.sections.diagnosis import document
 from bot.rules.diagnosis import RULES
@@ -41,7 +38,7 @@ def diagnose(
     with working(source.stem, options, out) as work:
         try:
             recorded = work.record(program)
-            environment, run = recorded.environment, _judge(work, program, recorded)
+            environment, run = recorded.environment, work.judge(program, recorded)
         except BuildError as error:
             run = DiagnosedRun(undecided=str(error))
         return _show(work, run, source.name, environment, as_json=as_json)
@@ -100,13 +97,6 @@ def rules(*, as_json: bool) -> str:
         f"{row['id']} ({', '.join(row['faults'])})\n  {row['sentence']}\n  {row['sources']}\n"
         for row in rows
     )
-
-
-def _judge(work: TrainingWork, program: TrainingProgram, recorded: RecordedRun) -> DiagnosedRun:
-    """What the rules say of a run, and a model where one is configured."""
-    session, run = work.session, diagnosis.diagnosed(recorded)
-    budget = ModelBudget(session.ports, session.job.options, session.ports.clock())
-    return second_opinion(run, recorded.trace, program, session, budget)
 
 
 def _show(

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.arguments import Device, Json, Pins, Python, Sandbox
-from bot.cli.diagnose import Arguments, Out, Program, Timeout, training_options
+from bot.cli.arguments import Device, Json, MaxCost, MaxTokens, Pins, Python, Sandbox
+from bot.cli.diagnose import Arguments, Model, Out, Program, Timeout, Without, training_options
 from bot.cli.error_boundary import boundary
 from bot.models.repair import RepairRequest
 from bot.settings import secrets
@@ -46,18 +46,25 @@ def repair(
     python: Python = None,
     pins: Pins = None,
     timeout: Timeout = 600,
+    model: Model = None,
+    max_cost: MaxCost = 1.0,
+    max_tokens: MaxTokens = 200_000,
+    without: Without = None,
     as_json: Json = False,
 ) -> None:
     """Find the smallest change of hyperparameters that is proven to help.
 
     Trains the program many times, and writes the change as a diff. Goes on where it was stopped
-    if --out names the same folder.
+    if --out names the same folder. What a model suspects is tried too, if one is configured.
     Exit codes: 0 a patch is proven to help, 3 no patch is, 2 a user error, 1 a bug in Reprise.
     """
     from bot.cli import option_parsing, repairing
 
     times = option_parsing.times(budget)
     options = training_options(sandbox, device, python, pins, timeout)
+    skipped = option_parsing.parts(*without or (), known=("model",))
+    asked = {"model": model, "max_cost": max_cost, "max_tokens": max_tokens, "without": skipped}
+    options = options.model_copy(update=asked)
     request = RepairRequest(metric=metric, budget=times, jobs=jobs)
     given = tuple(arguments or ())
     raise typer.Exit(repairing.repair(program, given, options, out, request, as_json=as_json))

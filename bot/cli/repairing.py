@@ -52,6 +52,7 @@ def _repaired(program: TrainingProgram, work: TrainingWork, request: RepairReque
     recorded = work.record(program)
     return repaired(
         program, recorded, work.session, request,
+        suspected=work.judge(program, recorded).suspected,
         heard=lambda made: work.view.update(phrases.trained(made)),
     )  # fmt: skip
 

@@ -19,11 +19,13 @@ from bot.cli.error_boundary import say
 from bot.cli.progress import LiveLine, PlainLines, losses_on, shown_on
 from bot.cli.runner import choose_sandbox, working_in
 from bot.models.bug import Issue
-from bot.models.diagnosis import TrainingProgram
+from bot.models.diagnosis import DiagnosedRun, TrainingProgram
 from bot.models.job import Job, Options
 from bot.pipeline import diagnosis
 from bot.pipeline.diagnosis import RecordedRun, wanted
+from bot.pipeline.diagnosis.opinion import second_opinion
 from bot.pipeline.execution.runner import Session
+from bot.pipeline.search.model_budget import ModelBudget
 from bot.render.document import Document
 from bot.render.terminal import print_document
 from bot.settings import Settings, load
@@ -46,6 +48,12 @@ class TrainingWork:
         recorded = diagnosis.record_run(program, spec, self.session, on_loss)
         training.keep_run(self.folder.path, recorded.result)
         return recorded
+
+    def judge(self, program: TrainingProgram, recorded: RecordedRun) -> DiagnosedRun:
+        """What the rules say of a run, and a model where one is configured."""
+        session, run = self.session, diagnosis.diagnosed(recorded)
+        budget = ModelBudget(session.ports, session.job.options, session.ports.clock())
+        return second_opinion(run, recorded.trace, program, session, budget)
 
 
 def read(path: Path, arguments: tuple[str, ...]) -> TrainingProgram:

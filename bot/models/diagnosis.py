@@ -149,3 +149,8 @@ class DiagnosedRun(Record):
     seconds: float = 0.0
     curves: tuple[Curve, ...] = ()
     opinion: SecondOpinion | None = None
+
+    @property
+    def suspected(self) -> tuple[Finding, ...]:
+        """What a model alone names."""
+        return tuple(each for each in self.diagnosis.findings if each.by == "model")

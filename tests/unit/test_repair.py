@@ -8,7 +8,7 @@ import re
 import pytest
 
 from bot.models.bug import Issue
-from bot.models.diagnosis import TrainingProgram
+from bot.models.diagnosis import Change, Finding, TrainingProgram
 from bot.models.job import Job, Options
 from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import record_run, wanted
@@ -79,7 +79,7 @@ def by_rate_and_epochs(text):
     return 0.3 + (0.3 if rate(text) <= 1 else 0) + (0.35 if rate(text) <= 1 and many else 0)
 
 
-def repaired(landscape, *kept, source=FAULTY, beside=None, **options):
+def repaired(landscape, *kept, source=FAULTY, beside=None, suspected=(), **options):
     files = {"a.py": source.encode(), **(beside or {})}
     program = TrainingProgram(files=files, entry="a.py", arguments=("-v",))
     job = Job(issue=Issue(title="a", body=""), options=Options())
@@ -87,7 +87,7 @@ def repaired(landscape, *kept, source=FAULTY, beside=None, **options):
     landscape.recorder = session.ports.recorder
     landscape.recorder.tried += kept
     recorded = record_run(program, wanted.spec(program, job.options, "a"), session)
-    return repair(program, recorded, session, RepairRequest(**options))
+    return repair(program, recorded, session, RepairRequest(**options), suspected=suspected)
 
 
 def test_one_edit_is_enough_where_one_is_wrong():
@@ -117,6 +117,18 @@ def test_a_value_of_a_configuration_file_is_repaired_there():
     assert found.diff.startswith("diff --git a/conf/base.yaml b/conf/base.yaml\n")
     assert "-lr: 50.0\n+lr: " in found.diff
     assert {text.count(source) for text, *_ in landscape.runs} == {1}
+
+
+def test_what_a_model_suspects_is_tried_and_proven_like_all_else():
+    """A width that no step leads to; without the gain, its word is nothing."""
+    words = "Use 640 units in the first layer."
+    change = Change(parameter="", words=words)
+    said = Finding(fault="LCN", layers=(0,), rule="", confidence=0.0, message="m", change=change,
+                   by="model")  # fmt: skip
+    found = repaired(Landscape(lambda text: 0.9 if "640" in text else 0.3), suspected=(said,))
+    assert [(edit.kind, edit.after) for edit in found.patch] == [("units", "640")]
+    assert found.proven
+    assert not repaired(Landscape(lambda _: 0.3), suspected=(said,), budget=12).proven
 
 
 def test_what_is_needed_together_is_found_together():

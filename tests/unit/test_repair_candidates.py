@@ -1,6 +1,6 @@
 """What is tried first, by what the program's text and the diagnosis say."""
 
-from bot.models.diagnosis import Change, Diagnosis, Finding
+from bot.models.diagnosis import Change, Diagnosis, FaultType, Finding
 from bot.rules.hyperparameters import find
 from bot.rules.repair import candidates
 
@@ -36,3 +36,30 @@ def test_likely_findings_that_no_hyperparameter_mends_are_told_apart() -> None:
     )
     found = Diagnosis(findings=(mended, elsewhere, unlikely))
     assert candidates.elsewhere(found, find(UNLIKE)) == (elsewhere,)
+
+
+def test_a_models_words_are_tried_for_what_its_fault_is_about() -> None:
+    """Its values first, else a step; a fault that no hyperparameter is about suggests nothing."""
+
+    def suspected(fault: FaultType, words: str, *layers: int) -> list[dict[str, str]]:
+        change = Change(parameter="", words=words)
+        finding = Finding(
+            fault=fault,
+            rule="",
+            confidence=0.0,
+            message="m",
+            change=change,
+            layers=layers,
+            by="model",
+        )
+        made = candidates.from_diagnosis(Diagnosis(findings=(finding,)), find(UNLIKE))
+        return [{edit.parameter: edit.after for edit in patch} for patch in made]
+
+    assert suspected("ACH", "Use a Sigmoid activation, not ReLU", 0)[0] == {
+        "activation(0)": "sigmoid"
+    }
+    assert suspected("OCH", "SGD with momentum")[0] == {"optimizer": "sgd"}
+    assert suspected("HLR", "Lower the rate to 1e-4.")[0] == {"learning_rate": "1e-4"}
+    assert suspected("HLR", "Lower the rate.")[0]["learning_rate"] == "0.003"
+    assert suspected("CPP", "Divide x_test as well") == []
+    assert suspected("LCF", "Use 3 x 3") == []

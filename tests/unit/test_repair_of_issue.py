@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from time import sleep
 
+from bot.errors import ModelUnavailable
 from bot.models.bug import Issue
 from bot.models.diagnosis import Finding
 from bot.models.job import PROOFS, Job, Options
@@ -14,6 +15,7 @@ from bot.render.report_json import report_text
 from bot.render.sections.repair import document
 from bot.render.terminal import print_document
 from sandbox.port import RunResult
+from tests.support.fakes import ScriptedModel
 from tests.unit.test_pipeline import world
 from tests.unit.test_repair import FAULTY, Landscape, by_rate
 
@@ -58,6 +60,24 @@ def test_the_patch_stands_in_comment_and_json():
     assert (patch["proven"], patch["patch"][0]["parameter"]) == (True, "learning_rate")
     plain = reported(OPTIONS.model_copy(update={"repair": None}))
     assert (report.verdict, plain.repair) == (plain.verdict, None)
+
+
+def test_what_a_model_alone_suspects_is_tried_in_a_run_of_the_app():
+    """Its fault is in the diagnosis with its mark, its change among the trials of the repair."""
+
+    def answer(question):
+        if not question.prompt.startswith("opinion"):
+            raise ModelUnavailable("asked for something else")
+        fault = {"fault": "OCH", "layers": [], "quote": "torch.optim.SGD",
+                 "reason": "Too plain.", "change": "Use Adamax."}  # fmt: skip
+        return {"purpose": "Two classes.", "faults": [fault]}
+
+    ports = world(InIssue(lambda text: 0.9 if "Adamax" in text else 0.3))
+    ports = replace(ports, model=ScriptedModel(answer))
+    report = run(Job(issue=REPORT, options=OPTIONS), ports)
+    assert [each.fault for each in report.diagnosis.suspected] == ["OCH"]
+    assert [(edit.kind, edit.after) for edit in report.repair.patch] == [("optimizer", "adamax")]
+    assert report.repair.proven
 
 
 def test_a_repair_that_has_no_time_left_leaves_the_diagnosis():

@@ -7,13 +7,13 @@ because a symptom is gone, as AutoTrainer does, but for a significant gain alone
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from hashlib import sha256
 
 from bot.errors import Stopped
-from bot.models.diagnosis import Curve, TrainingProgram
+from bot.models.diagnosis import Curve, Finding, TrainingProgram
 from bot.models.repair import (
     Hyperparameter,
     Improvement,
@@ -50,15 +50,18 @@ def repair(
     session: Session,
     request: RepairRequest,
     *,
+    suspected: Sequence[Finding] = (),
     heard: Heard = lambda _: None,
 ) -> Repair:
-    """Search, minimise and prove a patch. Trials that the recorder has are not made again. Raises
-    Stopped.
+    """Search, minimise and prove a patch. What a model suspects is tried behind what the rules
+    find. Trials that the recorder has are not made again. Raises Stopped.
     """
     with begun(program, recorded, session, request, heard=heard) as trials:
         if isinstance(trials, str):
             return Repair(budget=request.budget, undecided=trials)
         diagnosis = rules.diagnose(recorded.trace)
+        findings = (*diagnosis.findings, *suspected)
+        diagnosis = diagnosis.model_copy(update={"findings": findings})
         with session.stage("repair", "searching for a patch"):
             found = changeable(trials)
             patch = Search(trials, diagnosis, found).best()

@@ -24,7 +24,8 @@ def with_repair(
     try:
         with session.context.within(60 * options.repair_minutes) as context:
             limited = replace(session, context=context)
-            found = repair(program, recorded, limited, options.repair)
+            suspected = report.diagnosis.suspected if report.diagnosis is not None else ()
+            found = repair(program, recorded, limited, options.repair, suspected=suspected)
     except Stopped as stopped:
         return _noted(report, f"the repair did not come to its end: {stopped}")
     except (RepriseError, SandboxError) as error:

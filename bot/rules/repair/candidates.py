@@ -3,10 +3,11 @@
 AutoTrainer's table of actions stands behind the rules' suggestions; here they are only tried.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from bot.models.diagnosis import Diagnosis, Finding
-from bot.models.repair import Edit, Hyperparameter, HyperparameterKind, Patch
+from bot.models.repair import OPERATORS, Edit, Hyperparameter, HyperparameterKind, Patch
 
 _CERTAIN = 0.5
 _KINDS: dict[str, HyperparameterKind] = {"rate": "dropout"}
@@ -28,6 +29,9 @@ _ALSO: dict[str, tuple[str, ...]] = {
     "he_uniform": ("kaiming_uniform", "default"),
     "zeros": ("default",),
     "labels": ("unscaled",),
+    "standardize": ("standardise",),
+    "normalize": ("min-max",),
+    "normalise": ("min-max",),
 }
 """What a rule suggests, as the program's framework may call it."""
 _RATES = {"sgd": "0.05", "adagrad": "0.01", "adadelta": "1.0", "adamax": "0.002"}
@@ -48,6 +52,8 @@ _TEXTBOOK: tuple[tuple[HyperparameterKind, str], ...] = (
 _ALIKE = ("unscaled", "both")
 _ENDS = ("linear", "softmax", "sigmoid")
 _MOST_LOSSES = 5
+_VALUE = re.compile(r"[a-z_][a-z0-9_-]*|\d+(?:\.\d+)?(?:e-?\d+)?")
+_MOST_WORDED = 4
 _MOST_EPOCHS = 10_000
 
 
@@ -142,6 +148,8 @@ def _edits(finding: Finding, found: Sequence[Hyperparameter]) -> list[Patch]:
     change = finding.change
     if change is None:
         return []
+    if finding.by == "model":
+        return _worded(finding, change.words, found)
     name, _, place = change.parameter.partition("(")
     kind = _KINDS.get(name, name)
     meant = [one for one in found if one.kind == kind and _of(one, finding)]
@@ -150,6 +158,18 @@ def _edits(finding: Finding, found: Sequence[Hyperparameter]) -> list[Patch]:
     rest = _edit_all(beside, "relu")  # a value is for the layer that the finding names
     patches = (_edit_all(named if rest else meant, value) for value in change.values)
     return [merged(patch, rest) for patch in patches if patch]
+
+
+def _worded(finding: Finding, words: str, found: Sequence[Hyperparameter]) -> list[Patch]:
+    """What a model's words suggest for the hyperparameters that its fault is about: the values that
+    are among them, else a step up and down.
+    """
+    faults = {finding.fault, *finding.also}
+    meant = [one for one in found if OPERATORS[one.kind] in faults and _of(one, finding)]
+    values = dict.fromkeys(_VALUE.findall(words.lower()))
+    patches = [_edit_all(meant, value) for value in values]
+    patches += [patch for one in meant for patch in _steps(one)]
+    return [patch for patch in patches if patch][:_MOST_WORDED]
 
 
 def _of(parameter: Hyperparameter, finding: Finding) -> bool:

@@ -265,3 +265,22 @@ def test_a_constant_that_the_metric_is_divided_by_stays(divisor: str, line: str)
 )
 def test_a_constant_that_says_how_many_rows_are_drawn_stays(rows: str, line: str) -> None:
     assert changed(SHARED.format(rows=rows, divisor="len(x)"), epochs="100") == [line]
+
+
+def test_a_width_that_a_layer_scales_by_is_changed_where_it_stands() -> None:
+    """What `forward` divides by is no metric."""
+    source = """\
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, width=16):
+        super().__init__()
+        self.width = width
+        self.first = nn.Linear(8, self.width)
+        self.last = nn.Linear(self.width, 2)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.first(x)) / self.width**0.5)
+"""
+    assert changed(source, units_0="32") == ["    def __init__(self, width=32):"]

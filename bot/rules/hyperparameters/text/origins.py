@@ -15,6 +15,7 @@ from bot.rules.hyperparameters.text.program import ProgramTree, Statement, dotte
 from bot.rules.hyperparameters.text.rewriting import Change, Rewriting
 
 _DEEPEST = 5
+_LAYERS = ("forward", "call", "__call__")
 _DRAWING = re.compile(r"rand|normal|uniform|linspace|arange|make_")
 
 
@@ -54,6 +55,9 @@ def _is_shared(program: ProgramTree, node: cst.BaseExpression) -> bool:
 
 
 def _decides(program: ProgramTree, node: cst.CSTNode) -> bool:
+    function = program.function(node)
+    if function is not None and function.name.value in _LAYERS:
+        return False  # such as the scale of an attention
     for part in program.above(node):
         outer = program.parents.get(part)
         if _is_divisor(part, outer):

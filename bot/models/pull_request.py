@@ -49,8 +49,8 @@ class FileChange(Record):
 
 
 class RepositoryPatch(Record):
-    """Changes of what a training program of the repository is: its own file, and its configuration
-    files. `program` is its path.
+    """Changes of a training program of the repository: of its own file, its modules and its
+    configuration files. `program` is its path.
     """
 
     program: str

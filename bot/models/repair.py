@@ -33,8 +33,8 @@ class Hyperparameter(Record):
     second of a kind without layers. `value` is canonical, lower case: "0.001", "adam",
     "cross_entropy", "relu", "none" for one that is not there and could be, "default" where the
     framework decides. `low` and `high` bound a number. `choices` are the values that can be
-    written for it, none for numbers. `line` is 1-based, in the program or in the configuration
-    `file` beside it that has the value.
+    written for it, none for numbers. `line` is 1-based, in the program or in the `file` beside
+    it that has the value.
 
     Of "layers" the value is "kept"; it can be "removed" or get "dense_after", "batch_norm_after" or
     "dropout_after". Of "preprocessing" it is how the inputs are scaled ("none", "standardise",
@@ -56,7 +56,7 @@ class Hyperparameter(Record):
 
 class Edit(Record):
     """One hyperparameter with another value. `parameter` is its id; `line` is in the program, or in
-    the configuration `file`.
+    the `file` beside it.
     """
 
     parameter: str
@@ -142,7 +142,7 @@ class Repair(Record):
     are `seed_independent`, the same for every seed.
 
     `patch` is the best one that was found, proven or not; `entry` names the program's file,
-    `source` is its text, `diff` the unified diff of it and of its configuration files. `trainings`
+    `source` is its text, `diff` the unified diff of it and of the files beside it. `trainings`
     counts those of the search and of the minimisation, `confirmations` those of the proof.
     `limit_s` is what one training of the proof could take, `elsewhere` are likely findings of the
     diagnosis that no hyperparameter mends.

@@ -7,7 +7,8 @@ import json
 import pytest
 import yaml
 
-from bot.rules.hyperparameters import NotApplicable, PatchedText, SettingsFile, find, patched
+from bot.models.training import Optimizer, TrainingTrace
+from bot.rules.hyperparameters import NotApplicable, PatchedText, ProgramFile, find, patched
 from bot.rules.repair.candidates import edit
 
 YAML = """\
@@ -37,7 +38,7 @@ HEAD = (
     "from torch.utils.data import DataLoader\n"
 )
 READ = "cfg = yaml.safe_load(open('config.yaml'))\n"
-FILES = (SettingsFile("config.yaml", YAML), SettingsFile("configs/base.json", JSON))
+FILES = (ProgramFile("config.yaml", YAML), ProgramFile("configs/base.json", JSON))
 
 
 def program(reading: str, lookup: str = "cfg['{0}']['{1}']") -> str:
@@ -70,7 +71,7 @@ YAML_READERS = {
 
 def written(
     source: str,
-    files: tuple[SettingsFile, ...] = FILES,
+    files: tuple[ProgramFile, ...] = FILES,
     arguments: tuple[str, ...] = (),
     **values: str,
 ) -> PatchedText:
@@ -91,21 +92,21 @@ def test_a_value_of_a_file_is_changed_where_it_stands(reader: str) -> None:
     assert made.source == source
     changed = YAML.replace("10.0", "0.001").replace("epochs: 3", "epochs: 30")
     changed = changed.replace("size: 16", "size: 4").replace("hidden: 64", "hidden: 128")
-    assert made.settings == {"config.yaml": changed}
+    assert made.files == {"config.yaml": changed}
 
 
 def test_a_file_of_json_keeps_its_layout() -> None:
     source = program("with open('configs/base.json') as file:\n    cfg = json.load(file)\n")
     made = written(source, learning_rate="1e-05", epochs="5")
-    assert made.settings == {
+    assert made.files == {
         "configs/base.json": JSON.replace('"lr": 10', '"lr": 1.0e-05').replace(": 3", ": 5")
     }
-    assert json.loads(made.settings["configs/base.json"])["training"]["lr"] == 1e-5
+    assert json.loads(made.files["configs/base.json"])["training"]["lr"] == 1e-5
 
 
 def test_a_small_rate_is_a_number_to_every_reader_of_yaml() -> None:
     made = written(program(YAML_READERS["with"]), learning_rate="1e-05")
-    assert yaml.safe_load(made.settings["config.yaml"])["training"]["lr"] == 1e-5
+    assert yaml.safe_load(made.files["config.yaml"])["training"]["lr"] == 1e-5
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_settings_are_followed_through_what_programs_make_of_them(
 ) -> None:
     source = program(reading, lookup).replace(".batch-size", "['batch-size']")
     made = written(source, learning_rate="0.1")
-    assert made.settings == {"config.yaml": YAML.replace("10.0", "0.1")}
+    assert made.files == {"config.yaml": YAML.replace("10.0", "0.1")}
 
 
 def test_settings_that_are_unpacked_are_arguments_and_fields() -> None:
@@ -142,7 +143,7 @@ def test_settings_that_are_unpacked_are_arguments_and_fields() -> None:
     assert found == {"config.yaml": "10", "": "0.5"}
     fields = "@dataclass\nclass Config:\n    lr: float = 1.0\nconfig = Config(**cfg['training'])\n"
     source = program(READ + fields).replace("cfg['training']['lr']", "config.lr")
-    assert written(source, learning_rate="0.1").settings
+    assert written(source, learning_rate="0.1").files
 
 
 def test_the_command_line_decides_which_file_and_which_value() -> None:
@@ -161,28 +162,28 @@ def test_the_command_line_decides_which_file_and_which_value() -> None:
 def test_a_file_that_is_not_surely_the_one_stays() -> None:
     source = program("cfg = yaml.safe_load(open(find('x')))\nNAMES = 'config.yaml', 'base.json'\n")
     made = written(source, learning_rate="0.1")
-    assert made.settings == {}
+    assert made.files == {}
     assert "lr=0.1)" in made.source
 
 
 def test_an_entry_that_the_program_sets_itself_is_changed_there() -> None:
     source = program(YAML_READERS["with"] + "cfg['training']['lr'] = 7.0\n")
     made = written(source, learning_rate="0.1")
-    assert made.settings == {}
+    assert made.files == {}
     assert "cfg['training']['lr'] = 0.1\n" in made.source
 
 
 def test_assignments_that_branch_end_the_search() -> None:
     """Each step would lead to all others."""
     source = program("".join(f"cfg = cfg['k{n}']['k{n}']\n" for n in range(300)))
-    assert written(source, learning_rate="0.1").settings == {}
+    assert written(source, learning_rate="0.1").files == {}
 
 
 def test_a_value_that_something_is_divided_by_stays() -> None:
     reading = YAML_READERS["with"]
     source = program(reading) + "print('loss:', total / cfg['training']['batch-size'])\n"
     made = written(source, batch_size="4")
-    assert made.settings == {}
+    assert made.files == {}
     assert "DataLoader(data, batch_size=4)" in made.source
 
 
@@ -190,7 +191,7 @@ def test_a_value_that_something_is_divided_by_stays() -> None:
     "text", ["", "- 1\n", "a: &x 1\n", "\ufeffa: 1\n", "a: [", "lr: 0.1\n---\nlr: 1\n", "x" * 10**5]
 )
 def test_other_files_are_left_alone(text: str) -> None:
-    files = (SettingsFile("config.yaml", text),)
+    files = (ProgramFile("config.yaml", text),)
     found = find(program(YAML_READERS["with"]), None, files)
     assert all(x.file == "" for x in found)
 
@@ -199,6 +200,65 @@ def test_only_plain_values_are_written() -> None:
     source = "import yaml, keras\ncfg = Box(yaml.safe_load(open('config.yaml')))\n"
     source += "model.compile(optimizer=cfg.optimizer.name, loss='mse')\nmodel.fit(x, y, epochs=2)\n"
     made = written(source, optimizer="adam")
-    assert made.settings == {"config.yaml": YAML.replace("name: sgd", "name: adam")}
+    assert made.files == {"config.yaml": YAML.replace("name: sgd", "name: adam")}
     with pytest.raises(NotApplicable, match="cannot be written into a configuration file"):
         written(source, learning_rate="0.1")
+
+
+@pytest.mark.parametrize(
+    ("making", "changed"),
+    [
+        ("DEFAULTS = {'lr': 7.0}\ncfg = {**DEFAULTS, **part}\n", True),
+        ("DEFAULTS = {'lr': 7.0}\ncfg = dict(DEFAULTS, **part)\n", True),
+        ("cfg = {**part, 'lr': 7.0}\n", False),
+        ("cfg = {**part, **other()}\n", False),
+        ("cfg = part or {}\n", True),
+        ("cfg = Settings.of(part)\n", True),
+        ("cfg = part\nif DEBUG:\n    cfg['lr'] = 7.0\n", False),
+        ("cfg = part\nspoiled = cfg\nspoiled['lr'] = 7.0\n", False),
+    ],
+)
+def test_merged_settings_are_those_that_count_in_the_end(making: str, changed: bool) -> None:
+    source = program(READ + "part = cfg['training']\n" + making.replace("cfg", "settings"))
+    source = source.replace("cfg['training']['lr']", "settings['lr']")
+    made = written(source, learning_rate="0.1")
+    assert (made.files == {"config.yaml": YAML.replace("10.0", "0.1")}) is changed
+
+
+def test_settings_that_are_unpacked_into_a_call_are_its_arguments() -> None:
+    call = "torch.optim.SGD(model.parameters(), **cfg['training'])"
+    source = program(READ).replace(
+        "torch.optim.SGD(model.parameters(), lr=cfg['training']['lr'])", call
+    )
+    made = written(source, learning_rate="0.1", momentum="0.9")
+    assert made.files == {"config.yaml": YAML.replace("10.0", "0.1")}
+    assert "**cfg['training'], momentum=0.9)" in made.source
+
+
+def test_the_default_of_get_counts_where_the_files_have_no_such_key() -> None:
+    source = program(READ).replace("cfg['training']['lr']", "cfg['training'].get('rate', 5.0)")
+    made = written(source, learning_rate="0.1")
+    assert made.files == {}
+    assert "cfg['training'].get('rate', 0.1)" in made.source
+
+
+def test_a_file_whose_name_is_computed_is_known_by_its_keys() -> None:
+    source = program("def load(name):\n    return yaml.safe_load(open(f'{name}.yaml'))\n")
+    source = source.replace("cfg['training']", "load(mode)['training']")
+    made = written(source, (ProgramFile("b.json", "{}"), FILES[0]), learning_rate="0.1")
+    assert made.files == {"config.yaml": YAML.replace("10.0", "0.1")}
+    two = (FILES[0], ProgramFile("other.yaml", YAML))
+    assert written(source, two, learning_rate="0.1").files == {}
+
+
+def test_where_a_trace_saw_another_rate_the_text_was_misread() -> None:
+    source = program(READ + "globals()['cfg']['training'].update(lr=3.0)\n")
+    seen = Optimizer(id="o", name="sgd", rates=(3.0,), line=9)
+    trace = TrainingTrace(optimizers=(seen,))
+    rate = next(x for x in find(source, trace, FILES) if x.kind == "learning_rate")
+    assert (rate.value, rate.file) == ("3", "")
+    made = patched(source, [edit(rate, "0.1")], trace, FILES)
+    assert made.files == {}
+    assert "lr=0.1)" in made.source
+    scheduled = TrainingTrace(optimizers=(seen.model_copy(update={"scheduled": True}),))
+    assert "config.yaml" in {x.file for x in find(source, scheduled, FILES)}

@@ -16,9 +16,9 @@ _MOST_READ = 20
 
 
 def of_repair(found: Repair, repository: RepositoryFiles) -> RepositoryPatch:
-    """The change of the file that is the program, and of the configuration files beside it: the
-    program has the same text, or the same name, and every file the lines that the diff meets.
-    Raises UserError where there is none, with the reason for people.
+    """The change of the file that is the program, and of the files beside it: the program has the
+    same text, or the same name, and every file the lines that the diff meets. Raises
+    UserError where there is none, with the reason for people.
     """
     if not found.proven:
         raise UserError("The patch of the repair is not proven to help, so it is not proposed.")

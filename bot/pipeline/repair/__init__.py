@@ -232,7 +232,7 @@ def _compared(patch: Patch, trials: Trials) -> Improvement:
 
 
 def diff(subject: FaultyProgram, patch: Patch) -> str:
-    """The unified diff of the program and its configuration files; "" for no patch."""
+    """The unified diff of the program and the files beside it; "" for no patch."""
     before, after = subject.program, subject.patched(patch)
     return "".join(
         diffs.unified(name, before.files[name].decode(), data.decode())

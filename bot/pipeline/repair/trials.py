@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import fmean
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from bot.pipeline.execution.launch import Part
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
 from bot.rules import hyperparameters
-from bot.rules.hyperparameters import SettingsFile
+from bot.rules.hyperparameters import ProgramFile
 from bot.rules.repair import metric as metrics
 from bot.rules.repair.comparing import score
 from sandbox.port import RunResult
@@ -33,7 +34,7 @@ class TrialRequest(NamedTuple):
     part: Part
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class FaultyProgram:
     """The program under repair: where it runs, what it is judged by (which may be the `loss`
     itself), how long it takes.
@@ -57,17 +58,17 @@ class FaultyProgram:
         """The part that a patch is proven on."""
         return "held-out" if self.split else "whole"
 
-    @property
-    def settings(self) -> tuple[SettingsFile, ...]:
-        """The configuration files that the program may read."""
+    @cached_property
+    def files(self) -> tuple[ProgramFile, ...]:
+        """The program's modules and configuration files."""
         program = self.program
-        return hyperparameters.settings_files(program.files, program.source, program.arguments)
+        return hyperparameters.program_files(program.files, program.entry, program.arguments)
 
     @property
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
-        """Those of the program and of its configuration files."""
+        """Those of the program, its modules and its configuration files."""
         program = self.program
-        return hyperparameters.find(program.source, self.trace, self.settings, program.arguments)
+        return hyperparameters.find(program.source, self.trace, self.files, program.arguments)
 
     def patched(self, patch: Patch) -> TrainingProgram:
         """The program with a patch. Raises NotApplicable."""
@@ -75,9 +76,9 @@ class FaultyProgram:
         if not patch:
             return program
         made = hyperparameters.patched(
-            program.source, patch, self.trace, self.settings, program.arguments
+            program.source, patch, self.trace, self.files, program.arguments
         )
-        changed = {**made.settings, program.entry: made.source}
+        changed = {**made.files, program.entry: made.source}
         files = {**program.files, **{name: text.encode() for name, text in changed.items()}}
         return program.model_copy(update={"files": files})
 

@@ -46,7 +46,7 @@ def gain(metric: Metric, found: Improvement) -> str:
 
 
 def place(edit: Edit) -> str:
-    """Where a change is: a line of the program, or of the configuration file that is named."""
+    """Where a change is: a line of the program, or of the file that is named."""
     line = str(edit.line or "")
     return f"{edit.file}:{line}" if edit.file else line
 

@@ -7,7 +7,7 @@ its edits change (`text/rewriting.py`) and makes it at once, so that formatting 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from bot.models.repair import Edit, Hyperparameter
@@ -25,17 +25,18 @@ from bot.rules.hyperparameters.network.torch_initializers import torch_initializ
 from bot.rules.hyperparameters.network.torch_settings import torch_settings
 from bot.rules.hyperparameters.place import HyperparameterPlace, numbered
 from bot.rules.hyperparameters.text.expressions import NotApplicable
+from bot.rules.hyperparameters.text.modules import own_modules
 from bot.rules.hyperparameters.text.numbers import same
 from bot.rules.hyperparameters.text.program import ProgramTree, read
 from bot.rules.hyperparameters.text.rewriting import Rewriting
-from bot.rules.hyperparameters.text.settings import SettingsFile, settings_files
+from bot.rules.hyperparameters.text.settings import ProgramFile, settings_files
 from bot.rules.hyperparameters.training.batches import batches
 from bot.rules.hyperparameters.training.fitting import fitting
 from bot.rules.hyperparameters.training.loops import epochs
 from bot.rules.hyperparameters.training.optimizing import optimizing
 from bot.rules.hyperparameters.training.torch_clipping import torch_clipping
 
-__all__ = ["NotApplicable", "PatchedText", "SettingsFile", "find", "patched", "settings_files"]
+__all__ = ["NotApplicable", "PatchedText", "ProgramFile", "find", "patched", "program_files"]
 
 Finder = Callable[[ProgramTree, TrainingTrace | None], Iterator[HyperparameterPlace]]
 
@@ -47,31 +48,51 @@ _FINDERS: tuple[Finder, ...] = (
 
 
 class PatchedText(NamedTuple):
-    """A program with other values, and the configuration files that changed with it, by name."""
+    """A program with other values, and the files beside it that changed, by name."""
 
     source: str
-    settings: dict[str, str]
+    files: dict[str, str]
+
+
+def program_files(
+    files: Mapping[str, bytes], entry: str, arguments: Sequence[str]
+) -> tuple[ProgramFile, ...]:
+    """The files beside a program that decide how it trains: its own modules, and the configuration
+    files that it may read.
+    """
+    modules = own_modules(files, entry)
+    texts = [files[entry].decode(errors="replace"), *(module.text for module in modules)]
+    return (*modules, *settings_files(files, texts, arguments))
 
 
 def find(
     source: str,
     trace: TrainingTrace | None = None,
-    files: tuple[SettingsFile, ...] = (),
+    files: tuple[ProgramFile, ...] = (),
     arguments: tuple[str, ...] = (),
 ) -> tuple[Hyperparameter, ...]:
     """The hyperparameters of a program, none of text that cannot be parsed. A trace tells which
-    layer of the model a line of the text makes, and what the loss is fed; `files` are the
-    configuration files beside it, which it may read, `arguments` what it is started with.
+    layer of the model a line of the text makes, and what the loss is fed; `files` are its modules
+    and configuration files, `arguments` what it is started with.
     """
     program = read(source, files, arguments)
-    return tuple(x.hyperparameter for x in _places(program, trace)) if program else ()
+    found = [x.hyperparameter for x in _places(program, trace)] if program else []
+    return tuple(_located(each, program) for each in found)
+
+
+def _located(found: Hyperparameter, program: ProgramTree | None) -> Hyperparameter:
+    """A hyperparameter with its line in its own file."""
+    if found.file or program is None:
+        return found
+    file, line = program.joined.located(found.line)
+    return found.model_copy(update={"file": file, "line": line})
 
 
 def patched(
     source: str,
     edits: Iterable[Edit],
     trace: TrainingTrace | None = None,
-    files: tuple[SettingsFile, ...] = (),
+    files: tuple[ProgramFile, ...] = (),
     arguments: tuple[str, ...] = (),
 ) -> PatchedText:
     """The program with other values, found as `find` does. Raises NotApplicable for an edit that
@@ -90,11 +111,13 @@ def patched(
     rewriting = Rewriting(program, wanted, widths)
     for each, value in chosen:
         each.write(rewriting, value)
-    text = rewriting.text()
-    settings = rewriting.settings()
-    if (text == source and not settings) or not _parses(text):
+    text, changed = rewriting.text(), rewriting.settings()
+    made = program.joined.parted(text)
+    before = {file.name: file.text for file in files}
+    changed |= {name: made[name] for name in made if name and made[name] != before[name]}
+    if (made[""] == source and not changed) or not _parses(text):
         raise NotApplicable("The patch does not change the program into another one.")
-    return PatchedText(text, settings)
+    return PatchedText(made[""], changed)
 
 
 def _parses(text: str) -> bool:

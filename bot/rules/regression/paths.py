@@ -1,5 +1,5 @@
-"""Which paths of a repository a pull request may touch: a new test, one program of its own, and the
-configuration files of that.
+"""Which paths of a repository a pull request may touch: a new test, one program of its own with
+its modules and configuration files.
 """
 
 import re

@@ -13,6 +13,7 @@ from bot.rules.hyperparameters.network.layer import WrittenLayer
 from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
 from bot.rules.hyperparameters.text.arguments import argument, with_argument, without
 from bot.rules.hyperparameters.text.expressions import NotApplicable
+from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.numbers import canonical, parsed
 from bot.rules.hyperparameters.text.origins import origin, resolved, write_number
 from bot.rules.hyperparameters.text.program import ProgramTree, snake
@@ -131,10 +132,13 @@ def _number(
     name: str,
     bounds: tuple[float, float],
 ) -> Iterator[HyperparameterPlace]:
-    given = argument(layer.call, name, 0)
+    given = supplied(program, layer.call, name, 0)
     known = origin(program, given) if given else None
     if known is None or known.value is None:
         return
+    seen = layer.seen.units if layer.seen is not None and kind == "units" else None
+    if seen and seen != known.value:
+        return  # something decides it that the text does not show
     yield place(
         kind, canonical(known.value), program.line(known.node), _writer(layer, name, bounds),
         layer=layer.index, bounds=bounds, file=program.file(known.node),

@@ -13,8 +13,9 @@ from bot.rules.hyperparameters.network.layer import WrittenLayer
 from bot.rules.hyperparameters.network.torch_layers import torch_layers
 from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
 from bot.rules.hyperparameters.text.arguments import argument
+from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.numbers import canonical
-from bot.rules.hyperparameters.text.origins import NumberOrigin, origin, write_number
+from bot.rules.hyperparameters.text.origins import NumberOrigin, origin, witnessed, write_number
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 
@@ -50,7 +51,7 @@ def torch_settings(
 def _dropout(
     program: ProgramTree, layer: WrittenLayer, call: cst.Call, position: int
 ) -> Iterator[HyperparameterPlace]:
-    given = argument(call, "p", position)
+    given = supplied(program, call, "p", position)
     known = origin(program, given) if given else None
     if known and known.value is None:
         return
@@ -77,8 +78,8 @@ def _units(
     """
     if any(argument(layer.call, x) for x in _WIDE):
         return
-    given = argument(layer.call, _OUTPUTS[layer.type], 1)
-    known = origin(program, given) if given else None
+    given = supplied(program, layer.call, _OUTPUTS[layer.type], 1)
+    known = witnessed(origin(program, given), given, _seen(layer)) if given else None
     if known is None or known.value is None:
         return
     nodes = _following(program, layer, known, after)
@@ -89,6 +90,11 @@ def _units(
             _everywhere([known.node, *nodes]), layer=layer.index, bounds=_UNITS,
             file=program.file(known.node),
         )  # fmt: skip
+
+
+def _seen(layer: WrittenLayer) -> float | None:
+    units = layer.seen.units if layer.seen is not None else None
+    return float(units) if units else None
 
 
 def _following(
@@ -104,7 +110,7 @@ def _following(
             if other.type in _OUTPUTS or other.holder is not layer.holder:
                 return []
             continue
-        given = argument(other.call, _INPUTS[other.type], 0)
+        given = supplied(program, other.call, _INPUTS[other.type], 0)
         inputs = origin(program, given) if given else None
         if inputs is None or inputs.value != known.value:
             return []

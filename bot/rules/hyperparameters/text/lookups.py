@@ -13,10 +13,13 @@ import libcst as cst
 from bot.rules.hyperparameters.text.arguments import argument, keywords, positional
 from bot.rules.hyperparameters.text.program import ProgramTree, dotted
 
-_MOST = 100
-"""Steps of one lookup: hostile assignments branch at each."""
+_MOST, _DEEPEST = 2_000, 25
+"""Steps of one lookup, and steps behind each other: hostile assignments branch at each."""
 _READERS = frozenset({"safe_load", "full_load", "unsafe_load", "load", "loads"})
 _FORMATS = frozenset({"yaml", "json", "omegaconf", "ruamel", "hjson"})
+_WHOLE = frozenset({"from_yaml", "from_json", "load_yaml", "load_json", "read_yaml", "read_json"})
+"""What reads a file whoever's function it is, unless it is the program's own."""
+_Mapping = cst.Dict | cst.Call
 
 
 def given(program: ProgramTree, node: cst.BaseExpression) -> list[cst.BaseExpression]:
@@ -24,15 +27,37 @@ def given(program: ProgramTree, node: cst.BaseExpression) -> list[cst.BaseExpres
     return _Lookup(program).given(node)
 
 
+def supplied(
+    program: ProgramTree, call: cst.Call, name: str, position: int = -1
+) -> cst.BaseExpression | None:
+    """What a call is given for a parameter, also by `**settings`; None where it is not, or where
+    that cannot be told.
+    """
+    own = argument(call, name, position)
+    if own is not None or not any(arg.star == "**" for arg in call.args):
+        return own
+    found = _Lookup(program).unpacked(call, name)
+    return found[0] if len(found) == 1 else None
+
+
 @dataclass(slots=True)
 class _Lookup:
     program: ProgramTree
     left: int = _MOST
+    depth: int = 0
 
     def given(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
-        self.left -= 1
-        found = self._candidates(node) if self.left > 0 else []
+        if self._ended():
+            return []
+        self.depth += 1
+        found = self._candidates(node)
+        self.depth -= 1
         return list({id(each): each for each in found}.values())
+
+    def _ended(self) -> bool:
+        self.left -= 1
+        spent = self.program.spend()
+        return spent or self.left <= 0 or self.depth >= _DEEPEST
 
     def _candidates(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
         if isinstance(node, cst.Name):
@@ -41,12 +66,21 @@ class _Lookup:
             return self._attribute(node)
         if isinstance(node, cst.Subscript):
             own = self.program.values.get(self.program.text(node), [])
-            return own or self._entries(node.value, _key(node))
+            maybe = not own or any(self.program.around(value, cst.If) for value in own)
+            return [*own, *(self._entries(node.value, _key(node)) if maybe else ())]
         if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
             key = positional(node)[:1]
             if node.func.attr.value == "get" and key and isinstance(key[0], cst.SimpleString):
-                return self._entries(node.func.value, key[0].evaluated_value)
+                return self._gotten(node, key[0].evaluated_value)
         return []
+
+    def _gotten(self, call: cst.Call, key: object) -> list[cst.BaseExpression]:
+        """`settings.get("lr", 0.1)`: the entry, or the default where all settings are known."""
+        assert isinstance(call.func, cst.Attribute)
+        found = self._entries(call.func.value, key)
+        if found or not any(True for _ in self._mappings(call.func.value)):
+            return found
+        return positional(call)[1:2]
 
     def _named(self, node: cst.Name) -> list[cst.BaseExpression]:
         function = self.program.function(node)
@@ -68,15 +102,13 @@ class _Lookup:
             called = holder.name.value
         position = names.index(name) - method if name in names else -1
         found: list[cst.BaseExpression] = []
-        for call in self.program.calls:
-            if dotted(call.func).rpartition(".")[2] == called:
-                own = argument(call, name, position)
-                unpacked = [] if own else self._unpacked(call, name)
-                default = [parameter.default] if parameter.default else []
-                found += [own] if own else unpacked or default
-        return found or ([parameter.default] if parameter.default else [])
+        default = [parameter.default] if parameter.default else []
+        for call in self.program.called_as(called):
+            own = argument(call, name, position)
+            found += [own] if own else self.unpacked(call, name) or default
+        return found or default
 
-    def _unpacked(self, call: cst.Call, name: str) -> list[cst.BaseExpression]:
+    def unpacked(self, call: cst.Call, name: str) -> list[cst.BaseExpression]:
         """What `**settings` of a call gives for a parameter."""
         spread = [arg.value for arg in call.args if arg.star == "**"]
         return [found for each in spread for found in self._entries(each, name)]
@@ -87,6 +119,8 @@ class _Lookup:
         own = self.program.values.get(dotted(node), [])
         if own:
             return own
+        if self.program.imports.full(dotted(node.value)) in self.program.modules:
+            return self.program.values.get(name, [])
         fields = [
             value
             for value in self.program.values.get(name, [])
@@ -104,16 +138,12 @@ class _Lookup:
             if isinstance(holder, cst.ClassDef):
                 calls = [x for x in self.program.calls if dotted(x.func) == holder.name.value]
                 found = [value for x in calls if (value := keywords(x).get(name))]
-                unpacked = [y for x in calls for y in self._unpacked(x, name)]
+                unpacked = [y for x in calls for y in self.unpacked(x, name)]
                 return found or unpacked or fields
         return fields
 
     def _options(self, name: str) -> list[cst.BaseExpression]:
         """The default of an option that the command line does not give, or what replaces it."""
-        for call in self.program.method("set_defaults"):
-            own = keywords(call).get(name)
-            if replaced := [own] if own else self._unpacked(call, name):
-                return replaced
         found: list[cst.BaseExpression] = []
         told = {text.partition("=")[0] for text in self.program.arguments}
         for call in self.program.method("add_argument"):
@@ -121,44 +151,75 @@ class _Lookup:
                 x.evaluated_value for x in positional(call) if isinstance(x, cst.SimpleString)
             ]
             flags = {x for x in strings if isinstance(x, str)}
-            names = {x.lstrip("-").replace("-", "_") for x in flags}
             default = argument(call, "default")
-            if default and name in names and not flags & told:
-                found.append(default)
+            if name not in {x.lstrip("-").replace("-", "_") for x in flags}:
+                continue
+            if flags & told:
+                return []
+            found += [default] if default else []
+        for call in self.program.method("set_defaults"):
+            own = keywords(call).get(name)
+            if replaced := [own] if own else self.unpacked(call, name):
+                return replaced
         return found
 
     def _entries(self, node: cst.BaseExpression, key: object) -> list[cst.BaseExpression]:
-        """The values of a key in what an expression may be."""
-        found: list[cst.BaseExpression] = []
-        for value in self._mappings(node) if key is not None else ():
-            if isinstance(value, cst.Dict):
-                found += [
-                    x.value
-                    for x in value.elements
-                    if isinstance(x, cst.DictElement)
-                    and isinstance(x.key, cst.SimpleString)
-                    and x.key.evaluated_value == key
-                ]
-            else:
-                found += [x for name, x in keywords(value).items() if name == key]
-        return found
+        """The values of a key in what an expression may be, with those that the program sets
+        itself; none where the command line has one.
+        """
+        if not isinstance(key, str) or self._is_told(key):
+            return []
+        found = [x for mapping in self._mappings(node) for x in self._of(mapping, key)]
+        return [*found, *self.program.set_entries.get(key, ())] if found else []
 
-    def _mappings(self, node: cst.BaseExpression) -> Iterator[cst.Dict | cst.Call]:
+    def _is_told(self, key: str) -> bool:
+        """Whether the command line has the key: `--lr 1`, `--train.lr=1`, `train.lr=1`."""
+        ends = [text.partition("=")[0] for text in self.program.arguments]
+        told = {end.rpartition(".")[2].lstrip("-").replace("-", "_") for end in ends}
+        return key.replace("-", "_") in told
+
+    def _of(self, mapping: _Mapping, key: str) -> list[cst.BaseExpression]:
+        """The value of a key in a dictionary; what is merged into it later comes first."""
+        if isinstance(mapping, cst.Call):
+            own = [x for name, x in keywords(mapping).items() if name == key]
+            return (
+                own
+                or self.unpacked(mapping, key)
+                or [x for arg in positional(mapping) for x in self._entries(arg, key)]
+            )
+        for element in reversed(mapping.elements):
+            if isinstance(element, cst.StarredDictElement):
+                merged = list(self._mappings(element.value))
+                found = [x for each in merged for x in self._of(each, key)]
+                if found or not merged:
+                    return found
+            elif _key_of(element) == key:
+                return [element.value]
+        return []
+
+    def _mappings(self, node: cst.BaseExpression) -> Iterator[_Mapping]:
         """The dictionaries that an expression may be, as they are written: `{...}`, `dict(...)`,
         or a configuration file that is read; also in what holds one alone, `Namespace(**settings)`.
         """
-        self.left -= 1
-        if self.left <= 0:
+        if self._ended():
             return
+        self.depth += 1
+        try:
+            yield from self._known(node)
+        finally:
+            self.depth -= 1
+
+    def _known(self, node: cst.BaseExpression) -> Iterator[_Mapping]:
         if isinstance(node, cst.Dict):
             yield node
+        elif isinstance(node, cst.BooleanOperation):
+            yield from self._mappings(node.left)  # `yaml.safe_load(file) or {}`
+        elif isinstance(node, cst.Call) and dotted(node.func) == "dict" and node.args:
+            yield node
         elif isinstance(node, cst.Call):
-            if dotted(node.func) == "dict" and keywords(node):
-                yield node
-            else:
-                for inner in self._behind(node):
-                    yield from self._mappings(inner)
-        if isinstance(node, cst.Name | cst.Attribute | cst.Subscript):
+            for inner in self._behind(node):
+                yield from self._mappings(inner)
+        elif isinstance(node, cst.Name | cst.Attribute | cst.Subscript):
             for value in self.given(node):
                 yield from self._mappings(value)
 
@@ -167,18 +228,33 @@ class _Lookup:
         thing that it is given; and for `settings.get("training")` the entry.
         """
         full = self.program.name(call.func)
-        if full.rpartition(".")[2] in _READERS and full.partition(".")[0] in _FORMATS:
-            read = _file(self.program, call)
-            yield from [read] if read else []
-            return
-        entry = self.given(call)
-        function = self.program.functions.get(dotted(call.func))
-        if entry or function is not None:
+        package, name = full.partition(".")[0], full.rpartition(".")[2]
+        function = self._function(call)
+        if name in _READERS and package in _FORMATS:
+            yield from _files(self.program, call)
+        elif entry := self.given(call):
             yield from entry
-            for each in self.program.within(function, cst.Return) if function else ():
+        elif function is not None:
+            for each in self.program.within(function, cst.Return):
                 yield from [each.value] if each.value else []
+        elif name in _WHOLE:
+            yield from _files(self.program, call)
         elif len(call.args) == 1 and call.args[0].star != "*":
             yield call.args[0].value
+
+    def _function(self, call: cst.Call) -> cst.FunctionDef | None:
+        """The program's own function, or method of a class of that name, that is called."""
+        module, _, name = dotted(call.func).rpartition(".")
+        own = not module or self.program.imports.full(module) in self.program.modules
+        methods = self.program.methods.get(name, ())
+        if not own and len(methods) == 1:
+            return methods[0]
+        return self.program.functions.get(name) if own else None
+
+
+def _key_of(element: cst.BaseDictElement) -> object:
+    key = element.key if isinstance(element, cst.DictElement) else None
+    return key.evaluated_value if isinstance(key, cst.SimpleString) else None
 
 
 def _key(node: cst.Subscript) -> object:
@@ -188,19 +264,19 @@ def _key(node: cst.Subscript) -> object:
     return None
 
 
-def _file(program: ProgramTree, call: cst.Call) -> cst.Dict | None:
+def _files(program: ProgramTree, call: cst.Call) -> list[cst.Dict]:
     """The file that a call reads: the only one that the command line, the call with its `with`, or
-    else the program names.
+    else the program names. Each that there is where that does not tell.
     """
     block = program.around(call, cst.With)
     near = [call, *(block.items if isinstance(block, cst.With) else ())]
     for texts in (program.arguments, _texts(program, near), _texts(program, [program.module])):
         named = {name for name in program.settings if any(_names(text, name) for text in texts)}
         if len(named) == 1:
-            return program.settings[named.pop()]
+            return [program.settings[named.pop()]]
         if named:
-            return None
-    return None
+            break
+    return list(program.settings.values())
 
 
 def _texts(program: ProgramTree, nodes: Sequence[cst.CSTNode]) -> list[str]:
@@ -209,7 +285,10 @@ def _texts(program: ProgramTree, nodes: Sequence[cst.CSTNode]) -> list[str]:
 
 
 def _names(text: str, file: str) -> bool:
-    """Whether a text is the path of a file, or the end of it as it is joined to a folder."""
+    """Whether a text is the path of a file, the end of it as it is joined to a folder, or its name
+    without the suffix.
+    """
     bare = text.partition("=")[2] if text.startswith("--") else text
     bare = bare.removeprefix("./")
-    return bool(bare) and (bare == file or file.endswith(f"/{bare}"))
+    stem = file.rpartition("/")[2].rpartition(".")[0]
+    return bool(bare) and (bare in (file, stem) or file.endswith(f"/{bare}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import libcst as cst
 
 from bot.rules.hyperparameters.text.arguments import argument, with_argument
 from bot.rules.hyperparameters.text.expressions import expression
-from bot.rules.hyperparameters.text.lookups import given
+from bot.rules.hyperparameters.text.lookups import given, supplied
 from bot.rules.hyperparameters.text.numbers import number
 from bot.rules.hyperparameters.text.program import ProgramTree, Statement, dotted
 from bot.rules.hyperparameters.text.rewriting import Change, Rewriting
@@ -42,6 +43,15 @@ def origin(program: ProgramTree, node: cst.BaseExpression, depth: int = 0) -> Nu
             if found.value is not None:
                 return NumberOrigin(node, found.value) if _is_shared(program, node) else found
     return NumberOrigin(node, None)
+
+
+def witnessed(found: NumberOrigin, use: cst.CSTNode, seen: float | None) -> NumberOrigin:
+    """The origin, or the use itself with the number that a trace saw there, where that is another
+    one: then something decides it that the text does not show.
+    """
+    if seen is None or found.value is None or math.isclose(found.value, seen, rel_tol=1e-4):
+        return found
+    return NumberOrigin(use, seen)
 
 
 def _is_shared(program: ProgramTree, node: cst.BaseExpression) -> bool:
@@ -97,9 +107,9 @@ def write_number(
     rewriting: Rewriting, call: cst.Call, name: str, text: str, position: int = -1
 ) -> None:
     """Writes the number of a parameter where it stands, or adds it to the call."""
-    own = argument(call, name, position)
+    own = supplied(rewriting.program, call, name, position)
     found = origin(rewriting.program, own) if own else None
-    if found is None or found.node is own:
+    if found is None or found.node is argument(call, name, position):
         rewriting.change(call, with_argument(name, text, position))
         return
     rewriting.change(found.node, _constant(text))

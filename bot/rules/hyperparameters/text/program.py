@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from itertools import count
 from typing import TypeVar
 
 import libcst as cst
@@ -14,9 +15,11 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from bot.rules import parsing
 from bot.rules.hyperparameters.text.imports import Imports, imported
-from bot.rules.hyperparameters.text.settings import Places, SettingsFile, dictionary
+from bot.rules.hyperparameters.text.modules import LONGEST, JoinedText, joined, module_name
+from bot.rules.hyperparameters.text.settings import Places, ProgramFile, dictionary
 
-_LONGEST = 150_000
+_ENTRY = re.compile(r"\[['\"]([^'\"]+)['\"]\]$")
+_MOST_STEPS = 100_000
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Function = cst.FunctionDef | cst.Lambda
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
@@ -27,7 +30,8 @@ class ProgramTree:
     """`nodes` are in the order of the text; `spans` says which each one holds, `kinds` which
     are of a class. `values` has what is assigned anywhere to a name, an attribute or an entry.
     `settings` are the configuration files beside it as dictionaries that are no part of the text;
-    `places` says where the values of those stand. It is started with `arguments`.
+    `places` says where the values of those stand. The text begins with the program's own modules,
+    `modules` by their dotted names, and `joined` tells where. It is started with `arguments`.
     """
 
     module: cst.Module
@@ -40,14 +44,54 @@ class ProgramTree:
     calls: tuple[cst.Call, ...] = ()
     values: dict[str, list[cst.BaseExpression]] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()
-    files: tuple[SettingsFile, ...] = ()
+    files: tuple[ProgramFile, ...] = ()
     settings: dict[str, cst.Dict] = field(default_factory=dict)
     places: Places = field(default_factory=dict)
+    steps: Iterator[int] = field(default_factory=count)
+    joined: JoinedText = field(default_factory=lambda: joined("", ()))
+
+    @cached_property
+    def modules(self) -> frozenset[str]:
+        """The dotted names of the program's own modules."""
+        return frozenset(module_name(name) for name in self.joined.names if name)
 
     @cached_property
     def functions(self) -> dict[str, cst.FunctionDef]:
         """The functions of the module by their names."""
         return {x.name.value: x for x in self.of(cst.FunctionDef) if self.function(x) is None}
+
+    @cached_property
+    def methods(self) -> dict[str, list[cst.FunctionDef]]:
+        """The methods of the classes by their names."""
+        found: dict[str, list[cst.FunctionDef]] = defaultdict(list)
+        for x in self.of(cst.FunctionDef):
+            if isinstance(self.around(x, cst.ClassDef, cst.FunctionDef), cst.ClassDef):
+                found[x.name.value].append(x)
+        return found
+
+    @cached_property
+    def set_entries(self) -> dict[str, list[cst.BaseExpression]]:
+        """What is assigned to entries by the last of their keys: `settings["model"]["lr"] = 1`."""
+        found: dict[str, list[cst.BaseExpression]] = defaultdict(list)
+        for name, values in self.values.items():
+            if key := _ENTRY.search(name):
+                found[key[1]] += values
+        return found
+
+    @cached_property
+    def _calls(self) -> dict[str, list[cst.Call]]:
+        found: dict[str, list[cst.Call]] = defaultdict(list)
+        for call in self.calls:
+            found[dotted(call.func).rpartition(".")[2]].append(call)
+        return found
+
+    def called_as(self, name: str) -> list[cst.Call]:
+        """The calls of what has this name, or of a method that has it."""
+        return self._calls.get(name, []) if name else []
+
+    def spend(self) -> bool:
+        """Takes a step of what all lookups in one program may cost; whether that is used up."""
+        return next(self.steps) > _MOST_STEPS
 
     @cached_property
     def uses(self) -> dict[str, list[cst.CSTNode]]:
@@ -112,9 +156,14 @@ class ProgramTree:
         return found if isinstance(found, cst.FunctionDef) else None
 
     def line(self, node: cst.CSTNode) -> int:
-        """Where a node begins in its file, 1-based."""
+        """Where a node begins, 1-based: in the whole text, or in its configuration file."""
         place = self.places.get(node)
         return place.line if place else self.lines.get(node, 0)
+
+    def traced(self, line: int) -> int:
+        """A line of the whole text as a trace has it: in the program's own file, 0 elsewhere."""
+        file, own = self.joined.located(line)
+        return 0 if file else own
 
     def file(self, node: cst.CSTNode) -> str:
         """The configuration file that a node stands in; "" for the program itself."""
@@ -144,19 +193,32 @@ def dotted(node: cst.CSTNode) -> str:
 
 @lru_cache(maxsize=4)
 def read(
-    source: str, files: tuple[SettingsFile, ...] = (), arguments: tuple[str, ...] = ()
+    source: str, files: tuple[ProgramFile, ...] = (), arguments: tuple[str, ...] = ()
 ) -> ProgramTree | None:
-    """The program; None for text that cannot be parsed within the budget."""
-    try:
-        program = _program(parsing.parse_concrete(source, _LONGEST))
-    except (SyntaxError, RecursionError):
+    """The program with its own modules, without them where all cannot be parsed within the budget;
+    None where it cannot be by itself.
+    """
+    modules = [file for file in files if file.name.endswith(".py")]
+    whole = joined(source, modules)
+    program = _parsed(whole.text)
+    if program is None and modules:
+        whole = joined(source, ())
+        program = _parsed(whole.text)
+    if program is None:
         return None
     known = {file.name: found for file in files if (found := dictionary(file))}
     return replace(
-        program, arguments=arguments, files=files,
+        program, arguments=arguments, files=files, joined=whole,
         settings={name: whole for name, (whole, _) in known.items()},
         places={node: place for _, places in known.values() for node, place in places.items()},
     )  # fmt: skip
+
+
+def _parsed(text: str) -> ProgramTree | None:
+    try:
+        return _program(parsing.parse_concrete(text, LONGEST))
+    except (SyntaxError, RecursionError):
+        return None
 
 
 def _program(module: cst.Module) -> ProgramTree:

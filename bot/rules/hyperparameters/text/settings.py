@@ -25,8 +25,8 @@ _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _CONSTANTS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n"})
 
 
-class SettingsFile(NamedTuple):
-    """A configuration file: its path from the program's folder, and its text."""
+class ProgramFile(NamedTuple):
+    """A file beside a program: its path from the program's folder, and its text."""
 
     name: str
     text: str
@@ -47,25 +47,30 @@ Places = dict[cst.CSTNode, SettingPlace]
 
 
 def settings_files(
-    files: Mapping[str, bytes], source: str, arguments: Sequence[str]
-) -> tuple[SettingsFile, ...]:
-    """The configuration files that a program or its command line names, smallest first."""
-    text = "\n".join((source, *arguments))
-    found: list[SettingsFile] = []
-    for name, data in sorted(files.items(), key=lambda each: len(each[1])):
-        named = name.endswith(_SUFFIXES) and name.rpartition("/")[2] in text
-        if named and len(data) <= tree.MOST_CHARACTERS and len(found) < _MOST_FILES:
-            with suppress(UnicodeDecodeError):
-                found.append(SettingsFile(name, data.decode()))
+    files: Mapping[str, bytes], texts: Sequence[str], arguments: Sequence[str]
+) -> tuple[ProgramFile, ...]:
+    """The configuration files beside a program, at first those that its texts or its command line
+    name, then the smallest: a name may be computed.
+    """
+    whole = "\n".join((*texts, *arguments))
+    fitting = [
+        (name.rpartition("/")[2] not in whole, len(data), name)
+        for name, data in files.items()
+        if name.endswith(_SUFFIXES) and len(data) <= tree.MOST_CHARACTERS
+    ]
+    found: list[ProgramFile] = []
+    for *_, name in sorted(fitting)[:_MOST_FILES]:
+        with suppress(UnicodeDecodeError):
+            found.append(ProgramFile(name, files[name].decode()))
     return tuple(found)
 
 
-def dictionary(file: SettingsFile) -> tuple[cst.Dict, Places] | None:
-    """What a file holds as a dictionary, and where its values stand; None for one that holds none
-    or that cannot be parsed within the budget.
+def dictionary(file: ProgramFile) -> tuple[cst.Dict, Places] | None:
+    """What a configuration file holds as a dictionary, and where its values stand; None for one
+    that holds none or that cannot be parsed within the budget.
     """
     text = file.text
-    if text.startswith("\ufeff"):
+    if text.startswith("\ufeff") or not file.name.endswith(_SUFFIXES):
         return None
     if file.name.endswith(".json"):
         text = text.replace("\t", " ")  # YAML wants no tabs; nothing moves
@@ -75,12 +80,12 @@ def dictionary(file: SettingsFile) -> tuple[cst.Dict, Places] | None:
         return None
     if not isinstance(root, yaml.MappingNode):
         return None
-    reading = _Reading(SettingsFile(file.name, text), {})
+    reading = _Reading(ProgramFile(file.name, text), {})
     return reading.mapping(root), reading.places
 
 
 class _Reading(NamedTuple):
-    file: SettingsFile
+    file: ProgramFile
     places: Places
 
     def mapping(self, node: yaml.MappingNode) -> cst.Dict:
@@ -126,7 +131,7 @@ def _quoted(text: str) -> cst.SimpleString:
     return cst.SimpleString(json.dumps(text))
 
 
-def rewritten(file: SettingsFile, changes: Iterable[tuple[SettingPlace, cst.CSTNode]]) -> str:
+def rewritten(file: ProgramFile, changes: Iterable[tuple[SettingPlace, cst.CSTNode]]) -> str:
     """A file with other values: all else stays. Raises NotApplicable for what is no plain value."""
     text = file.text
     for place, value in sorted(changes, key=lambda each: -each[0].start):

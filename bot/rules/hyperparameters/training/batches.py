@@ -8,7 +8,8 @@ import libcst as cst
 
 from bot.models.training import TrainingTrace
 from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
-from bot.rules.hyperparameters.text.arguments import argument, keywords, positional
+from bot.rules.hyperparameters.text.arguments import keywords, positional
+from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.loops import function_named, iterated, loops_around
 from bot.rules.hyperparameters.text.numbers import canonical, number
 from bot.rules.hyperparameters.text.origins import origin, resolved, write_number
@@ -76,7 +77,7 @@ def _shuffles(call: cst.Call) -> bool:
 
 
 def _loader(program: ProgramTree, call: cst.Call) -> tuple[HyperparameterPlace, cst.CSTNode]:
-    given = argument(call, "batch_size", 1)
+    given = supplied(program, call, "batch_size", 1)
     known = origin(program, given) if given else None
     value = canonical(known.value) if known and known.value is not None else "default"
     node = known.node if known else call

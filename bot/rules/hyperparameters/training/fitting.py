@@ -17,6 +17,7 @@ from bot.rules.hyperparameters.text.arguments import (
     with_argument,
 )
 from bot.rules.hyperparameters.text.expressions import NotApplicable
+from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.numbers import canonical, parsed
 from bot.rules.hyperparameters.text.origins import origin, write_number
 from bot.rules.hyperparameters.text.program import ProgramTree
@@ -54,7 +55,7 @@ def fits(program: ProgramTree, trace: TrainingTrace | None = None) -> list[cst.C
         return []
     found = [x for x in program.method("fit") if _trains(program, x)]
     lines = {plan.line for plan in trace.plans} if trace else set()
-    return [x for x in found if program.line(x) in lines] or found
+    return [x for x in found if program.traced(program.line(x)) in lines] or found
 
 
 def _packages(program: ProgramTree) -> Iterator[str]:
@@ -90,7 +91,7 @@ def _taken(program: ProgramTree, call: cst.Call, name: str) -> cst.Call:
 def _place(
     program: ProgramTree, call: cst.Call, kind: HyperparameterKind, position: int, planned: str
 ) -> tuple[cst.CSTNode, HyperparameterPlace] | None:
-    given = argument(call, kind, position)
+    given = supplied(program, call, kind, position)
     known = origin(program, given) if given else None
     old = kind == "epochs" and given is None and _OLD in keywords(call)
     value = planned if given else "default"

@@ -44,17 +44,19 @@ def optimizers(program: ProgramTree, trace: TrainingTrace | None) -> list[Optimi
     handed = {x.call for x in found}
     torch = [x for x in _constructed(program, "torch") if x.call not in handed]
     keras = [] if found else list(_constructed(program, "keras"))
-    return _seen([*found, *torch, *keras], trace)[:_MOST]
+    return _seen(program, [*found, *torch, *keras], trace)[:_MOST]
 
 
-def _seen(found: list[OptimizerPlace], trace: TrainingTrace | None) -> list[OptimizerPlace]:
+def _seen(
+    program: ProgramTree, found: list[OptimizerPlace], trace: TrainingTrace | None
+) -> list[OptimizerPlace]:
     """Those first of which a trace saw steps; the others train nothing or were not reached."""
     if trace is None or not trace.optimizers:
         return found
     names = {x.name for x in trace.optimizers}
     lines = {x.line for x in trace.optimizers}
     used = [x for x in found if x.value in names]
-    return sorted(used or found, key=lambda x: x.line not in lines)
+    return sorted(used or found, key=lambda x: program.traced(x.line) not in lines)
 
 
 def _unique(found: Iterator[OptimizerPlace]) -> Iterator[OptimizerPlace]:

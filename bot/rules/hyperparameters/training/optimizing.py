@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
@@ -16,8 +16,14 @@ from bot.rules.hyperparameters.text.arguments import (
     without,
 )
 from bot.rules.hyperparameters.text.expressions import NotApplicable
+from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.numbers import canonical, parsed
-from bot.rules.hyperparameters.text.origins import origin, resolved, write_number
+from bot.rules.hyperparameters.text.origins import (
+    origin,
+    resolved,
+    witnessed,
+    write_number,
+)
 from bot.rules.hyperparameters.text.program import ProgramTree, dotted
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.training.catalogue import KINDS, Kind
@@ -30,8 +36,17 @@ _CLIPS = ("clipnorm", "global_clipnorm", "clipvalue")
 
 def optimizing(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
     """The hyperparameters of every optimiser."""
-    for number, found in enumerate(optimizers(program, trace)):
-        yield from _places(program, found, _rates(trace, number))
+    every = optimizers(program, trace)
+    for number, found in enumerate(every):
+        yield from _places(program, found, _rates(trace, number), _steady(trace, every))
+
+
+def _steady(trace: TrainingTrace | None, every: Sequence[OptimizerPlace]) -> float | None:
+    """The rate that the only optimiser had, where nothing changes it."""
+    seen = trace.optimizers if trace is not None and len(every) == 1 else ()
+    rates = {rate for one in seen for rate in one.rates}
+    steady = len(rates) == 1 and not any(one.scheduled for one in seen)
+    return rates.pop() if steady else None
 
 
 def _rates(trace: TrainingTrace | None, number: int) -> str:
@@ -41,7 +56,7 @@ def _rates(trace: TrainingTrace | None, number: int) -> str:
 
 
 def _places(
-    program: ProgramTree, found: OptimizerPlace, seen: str
+    program: ProgramTree, found: OptimizerPlace, seen: str, steady: float | None
 ) -> Iterator[HyperparameterPlace]:
     def one(
         kind: HyperparameterKind,
@@ -50,16 +65,16 @@ def _places(
         choices: tuple[str, ...] = (),
         node: cst.CSTNode | None = None,
     ) -> HyperparameterPlace:
-        file = program.file(node) if node else ""
+        file, line = (program.file(node), program.line(node)) if node else ("", 0)
         return place(
-            kind, value, program.line(node) if node and file else found.line,
-            lambda rewriting, _: _write(rewriting, found),
+            kind, value, line or found.line,
+            lambda rewriting, _: _write(rewriting, found, steady),
             bounds=bounds, choices=choices, group=found, file=file,
         )  # fmt: skip
 
     yield one("optimizer", found.value, choices=tuple(KINDS))
     rate = _rate(program, found)
-    known = origin(program, rate) if rate else None
+    known = witnessed(origin(program, rate), rate, steady) if rate else None
     decided = known is not None and known.value is not None
     if not (rate and not decided and isinstance(resolved(program, rate), cst.Call)):
         value = canonical(known.value) if known and known.value is not None else ""
@@ -76,7 +91,7 @@ def _rate(program: ProgramTree, found: OptimizerPlace) -> cst.BaseExpression | N
     """The expression of the rate, of a schedule's first one where there is a schedule."""
     if found.call is None:
         return None
-    given = argument(found.call, found.rate_name, found.rate_position)
+    given = supplied(program, found.call, found.rate_name, found.rate_position)
     value = resolved(program, given)
     if isinstance(value, cst.Call) and program.called(value).startswith(
         "keras.optimizers.schedules"
@@ -100,7 +115,8 @@ def _given(
     program: ProgramTree, found: OptimizerPlace, name: str
 ) -> tuple[str, cst.CSTNode | None]:
     """The number of a setting that is none where it is not given, and where it stands."""
-    given = argument(found.call, name, _position(found, name)) if found.call else None
+    position = _position(found, name)
+    given = supplied(program, found.call, name, position) if found.call else None
     if given is None:
         decays = found.call is not None and (found.value, name) == ("adamw", "weight_decay")
         return "default" if decays else "none", None
@@ -119,7 +135,7 @@ def _clip(found: OptimizerPlace) -> str:
     return next(used, _CLIPS[0])
 
 
-def _write(rewriting: Rewriting, found: OptimizerPlace) -> None:
+def _write(rewriting: Rewriting, found: OptimizerPlace, steady: float | None) -> None:
     """Every edit of one optimiser, once."""
     if not rewriting.first(found):
         return
@@ -134,9 +150,10 @@ def _write(rewriting: Rewriting, found: OptimizerPlace) -> None:
         _named(rewriting, found, name, settings)
         return
     if name != found.value:
-        _another(rewriting, found, found.call, KINDS[name], rated=found.rate_name in settings)
+        rated = found.rate_name in settings
+        _another(rewriting, found, found.call, KINDS[name], rated=rated, steady=steady)
     for parameter, text in settings.items():
-        _set(rewriting, found, found.call, parameter, text)
+        _set(rewriting, found, found.call, parameter, text, steady)
 
 
 def _parameter(found: OptimizerPlace, kind: str) -> str:
@@ -150,13 +167,18 @@ def _number(value: str) -> str:
 
 
 def _set(
-    rewriting: Rewriting, found: OptimizerPlace, call: cst.Call, parameter: str, text: str
+    rewriting: Rewriting,
+    found: OptimizerPlace,
+    call: cst.Call,
+    parameter: str,
+    text: str,
+    steady: float | None,
 ) -> None:
     rate = _rate(rewriting.program, found)
     if text == "none":
         rewriting.change(call, without({parameter}))
     elif parameter == found.rate_name and rate is not None:
-        known = origin(rewriting.program, rate)
+        known = witnessed(origin(rewriting.program, rate), rate, steady)
         rewriting.replace(known.node, text)
     else:
         write_number(rewriting, call, parameter, text, _position(found, parameter))
@@ -182,7 +204,13 @@ def _named(
 
 
 def _another(
-    rewriting: Rewriting, found: OptimizerPlace, call: cst.Call, kind: Kind, *, rated: bool
+    rewriting: Rewriting,
+    found: OptimizerPlace,
+    call: cst.Call,
+    kind: Kind,
+    *,
+    rated: bool,
+    steady: float | None,
 ) -> None:
     """Another class, with the parameters that it accepts and a rate that suits it."""
     own = kind.own(found.framework)
@@ -190,7 +218,7 @@ def _another(
     rewriting.change(call, without(foreign, most=found.rate_position + 1))
     rewriting.change(call, with_function(_function(rewriting, found, call, kind)))
     rate = _rate(rewriting.program, found)
-    known = origin(rewriting.program, rate) if rate else None
+    known = witnessed(origin(rewriting.program, rate), rate, steady) if rate else None
     if rated or known is None or known.value is None:
         return
     low, high = kind.usual

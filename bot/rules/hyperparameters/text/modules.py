@@ -1,0 +1,118 @@
+"""A program and its own modules as one text, so that what one file gives another is found, and the
+text in its files again.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from bot.rules import parsing
+from bot.rules.hyperparameters.text.settings import ProgramFile
+
+LONGEST = 150_000
+"""Characters of a program that is parsed."""
+_MOST = 20
+_MARK = "__reprise_module_{}__\n"
+_MARKED = re.compile(r"(?m)^__reprise_module_\d+__\n")
+
+
+@dataclass(frozen=True)
+class JoinedText:
+    """`text` has the modules in their order, then the program; `starts` is the first line of each,
+    `names` their files, "" for the program.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    starts: tuple[int, ...]
+    bare: frozenset[str]
+
+    def located(self, line: int) -> tuple[str, int]:
+        """The file of a line, and which it is there, both 1-based."""
+        at = bisect_right(self.starts, line) - 1
+        return (self.names[at], line - self.starts[at] + 1) if at >= 0 else ("", line)
+
+    def parted(self, text: str) -> dict[str, str]:
+        """The files of a changed text by their names."""
+        texts = _MARKED.split(text)
+        return {
+            name: part.removesuffix("\n") if name in self.bare else part
+            for name, part in zip(self.names, texts, strict=True)
+        }
+
+
+def joined(source: str, modules: Sequence[ProgramFile]) -> JoinedText:
+    """A program behind its modules; alone where a text has our marks."""
+    files = [*modules, ProgramFile("", source)]
+    if any(_MARKED.search(file.text) for file in files):
+        files = files[-1:]
+    text, starts, bare = "", [], set[str]()
+    for number, (name, own) in enumerate(files):
+        text += _MARK.format(number) if number else ""
+        starts.append(text.count("\n") + 1)
+        if own and not own.endswith("\n") and len(files) > 1:
+            bare.add(name)
+        text += f"{own}\n" if name in bare else own
+    return JoinedText(text, tuple(file.name for file in files), tuple(starts), frozenset(bare))
+
+
+def own_modules(files: Mapping[str, bytes], entry: str) -> tuple[ProgramFile, ...]:
+    """The files beside a program that it imports, directly or through others, what is imported
+    before what imports it; none where they are too many.
+    """
+    found: dict[str, str] = {}
+    waiting, entered = [(entry, False)], set[str]()
+    while waiting:
+        name, done = waiting.pop()
+        text = _text(files[name])
+        tree = _tree(text) if text and not done else None
+        if done and text:
+            found[name] = text
+        elif text and tree and name not in entered and len(entered) <= _MOST:
+            entered.add(name)
+            imported = _imported(tree, name, files)
+            waiting += [(name, True), *((each, False) for each in imported if each not in entered)]
+    found.pop(entry, None)
+    return tuple(ProgramFile(name, text) for name, text in found.items())
+
+
+def module_name(file: str) -> str:
+    """The dotted name that a file is imported by."""
+    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
+def _text(data: bytes) -> str | None:
+    try:
+        return data.decode() if len(data) <= LONGEST else None
+    except UnicodeDecodeError:
+        return None
+
+
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return parsing.parse(text)
+    except SyntaxError:
+        return None
+
+
+def _imported(tree: ast.Module, name: str, files: Mapping[str, bytes]) -> list[str]:
+    wanted = dict.fromkeys(path for node in ast.walk(tree) for path in _paths(node, name))
+    named = (file for path in wanted for file in (f"{path}.py", f"{path}/__init__.py"))
+    return [file for file in named if file in files]
+
+
+def _paths(node: ast.AST, name: str) -> Iterator[str]:
+    """What an import may be of, as paths without a suffix."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name.replace(".", "/") for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        parents = [*PurePosixPath(name).parent.parts]
+        base = parents[: len(parents) - node.level + 1] if node.level else []
+        module = "/".join([*base, *(node.module or "").split(".")]).strip("/")
+        yield from [module] if module else []
+        yield from ("/".join(filter(None, (module, alias.name))) for alias in node.names)

@@ -1,0 +1,126 @@
+"""Hyperparameters of a program's own modules are found, and a patch changes the file that has them."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.rules.hyperparameters import find, patched, program_files
+from bot.rules.hyperparameters.text.modules import joined, own_modules
+from bot.rules.hyperparameters.text.settings import ProgramFile
+from bot.rules.repair.candidates import edit
+
+NET = """\
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width=16, rate=0.5):
+        super().__init__()
+        self.first = nn.Linear(8, width)
+        self.drop = nn.Dropout(rate)
+        self.last = nn.Linear(width, 2)
+
+    def forward(self, x):
+        return self.last(self.drop(nn.functional.relu(self.first(x))))
+"""
+CONFIG = "# all that can be set\nLR = 10.0\nEPOCHS = 3\n"
+TRAIN = """\
+import torch
+import config as cfg
+from nets.small import Net
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=cfg.LR)
+for epoch in range(cfg.EPOCHS):
+    for x, y in torch.utils.data.DataLoader(data, batch_size=32):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+"""
+FILES = {
+    "train.py": TRAIN.encode(), "config.py": CONFIG.encode(), "nets/small.py": NET.encode(),
+    "nets/__init__.py": b"", "other.py": b"LR = 5.0\n",
+}  # fmt: skip
+
+
+def written(files: dict[str, bytes] = FILES, **values: str) -> dict[str, list[str]]:
+    """The lines that each changed file gets."""
+    source, beside = files["train.py"].decode(), program_files(files, "train.py", ())
+    found = {x.id.replace("(", "_").rstrip(")"): x for x in find(source, None, beside)}
+    made = patched(source, [edit(found[name], to) for name, to in values.items()], None, beside)
+    after = {**made.files, "train.py": made.source}
+    before = {name: files[name].decode() for name in after}
+    assert all(text.endswith("\n") == before[name].endswith("\n") for name, text in after.items())
+    return {
+        name: [line for line in text.splitlines() if line not in before[name].splitlines()]
+        for name, text in after.items()
+        if text != before[name]
+    }
+
+
+def test_a_change_is_made_in_the_module_that_has_the_value() -> None:
+    assert written(learning_rate="0.1", epochs="30") == {"config.py": ["LR = 0.1", "EPOCHS = 30"]}
+    assert written(units_0="64", dropout_1="0.1") == {
+        "nets/small.py": ["    def __init__(self, width=64, rate=0.1):"]
+    }
+    assert written(batch_size="8", dropout_1="0") == {
+        "nets/small.py": ["    def __init__(self, width=16, rate=0):"],
+        "train.py": ["    for x, y in torch.utils.data.DataLoader(data, batch_size=8):"],
+    }
+
+
+def test_a_place_is_named_by_its_own_file_and_line() -> None:
+    found = {x.kind: x for x in find(TRAIN, None, program_files(FILES, "train.py", ()))}
+    assert (found["learning_rate"].file, found["learning_rate"].value) == ("config.py", "10")
+    assert (found["epochs"].file, found["epochs"].line) == ("config.py", 3)
+    assert (found["dropout"].file, found["dropout"].line) == ("nets/small.py", 5)
+    assert (found["optimizer"].file, found["optimizer"].line) == ("", 6)
+
+
+def test_modules_are_those_that_are_imported_before_what_imports_them() -> None:
+    files = {
+        "a/train.py": b"from . import net\nfrom .parts.layers import Block\nimport json, gone\n",
+        "a/net.py": b"from .parts import layers\nfrom ..top import x\nimport a.train\n",
+        "a/parts/__init__.py": b"from . import layers\n",
+        "a/parts/layers.py": b"import torch\n",
+        "top.py": b"x = 1",
+        "json.py": b"def broken(:\n",
+        "unused.py": b"import torch\n",
+    }
+    names = [file.name for file in own_modules(files, "a/train.py")]
+    assert set(names) == {"a/net.py", "a/parts/__init__.py", "a/parts/layers.py", "top.py"}
+    assert names.index("a/parts/layers.py") < names.index("a/net.py")
+    assert names.index("top.py") < names.index("a/net.py")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"def (:\n",
+        b"\xff\xfe",
+        b"x = 1\n" * 30_000,
+        b"__reprise_module_1__\n",
+        b"\xef\xbb\xbfLR = 1\n",
+    ],
+)
+def test_a_module_that_cannot_be_read_leaves_the_program_as_it_is(bad: bytes) -> None:
+    files = {**FILES, "config.py": bad}
+    assert written(files, batch_size="8")["train.py"]
+    assert written(files, learning_rate="0.1")["train.py"]
+
+
+def test_a_text_without_a_last_line_end_keeps_having_none() -> None:
+    files = {name: data.removesuffix(b"\n") for name, data in FILES.items()}
+    assert written(files, learning_rate="0.1", batch_size="8", units_0="4").keys() == {
+        "config.py", "nets/small.py", "train.py",
+    }  # fmt: skip
+
+
+def test_what_was_joined_is_parted_again() -> None:
+    modules = [ProgramFile("a.py", "x = 1"), ProgramFile("b.py", ""), ProgramFile("c.py", "\n")]
+    whole = joined("y = 2\n", modules)
+    assert whole.parted(whole.text) == {"a.py": "x = 1", "b.py": "", "c.py": "\n", "": "y = 2\n"}
+    lines = [whole.located(number) for number in range(1, whole.text.count("\n") + 1)]
+    assert lines[0] == ("a.py", 1)
+    assert lines[-1] == ("", 1)
+    assert joined("y = 2", ()).parted("y = 3") == {"": "y = 3"}

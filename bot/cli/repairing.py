@@ -28,7 +28,7 @@ def repair(
 ) -> int:  # fmt: skip
     """Repair a program."""
     program = read(source, arguments)
-    with working(source.stem, options, out) as work:
+    with working(source.stem, options, out, resumed=True) as work:
         try:
             found = _repaired(program, work, request)
         except BuildError as error:
@@ -40,7 +40,8 @@ def kept_repair(folder: Path) -> Repair:
     """The repair that an earlier command wrote. Raises UserError when there is none."""
     try:
         written = json.loads((folder / "repair.json").read_bytes())
-        kept = {**written["repair"], "entry": written["program"]}
+        program = {"entry": written["program"], "source_sha": written.get("program_sha", "")}
+        kept = {**written["repair"], **program}
         return Repair.model_validate({**kept, "undecided": kept["undecided"] or ""})
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(
@@ -52,7 +53,7 @@ def _repaired(program: TrainingProgram, work: TrainingWork, request: RepairReque
     recorded = work.record(program)
     return repaired(
         program, recorded, work.session, request,
-        suspected=work.judge(program, recorded).suspected,
+        suspect=lambda: work.judge(program, recorded).suspected,
         heard=lambda made: work.view.update(phrases.trained(made)),
     )  # fmt: skip
 

@@ -66,8 +66,12 @@ def read(path: Path, arguments: tuple[str, ...]) -> TrainingProgram:
 
 
 @contextmanager
-def working(name: str, options: Options, out: Path | None) -> Iterator[TrainingWork]:
-    """A folder, ports and a view of progress for a program."""
+def working(
+    name: str, options: Options, out: Path | None, *, resumed: bool = False
+) -> Iterator[TrainingWork]:
+    """A folder, ports and a view of progress for a program. `resumed`: what a model has answered
+    there is not asked again.
+    """
     settings, sandbox = load(), choose_sandbox(options)
     job = Job(issue=Issue(title=name, body=""), options=options)
     now = datetime.now().astimezone()
@@ -75,7 +79,8 @@ def working(name: str, options: Options, out: Path | None) -> Iterator[TrainingW
     mute = "model" in options.without
     model = None if mute else configured(settings, options.model or "")
     with working_in(path, settings) as (folder, cancel), shown_on(errors()) as listener:
-        (folder.path / EXCHANGES).unlink(missing_ok=True)
+        if not resumed:
+            (folder.path / EXCHANGES).unlink(missing_ok=True)
         ports = bootstrap.ports(
             options, settings,
             recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox,

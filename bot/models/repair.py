@@ -142,10 +142,10 @@ class Repair(Record):
     are `seed_independent`, the same for every seed.
 
     `patch` is the best one that was found, proven or not; `entry` names the program's file,
-    `source` is its text, `diff` the unified diff of it and of the files beside it. `trainings`
-    counts those of the search and of the minimisation, `confirmations` those of the proof.
-    `limit_s` is what one training of the proof could take, `elsewhere` are likely findings of the
-    diagnosis that no hyperparameter mends.
+    `source` is its text, `source_sha` git's id of it where the text was not kept, `diff` the
+    unified diff of it and of the files beside it. `trainings` counts those of the search and of the
+    minimisation, `confirmations` those of the proof. `limit_s` is what one training of the proof
+    could take, `elsewhere` are likely findings of the diagnosis that no hyperparameter mends.
     `undecided` is why nothing could be tried.
     """
 
@@ -153,6 +153,7 @@ class Repair(Record):
     patch: Patch = ()
     entry: str = ""
     source: str = ""
+    source_sha: str = ""
     diff: str = ""
     improvement: Improvement | None = None
     proven: bool = False

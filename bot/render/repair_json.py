@@ -9,6 +9,7 @@ from pydantic import Field
 
 from bot.models.repair import Edit, Improvement, Metric, Repair, Trial
 from bot.render.plain_json import PublishedData, plain
+from bot.rules.regression import diffs
 
 
 class RepairOut(PublishedData):
@@ -35,6 +36,7 @@ class RepairFile(PublishedData):
 
     schema_: Literal[1] = Field(1, alias="schema")
     program: str
+    program_sha: str = Field(description="Git's id of the program's text.")
     repair: RepairOut
     version: str
 
@@ -48,7 +50,10 @@ def repair_out(found: Repair) -> RepairOut:
 def repair_text(found: Repair, *, program: str, hide: Callable[[str], str]) -> str:
     """repair.json as it is written; `hide` takes credentials out of a text."""
     file = RepairFile(
-        program=program, repair=repair_out(found), version=metadata.version("reprise")
+        program=program,
+        program_sha=diffs.blob(found.source),
+        repair=repair_out(found),
+        version=metadata.version("reprise"),
     )
     data = plain(file.model_dump(mode="json", by_alias=True), hide)
     return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"

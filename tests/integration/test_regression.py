@@ -540,6 +540,32 @@ def test_too_many_files_or_lines_are_not_proposed(project):
         )
 
 
+def test_a_configuration_alone_is_changed_only_beside_the_very_program(project):
+    made(project, {"a/train.py": TRAIN, "a/conf/base.yaml": SETTINGS})
+    made(project, {"b/train.py": "print(1)\n", "b/conf/base.yaml": SETTINGS})
+    whole = configured_repair()
+    found = whole.model_copy(update={"diff": diffs.files(whole.diff)[1][1]})
+    patch = of_repair(found, checkout.opened(project))
+    assert [change.path for change in patch.changes] == ["a/conf/base.yaml"]
+    kept = found.model_copy(update={"source": "", "source_sha": diffs.blob(TRAIN)})
+    assert of_repair(kept, checkout.opened(project)) == patch
+    unknown = found.model_copy(update={"source": ""})
+    with pytest.raises(UserError, match="not a file of this repository"):
+        of_repair(unknown, checkout.opened(project))
+
+
+def test_files_lie_beside_the_program_as_they_did_where_it_was_repaired(project):
+    made(project, {"lib/src/train.py": TRAIN, "lib/src/conf/base.yaml": SETTINGS})
+    found = configured_repair()
+    moved = found.diff.replace("conf/base.yaml", "src/conf/base.yaml")
+    moved = moved.replace("a/train.py", "a/src/train.py").replace("b/train.py", "b/src/train.py")
+    found = found.model_copy(update={"diff": moved, "entry": "src/train.py"})
+    patch = of_repair(found, checkout.opened(project))
+    assert {change.path for change in patch.changes} == {
+        "lib/src/train.py", "lib/src/conf/base.yaml",
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "place", ["conf/../../base.yaml", ".github/base.yaml", "conf/missing.yaml"]
 )

@@ -3,6 +3,7 @@ changes nothing of the file but the value.
 """
 
 import json
+from time import process_time
 
 import pytest
 import yaml
@@ -262,3 +263,163 @@ def test_where_a_trace_saw_another_rate_the_text_was_misread() -> None:
     assert "lr=0.1)" in made.source
     scheduled = TrainingTrace(optimizers=(seen.model_copy(update={"scheduled": True}),))
     assert "config.yaml" in {x.file for x in find(source, scheduled, FILES)}
+
+
+def batch(reading: str, use: str) -> str:
+    """A program whose batch size is looked up by `use`."""
+    return program(READ + reading).replace("cfg['training']['batch-size']", use)
+
+
+@pytest.mark.parametrize(
+    ("use", "rest"),
+    [
+        ("cfg['training'].get('batch-size')", "total / cfg['training']['batch-size']"),
+        ("cfg['training']['batch-size']", 'total / cfg["training"]["batch-size"]'),
+        ("cfg['training']['batch-size']", "total / (cfg['training']['batch-size'])"),
+        ("cfg['training']['batch-size']", "total / (len(x) * cfg['training'].get('batch-size'))"),
+        ("rows", "total / rows"),
+        ("rows", "total / cfg['training']['batch-size']"),
+        ("cfg['training']['batch-size']", "torch.randn(rows, 4)"),
+    ],
+)
+def test_a_value_that_also_measures_or_draws_is_known_by_what_decides_it(
+    use: str, rest: str
+) -> None:
+    source = batch("rows = cfg['training']['batch-size']\n", use) + f"print('loss:', {rest})\n"
+    made = written(source, batch_size="4")
+    assert made.files == {}
+    assert "DataLoader(data, batch_size=4)" in made.source
+
+
+def test_a_lookup_that_is_written_twice_in_a_loop_is_changed_twice() -> None:
+    source = """\
+import torch
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(3):
+    for i in range(0, len(x), args.rows):
+        net(x[i : i + args.rows]).sum().backward()
+        optimizer.step()
+print("loss:", total / args.rows)
+"""
+    option = (
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--rows', default=16)\n"
+    )
+    source = f"{option}args = p.parse_args()\n{source}"
+    made = written(source, (), batch_size="4").source
+    assert made.count("args.rows") == 1
+    assert "range(0, len(x), 4)" in made
+    assert "x[i : i + 4]" in made
+
+
+@pytest.mark.parametrize(
+    "line",
+    ['cfg["training"]["lr"] *= 0.01', "cfg['training'].update(lr=7.0)",
+     "cfg['training'].update({'lr': 7.0})", "if debug: cfg['training']['lr'] = 7.0"],
+)  # fmt: skip
+def test_what_may_be_set_anew_is_changed_where_it_is_used(line: str) -> None:
+    made = written(program(f"{READ}{line}\n"), learning_rate="0.1")
+    assert made.files == {}
+    assert "lr=0.1)" in made.source
+    assert line in made.source
+
+
+@pytest.mark.parametrize(
+    "reading",
+    [
+        "cfg = yaml.safe_load(open('bad.yaml'))\nOTHER = 'config.yaml'\n",
+        "cfg = yaml.safe_load(open('gone.yaml'))\nOTHER = 'config.yaml'\n",
+    ],
+)
+def test_another_file_does_not_stand_in_for_one_that_cannot_be_read(reading: str) -> None:
+    files = (ProgramFile("bad.yaml", "training: &a\n  lr: 3\n"), *FILES)
+    assert written(program(reading), files, learning_rate="0.1").files == {}
+
+
+def test_a_file_that_is_written_is_not_one_that_is_read() -> None:
+    source = program("cfg = yaml.safe_load(open(path))\njson.dump(1, open('out.json', 'w'))\n")
+    files = (ProgramFile("out.json", '{"training": {"lr": 2.0}}'), FILES[0])
+    made = written(source, files, learning_rate="0.1")
+    assert made.files == {"config.yaml": YAML.replace("10.0", "0.1")}
+
+
+def test_what_the_call_names_is_read_whatever_the_command_line_names() -> None:
+    made = written(program(READ), FILES, ("--config", "configs/base.json"), learning_rate="0.1")
+    assert made.files.keys() == {"config.yaml"}
+
+
+def test_an_object_has_its_own_entries_before_options_of_that_name() -> None:
+    source = program(
+        "from omegaconf import OmegaConf\nclass Other:\n    lr = 5.0\n"
+        "parser.add_argument('--lr', default=6.0)\ncfg = OmegaConf.load('config.yaml').training\n"
+    )
+    source = source.replace("cfg['training']['lr']", "cfg.lr")
+    made = written(source, learning_rate="0.1")
+    assert made.files == {"config.yaml": YAML.replace("10.0", "0.1")}
+
+
+@pytest.mark.parametrize("told", ["--lr=3", "--l", "-r3"])
+def test_defaults_from_a_file_give_way_to_the_command_line(told: str) -> None:
+    source = program(
+        f"{READ}import argparse\np = argparse.ArgumentParser()\n"
+        "p.add_argument('--lr', '-r', default=1.0)\np.set_defaults(**cfg['training'])\n"
+        "args = p.parse_args()\n"
+    )
+    source = source.replace("lr=cfg['training']['lr']", "lr=args.lr")
+    assert written(source, learning_rate="0.1").files
+    kept = written(source, FILES, (told,), learning_rate="0.1")
+    assert (kept.files == {}) is (told != "--l")  # too short to be sure
+
+
+def test_a_method_is_not_the_function_of_its_name() -> None:
+    other = "class A:\n    def load(self):\n        return yaml.safe_load(open('config.yaml'))\n"
+    source = program(f"from library import load\n{other}cfg = load('x')\n")
+    assert written(source, learning_rate="0.1").files == {}
+
+
+@pytest.mark.parametrize(
+    ("written_as", "value"),
+    [("|\n    10.0", None), ("010", None), ("\u0663", None), ("1_000", None), ("", None),
+     ("1e-3", "0.001"), (".5", "0.5"), ("+1", "1"), ("-0.5", "-0.5"), ("2.", "2")],
+)  # fmt: skip
+def test_numbers_that_readers_take_for_different_ones_are_left_alone(
+    written_as: str, value: str | None
+) -> None:
+    files = (ProgramFile("config.yaml", YAML.replace("10.0", written_as)),)
+    rate = next(x for x in find(program(READ), None, files) if x.kind == "learning_rate")
+    assert (rate.value, rate.file) == ((value, "config.yaml") if value else ("default", ""))
+
+
+def test_one_number_cannot_get_two_values() -> None:
+    second = "other = torch.optim.SGD(model.parameters(), lr=cfg['training']['lr'])\n"
+    source = program(READ) + second
+    found = [x for x in find(source, None, FILES) if x.kind == "learning_rate"]
+    assert len(found) == 2
+    same, another = ([edit(x, to) for x, to in zip(found, both, strict=True)]
+                     for both in (("0.1", "0.1"), ("0.1", "0.2")))  # fmt: skip
+    assert patched(source, same, None, FILES).files
+    with pytest.raises(NotApplicable, match="two values"):
+        patched(source, another, None, FILES)
+
+
+@pytest.mark.parametrize(
+    "text", ['a: "\\UFFFFFFFF"\n', f"%YAML 1.{'1' * 5000}\n---\na: 1\n", "[" * 5000, "a: !!int x\n"]
+)
+def test_hostile_files_are_no_settings(text: str) -> None:
+    files = (ProgramFile("config.yaml", text),)
+    assert all(x.file == "" for x in find(program(READ), None, files))
+
+
+def test_hostile_lookups_cost_little() -> None:
+    reading = (
+        "cfg = yaml.safe_load(open(p))\n" * 60 + f"WORDS = [{chr(39)}a{chr(39)}{', 1' * 9000}]\n"
+    )
+    chain = "".join(f"def f{n}(c):\n    f{n + 1}(c)\n" for n in range(90))
+    uses = "".join(
+        f"o{n} = torch.optim.SGD(p, lr=cfg['lr'], momentum=cfg['m'], weight_decay=cfg['w'])\n"
+        for n in range(20)
+    )
+    deep = f"x = {'a[' * 60}1{']' * 60}\n"
+    started = process_time()
+    find(program(reading + chain + uses + deep), None, FILES)
+    assert process_time() - started < 8

@@ -87,7 +87,7 @@ def repaired(landscape, *kept, source=FAULTY, beside=None, suspected=(), **optio
     landscape.recorder = session.ports.recorder
     landscape.recorder.tried += kept
     recorded = record_run(program, wanted.spec(program, job.options, "a"), session)
-    return repair(program, recorded, session, RepairRequest(**options), suspected=suspected)
+    return repair(program, recorded, session, RepairRequest(**options), suspect=lambda: suspected)
 
 
 def test_one_edit_is_enough_where_one_is_wrong():

@@ -2,7 +2,6 @@
 files, where the program is one of them.
 """
 
-from hashlib import sha1
 from itertools import islice
 from pathlib import PurePosixPath
 
@@ -22,7 +21,7 @@ def of_repair(found: Repair, repository: RepositoryFiles) -> RepositoryPatch:
     """
     if not found.proven:
         raise UserError("The patch of the repair is not proven to help, so it is not proposed.")
-    same = [each for each in _python(repository) if _is(each, found.source, repository)]
+    same = [each for each in _python(repository) if _is(each, found, repository)]
     programs = same or _namesakes(found, repository)
     made = [_patch(found, each.path, repository) for each in programs[:_MOST_READ]]
     patches = [patch for patch in made if patch is not None]
@@ -39,9 +38,9 @@ def of_repair(found: Repair, repository: RepositoryFiles) -> RepositoryPatch:
 
 def _patch(found: Repair, program: str, repository: RepositoryFiles) -> RepositoryPatch | None:
     """The repair as a change of one program and what is beside it, None where it does not fit."""
-    folder, changes = PurePosixPath(program).parent, list[FileChange]()
+    entry, changes = _entry(found), list[FileChange]()
     for name, diff in diffs.files(found.diff):
-        path = program if name == _entry(found) else (folder / name).as_posix()
+        path = program if name == entry else _beside(program, entry, name)
         known = paths.regular(path, repository.entries) is not None
         refused = paths.refusal(path, patched=True)
         before = repository.text(path, paths.MOST_PATCHED) if known and not refused else None
@@ -50,6 +49,17 @@ def _patch(found: Repair, program: str, repository: RepositoryFiles) -> Reposito
             return None
         changes.append(FileChange(path=path, text=after, diff=diffs.unified(path, before, after)))
     return RepositoryPatch(program=program, changes=tuple(changes)) if changes else None
+
+
+def _beside(program: str, entry: str, name: str) -> str:
+    """Where a file is in the repository that lies beside the program's entry; "" for one that lies
+    elsewhere.
+    """
+    folder = PurePosixPath(entry).parent
+    if not PurePosixPath(name).is_relative_to(folder):
+        return ""
+    own = PurePosixPath(name).relative_to(folder)
+    return (PurePosixPath(program).parent / own).as_posix()
 
 
 def _entry(found: Repair) -> str:
@@ -70,20 +80,28 @@ def _python(repository: RepositoryFiles) -> list[TreeEntry]:
 
 
 def _namesakes(found: Repair, repository: RepositoryFiles) -> list[TreeEntry]:
+    """Files with the program's name, where the diff is of the program and can tell that it is."""
+    if _entry(found) not in {name for name, _ in diffs.files(found.diff)}:
+        return []
     name = PurePosixPath(_entry(found)).name
     return [each for each in _python(repository) if PurePosixPath(each.path).name == name]
 
 
-def _is(entry: TreeEntry, program: str, repository: RepositoryFiles) -> bool:
+def _is(entry: TreeEntry, found: Repair, repository: RepositoryFiles) -> bool:
     """Whether a file is the program, but for the line ends at its end, which a quote may lose. By
     git's id of it where that is known: nothing is read.
     """
-    bare = program.rstrip("\n")
+    if not found.source:
+        return bool(found.source_sha) and _sha(entry, repository) == found.source_sha
+    bare = found.source.rstrip("\n")
     if not bare or not 0 <= entry.size - len(bare.encode()) <= 1:
         return False
-    raw = (bare + "\n" * (entry.size - len(bare.encode()))).encode()
+    raw = bare + "\n" * (entry.size - len(bare.encode()))
+    return _sha(entry, repository) == diffs.blob(raw)
+
+
+def _sha(entry: TreeEntry, repository: RepositoryFiles) -> str:
     if entry.sha:
-        return (
-            entry.sha == sha1(b"blob %d\0%b" % (len(raw), raw), usedforsecurity=False).hexdigest()
-        )
-    return repository.text(entry.path, paths.MOST_PATCHED) == raw.decode()
+        return entry.sha
+    text = repository.text(entry.path, paths.MOST_PATCHED)
+    return diffs.blob(text) if text is not None else ""

@@ -42,6 +42,7 @@ _PATIENCE, _LEAST_S = 3.0, 30.0
 """What one trial may take: times the faulty program's seconds, and at least so many."""
 _SLOWER = 2.0
 Heard = Callable[[Trial], None]
+Suspect = Callable[[], Sequence[Finding]]
 
 
 def repair(
@@ -50,17 +51,18 @@ def repair(
     session: Session,
     request: RepairRequest,
     *,
-    suspected: Sequence[Finding] = (),
+    suspect: Suspect = tuple,
     heard: Heard = lambda _: None,
 ) -> Repair:
     """Search, minimise and prove a patch. What a model suspects is tried behind what the rules
-    find. Trials that the recorder has are not made again. Raises Stopped.
+    find; it is asked only where there is something to try. Trials that the recorder has are not
+    made again. Raises Stopped.
     """
     with begun(program, recorded, session, request, heard=heard) as trials:
         if isinstance(trials, str):
             return Repair(budget=request.budget, undecided=trials)
         diagnosis = rules.diagnose(recorded.trace)
-        findings = (*diagnosis.findings, *suspected)
+        findings = (*diagnosis.findings, *suspect())
         diagnosis = diagnosis.model_copy(update={"findings": findings})
         with session.stage("repair", "searching for a patch"):
             found = changeable(trials)

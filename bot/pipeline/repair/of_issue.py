@@ -25,7 +25,7 @@ def with_repair(
         with session.context.within(60 * options.repair_minutes) as context:
             limited = replace(session, context=context)
             suspected = report.diagnosis.suspected if report.diagnosis is not None else ()
-            found = repair(program, recorded, limited, options.repair, suspected=suspected)
+            found = repair(program, recorded, limited, options.repair, suspect=lambda: suspected)
     except Stopped as stopped:
         return _noted(report, f"the repair did not come to its end: {stopped}")
     except (RepriseError, SandboxError) as error:

@@ -28,12 +28,16 @@ def read(text: str) -> yaml.Node | None:
     try:
         _check(text)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except InvalidYaml:
+        raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise InvalidYaml(_said(error), mark.line + 1 if mark else 0) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise InvalidYaml("contains a character that YAML does not allow", line) from None
+    except (ValueError, OverflowError, RecursionError) as error:
+        raise InvalidYaml(f"is not valid YAML: {error}") from None
     return None if root is None or root.tag == _NULL else root
 
 

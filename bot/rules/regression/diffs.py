@@ -3,6 +3,7 @@
 import difflib
 import re
 from collections.abc import Iterator
+from hashlib import sha1
 
 from unidiff.errors import UnidiffParseError
 from unidiff.patch import PatchedFile, PatchSet
@@ -65,6 +66,12 @@ def files(diff: str) -> list[tuple[str, str]]:
         return [(file.path, str(file)) for file in PatchSet(diff) if file.is_modified_file]
     except (UnidiffParseError, ValueError):
         return []
+
+
+def blob(text: str) -> str:
+    """Git's id of a file with this text."""
+    raw = text.encode()
+    return sha1(b"blob %d\0%b" % (len(raw), raw), usedforsecurity=False).hexdigest()
 
 
 def _only(diff: str) -> PatchedFile | None:

@@ -52,26 +52,30 @@ _TEXTBOOK: tuple[tuple[HyperparameterKind, str], ...] = (
 _ALIKE = ("unscaled", "both")
 _ENDS = ("linear", "softmax", "sigmoid")
 _MOST_LOSSES = 5
-_VALUE = re.compile(r"[a-z_][a-z0-9_-]*|\d+(?:\.\d+)?(?:e-?\d+)?")
+_WORD = re.compile(r"[a-z_][a-z0-9_-]*")
+_NUMBER = re.compile(r"(?<![\w.^,-])(?:\d+(?:,\d{3})*(?:\.\d+)?)(?:e[-+]?\d+)?(?![\w^]|[.,]\d)")
 _MOST_WORDED = 4
 _MOST_EPOCHS = 10_000
 
 
 def from_diagnosis(diagnosis: Diagnosis, found: Sequence[Hyperparameter]) -> tuple[Patch, ...]:
     """What the findings suggest: the likely ones together, then each alone, with their first
-    values before their second.
+    values before their second; last what a model suspects.
     """
-    each = [_edits(finding, found) for finding in diagnosis.findings]
+    findings = [each for each in diagnosis.findings if each.by == "rules"]
+    suspected = [each for each in diagnosis.findings if each.by == "model"]
+    each = [_edits(finding, found) for finding in findings]
     likely = [
         ways[0]
-        for finding, ways in zip(diagnosis.findings, each, strict=True)
+        for finding, ways in zip(findings, each, strict=True)
         if ways and finding.confidence >= _CERTAIN
     ]
     deep = max(map(len, each), default=0)
     singles = [ways[at] for at in range(deep) for ways in each if at < len(ways)]
     firsts = [ways[0] for ways in each if ways]
     together = [merged(*likely), merged(*firsts)]
-    return _distinct([*singles[:1], *together, *singles[1:]])
+    last = [patch for finding in suspected for patch in _edits(finding, found)]
+    return _distinct([*singles[:1], *together, *singles[1:], *last])
 
 
 def elsewhere(diagnosis: Diagnosis, found: Sequence[Hyperparameter]) -> tuple[Finding, ...]:
@@ -165,10 +169,16 @@ def _worded(finding: Finding, words: str, found: Sequence[Hyperparameter]) -> li
     are among them, else a step up and down.
     """
     faults = {finding.fault, *finding.also}
-    meant = [one for one in found if OPERATORS[one.kind] in faults and _of(one, finding)]
-    values = dict.fromkeys(_VALUE.findall(words.lower()))
-    patches = [_edit_all(meant, value) for value in values]
-    patches += [patch for one in meant for patch in _steps(one)]
+    about = [one for one in found if OPERATORS[one.kind] in faults and _of(one, finding)]
+    said = words.lower()
+    named = [one for one in about if one.kind.replace("_", " ") in said] or about
+    numbers = [value.replace(",", "") for value in _NUMBER.findall(said)]
+    patches = [
+        _edit_all([one for one in named if one.kind == kind], value)
+        for kind in dict.fromkeys(one.kind for one in named)
+        for value in dict.fromkeys((*_WORD.findall(said), *numbers))
+    ]
+    patches += [patch for one in named for patch in _steps(one)]
     return [patch for patch in patches if patch][:_MOST_WORDED]
 
 
@@ -178,7 +188,12 @@ def _of(parameter: Hyperparameter, finding: Finding) -> bool:
 
 def _edit_all(parameters: Iterable[Hyperparameter], value: str) -> Patch:
     edits = (_edit(one, value) for one in parameters)
-    return tuple(each for each in edits if each is not None and each.before != each.after)
+    return tuple(each for each in edits if each is not None and not _same(each))
+
+
+def _same(edit: Edit) -> bool:
+    before, after = _number(edit.before), _number(edit.after)
+    return edit.before == edit.after or (before is not None and before == after)
 
 
 def _edit(parameter: Hyperparameter, value: str) -> Edit | None:

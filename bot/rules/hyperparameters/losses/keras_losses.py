@@ -56,7 +56,7 @@ def keras_losses(
 def _seen(program: ProgramTree, call: cst.Call, trace: TrainingTrace | None) -> Loss | None:
     """What the trace says of the loss: of the line, otherwise the only one."""
     losses = trace.losses if trace else ()
-    at = [x for x in losses if x.line == program.line(call)]
+    at = [x for x in losses if x.line == program.traced(program.line(call))]
     return (*at, *losses)[0] if losses else None
 
 
@@ -102,6 +102,7 @@ def _place(
     return place(
         "loss", value, program.line(written), write,
         choices=tuple(dict.fromkeys((*choices, *([value] if value in _NAMES else [])))),
+        file=program.file(written),
     )  # fmt: skip
 
 

@@ -5,13 +5,14 @@ configuration file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
 
 from bot.rules.hyperparameters.text.arguments import argument, keywords, positional
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree, dotted, entry_key, spelled
+from bot.rules.hyperparameters.text.settings import SUFFIXES
 
 _MOST, _DEEPEST = 2_000, 25
 """Steps of one lookup, and steps behind each other: hostile assignments branch at each."""
@@ -24,7 +25,10 @@ _Mapping = cst.Dict | cst.Call
 
 def given(program: ProgramTree, node: cst.BaseExpression) -> list[cst.BaseExpression]:
     """Every expression that decides one, each once; none for what is no lookup."""
-    return _Lookup(program).given(node)
+    kept = program.known.get((node,))
+    if not isinstance(kept, list):
+        kept = program.known[(node,)] = _Lookup(program).given(node)
+    return kept
 
 
 def supplied(
@@ -64,21 +68,21 @@ class _Lookup:
             return self._named(node)
         if isinstance(node, cst.Attribute):
             return self._attribute(node)
+        key = entry_key(node)
+        own = self.program.values.get(spelled(node), []) if key else []
         if isinstance(node, cst.Subscript):
-            own = self.program.values.get(self.program.text(node), [])
-            maybe = not own or any(self.program.around(value, cst.If) for value in own)
-            return [*own, *(self._entries(node.value, _key(node)) if maybe else ())]
-        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
-            key = positional(node)[:1]
-            if node.func.attr.value == "get" and key and isinstance(key[0], cst.SimpleString):
-                return self._gotten(node, key[0].evaluated_value)
+            maybe = not own or any(self.program.around(x, cst.If, cst.AugAssign) for x in own)
+            return [*own, *(self._entries(node.value, key) if maybe else ())]
+        if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and key:
+            return [*own, *self._gotten(node, node.func.value, key)]
         return []
 
-    def _gotten(self, call: cst.Call, key: object) -> list[cst.BaseExpression]:
+    def _gotten(
+        self, call: cst.Call, owner: cst.BaseExpression, key: str
+    ) -> list[cst.BaseExpression]:
         """`settings.get("lr", 0.1)`: the entry, or the default where all settings are known."""
-        assert isinstance(call.func, cst.Attribute)
-        found = self._entries(call.func.value, key)
-        if found or not any(True for _ in self._mappings(call.func.value)):
+        found = self._entries(owner, key)
+        if found or not any(True for _ in self._mappings(owner)):
             return found
         return positional(call)[1:2]
 
@@ -126,9 +130,10 @@ class _Lookup:
             for value in self.program.values.get(name, [])
             if isinstance(self.program.around(value, cst.ClassDef, cst.FunctionDef), cst.ClassDef)
         ]
-        options = self._options(name)
-        return [*options, *self._field(name, fields)] or (
-            self._entries(node.value, name) or self.program.values.get(f"self.{name}", [])
+        return (
+            self._entries(node.value, name)
+            or [*self._options(name), *self._field(name, fields)]
+            or self.program.values.get(f"self.{name}", [])
         )
 
     def _field(self, name: str, fields: list[cst.BaseExpression]) -> list[cst.BaseExpression]:
@@ -136,7 +141,7 @@ class _Lookup:
         for default in fields:
             holder = self.program.around(default, cst.ClassDef)
             if isinstance(holder, cst.ClassDef):
-                calls = [x for x in self.program.calls if dotted(x.func) == holder.name.value]
+                calls = self.program.called_as(holder.name.value)
                 found = [value for x in calls if (value := keywords(x).get(name))]
                 unpacked = [y for x in calls for y in self.unpacked(x, name)]
                 return found or unpacked or fields
@@ -145,8 +150,7 @@ class _Lookup:
     def _options(self, name: str) -> list[cst.BaseExpression]:
         """The default of an option that the command line does not give, or what replaces it."""
         found: list[cst.BaseExpression] = []
-        told = {text.partition("=")[0] for text in self.program.arguments}
-        for call in self.program.method("add_argument"):
+        for call in self.program.called_as("add_argument"):
             strings = [
                 x.evaluated_value for x in positional(call) if isinstance(x, cst.SimpleString)
             ]
@@ -154,20 +158,22 @@ class _Lookup:
             default = argument(call, "default")
             if name not in {x.lstrip("-").replace("-", "_") for x in flags}:
                 continue
-            if flags & told:
+            if any(_tells(text, flag) for text in self.program.arguments for flag in flags):
                 return []
             found += [default] if default else []
-        for call in self.program.method("set_defaults"):
+        for call in self.program.called_as("set_defaults"):
             own = keywords(call).get(name)
-            if replaced := [own] if own else self.unpacked(call, name):
+            replaced = [own] if own else self.unpacked(call, name)
+            spread = [arg.value for arg in call.args if arg.star == "**"]
+            if replaced or any(not any(True for _ in self._mappings(x)) for x in spread):
                 return replaced
         return found
 
-    def _entries(self, node: cst.BaseExpression, key: object) -> list[cst.BaseExpression]:
+    def _entries(self, node: cst.BaseExpression, key: str) -> list[cst.BaseExpression]:
         """The values of a key in what an expression may be, with those that the program sets
         itself; none where the command line has one.
         """
-        if not isinstance(key, str) or self._is_told(key):
+        if not key or self._is_told(key):
             return []
         found = [x for mapping in self._mappings(node) for x in self._of(mapping, key)]
         return [*found, *self.program.set_entries.get(key, ())] if found else []
@@ -244,10 +250,12 @@ class _Lookup:
 
     def _function(self, call: cst.Call) -> cst.FunctionDef | None:
         """The program's own function, or method of a class of that name, that is called."""
-        module, _, name = dotted(call.func).rpartition(".")
-        own = not module or self.program.imports.full(module) in self.program.modules
+        full, written = self.program.name(call.func), dotted(call.func)
+        module, _, name = written.rpartition(".")
+        own = full == written if not module else False
+        own = own or full.rpartition(".")[0] in self.program.modules
         methods = self.program.methods.get(name, ())
-        if not own and len(methods) == 1:
+        if module and not own and len(methods) == 1:
             return methods[0]
         return self.program.functions.get(name) if own else None
 
@@ -257,38 +265,37 @@ def _key_of(element: cst.BaseDictElement) -> object:
     return key.evaluated_value if isinstance(key, cst.SimpleString) else None
 
 
-def _key(node: cst.Subscript) -> object:
-    index = node.slice[0].slice if len(node.slice) == 1 else None
-    if isinstance(index, cst.Index) and isinstance(index.value, cst.SimpleString):
-        return index.value.evaluated_value
-    return None
+def _tells(text: str, flag: str) -> bool:
+    """Whether an argument of the command line is an option, perhaps shortened: `--batch`, `-b4`."""
+    name = text.partition("=")[0]
+    short = flag.startswith("-") and not flag.startswith("--") and text.startswith(flag)
+    return name == flag or short or (len(name) > 3 and name[:2] == "--" and flag.startswith(name))
 
 
 def _files(program: ProgramTree, call: cst.Call) -> list[cst.Dict]:
-    """The file that a call reads: the only one that the command line, the call with its `with`, or
-    else the program names. Each that there is where that does not tell.
+    """The file that a call reads: what the call names with its `with`, else the command line, else
+    the program. Each that there is where none of these does; none where what is named is not known.
     """
     block = program.around(call, cst.With)
     near = [call, *(block.items if isinstance(block, cst.With) else ())]
-    for texts in (program.arguments, _texts(program, near), _texts(program, [program.module])):
-        named = {name for name in program.settings if any(_names(text, name) for text in texts)}
-        if len(named) == 1:
-            return [program.settings[named.pop()]]
-        if named:
+    here = [x.evaluated_value for part in near for x in program.within(part, cst.SimpleString)]
+    texts = [x for x in here if isinstance(x, str)]
+    everywhere = program.strings
+    for said in (texts, program.arguments, everywhere):
+        named = (program.named(_bare(text)) for text in said)
+        names = {name for each in named for name in each}
+        if len(names) == 1:
+            return [program.settings[name] for name in names if name in program.settings]
+        if names:
             break
-    return list(program.settings.values())
+        if said is not everywhere and any(_is_path(text) for text in said):
+            return []
+    return [found for name, found in program.settings.items() if name not in program.written]
 
 
-def _texts(program: ProgramTree, nodes: Sequence[cst.CSTNode]) -> list[str]:
-    strings = [x for node in nodes for x in program.within(node, cst.SimpleString)]
-    return [x.evaluated_value for x in strings if isinstance(x.evaluated_value, str)]
+def _is_path(text: str) -> bool:
+    return text.endswith(SUFFIXES) and text not in SUFFIXES
 
 
-def _names(text: str, file: str) -> bool:
-    """Whether a text is the path of a file, the end of it as it is joined to a folder, or its name
-    without the suffix.
-    """
-    bare = text.partition("=")[2] if text.startswith("--") else text
-    bare = bare.removeprefix("./")
-    stem = file.rpartition("/")[2].rpartition(".")[0]
-    return bool(bare) and (bare in (file, stem) or file.endswith(f"/{bare}"))
+def _bare(text: str) -> str:
+    return (text.partition("=")[2] if text.startswith("--") else text).removeprefix("./")

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from itertools import islice
 
 import libcst as cst
 
 from bot.rules.hyperparameters.text.arguments import argument, with_argument
-from bot.rules.hyperparameters.text.expressions import expression
 from bot.rules.hyperparameters.text.lookups import given, supplied
 from bot.rules.hyperparameters.text.numbers import number
-from bot.rules.hyperparameters.text.program import ProgramTree, Statement, dotted
-from bot.rules.hyperparameters.text.rewriting import Change, Rewriting
+from bot.rules.hyperparameters.text.program import (
+    ProgramTree,
+    Statement,
+    dotted,
+    spelled,
+)
+from bot.rules.hyperparameters.text.rewriting import Rewriting
 
-_DEEPEST = 5
+_DEEPEST, _MOST = 5, 20_000
 _LAYERS = ("forward", "call", "__call__")
 _DRAWING = re.compile(r"rand|normal|uniform|linspace|arange|make_")
 
@@ -28,21 +33,27 @@ class NumberOrigin:
     value: float | None
 
 
-def origin(program: ProgramTree, node: cst.BaseExpression, depth: int = 0) -> NumberOrigin:
-    """The one place that decides the value of an expression; its use where that cannot be told."""
-    value = number(node)
-    if value is not None:
-        return NumberOrigin(node, value)
-    if depth < _DEEPEST:
-        shifted = _shifted(program, node, depth)
-        if shifted:
-            return shifted
-        places = given(program, node)
-        if len(places) == 1:
-            found = origin(program, places[0], depth + 1)
-            if found.value is not None:
-                return NumberOrigin(node, found.value) if _is_shared(program, node) else found
-    return NumberOrigin(node, None)
+def origin(program: ProgramTree, node: cst.BaseExpression) -> NumberOrigin:
+    """The one place that decides the value of an expression; its use where that cannot be told, or
+    where the place also decides what is measured or which data there are.
+    """
+    found = _decided(program, node)
+    return NumberOrigin(node, found.value) if found.node in _measured(program) else found
+
+
+def _decided(program: ProgramTree, node: cst.BaseExpression, depth: int = 0) -> NumberOrigin:
+    known = program.known.get(node)
+    if isinstance(known, NumberOrigin):
+        return known
+    found = NumberOrigin(node, number(node))
+    if found.value is None and depth < _DEEPEST:
+        inner = _converted(node)
+        places = [inner] if inner else given(program, node)
+        behind = _decided(program, places[0], depth + 1) if len(places) == 1 else None
+        if behind is not None and (behind.value is not None or inner):
+            found = behind
+    program.known[node] = found
+    return found
 
 
 def witnessed(found: NumberOrigin, use: cst.CSTNode, seen: float | None) -> NumberOrigin:
@@ -54,41 +65,47 @@ def witnessed(found: NumberOrigin, use: cst.CSTNode, seen: float | None) -> Numb
     return NumberOrigin(use, seen)
 
 
-def _is_shared(program: ProgramTree, node: cst.BaseExpression) -> bool:
-    """Whether a constant also decides what is measured or which data there are: something is
-    divided by it, or so many rows are drawn. An edit of it would change more than the training.
+def _measured(program: ProgramTree) -> frozenset[cst.CSTNode]:
+    """The numbers that also decide what is measured or which data there are: something is divided
+    by them, or so many rows are drawn. An edit of one would change more than the training.
     """
-    if not isinstance(node, cst.Name | cst.Attribute | cst.Subscript):
-        return False
-    others = program.uses.get(program.text(node), [])
-    return any(_decides(program, x) for x in others if x is not node)
+    kept = program.known.get(program.module)
+    if isinstance(kept, frozenset):
+        return kept
+    divisors = (x.right for x in program.of(cst.BinaryOperation) if _divides(x))
+    drawn = (x for x in program.calls if _DRAWING.match(dotted(x.func).rpartition(".")[2]))
+    inside = (x for part in (*divisors, *drawn) for x in (part, *program.inside(part)))
+    lookups = (x for x in islice(inside, _MOST) if spelled(x) and _decides(program, x))
+    program.known[program.module] = frozenset()  # no lookup below asks for it
+    nodes = [x for x in lookups if isinstance(x, cst.BaseExpression)]
+    found = frozenset(_decided(program, x).node for x in nodes) - frozenset(nodes)
+    program.known[program.module] = found
+    return found
+
+
+def _divides(node: cst.BinaryOperation) -> bool:
+    return isinstance(node.operator, cst.Divide)
 
 
 def _decides(program: ProgramTree, node: cst.CSTNode) -> bool:
+    """Whether a lookup is a divisor or part of one, or an argument of what draws."""
     function = program.function(node)
     if function is not None and function.name.value in _LAYERS:
         return False  # such as the scale of an attention
-    for part in program.above(node):
-        outer = program.parents.get(part)
-        if _is_divisor(part, outer):
+    part, outer = node, program.parents.get(node)
+    while outer is not None and not isinstance(outer, Statement | cst.Lambda):
+        if isinstance(outer, cst.BinaryOperation) and _divides(outer) and outer.right is part:
             return True
-        if isinstance(part, cst.Call) and dotted(part.func) not in ("int", "float"):
-            return bool(_DRAWING.match(dotted(part.func).rpartition(".")[2]))
-        if isinstance(part, Statement | cst.Lambda):
-            return False
+        if isinstance(outer, cst.Call) and dotted(outer.func) not in ("int", "float"):
+            return bool(_DRAWING.match(dotted(outer.func).rpartition(".")[2]))
+        part, outer = outer, program.parents.get(outer)
     return False
 
 
-def _is_divisor(node: cst.CSTNode, outer: cst.CSTNode | None) -> bool:
-    divided = isinstance(outer, cst.BinaryOperation) and isinstance(outer.operator, cst.Divide)
-    return isinstance(outer, cst.BinaryOperation) and divided and outer.right is node
-
-
-def _shifted(program: ProgramTree, node: cst.BaseExpression, depth: int) -> NumberOrigin | None:
-    """`EPOCHS + 1`, as the end of a range from one is written, and `int(args.epochs)`."""
-    if isinstance(node, cst.Call) and dotted(node.func) in ("int", "float") and len(node.args) == 1:
-        return origin(program, node.args[0].value, depth + 1)
-    return None
+def _converted(node: cst.BaseExpression) -> cst.BaseExpression | None:
+    """What `int(args.epochs)` converts."""
+    converts = isinstance(node, cst.Call) and dotted(node.func) in ("int", "float")
+    return node.args[0].value if isinstance(node, cst.Call) and converts and node.args else None
 
 
 def resolved(program: ProgramTree, node: cst.BaseExpression | None) -> cst.BaseExpression | None:
@@ -112,8 +129,4 @@ def write_number(
     if found is None or found.node is argument(call, name, position):
         rewriting.change(call, with_argument(name, text, position))
         return
-    rewriting.change(found.node, _constant(text))
-
-
-def _constant(text: str) -> Change:
-    return lambda _: expression(text)
+    rewriting.replace(found.node, text)

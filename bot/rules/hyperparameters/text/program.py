@@ -16,16 +16,17 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from bot.rules import parsing
 from bot.rules.hyperparameters.text.imports import Imports, imported
 from bot.rules.hyperparameters.text.modules import LONGEST, JoinedText, joined, module_name
-from bot.rules.hyperparameters.text.settings import Places, ProgramFile, dictionary
+from bot.rules.hyperparameters.text.settings import SUFFIXES, Places, ProgramFile, dictionary
 
-_ENTRY = re.compile(r"\[['\"]([^'\"]+)['\"]\]$")
+_ENTRY = re.compile(r'\["([^"]+)"\]$')
+_WRITES = re.compile(r"[wax]")
 _MOST_STEPS = 100_000
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Function = cst.FunctionDef | cst.Lambda
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ProgramTree:
     """`nodes` are in the order of the text; `spans` says which each one holds, `kinds` which
     are of a class. `values` has what is assigned anywhere to a name, an attribute or an entry.
@@ -57,8 +58,10 @@ class ProgramTree:
 
     @cached_property
     def functions(self) -> dict[str, cst.FunctionDef]:
-        """The functions of the module by their names."""
-        return {x.name.value: x for x in self.of(cst.FunctionDef) if self.function(x) is None}
+        """The functions of the modules by their names."""
+        functions = self.of(cst.FunctionDef)
+        free = (x for x in functions if self.around(x, cst.ClassDef, cst.FunctionDef) is None)
+        return {x.name.value: x for x in free}
 
     @cached_property
     def methods(self) -> dict[str, list[cst.FunctionDef]]:
@@ -71,18 +74,28 @@ class ProgramTree:
 
     @cached_property
     def set_entries(self) -> dict[str, list[cst.BaseExpression]]:
-        """What is assigned to entries by the last of their keys: `settings["model"]["lr"] = 1`."""
+        """What the program sets entries to, by the last of their keys: `settings["lr"] = 1` and
+        `settings.update(lr=1)`.
+        """
         found: dict[str, list[cst.BaseExpression]] = defaultdict(list)
         for name, values in self.values.items():
-            if key := _ENTRY.search(name):
-                found[key[1]] += values
+            if entry := _ENTRY.search(name):
+                found[entry[1]] += values
+        for call in self.called_as("update"):
+            for arg in call.args:
+                if arg.keyword:
+                    found[arg.keyword.value].append(arg.value)
+                for key, value in entries(arg.value) if isinstance(arg.value, cst.Dict) else ():
+                    found[key].append(value)
         return found
 
     @cached_property
     def _calls(self) -> dict[str, list[cst.Call]]:
         found: dict[str, list[cst.Call]] = defaultdict(list)
         for call in self.calls:
-            found[dotted(call.func).rpartition(".")[2]].append(call)
+            func = call.func
+            name = func.attr.value if isinstance(func, cst.Attribute) else dotted(func)
+            found[name].append(call)
         return found
 
     def called_as(self, name: str) -> list[cst.Call]:
@@ -94,13 +107,40 @@ class ProgramTree:
         return next(self.steps) > _MOST_STEPS
 
     @cached_property
-    def uses(self) -> dict[str, list[cst.CSTNode]]:
-        """Names, attributes and entries by how they are written."""
-        found: dict[str, list[cst.CSTNode]] = defaultdict(list)
-        for kind in (cst.Name, cst.Attribute, cst.Subscript):
-            for node in self.of(kind):
-                found[self.text(node)].append(node)
+    def strings(self) -> tuple[str, ...]:
+        """What the strings of the program say, but for the names of files that it writes."""
+        said = {x.evaluated_value for x in self.of(cst.SimpleString)}
+        return tuple(x for x in said if isinstance(x, str) and x not in self.written)
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The names of files that the program opens to write."""
+        opened = [x for x in self.called_as("open") if len(x.args) > 1]
+        names = (x.args[0].value for x in opened if _WRITES.search(self.text(x.args[1].value)))
+        said = (x.evaluated_value for x in names if isinstance(x, cst.SimpleString))
+        return frozenset(x for x in said if isinstance(x, str))
+
+    def named(self, text: str) -> set[str]:
+        """The configuration files that a text names: by the path, else by the end of it or by the
+        name without suffix.
+        """
+        return {text} if text in self._paths.get(text, ()) else self._paths.get(text, set())
+
+    @cached_property
+    def _paths(self) -> dict[str, set[str]]:
+        found: dict[str, set[str]] = defaultdict(set)
+        for file in self.files:
+            parts = file.name.split("/")
+            ends = ["/".join(parts[at:]) for at in range(len(parts))]
+            if file.name.endswith(SUFFIXES):
+                for each in (*ends, parts[-1].rpartition(".")[0]):
+                    found[each].add(file.name)
         return found
+
+    @cached_property
+    def known(self) -> dict[object, object]:
+        """What lookups have found: the rules that look up keep it here."""
+        return {}
 
     def name(self, node: cst.CSTNode) -> str:
         """The full name of what an expression names, "keras.layers.Dense"; "" for none."""
@@ -271,14 +311,51 @@ def _values(nodes: tuple[cst.CSTNode, ...]) -> dict[str, list[cst.BaseExpression
     found: dict[str, list[cst.BaseExpression]] = defaultdict(list)
     for node in nodes:
         for target, value in _assigned(node):
-            found[_written(target)].append(value)
+            found[spelled(target)].append(value)
     found.pop("", None)
     return dict(found)
 
 
-def _written(target: cst.BaseExpression) -> str:
-    entry = isinstance(target, cst.Subscript)
-    return cst.Module([]).code_for_node(target) if entry else dotted(target)
+def spelled(node: cst.CSTNode) -> str:
+    """A lookup with double quotes: a name, attributes and entries of it, also by `get`; "" for any
+    other expression.
+    """
+    ends: list[str] = []
+    while not isinstance(node, cst.Name):
+        if isinstance(node, cst.Attribute):
+            ends.append(f".{node.attr.value}")
+            node = node.value
+        elif isinstance(node, cst.Subscript | cst.Call) and (key := entry_key(node)):
+            ends.append(f'["{key}"]')
+            node = node.value if isinstance(node, cst.Subscript) else _owner(node)
+        else:
+            return ""
+    return "".join((node.value, *reversed(ends)))
+
+
+def _owner(call: cst.Call) -> cst.BaseExpression:
+    return call.func.value if isinstance(call.func, cst.Attribute) else call.func
+
+
+def entry_key(node: cst.CSTNode) -> str:
+    """The key of `settings["lr"]` and of `settings.get("lr")`; "" where there is none."""
+    key: object = None
+    if isinstance(node, cst.Subscript) and len(node.slice) == 1:
+        index = node.slice[0].slice
+        key = index.value if isinstance(index, cst.Index) else None
+    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
+        key = node.args[0].value if node.func.attr.value == "get" else None
+    said = key.evaluated_value if isinstance(key, cst.SimpleString) else None
+    return said if isinstance(said, str) else ""
+
+
+def entries(node: cst.Dict) -> Iterator[tuple[str, cst.BaseExpression]]:
+    """The entries of a written dictionary that have a key of their own."""
+    for element in node.elements:
+        key = element.key if isinstance(element, cst.DictElement) else None
+        said = key.evaluated_value if isinstance(key, cst.SimpleString) else None
+        if isinstance(said, str):
+            yield said, element.value
 
 
 def _assigned(node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
@@ -287,6 +364,8 @@ def _assigned(node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseE
             yield from _paired(each.target, node.value)
     elif isinstance(node, cst.AnnAssign) and node.value:
         yield node.target, node.value
+    elif isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Subscript):
+        yield node.target, node.value  # one more value: which one counts cannot be told
 
 
 def _paired(

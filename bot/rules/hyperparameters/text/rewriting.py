@@ -37,6 +37,7 @@ class Rewriting:
         self._naming: list[tuple[cst.CSTNode, cst.CSTNode, Callable[[int], str]]] = []
         self._removed: list[cst.CSTNode] = []
         self._imports: dict[str, str] = {}
+        self._replaced: dict[cst.CSTNode, str] = {}
         self._written: set[object] = set()
 
     def first(self, key: object) -> bool:
@@ -52,7 +53,11 @@ class Rewriting:
         self._changes[node].append(change)
 
     def replace(self, node: cst.CSTNode, text: str) -> None:
-        """Puts an expression in the place of a node."""
+        """Puts an expression in the place of a node. Raises NotApplicable for another one than an
+        earlier edit has put there.
+        """
+        if self._replaced.setdefault(node, text) != text:
+            raise NotApplicable("Two changes give one number two values.")
         self.change(node, lambda _: expression(text))
 
     def before(self, node: cst.CSTNode, text: str) -> None:
@@ -130,6 +135,8 @@ class Rewriting:
 
     def text(self) -> str:
         """The program with all changes. Raises NotApplicable."""
+        if any(x not in self.program.spans and x not in self.program.places for x in self._changes):
+            raise NotApplicable("What decides the value cannot be written.")
         for node, element, text in self._naming:
             self.after(node, text(self._place_of(element)))
         for full in self._imports:

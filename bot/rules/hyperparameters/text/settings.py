@@ -19,9 +19,10 @@ from bot.rules.configuration import tree
 from bot.rules.hyperparameters.text.expressions import NotApplicable
 from bot.rules.hyperparameters.text.numbers import canonical, number
 
-_SUFFIXES = (".yaml", ".yml", ".json")
+SUFFIXES = (".yaml", ".yml", ".json")
 _MOST_FILES = 10
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
+_WHOLE = re.compile(r"[-+]?(?:0|[1-9][0-9]*)")
 _CONSTANTS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "none", "y", "n"})
 
 
@@ -56,7 +57,7 @@ def settings_files(
     fitting = [
         (name.rpartition("/")[2] not in whole, len(data), name)
         for name, data in files.items()
-        if name.endswith(_SUFFIXES) and len(data) <= tree.MOST_CHARACTERS
+        if name.endswith(SUFFIXES) and len(data) <= tree.MOST_CHARACTERS
     ]
     found: list[ProgramFile] = []
     for *_, name in sorted(fitting)[:_MOST_FILES]:
@@ -70,7 +71,7 @@ def dictionary(file: ProgramFile) -> tuple[cst.Dict, Places] | None:
     that holds none or that cannot be parsed within the budget.
     """
     text = file.text
-    if text.startswith("\ufeff") or not file.name.endswith(_SUFFIXES):
+    if text.startswith("\ufeff") or not file.name.endswith(SUFFIXES):
         return None
     if file.name.endswith(".json"):
         text = text.replace("\t", " ")  # YAML wants no tabs; nothing moves
@@ -103,11 +104,12 @@ class _Reading(NamedTuple):
             return cst.Name("None")
         start, end = node.start_mark.index, node.end_mark.index
         written = self.file.text[start:end]
-        quote = written[0] if written[:1] in ('"', "'") else ""
-        found = _scalar(node.value) if not quote else _quoted(node.value)
-        if node.style in (None, '"', "'"):
-            line = node.start_mark.line + 1
-            self.places[found] = SettingPlace(self.file.name, start, end, line, quote)
+        if not written or node.style not in (None, '"', "'"):
+            return cst.Name("None")
+        quote = written[0] if written[0] in "\"'" else ""
+        found = _quoted(node.value) if quote else _scalar(node.value)
+        line = node.start_mark.line + 1
+        self.places[found] = SettingPlace(self.file.name, start, end, line, quote)
         return found
 
 
@@ -121,7 +123,9 @@ def _scalar(text: str) -> cst.BaseExpression:
         return _quoted(text)
     if not math.isfinite(value):
         return cst.Name("None")
-    whole = re.fullmatch(r"[-+]?\d+", text) is not None
+    whole = _WHOLE.fullmatch(text) is not None
+    if not text.isascii() or (not whole and not set(text.lower()) & {".", "e"}):
+        return cst.Name("None")  # such as 010, which readers take for different numbers
     plain = canonical(abs(value)) if whole else repr(abs(value))
     made: cst.BaseExpression = cst.Integer(plain) if plain.isdigit() else cst.Float(plain)
     return cst.UnaryOperation(cst.Minus(), made) if value < 0 else made
@@ -144,7 +148,9 @@ def _plain(value: cst.CSTNode, quote: str) -> str:
     if known is not None and not quote:
         # A reader of YAML 1.1 takes `1e-05` for a word.
         written = cst.Module([]).code_for_node(value)
-        return re.sub(r"^(-?\d+)e", r"\1.0e", written)
+        return re.sub(
+            r"^(-?\d+)(\.\d+)?e(\d)", r"\1\2e+\3", re.sub(r"^(-?\d+)e", r"\1.0e", written)
+        )
     word = value.evaluated_value if isinstance(value, cst.SimpleString) else ""
     if not isinstance(word, str) or not _WORD.fullmatch(word) or word.lower() in _CONSTANTS:
         raise NotApplicable("The value cannot be written into a configuration file.")

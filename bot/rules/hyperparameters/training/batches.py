@@ -13,7 +13,7 @@ from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.loops import function_named, iterated, loops_around
 from bot.rules.hyperparameters.text.numbers import canonical, number
 from bot.rules.hyperparameters.text.origins import origin, resolved, write_number
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree, dotted, spelled
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.training.fitting import MOST_ROWS, whole
 from bot.rules.hyperparameters.training.loops import steps
@@ -100,7 +100,7 @@ def _counted(
             continue
         places = [known.node]
         if known.node is node and isinstance(outer, cst.For):
-            places += _again(program, outer, known.value)
+            places += _again(program, outer, node, known.value)
         value = canonical(known.value)
         found = place(
             "batch_size", value, program.line(known.node), _all(places), bounds=(1, MOST_ROWS),
@@ -109,11 +109,16 @@ def _counted(
         yield found, known.node
 
 
-def _again(program: ProgramTree, loop: cst.For, value: float) -> Iterator[cst.CSTNode]:
-    """The same number in the slices and ranges of a loop's body."""
-    for part in program.within(loop.body, cst.Integer):
-        inside = program.around(part, cst.Slice, cst.Call)
-        if number(part) == value and isinstance(inside, cst.Slice):
+def _again(
+    program: ProgramTree, loop: cst.For, node: cst.BaseExpression, value: float
+) -> Iterator[cst.CSTNode]:
+    """The same number, or the same lookup of it, in the slices and ranges of a loop's body."""
+    for part in program.inside(loop.body):
+        if isinstance(part, cst.Integer):
+            same = number(node) is not None and number(part) == value
+        else:
+            same = bool(spelled(node)) and spelled(part) == spelled(node)
+        if same and isinstance(program.around(part, cst.Slice, cst.Call), cst.Slice):
             yield part
 
 

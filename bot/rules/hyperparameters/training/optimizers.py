@@ -86,7 +86,8 @@ def _compiled(program: ProgramTree) -> Iterator[OptimizerPlace]:
             yield OptimizerPlace("keras", "default", line, compiled=call)
         elif isinstance(value, cst.SimpleString) and isinstance(value.evaluated_value, str):
             name = value.evaluated_value.lower()
-            yield OptimizerPlace("keras", name, program.line(value), None, call, value)
+            at = line if program.file(value) else program.line(value)
+            yield OptimizerPlace("keras", name, at, None, call, value)
         elif isinstance(value, cst.Call):
             yield from _one(program, value, "keras")
 

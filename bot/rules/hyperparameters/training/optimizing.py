@@ -72,7 +72,8 @@ def _places(
             bounds=bounds, choices=choices, group=found, file=file,
         )  # fmt: skip
 
-    yield one("optimizer", found.value, choices=tuple(KINDS))
+    named = found.name if found.name and program.file(found.name) else None
+    yield one("optimizer", found.value, choices=tuple(KINDS), node=named)
     rate = _rate(program, found)
     known = witnessed(origin(program, rate), rate, steady) if rate else None
     decided = known is not None and known.value is not None

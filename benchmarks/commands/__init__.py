@@ -16,6 +16,7 @@ from benchmarks.commands.learned import learned
 from benchmarks.commands.lessons import lessons
 from benchmarks.commands.minimize import minimize
 from benchmarks.commands.neutral import neutral
+from benchmarks.commands.places import places
 from benchmarks.commands.probe import probe
 from benchmarks.commands.repairs import repairs
 from benchmarks.commands.sandbox_starts import sandbox_starts
@@ -45,6 +46,7 @@ for command in (
     flaky,
     probe,
     repairs,
+    places,
     neutral,
     webhook,
     builds,

@@ -1,0 +1,148 @@
+"""Where the values of hyperparameters stand, against keys: programs of several files, in which a
+change must be made at the one place that decides a value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from rich.table import Table
+
+from bot.models.base import Record
+from bot.models.repair import Hyperparameter
+from bot.rules.hyperparameters import (
+    NotApplicable,
+    PatchedText,
+    ProgramFile,
+    find,
+    patched,
+    program_files,
+)
+from bot.rules.hyperparameters.text.numbers import same
+from bot.rules.repair.candidates import edit
+
+ENTRY, ARGUMENTS, KEYS = "train.py", "arguments.txt", "keys.json"
+_NEW = {
+    "learning_rate": "0.0123", "momentum": "0.77", "weight_decay": "0.0077", "batch_size": "7",
+    "epochs": "77", "units": "77", "dropout": "0.37",
+}  # fmt: skip
+Outcome = Literal["right", "where it is used", "not found", "elsewhere", "wrong value"]
+
+
+class TruePlace(Record):
+    """What a key says: the value, the file ("" for the program itself), and the 1-based line."""
+
+    value: str
+    file: str
+    line: int
+
+
+class PlaceRow(Record):
+    """A hyperparameter of a program. "where it is used": a change is made there, not where the
+    value stands; "elsewhere": it is made where it has no effect.
+    """
+
+    program: str
+    hyperparameter: str
+    outcome: Outcome
+    found: tuple[str, ...] = ()
+
+
+class PlaceBench(Record):
+    """The JSON of `python -m benchmarks places`."""
+
+    programs: int
+    outcomes: dict[Outcome, int]
+    rows: tuple[PlaceRow, ...]
+
+
+@dataclass(frozen=True)
+class _Program:
+    files: Mapping[str, bytes]
+    arguments: tuple[str, ...]
+
+    @cached_property
+    def source(self) -> str:
+        return self.files[ENTRY].decode()
+
+    @cached_property
+    def beside(self) -> tuple[ProgramFile, ...]:
+        return program_files(self.files, ENTRY, self.arguments)
+
+    @cached_property
+    def found(self) -> tuple[Hyperparameter, ...]:
+        return find(self.source, None, self.beside, self.arguments)
+
+    def changed(self, one: Hyperparameter, value: str) -> set[tuple[str, int]]:
+        """The lines that a change of one hyperparameter changes; none where it cannot be made."""
+        try:
+            made = patched(self.source, [edit(one, value)], None, self.beside, self.arguments)
+        except NotApplicable:
+            return set()
+        return {place for name, text in _texts(made).items() for place in self._lines(name, text)}
+
+    def _lines(self, name: str, after: str) -> Iterator[tuple[str, int]]:
+        before = self.files[name or ENTRY].decode().splitlines()
+        for number, pair in enumerate(zip(before, after.splitlines(), strict=False), 1):
+            if pair[0] != pair[1]:
+                yield name, number
+
+
+def _texts(made: PatchedText) -> dict[str, str]:
+    return {"": made.source, **made.files}
+
+
+def run(folder: Path) -> PlaceBench:
+    """Find and change every hyperparameter of the keys."""
+    keys = json.loads((folder / KEYS).read_text(encoding="utf-8"))
+    rows = [row for name, key in sorted(keys.items()) for row in _rows(name, folder / name, key)]
+    outcomes = Counter(row.outcome for row in rows)
+    return PlaceBench(programs=len(keys), outcomes=dict(outcomes.most_common()), rows=tuple(rows))
+
+
+def _rows(name: str, folder: Path, key: Mapping[str, object]) -> Iterator[PlaceRow]:
+    told = folder / ARGUMENTS
+    arguments = told.read_text(encoding="utf-8").split("\n") if told.exists() else []
+    files = {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name != ARGUMENTS and path.parent.name != "__pycache__"
+    }
+    program = _Program(files, tuple(filter(None, arguments)))
+    for wanted, true in key.items():
+        yield _row(name, wanted, TruePlace.model_validate(true), program)
+
+
+def _row(name: str, wanted: str, true: TruePlace, program: _Program) -> PlaceRow:
+    kind, _, layer = wanted.partition("(")
+    alike = [one for one in program.found if one.kind == kind]
+    if layer:  # the index is by the model, which no text alone tells: by the place, else by the id
+        there = [one for one in alike if (one.file, one.line) == (true.file, true.line)]
+        alike = there or [one for one in alike if one.id == wanted]
+    changes = [(one, program.changed(one, _NEW[kind])) for one in alike]
+    hit = [one for one, lines in changes if lines == {(true.file, true.line)}]
+    used = any(lines and all(not file for file, _ in lines) for _, lines in changes)
+    outcome: Outcome = "not found"
+    if hit:
+        outcome = "right" if any(same(one.value, true.value) for one in hit) else "wrong value"
+    elif any(lines for _, lines in changes):
+        outcome = "where it is used" if used else "elsewhere"
+    found = tuple(f"{one.value} at {sorted(lines)}" for one, lines in changes)
+    return PlaceRow(program=name, hyperparameter=wanted, outcome=outcome, found=found)
+
+
+def places_table(whole: PlaceBench) -> Table:
+    """How many of each outcome, and what was not right."""
+    table = Table(title=", ".join(f"{count} {name}" for name, count in whole.outcomes.items()))
+    for head in ("program", "hyperparameter", "outcome", "found"):
+        table.add_column(head, overflow="fold")
+    for row in whole.rows:
+        if row.outcome != "right":
+            table.add_row(row.program, row.hyperparameter, row.outcome, "; ".join(row.found))
+    return table

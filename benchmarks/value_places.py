@@ -32,6 +32,8 @@ _NEW = {
     "learning_rate": "0.0123", "momentum": "0.77", "weight_decay": "0.0077", "batch_size": "7",
     "epochs": "77", "units": "77", "dropout": "0.37",
 }  # fmt: skip
+_UNTOLD = ("default", "none")
+"""Values that the text did not tell: such a change is made where the value is used."""
 Outcome = Literal["right", "where it is used", "not found", "elsewhere", "wrong value"]
 
 
@@ -127,7 +129,10 @@ def _row(name: str, wanted: str, true: TruePlace, program: _Program) -> PlaceRow
         alike = there or [one for one in alike if one.id == wanted]
     changes = [(one, program.changed(one, _NEW[kind])) for one in alike]
     hit = [one for one, lines in changes if lines == {(true.file, true.line)}]
-    used = any(lines and all(not file for file, _ in lines) for _, lines in changes)
+    used = any(
+        lines and (one.value in _UNTOLD or all(not file for file, _ in lines))
+        for one, lines in changes
+    )
     outcome: Outcome = "not found"
     if hit:
         outcome = "right" if any(same(one.value, true.value) for one in hit) else "wrong value"

@@ -69,6 +69,72 @@ def test_a_change_is_made_in_the_module_that_has_the_value() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("files", "changed"),
+    [
+        (  # the program's own constant hides the one of a module that it imports whole
+            {"config.py": b"LR = 5.0\n", "train.py": TRAIN.replace(
+                "import config as cfg", "from config import *\nLR = 10.0\nEPOCHS = 3"
+            ).replace("cfg.", "").encode()},
+            {"train.py": ["LR = 0.1"]},
+        ),
+        (  # a module that is not the one that the name comes from
+            {"train.py": TRAIN.replace("import config as cfg", "import other\nfrom config import LR, EPOCHS")
+             .replace("cfg.", "").encode()},
+            {"config.py": ["LR = 0.1"]},
+        ),
+        (  # handed on by a package
+            {"config.py": b"from settings import LR, EPOCHS\n", "settings.py": b"LR = 10.0\nEPOCHS = 3\n"},
+            {"settings.py": ["LR = 0.1"]},
+        ),
+        (  # an object of settings, by its other name
+            {"config.py": b"_C = Node()\n_C.LR = 10.0\n_C.EPOCHS = 3\ncfg = _C\n",
+             "train.py": TRAIN.replace("import config as cfg", "from config import cfg").encode()},
+            {"config.py": ["_C.LR = 0.1"]},
+        ),
+        (  # a local name of another function
+            {"train.py": (TRAIN + "def other():\n    rate = 3.0\n    return rate\n").replace(
+                "model = Net()", "rate = 10.0\nmodel = Net()").replace("cfg.LR", "rate").encode()},
+            {"train.py": ["rate = 0.1"]},
+        ),
+    ],
+    ids=["own", "from", "package", "object", "local"],
+)  # fmt: skip
+def test_a_name_is_looked_up_where_it_comes_from(
+    files: dict[str, bytes], changed: dict[str, list[str]]
+) -> None:
+    assert written({**FILES, **files}, learning_rate="0.1") == changed
+
+
+@pytest.mark.parametrize(
+    "making",
+    ["Net(**settings())", "Net(*sizes)", "NETS['small'](8)", "make(Net)"],
+)
+def test_a_default_that_a_call_may_replace_unseen_stays(making: str) -> None:
+    source = TRAIN.replace("Net()", making).replace(
+        "import config", "NETS = {'small': Net}\nimport config"
+    )
+    files = {**FILES, "train.py": source.encode()}
+    found = {x.id: x for x in find(source, None, program_files(files, "train.py", ()))}
+    assert "units(0)" not in found
+    assert written(files, learning_rate="0.1") == {"config.py": ["LR = 0.1"]}
+
+
+def test_a_loader_that_is_handed_on_is_found_where_it_is_made() -> None:
+    data = (
+        "from torch.utils.data import DataLoader\n\n\ndef loaders(cfg):\n"
+        "    return DataLoader(a, batch_size=cfg.ROWS, shuffle=True), DataLoader(b, batch_size=99)\n"
+    )
+    source = TRAIN.replace("torch.utils.data.DataLoader(data, batch_size=32)", "train_rows")
+    source = source.replace(
+        "model =", "from data import loaders\ntrain_rows, rest = loaders(cfg)\nmodel =", 1
+    )
+    files = {**FILES, "data.py": data.encode(), "config.py": f"{CONFIG}ROWS = 16\n".encode()}
+    assert written({**files, "train.py": source.encode()}, batch_size="8") == {
+        "config.py": ["ROWS = 8"]
+    }
+
+
 def test_a_place_is_named_by_its_own_file_and_line() -> None:
     found = {x.kind: x for x in find(TRAIN, None, program_files(FILES, "train.py", ()))}
     assert (found["learning_rate"].file, found["learning_rate"].value) == ("config.py", "10")

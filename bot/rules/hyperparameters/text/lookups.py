@@ -5,21 +5,28 @@ configuration file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import libcst as cst
 
 from bot.rules.hyperparameters.text.arguments import argument, keywords, positional
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted, entry_key, spelled
+from bot.rules.hyperparameters.text.program import (
+    FORMATS,
+    READERS,
+    WHOLE,
+    ProgramTree,
+    dotted,
+    entries,
+    entry_key,
+    spelled,
+)
 from bot.rules.hyperparameters.text.settings import SUFFIXES
 
 _MOST, _DEEPEST = 2_000, 25
 """Steps of one lookup, and steps behind each other: hostile assignments branch at each."""
-_READERS = frozenset({"safe_load", "full_load", "unsafe_load", "load", "loads"})
-_FORMATS = frozenset({"yaml", "json", "omegaconf", "ruamel", "hjson"})
-_WHOLE = frozenset({"from_yaml", "from_json", "load_yaml", "load_json", "read_yaml", "read_json"})
-"""What reads a file whoever's function it is, unless it is the program's own."""
+_KEYS = re.compile(r'(?:\.|\[")([^."\]]+)')
 _Mapping = cst.Dict | cst.Call
 
 
@@ -54,7 +61,7 @@ class _Lookup:
         if self._ended():
             return []
         self.depth += 1
-        found = self._candidates(node)
+        found = self._candidates(node) or self._loose(node)
         self.depth -= 1
         return list({id(each): each for each in found}.values())
 
@@ -87,30 +94,65 @@ class _Lookup:
         return positional(call)[1:2]
 
     def _named(self, node: cst.Name) -> list[cst.BaseExpression]:
-        function = self.program.function(node)
+        """What a name was given in the functions around it, in its module, or where that has it
+        from; anywhere, where none of these tells.
+        """
+        name, function = node.value, self.program.function(node)
         while function is not None:
+            if own := self.program.scopes.get((function, name)):
+                return own
             for parameter in (*function.params.params, *function.params.kwonly_params):
-                if parameter.name.value == node.value:
+                if parameter.name.value == name:
                     return self._passed(function, parameter)
             function = self.program.function(function)
-        return self.program.values.get(node.value, [])
+        return self._global(self.program.where(node), name) or self.program.values.get(name, [])
+
+    def _global(self, file: str, name: str) -> list[cst.BaseExpression]:
+        """What a name of a module was given, there or where it is imported from."""
+        if self._ended():
+            return []
+        if own := self.program.scopes.get((file, name)):
+            return own
+        known = self.program.imported.get(file, {})
+        stars = [source for key, source in known.items() if key[0] == "*"]
+        self.depth += 1
+        found: list[cst.BaseExpression] = []
+        for source, inner in [known[name]] if name in known else stars:
+            found = found or self._global(source, name if inner == "*" else inner)
+        self.depth -= 1
+        return found
 
     def _passed(self, function: cst.FunctionDef, parameter: cst.Param) -> list[cst.BaseExpression]:
-        """What the calls of a function give for a parameter, and its default where one does not."""
+        """What the calls of a function give for a parameter, and its default where one does not;
+        nothing where a call may give it that is not seen.
+        """
         name = parameter.name.value
         names = [x.name.value for x in function.params.params]
         method = names[:1] in (["self"], ["cls"])
-        called = function.name.value
+        made: cst.FunctionDef | cst.ClassDef = function
         holder = self.program.around(function, cst.ClassDef)
-        if called == "__init__" and isinstance(holder, cst.ClassDef):
-            called = holder.name.value
+        if function.name.value == "__init__" and isinstance(holder, cst.ClassDef):
+            made = holder
         position = names.index(name) - method if name in names else -1
-        found: list[cst.BaseExpression] = []
         default = [parameter.default] if parameter.default else []
-        for call in self.program.called_as(called):
+        found: list[cst.BaseExpression] = []
+        calls = self.program.called_as(made.name.value)
+        if not calls and (made.decorators or made.name.value in self.program.handed):
+            return []
+        for call in calls:
             own = argument(call, name, position)
-            found += [own] if own else self.unpacked(call, name) or default
+            given = [own] if own else self.unpacked(call, name)
+            if not given and self._hides(call):
+                return []
+            found += given or default
         return found or default
+
+    def _hides(self, call: cst.Call) -> bool:
+        """Whether a call is given what cannot be told: `*rest`, or settings that are not known."""
+        spread = [arg for arg in call.args if arg.star]
+        return any(
+            arg.star == "*" or not any(True for _ in self._mappings(arg.value)) for arg in spread
+        )
 
     def unpacked(self, call: cst.Call, name: str) -> list[cst.BaseExpression]:
         """What `**settings` of a call gives for a parameter."""
@@ -119,12 +161,13 @@ class _Lookup:
 
     def _attribute(self, node: cst.Attribute) -> list[cst.BaseExpression]:
         """`self.lr`, `config.lr`, `args.lr`, `config.training.lr`."""
-        name = node.attr.value
-        own = self.program.values.get(dotted(node), [])
+        name, whole = node.attr.value, dotted(node)
+        own = self.program.values.get(whole, [])
         if own:
             return own
-        if self.program.imports.full(dotted(node.value)) in self.program.modules:
-            return self.program.values.get(name, [])
+        rest = whole.partition(".")[2]
+        if rest and (aliased := self._aliased(node, rest)):
+            return (self._loose(node) if self.program.merges else []) or aliased
         fields = [
             value
             for value in self.program.values.get(name, [])
@@ -135,6 +178,50 @@ class _Lookup:
             or [*self._options(name), *self._field(name, fields)]
             or self.program.values.get(f"self.{name}", [])
         )
+
+    def _aliased(self, node: cst.CSTNode, rest: str) -> list[cst.BaseExpression]:
+        """What the attribute was given by another name of its object: `_C.SOLVER.LR` for `cfg`."""
+        while isinstance(node, cst.Attribute):
+            node = node.value
+        waiting, seen = [node] if isinstance(node, cst.Name) else [], set[cst.CSTNode]()
+        while waiting and len(seen) < _DEEPEST:
+            root = waiting.pop()
+            known = self.program.imported.get(self.program.where(root), {})
+            module, inner = known.get(root.value, ("", "*"))
+            if not inner and "." not in rest:
+                return self._global(module, rest)
+            name = self._final(self.program.where(root), root.value)
+            if found := self.program.values.get(f"{name}.{rest}"):
+                return [] if self._is_told(rest.rpartition(".")[2]) else found
+            seen.add(root)
+            others = self.given(root)
+            waiting += [x for x in others if isinstance(x, cst.Name) and x not in seen]
+        return []
+
+    def _final(self, file: str, name: str) -> str:
+        """What a name of a module is called where it is made."""
+        for _ in range(_DEEPEST):
+            if (file, name) in self.program.scopes:
+                break
+            source, inner = self.program.imported.get(file, {}).get(name, ("", ""))
+            if not inner:
+                break
+            file, name = source, inner
+        return name
+
+    def _loose(self, node: cst.BaseExpression) -> list[cst.BaseExpression]:
+        """What configuration files have for the keys of a lookup, where the program reads some but
+        how it comes to its values cannot be followed.
+        """
+        keys = _KEYS.findall(spelled(node))
+        if not keys or not self.program.reads or self._is_told(keys[-1]):
+            return []
+        program = self.program
+        told = {name for text in program.arguments for name in program.named(_bare(text))}
+        names = told or program.settings.keys() - program.written
+        roots = [root for name, root in program.settings.items() if name in names]
+        found = [x for root in roots for x in _under(root, keys)]
+        return [*found, *self.program.set_entries.get(keys[-1], ())] if found else []
 
     def _field(self, name: str, fields: list[cst.BaseExpression]) -> list[cst.BaseExpression]:
         """The default of a class's field, or what the one call of the class gives instead."""
@@ -164,8 +251,7 @@ class _Lookup:
         for call in self.program.called_as("set_defaults"):
             own = keywords(call).get(name)
             replaced = [own] if own else self.unpacked(call, name)
-            spread = [arg.value for arg in call.args if arg.star == "**"]
-            if replaced or any(not any(True for _ in self._mappings(x)) for x in spread):
+            if replaced or self._hides(call):
                 return replaced
         return found
 
@@ -236,14 +322,14 @@ class _Lookup:
         full = self.program.name(call.func)
         package, name = full.partition(".")[0], full.rpartition(".")[2]
         function = self._function(call)
-        if name in _READERS and package in _FORMATS:
+        if name in READERS and package in FORMATS:
             yield from _files(self.program, call)
         elif entry := self.given(call):
             yield from entry
         elif function is not None:
             for each in self.program.within(function, cst.Return):
                 yield from [each.value] if each.value else []
-        elif name in _WHOLE:
+        elif name in WHOLE:
             yield from _files(self.program, call)
         elif len(call.args) == 1 and call.args[0].star != "*":
             yield call.args[0].value
@@ -252,8 +338,12 @@ class _Lookup:
         """The program's own function, or method of a class of that name, that is called."""
         full, written = self.program.name(call.func), dotted(call.func)
         module, _, name = written.rpartition(".")
-        own = full == written if not module else False
-        own = own or full.rpartition(".")[0] in self.program.modules
+        local = self.program.imported.get(self.program.where(call), {})
+        own = (
+            (full == written or name in local)
+            if not module
+            else local.get(module, ("", "*"))[1] == ""
+        )
         methods = self.program.methods.get(name, ())
         if module and not own and len(methods) == 1:
             return methods[0]
@@ -263,6 +353,19 @@ class _Lookup:
 def _key_of(element: cst.BaseDictElement) -> object:
     key = element.key if isinstance(element, cst.DictElement) else None
     return key.evaluated_value if isinstance(key, cst.SimpleString) else None
+
+
+def _under(
+    mapping: cst.Dict, keys: Sequence[str], path: tuple[str, ...] = ()
+) -> Iterator[cst.BaseExpression]:
+    """The values whose path in a file ends as the keys do, or is the end of those."""
+    for key, value in entries(mapping):
+        own = (*path, key)
+        common = min(len(own), len(keys))
+        if isinstance(value, cst.Dict):
+            yield from _under(value, keys, own)
+        elif own[-common:] == tuple(keys[-common:]):
+            yield value
 
 
 def _tells(text: str, flag: str) -> bool:

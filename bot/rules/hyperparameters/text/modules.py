@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+import libcst as cst
+
 from bot.rules import parsing
 from bot.rules.hyperparameters.text.settings import ProgramFile
 
@@ -81,6 +83,34 @@ def own_modules(files: Mapping[str, bytes], entry: str) -> tuple[ProgramFile, ..
     return tuple(ProgramFile(name, text) for name, text in found.items())
 
 
+def own_imports(
+    node: cst.Import | cst.ImportFrom, file: str, files: Mapping[str, str]
+) -> dict[str, tuple[str, str]]:
+    """The names that an import gives, with the file and the name there that each stands for; of
+    the program's own modules alone, which `files` has by their dotted names.
+    """
+    text = cst.Module([]).code_for_node(node)
+    try:
+        (parsed,) = parsing.parse(text.strip()).body
+    except SyntaxError:
+        return {}
+    found: dict[str, tuple[str, str]] = {}
+    if isinstance(parsed, ast.Import):
+        for alias in parsed.names:
+            if alias.name in files and (alias.asname or "." not in alias.name):
+                found[alias.asname or alias.name] = files[alias.name], ""
+    elif isinstance(parsed, ast.ImportFrom):
+        module = _base(parsed, file).replace("/", ".")
+        for alias in parsed.names:
+            inner = ".".join(filter(None, (module, alias.name)))
+            if inner in files:
+                found[alias.asname or alias.name] = files[inner], ""
+            elif module in files:
+                star = f"*{module}" if alias.name == "*" else ""
+                found[star or alias.asname or alias.name] = files[module], alias.name
+    return found
+
+
 def module_name(file: str) -> str:
     """The dotted name that a file is imported by."""
     return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
@@ -111,8 +141,13 @@ def _paths(node: ast.AST, name: str) -> Iterator[str]:
     if isinstance(node, ast.Import):
         yield from (alias.name.replace(".", "/") for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
-        parents = [*PurePosixPath(name).parent.parts]
-        base = parents[: len(parents) - node.level + 1] if node.level else []
-        module = "/".join([*base, *(node.module or "").split(".")]).strip("/")
+        module = _base(node, name)
         yield from [module] if module else []
         yield from ("/".join(filter(None, (module, alias.name))) for alias in node.names)
+
+
+def _base(node: ast.ImportFrom, file: str) -> str:
+    """The path of the module that a `from` import names."""
+    parents = [*PurePosixPath(file).parent.parts]
+    base = parents[: len(parents) - node.level + 1] if node.level else []
+    return "/".join([*base, *(node.module or "").split(".")]).strip("/")

@@ -15,12 +15,23 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 
 from bot.rules import parsing
 from bot.rules.hyperparameters.text.imports import Imports, imported
-from bot.rules.hyperparameters.text.modules import LONGEST, JoinedText, joined, module_name
+from bot.rules.hyperparameters.text.modules import (
+    LONGEST,
+    JoinedText,
+    joined,
+    module_name,
+    own_imports,
+)
 from bot.rules.hyperparameters.text.settings import SUFFIXES, Places, ProgramFile, dictionary
 
 _ENTRY = re.compile(r'\["([^"]+)"\]$')
 _WRITES = re.compile(r"[wax]")
 _MOST_STEPS = 100_000
+READERS = frozenset({"safe_load", "full_load", "unsafe_load", "load", "loads"})
+FORMATS = frozenset({"yaml", "json", "omegaconf", "ruamel", "hjson"})
+WHOLE = frozenset({"from_yaml", "from_json", "load_yaml", "load_json", "read_yaml", "read_json"})
+"""What reads a configuration file: these functions of these packages, and those of any."""
+_MERGES = ("merge_from_file", "merge_from_list")
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Function = cst.FunctionDef | cst.Lambda
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
@@ -55,6 +66,33 @@ class ProgramTree:
     def modules(self) -> frozenset[str]:
         """The dotted names of the program's own modules."""
         return frozenset(module_name(name) for name in self.joined.names if name)
+
+    @cached_property
+    def scopes(self) -> dict[object, list[cst.BaseExpression]]:
+        """What is assigned to a name, by where: (function, name), or (file, name) of a module."""
+        found: dict[object, list[cst.BaseExpression]] = defaultdict(list)
+        for name, values in self.values.items():
+            for value in values:
+                scope = self.around(value, cst.FunctionDef, cst.ClassDef)
+                found[(scope or self.where(value), name)].append(value)
+        return found
+
+    @cached_property
+    def imported(self) -> dict[str, dict[str, tuple[str, str]]]:
+        """By file what its names are imported from: (file, name) of another module, "" for the
+        module itself; under "*" and a number what it imports whole.
+        """
+        files = {module_name(name): name for name in self.joined.names if name}
+        found: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
+        for node in self.nodes:
+            if isinstance(node, cst.Import | cst.ImportFrom):
+                file = self.where(node)
+                found[file] |= own_imports(node, file, files)
+        return found
+
+    def where(self, node: cst.CSTNode) -> str:
+        """The file of a node of the text, "" for the program's own."""
+        return self.joined.located(self.lines.get(node, 0))[0]
 
     @cached_property
     def functions(self) -> dict[str, cst.FunctionDef]:
@@ -98,6 +136,19 @@ class ProgramTree:
             found[name].append(call)
         return found
 
+    @cached_property
+    def handed(self) -> frozenset[str]:
+        """The names that are not only called: who is handed one may call it."""
+        called = {id(call.func) for call in self.calls}
+        bound = (
+            cst.FunctionDef, cst.ClassDef, cst.Param, cst.ImportAlias, cst.AsName, cst.Annotation,
+        )  # fmt: skip
+        return frozenset(
+            node.value
+            for node in self.of(cst.Name)
+            if id(node) not in called and not isinstance(self.parents.get(node), bound)
+        )
+
     def called_as(self, name: str) -> list[cst.Call]:
         """The calls of what has this name, or of a method that has it."""
         return self._calls.get(name, []) if name else []
@@ -111,6 +162,18 @@ class ProgramTree:
         """What the strings of the program say, but for the names of files that it writes."""
         said = {x.evaluated_value for x in self.of(cst.SimpleString)}
         return tuple(x for x in said if isinstance(x, str) and x not in self.written)
+
+    @cached_property
+    def merges(self) -> bool:
+        """Whether files are laid over settings that the program makes."""
+        return any(self.called_as(name) for name in _MERGES)
+
+    @cached_property
+    def reads(self) -> bool:
+        """Whether the program reads configuration files at all."""
+        known = (x for name in READERS for x in self.called_as(name))
+        package = any(self.name(x.func).partition(".")[0] in FORMATS for x in known)
+        return self.merges or package or any(self.called_as(name) for name in WHOLE)
 
     @cached_property
     def written(self) -> frozenset[str]:

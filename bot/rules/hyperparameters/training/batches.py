@@ -31,13 +31,13 @@ def batches(program: ProgramTree, _trace: TrainingTrace | None) -> Iterator[Hype
 
 
 def _found(program: ProgramTree) -> Iterator[tuple[HyperparameterPlace, cst.CSTNode]]:
-    for step in steps(program):
-        for loop in loops_around(program, step):
-            if isinstance(loop, cst.For):
-                yield from _of_loop(program, loop)
-    if not steps(program):
+    around = [loop for step in steps(program) for loop in loops_around(program, step)]
+    looped = [x for loop in around if isinstance(loop, cst.For) for x in _of_loop(program, loop)]
+    yield from looped
+    if not looped:  # a loader that is handed from function to function
         loaders = [x for x in program.calls if _is_loader(program, x)]
-        yield from (_loader(program, x) for x in loaders if _shuffles(x))
+        shuffling = [x for x in loaders if _shuffles(x)]
+        yield from (_loader(program, x) for x in shuffling or loaders[:1])
     for call in program.method("batch"):
         yield from _counted(program, positional(call)[:1], call)
 
@@ -73,7 +73,7 @@ def _is_loader(program: ProgramTree, call: cst.Call) -> bool:
 
 def _shuffles(call: cst.Call) -> bool:
     given = keywords(call).get("shuffle")
-    return isinstance(given, cst.Name) and given.value == "True"
+    return given is not None and not (isinstance(given, cst.Name) and given.value == "False")
 
 
 def _loader(program: ProgramTree, call: cst.Call) -> tuple[HyperparameterPlace, cst.CSTNode]:

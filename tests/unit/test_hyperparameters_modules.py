@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from bot.rules.hyperparameters import find, patched, program_files
@@ -190,3 +192,69 @@ def test_what_was_joined_is_parted_again() -> None:
     assert lines[0] == ("a.py", 1)
     assert lines[-1] == ("", 1)
     assert joined("y = 2", ()).parted("y = 3") == {"": "y = 3"}
+
+
+NAMED = (
+    TRAIN.replace(
+        "import torch\n",
+        "from torch.nn.functional import cross_entropy\nfrom torch.optim import SGD\n"
+        "from torch.utils.data import DataLoader\n",
+        1,
+    )
+    .replace("torch.optim.SGD(", "SGD(")
+    .replace("torch.utils.data.", "")
+    .replace("torch.nn.functional.", "")
+)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "from torch.optim import Optimizer\n",
+        "from torch.optim import SGD, Adam\n",
+        "import torch.optim\n",
+        "",
+    ],
+)
+def test_an_import_is_added_to_the_file_that_needs_it(other: str) -> None:
+    config = other.encode() + CONFIG.encode()
+    files = {**FILES, "train.py": NAMED.encode(), "config.py": config}
+    assert written(files, optimizer="adam", learning_rate="0.001") == {
+        "config.py": ["LR = 0.001"],
+        "train.py": [
+            "from torch.optim import Adam",
+            "optimizer = Adam(model.parameters(), lr=cfg.LR)",
+        ],
+    }
+
+
+def test_what_a_module_does_by_itself_is_not_what_it_does_here() -> None:
+    own = f"{CONFIG}\nif __name__ == '__main__':\n    LR = 3.0\n    o = torch.optim.Adam(net, lr=0.5)\n"
+    files = {**FILES, "config.py": own.encode()}
+    assert written(files, learning_rate="0.1") == {"config.py": ["LR = 0.1"]}
+
+
+def test_a_parameter_is_not_the_module_of_its_name() -> None:
+    source = TRAIN.replace(
+        "import config as cfg", "import config as cfg\n\ndef rate(cfg):\n    return cfg.LR\n"
+    )
+    source = source.replace("lr=cfg.LR", "lr=5.0").replace(
+        "for epoch",
+        "def more(cfg):\n    return torch.optim.Adam(model.parameters(), lr=cfg.LR)\n\nmore(other)\nfor epoch",
+        1,
+    )
+    files = {**FILES, "train.py": source.encode()}
+    found = [
+        x
+        for x in find(source, None, program_files(files, "train.py", ()))
+        if x.kind == "learning_rate"
+    ]
+    assert ("config.py", "10") not in {(x.file, x.value) for x in found}
+
+
+def test_many_modules_that_import_each_other_cost_little() -> None:
+    body = "".join(f"import m{n}\n" for n in range(60)) + "x = [1, 2, 3]\n" * 3000
+    files = {f"m{n}.py": body.encode() for n in range(60)}
+    started = process_time()
+    assert len(own_modules({**files, "train.py": b"import m0\n"}, "train.py")) == 20
+    assert process_time() - started < 15

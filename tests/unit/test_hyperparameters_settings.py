@@ -423,3 +423,12 @@ def test_hostile_lookups_cost_little() -> None:
     started = process_time()
     find(program(reading + chain + uses + deep), None, FILES)
     assert process_time() - started < 8
+
+
+def test_a_thousandth_patch_is_the_first_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The budget of lookups is that of one patch, though programs are kept."""
+    monkeypatch.setattr("bot.rules.hyperparameters.text.program._MOST_STEPS", 300)
+    source = program(READ).replace("lr=cfg['training']['lr']", "**cfg['training']")
+    first = written(source, learning_rate="0.1")
+    assert first.files
+    assert all(written(source, learning_rate="0.1") == first for _ in range(40))

@@ -284,3 +284,81 @@ class Net(nn.Module):
         return self.last(torch.relu(self.first(x)) / self.width**0.5)
 """
     assert changed(source, units_0="32") == ["    def __init__(self, width=32):"]
+
+
+SETTINGS = """\
+import torch
+config = {"lr": 0.5, "epochs": 7}
+results = {"epochs": 0}
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=config["lr"])
+for epoch in range(config["epochs"]):
+    for x, y in loader:
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        'for group in optimizer.param_groups:\n    group["lr"] = group["lr"] * 0.1\n',
+        'results["epochs"] = config["epochs"]\n',
+        'results.update(epochs=config["epochs"], lr=3.0)\n',
+        'print(epoch / config["epochs"])\n',
+        'wandb.config.update({"lr": config["lr"]})\n',
+    ],
+)
+def test_entries_of_other_things_leave_the_settings_known(more: str) -> None:
+    assert changed(SETTINGS + more, learning_rate="0.1", epochs="30") == [
+        'config = {"lr": 0.1, "epochs": 30}'
+    ]
+
+
+def test_an_alias_of_the_settings_is_one_of_them() -> None:
+    spoiled = SETTINGS.replace("model =", 'same = config\nsame["lr"] = 3.0\nmodel =', 1)
+    assert "lr=0.1)" in changed(spoiled, learning_rate="0.1")[0]
+
+
+FUNCTION = """\
+import torch
+
+def train(model, lr=None, epochs=20, debug=False):
+    lr = lr or 0.01
+    if debug:
+        epochs = 1
+    optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+    for epoch in range(epochs):
+        for x, y in loader:
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+train(torch.nn.Linear(4, 2), lr=0.5)
+"""
+
+
+def test_a_parameter_comes_before_what_the_function_makes_of_it() -> None:
+    assert values(FUNCTION)["epochs"] == "20"
+    assert changed(FUNCTION, learning_rate="0.1", epochs="50") == [
+        "def train(model, lr=None, epochs=50, debug=False):",
+        "train(torch.nn.Linear(4, 2), lr=0.1)",
+    ]
+
+
+def test_a_name_that_a_function_declares_global_may_be_set_there() -> None:
+    source = SETTINGS.replace(
+        "config =",
+        "rate = 0.5\n\ndef configure():\n    global rate\n    rate = 0.05\n\nconfig =",
+        1,
+    ).replace('config["lr"]', "rate")
+    assert "lr=0.1)" in changed(source, learning_rate="0.1")[0]
+
+
+def test_a_function_of_the_programs_own_draws_nothing_by_its_name() -> None:
+    source = SETTINGS.replace('config["lr"]', "rate").replace(
+        "optimizer = torch.optim.SGD(model.parameters(), lr=rate)",
+        "RATE = 0.5\n\ndef make_optimizer(model, rate):\n"
+        "    return torch.optim.SGD(model.parameters(), lr=rate)\n\n"
+        "optimizer = make_optimizer(model, RATE)",
+    )
+    assert changed(source, learning_rate="0.1") == ["RATE = 0.1"]

@@ -33,6 +33,7 @@ from bot.rules.hyperparameters.text.settings import ProgramFile, settings_files
 from bot.rules.hyperparameters.training.batches import batches
 from bot.rules.hyperparameters.training.fitting import fitting
 from bot.rules.hyperparameters.training.loops import epochs
+from bot.rules.hyperparameters.training.optimizers import OptimizerPlace
 from bot.rules.hyperparameters.training.optimizing import optimizing
 from bot.rules.hyperparameters.training.torch_clipping import torch_clipping
 
@@ -76,6 +77,8 @@ def find(
     and configuration files, `arguments` what it is started with.
     """
     program = read(source, files, arguments)
+    if program is not None:
+        program.begin()
     found = [x.hyperparameter for x in _places(program, trace)] if program else []
     return tuple(_located(each, program) for each in found)
 
@@ -101,6 +104,7 @@ def patched(
     program = read(source, files, arguments)
     if program is None:
         raise NotApplicable("The program cannot be parsed.")
+    program.begin()
     chosen = _chosen(_places(program, trace), edits)
     wanted = {(x.group, x.hyperparameter.kind): value for x, value in chosen}
     widths = {
@@ -110,6 +114,7 @@ def patched(
     }
     rewriting = Rewriting(program, wanted, widths)
     for each, value in chosen:
+        rewriting.file = _written_in(each, program)
         each.write(rewriting, value)
     text, changed = rewriting.text(), rewriting.settings()
     made = program.joined.parted(text)
@@ -118,6 +123,15 @@ def patched(
     if (made[""] == source and not changed) or not _parses(text):
         raise NotApplicable("The patch does not change the program into another one.")
     return PatchedText(made[""], changed)
+
+
+def _written_in(place: HyperparameterPlace, program: ProgramTree) -> str:
+    """The file that has the code of a place: not that of its value, which may be elsewhere."""
+    line = (
+        place.group.line if isinstance(place.group, OptimizerPlace) else place.hyperparameter.line
+    )
+    known = isinstance(place.group, OptimizerPlace) or not place.hyperparameter.file
+    return program.joined.located(line)[0] if known else ""
 
 
 def _parses(text: str) -> bool:

@@ -102,7 +102,7 @@ def _regularizer(program: ProgramTree, layer: WrittenLayer) -> HyperparameterPla
         name, _, rest = wanted.partition("(")
         if name not in ("l1", "l2") or parsed(rest.rstrip(")")) is None:
             raise NotApplicable(f"There is no regulariser {wanted!r}.")
-        spelled = rewriting.program.imports.spelled(f"keras.regularizers.{name}")
+        spelled = rewriting.imports.spelled(f"keras.regularizers.{name}")
         spelled = spelled or rewriting.named(f"keras.regularizers.{name.upper()}")
         rewriting.change(
             layer.call, with_argument("kernel_regularizer", f"{spelled}({rest.rstrip(')')})")

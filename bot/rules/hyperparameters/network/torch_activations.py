@@ -168,7 +168,7 @@ def function(
     if value not in CHOICES or value == "linear":
         raise NotApplicable(f"There is no activation named {value!r}.")
     names = functions_named(value)
-    spelled = [x for x in map(rewriting.program.imports.spelled, names) if x]
+    spelled = [x for x in map(rewriting.imports.spelled, names) if x]
     package = before.rpartition(".")[0]
     alike = [x for x in spelled if x.rpartition(".")[0] == package]
     extra = f"dim={_dim(layer)}" if value.endswith("softmax") else ""

@@ -47,8 +47,10 @@ def supplied(
     own = argument(call, name, position)
     if own is not None or not any(arg.star == "**" for arg in call.args):
         return own
-    found = _Lookup(program).unpacked(call, name)
-    return found[0] if len(found) == 1 else None
+    kept = program.known.get((call, name))
+    if not isinstance(kept, list):
+        kept = program.known[call, name] = _Lookup(program).unpacked(call, name)
+    return kept[0] if len(kept) == 1 else None
 
 
 @dataclass(slots=True)
@@ -98,12 +100,14 @@ class _Lookup:
         from; anywhere, where none of these tells.
         """
         name, function = node.value, self.program.function(node)
+        if name in self.program.declared:
+            return self.program.values.get(name, [])
         while function is not None:
-            if own := self.program.scopes.get((function, name)):
-                return own
             for parameter in (*function.params.params, *function.params.kwonly_params):
                 if parameter.name.value == name:
                     return self._passed(function, parameter)
+            if own := self.program.scopes.get((function, name)):
+                return own
             function = self.program.function(function)
         return self._global(self.program.where(node), name) or self.program.values.get(name, [])
 
@@ -111,18 +115,25 @@ class _Lookup:
         """What a name of a module was given, there or where it is imported from."""
         if self._ended():
             return []
-        if own := self.program.scopes.get((file, name)):
-            return own
+        own = self.program.scopes.get((file, name), [])
         known = self.program.imported.get(file, {})
-        stars = [source for key, source in known.items() if key[0] == "*"]
+        whole = [] if own else [(source, "*") for source in self.program.whole.get(file, ())]
         self.depth += 1
         found: list[cst.BaseExpression] = []
-        for source, inner in [known[name]] if name in known else stars:
+        for source, inner in [known[name]] if name in known else whole:
             found = found or self._global(source, name if inner == "*" else inner)
         self.depth -= 1
-        return found
+        return [*own, *found]
 
     def _passed(self, function: cst.FunctionDef, parameter: cst.Param) -> list[cst.BaseExpression]:
+        kept = self.program.known.get((function, parameter))
+        if not isinstance(kept, list):
+            kept = self._given(function, parameter)
+            if self.left > 0 and self.depth < _DEEPEST - 1:
+                self.program.known[function, parameter] = kept
+        return kept
+
+    def _given(self, function: cst.FunctionDef, parameter: cst.Param) -> list[cst.BaseExpression]:
         """What the calls of a function give for a parameter, and its default where one does not;
         nothing where a call may give it that is not seen.
         """
@@ -188,15 +199,24 @@ class _Lookup:
             root = waiting.pop()
             known = self.program.imported.get(self.program.where(root), {})
             module, inner = known.get(root.value, ("", "*"))
+            if self._is_parameter(root):
+                module, inner = "", "*"
             if not inner and "." not in rest:
                 return self._global(module, rest)
-            name = self._final(self.program.where(root), root.value)
+            name = root.value
+            if not self._is_parameter(root):
+                name = self._final(self.program.where(root), name)
             if found := self.program.values.get(f"{name}.{rest}"):
                 return [] if self._is_told(rest.rpartition(".")[2]) else found
             seen.add(root)
             others = self.given(root)
             waiting += [x for x in others if isinstance(x, cst.Name) and x not in seen]
         return []
+
+    def _is_parameter(self, node: cst.Name) -> bool:
+        function = self.program.function(node)
+        names = function.params if function is not None else cst.Parameters()
+        return node.value in {x.name.value for x in (*names.params, *names.kwonly_params)}
 
     def _final(self, file: str, name: str) -> str:
         """What a name of a module is called where it is made."""
@@ -220,8 +240,7 @@ class _Lookup:
         told = {name for text in program.arguments for name in program.named(_bare(text))}
         names = told or program.settings.keys() - program.written
         roots = [root for name, root in program.settings.items() if name in names]
-        found = [x for root in roots for x in _under(root, keys)]
-        return [*found, *self.program.set_entries.get(keys[-1], ())] if found else []
+        return [x for root in roots for x in _under(root, keys)]
 
     def _field(self, name: str, fields: list[cst.BaseExpression]) -> list[cst.BaseExpression]:
         """The default of a class's field, or what the one call of the class gives instead."""
@@ -237,14 +256,7 @@ class _Lookup:
     def _options(self, name: str) -> list[cst.BaseExpression]:
         """The default of an option that the command line does not give, or what replaces it."""
         found: list[cst.BaseExpression] = []
-        for call in self.program.called_as("add_argument"):
-            strings = [
-                x.evaluated_value for x in positional(call) if isinstance(x, cst.SimpleString)
-            ]
-            flags = {x for x in strings if isinstance(x, str)}
-            default = argument(call, "default")
-            if name not in {x.lstrip("-").replace("-", "_") for x in flags}:
-                continue
+        for flags, default in self.program.options.get(name, ()):
             if any(_tells(text, flag) for text in self.program.arguments for flag in flags):
                 return []
             found += [default] if default else []
@@ -261,8 +273,12 @@ class _Lookup:
         """
         if not key or self._is_told(key):
             return []
-        found = [x for mapping in self._mappings(node) for x in self._of(mapping, key)]
-        return [*found, *self.program.set_entries.get(key, ())] if found else []
+        mappings = list(self._mappings(node))
+        found = [x for mapping in mappings for x in self._of(mapping, key)]
+        for owner, value in self.program.set_entries.get(key, ()) if found else ():
+            if any(mapping is mine for mapping in self._mappings(owner) for mine in mappings):
+                found.append(value)
+        return found
 
     def _is_told(self, key: str) -> bool:
         """Whether the command line has the key: `--lr 1`, `--train.lr=1`, `train.lr=1`."""
@@ -327,8 +343,7 @@ class _Lookup:
         elif entry := self.given(call):
             yield from entry
         elif function is not None:
-            for each in self.program.within(function, cst.Return):
-                yield from [each.value] if each.value else []
+            yield from self.program.returns(function)
         elif name in WHOLE:
             yield from _files(self.program, call)
         elif len(call.args) == 1 and call.args[0].star != "*":

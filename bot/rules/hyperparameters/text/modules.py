@@ -65,18 +65,18 @@ def joined(source: str, modules: Sequence[ProgramFile]) -> JoinedText:
 
 def own_modules(files: Mapping[str, bytes], entry: str) -> tuple[ProgramFile, ...]:
     """The files beside a program that it imports, directly or through others, what is imported
-    before what imports it; none where they are too many.
+    before what imports it; the nearest where they are many.
     """
     found: dict[str, str] = {}
     waiting, entered = [(entry, False)], set[str]()
     while waiting:
         name, done = waiting.pop()
-        text = _text(files[name])
-        tree = _tree(text) if text and not done else None
-        if done and text:
-            found[name] = text
-        elif text and tree and name not in entered and len(entered) <= _MOST:
-            entered.add(name)
+        if done:
+            found[name] = _text(files[name]) or ""
+            continue
+        text = _text(files[name]) if name not in entered and len(entered) <= _MOST else None
+        entered.add(name)
+        if text and (tree := _tree(text)):
             imported = _imported(tree, name, files)
             waiting += [(name, True), *((each, False) for each in imported if each not in entered)]
     found.pop(entry, None)
@@ -118,9 +118,11 @@ def module_name(file: str) -> str:
 
 def _text(data: bytes) -> str | None:
     try:
-        return data.decode() if len(data) <= LONGEST else None
+        text = data.decode() if len(data) <= LONGEST else ""
     except UnicodeDecodeError:
         return None
+    # A mark of the byte order and bare carriage returns do not survive between other texts.
+    return None if text[:1] == "\ufeff" or "\r" in text.replace("\r\n", "") else text or None
 
 
 def _tree(text: str) -> ast.Module | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -33,12 +34,15 @@ class NumberOrigin:
     value: float | None
 
 
-def origin(program: ProgramTree, node: cst.BaseExpression) -> NumberOrigin:
+def origin(program: ProgramTree, node: cst.BaseExpression, *, divides: bool = True) -> NumberOrigin:
     """The one place that decides the value of an expression; its use where that cannot be told, or
-    where the place also decides what is measured or which data there are.
+    where the place also decides what is measured or which data there are. Unless it `divides`, it
+    does no harm in a divisor: a mean over epochs is one over more epochs too.
     """
     found = _decided(program, node)
-    return NumberOrigin(node, found.value) if found.node in _measured(program) else found
+    drawn, divided = _measured(program)
+    shared = found.node in drawn or (divides and found.node in divided)
+    return NumberOrigin(node, found.value) if shared else found
 
 
 def _decided(program: ProgramTree, node: cst.BaseExpression, depth: int = 0) -> NumberOrigin:
@@ -52,7 +56,8 @@ def _decided(program: ProgramTree, node: cst.BaseExpression, depth: int = 0) -> 
         behind = _decided(program, places[0], depth + 1) if len(places) == 1 else None
         if behind is not None and (behind.value is not None or inner):
             found = behind
-    program.known[node] = found
+    if not depth or found.value is not None:
+        program.known[node] = found
     return found
 
 
@@ -65,22 +70,35 @@ def witnessed(found: NumberOrigin, use: cst.CSTNode, seen: float | None) -> Numb
     return NumberOrigin(use, seen)
 
 
-def _measured(program: ProgramTree) -> frozenset[cst.CSTNode]:
-    """The numbers that also decide what is measured or which data there are: something is divided
-    by them, or so many rows are drawn. An edit of one would change more than the training.
+_Nodes = frozenset[cst.CSTNode]
+
+
+def _measured(program: ProgramTree) -> tuple[_Nodes, _Nodes]:
+    """The numbers that also decide which data there are (so many rows are drawn), and those that
+    something is divided by. An edit of one would change more than the training.
     """
     kept = program.known.get(program.module)
-    if isinstance(kept, frozenset):
+    if isinstance(kept, tuple):
         return kept
-    divisors = (x.right for x in program.of(cst.BinaryOperation) if _divides(x))
-    drawn = (x for x in program.calls if _DRAWING.match(dotted(x.func).rpartition(".")[2]))
-    inside = (x for part in (*divisors, *drawn) for x in (part, *program.inside(part)))
-    lookups = (x for x in islice(inside, _MOST) if spelled(x) and _decides(program, x))
-    program.known[program.module] = frozenset()  # no lookup below asks for it
-    nodes = [x for x in lookups if isinstance(x, cst.BaseExpression)]
-    found = frozenset(_decided(program, x).node for x in nodes) - frozenset(nodes)
+    program.known[program.module] = frozenset(), frozenset()  # no lookup below asks for it
+    drawn = [x for x in program.calls if _draws(program, x)]
+    divisors = [x.right for x in program.of(cst.BinaryOperation) if _divides(x)]
+    found = _deciding(program, drawn), _deciding(program, divisors)
     program.known[program.module] = found
     return found
+
+
+def _deciding(program: ProgramTree, parts: Sequence[cst.CSTNode]) -> _Nodes:
+    inside = (x for part in parts for x in (part, *program.inside(part)))
+    lookups = (x for x in islice(inside, _MOST) if spelled(x) and _decides(program, x))
+    nodes = [x for x in lookups if isinstance(x, cst.BaseExpression)]
+    return frozenset(_decided(program, x).node for x in nodes) - frozenset(nodes)
+
+
+def _draws(program: ProgramTree, call: cst.Call) -> bool:
+    """Whether a call draws data; a function of the program's own may be named like one."""
+    name = dotted(call.func).rpartition(".")[2]
+    return bool(_DRAWING.match(name)) and name not in program.functions
 
 
 def _divides(node: cst.BinaryOperation) -> bool:
@@ -97,7 +115,7 @@ def _decides(program: ProgramTree, node: cst.CSTNode) -> bool:
         if isinstance(outer, cst.BinaryOperation) and _divides(outer) and outer.right is part:
             return True
         if isinstance(outer, cst.Call) and dotted(outer.func) not in ("int", "float"):
-            return bool(_DRAWING.match(dotted(outer.func).rpartition(".")[2]))
+            return _draws(program, outer)
         part, outer = outer, program.parents.get(outer)
     return False
 
@@ -121,11 +139,17 @@ def resolved(program: ProgramTree, node: cst.BaseExpression | None) -> cst.BaseE
 
 
 def write_number(
-    rewriting: Rewriting, call: cst.Call, name: str, text: str, position: int = -1
+    rewriting: Rewriting,
+    call: cst.Call,
+    name: str,
+    text: str,
+    position: int = -1,
+    *,
+    divides: bool = True,
 ) -> None:
     """Writes the number of a parameter where it stands, or adds it to the call."""
     own = supplied(rewriting.program, call, name, position)
-    found = origin(rewriting.program, own) if own else None
+    found = origin(rewriting.program, own, divides=divides) if own else None
     if found is None or found.node is argument(call, name, position):
         rewriting.change(call, with_argument(name, text, position))
         return

@@ -7,13 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from itertools import count
 from typing import TypeVar
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from bot.rules import parsing
+from bot.rules.hyperparameters.text.arguments import argument, positional
 from bot.rules.hyperparameters.text.imports import Imports, imported
 from bot.rules.hyperparameters.text.modules import (
     LONGEST,
@@ -24,7 +24,6 @@ from bot.rules.hyperparameters.text.modules import (
 )
 from bot.rules.hyperparameters.text.settings import SUFFIXES, Places, ProgramFile, dictionary
 
-_ENTRY = re.compile(r'\["([^"]+)"\]$')
 _WRITES = re.compile(r"[wax]")
 _MOST_STEPS = 100_000
 READERS = frozenset({"safe_load", "full_load", "unsafe_load", "load", "loads"})
@@ -59,7 +58,7 @@ class ProgramTree:
     files: tuple[ProgramFile, ...] = ()
     settings: dict[str, cst.Dict] = field(default_factory=dict)
     places: Places = field(default_factory=dict)
-    steps: Iterator[int] = field(default_factory=count)
+    spent: list[int] = field(default_factory=lambda: [0])
     joined: JoinedText = field(default_factory=lambda: joined("", ()))
 
     @cached_property
@@ -84,11 +83,19 @@ class ProgramTree:
         """
         files = {module_name(name): name for name in self.joined.names if name}
         found: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
-        for node in self.nodes:
-            if isinstance(node, cst.Import | cst.ImportFrom):
-                file = self.where(node)
-                found[file] |= own_imports(node, file, files)
+        nodes: list[cst.Import | cst.ImportFrom] = [*self.of(cst.Import), *self.of(cst.ImportFrom)]
+        for node in nodes if files else ():
+            file = self.where(node)
+            found[file] |= own_imports(node, file, files)
         return found
+
+    @cached_property
+    def whole(self) -> dict[str, list[str]]:
+        """By file the modules of the program that it imports whole."""
+        return {
+            file: [source for key, (source, _) in names.items() if key[0] == "*"]
+            for file, names in self.imported.items()
+        }
 
     def where(self, node: cst.CSTNode) -> str:
         """The file of a node of the text, "" for the program's own."""
@@ -111,21 +118,52 @@ class ProgramTree:
         return found
 
     @cached_property
-    def set_entries(self) -> dict[str, list[cst.BaseExpression]]:
-        """What the program sets entries to, by the last of their keys: `settings["lr"] = 1` and
-        `settings.update(lr=1)`.
+    def set_entries(self) -> dict[str, list[tuple[cst.BaseExpression, cst.BaseExpression]]]:
+        """What the program sets entries to, by their keys, each with what has the entry:
+        `settings["lr"] = 1`, `settings.update(lr=1)`.
         """
-        found: dict[str, list[cst.BaseExpression]] = defaultdict(list)
-        for name, values in self.values.items():
-            if entry := _ENTRY.search(name):
-                found[entry[1]] += values
+        found: dict[str, list[tuple[cst.BaseExpression, cst.BaseExpression]]] = defaultdict(list)
+        kinds = (cst.Assign, cst.AnnAssign, cst.AugAssign)
+        for node in (x for kind in kinds for x in self.of(kind)):
+            for target, value in _assigned(node):
+                if isinstance(target, cst.Subscript) and (key := entry_key(target)):
+                    found[key].append((target.value, value))
         for call in self.called_as("update"):
-            for arg in call.args:
-                if arg.keyword:
-                    found[arg.keyword.value].append(arg.value)
-                for key, value in entries(arg.value) if isinstance(arg.value, cst.Dict) else ():
-                    found[key].append(value)
+            owner = call.func.value if isinstance(call.func, cst.Attribute) else None
+            for arg in call.args if owner is not None else ():
+                given = entries(arg.value) if isinstance(arg.value, cst.Dict) else ()
+                named = [(arg.keyword.value, arg.value)] if arg.keyword else []
+                for key, value in (*named, *given):
+                    found[key].append((owner or value, value))
         return found
+
+    @cached_property
+    def declared(self) -> frozenset[str]:
+        """The names that functions declare to be of their module."""
+        declared: list[cst.Global | cst.Nonlocal] = [*self.of(cst.Global), *self.of(cst.Nonlocal)]
+        return frozenset(item.name.value for node in declared for item in node.names)
+
+    @cached_property
+    def options(self) -> dict[str, list[tuple[frozenset[str], cst.BaseExpression | None]]]:
+        """The options of the command line by the names of their values: flags and default."""
+        found: dict[str, list[tuple[frozenset[str], cst.BaseExpression | None]]] = defaultdict(list)
+        for call in self.called_as("add_argument"):
+            strings = [
+                x.evaluated_value for x in positional(call) if isinstance(x, cst.SimpleString)
+            ]
+            flags = frozenset(x for x in strings if isinstance(x, str))
+            for name in {x.lstrip("-").replace("-", "_") for x in flags}:
+                found[name].append((flags, argument(call, "default")))
+        return found
+
+    def returns(self, function: cst.FunctionDef) -> list[cst.BaseExpression]:
+        """What a function may return."""
+        kept = self.known.get(("returns", function))
+        if not isinstance(kept, list):
+            nodes = self.within(function, cst.Return)
+            kept = [node.value for node in nodes if node.value is not None]
+            self.known["returns", function] = kept
+        return kept
 
     @cached_property
     def _calls(self) -> dict[str, list[cst.Call]]:
@@ -155,7 +193,12 @@ class ProgramTree:
 
     def spend(self) -> bool:
         """Takes a step of what all lookups in one program may cost; whether that is used up."""
-        return next(self.steps) > _MOST_STEPS
+        self.spent[0] += 1
+        return self.spent[0] > _MOST_STEPS
+
+    def begin(self) -> None:
+        """Gives the lookups their whole budget again."""
+        self.spent[0] = 0
 
     @cached_property
     def strings(self) -> tuple[str, ...]:
@@ -207,7 +250,20 @@ class ProgramTree:
 
     def name(self, node: cst.CSTNode) -> str:
         """The full name of what an expression names, "keras.layers.Dense"; "" for none."""
-        return self.imports.full(dotted(node))
+        return self.imports_of(self.where(node)).full(dotted(node))
+
+    def imports_of(self, file: str) -> Imports:
+        """The imports of one file, "" for the program's own."""
+        if len(self.joined.names) == 1:
+            return self.imports
+        return self._imports[file]
+
+    @cached_property
+    def _imports(self) -> dict[str, Imports]:
+        found: dict[str, list[cst.CSTNode]] = {name: [] for name in self.joined.names}
+        for node in (*self.of(cst.Import), *self.of(cst.ImportFrom)):
+            found[self.where(node)].append(node)
+        return {name: imported(nodes) for name, nodes in found.items()}
 
     def called(self, call: cst.Call) -> str:
         """The full name of what is called, or of a method, ".fit"."""
@@ -303,10 +359,10 @@ def read(
     """
     modules = [file for file in files if file.name.endswith(".py")]
     whole = joined(source, modules)
-    program = _parsed(whole.text)
+    program = _parsed(whole)
     if program is None and modules:
         whole = joined(source, ())
-        program = _parsed(whole.text)
+        program = _parsed(whole)
     if program is None:
         return None
     known = {file.name: found for file in files if (found := dictionary(file))}
@@ -317,32 +373,46 @@ def read(
     )  # fmt: skip
 
 
-def _parsed(text: str) -> ProgramTree | None:
+def _parsed(whole: JoinedText) -> ProgramTree | None:
     try:
-        return _program(parsing.parse_concrete(text, LONGEST))
+        return _program(parsing.parse_concrete(whole.text, LONGEST), whole)
     except (SyntaxError, RecursionError):
         return None
 
 
-def _program(module: cst.Module) -> ProgramTree:
+def _program(module: cst.Module, whole: JoinedText) -> ProgramTree:
     walk = _Walk()
     module.visit(walk)
     positions = MetadataWrapper(module, unsafe_skip_copy=True).resolve(PositionProvider)
-    nodes = tuple(walk.nodes)
+    every = tuple(walk.nodes)
+    lines = {node: at.start.line for node, at in positions.items()}
+    dead = {
+        id(node)
+        for block in every
+        if isinstance(block, cst.If) and _is_main(block) and whole.located(lines[block])[0]
+        for node in every[slice(*walk.spans[block])]
+    }
+    nodes = tuple(node for node in every if id(node) not in dead) if dead else every
     kinds: dict[type[cst.CSTNode], list[cst.CSTNode]] = defaultdict(list)
     for node in nodes:
         kinds[type(node)].append(node)
     return ProgramTree(
         module=module,
-        lines={node: at.start.line for node, at in positions.items()},
+        lines=lines,
         parents=walk.parents,
-        nodes=nodes,
+        nodes=every,
         spans=walk.spans,
         kinds=kinds,
         imports=imported(nodes),
         calls=tuple(x for x in nodes if isinstance(x, cst.Call)),
         values=_values(nodes),
     )
+
+
+def _is_main(block: cst.If) -> bool:
+    """Whether it is what a module does only as a program of its own."""
+    test = block.test
+    return isinstance(test, cst.Comparison) and dotted(test.left) == "__name__"
 
 
 class _Walk(cst.CSTVisitor):

@@ -11,6 +11,7 @@ import libcst as cst
 
 from bot.models.repair import HyperparameterKind
 from bot.rules.hyperparameters.text.expressions import NotApplicable, expression
+from bot.rules.hyperparameters.text.imports import Imports
 from bot.rules.hyperparameters.text.layout import led, passing, relisted, surrounded, with_name
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.settings import SettingPlace, rewritten
@@ -36,7 +37,9 @@ class Rewriting:
         self._listed: dict[cst.CSTNode, list[tuple[int, str | None]]] = defaultdict(list)
         self._naming: list[tuple[cst.CSTNode, cst.CSTNode, Callable[[int], str]]] = []
         self._removed: list[cst.CSTNode] = []
-        self._imports: dict[str, str] = {}
+        self._imports: dict[tuple[str, str], str] = {}
+        self.file = ""
+        """The file that is written now, "" for the program's own: what it imports is its own."""
         self._replaced: dict[cst.CSTNode, str] = {}
         self._written: set[object] = set()
 
@@ -116,15 +119,22 @@ class Rewriting:
             raise NotApplicable("A line of several statements cannot be removed.")
         self._removed.append(statement)
 
+    @property
+    def imports(self) -> Imports:
+        """What the file that is written now imports."""
+        return self.program.imports_of(self.file)
+
     def named(self, full: str, instead: str = "") -> str:
         """How the program names something of a package, which is imported where it has to be,
         instead of a name that is used here alone.
         """
-        spelled = self.program.imports.spelled(full)
+        spelled = self.imports.spelled(full)
         if spelled:
             return spelled
-        once = [x.value for x in self.program.of(cst.Name)].count(instead) == 2
-        self._imports.setdefault(full, instead if once else "")
+        program = self.program
+        used = [x for x in program.of(cst.Name) if x.value == instead]
+        once = len([x for x in used if program.where(x) == self.file]) == 2
+        self._imports.setdefault((self.file, full), instead if once else "")
         return full.rpartition(".")[2] if not _is_module(full) else full
 
     @property
@@ -139,8 +149,8 @@ class Rewriting:
             raise NotApplicable("What decides the value cannot be written.")
         for node, element, text in self._naming:
             self.after(node, text(self._place_of(element)))
-        for full in self._imports:
-            self._import(full)
+        for file, full in self._imports:
+            self._import(file, full)
         for statement in self._removed:
             self._remove(statement)
         for holder, added in self._listed.items():
@@ -162,14 +172,14 @@ class Rewriting:
         files = {file.name: file for file in self.program.files}
         return {name: rewritten(files[name], changes) for name, changes in found.items()}
 
-    def _import(self, full: str) -> None:
+    def _import(self, file: str, full: str) -> None:
         module, _, name = full.rpartition(".")
-        present = self.program.imports.froms.get(module)
+        present = self.program.imports_of(file).froms.get(module)
         if present is not None and not _is_module(full):
-            self.change(present, partial(with_name, name=name, instead=self._imports[full]))
+            self.change(present, partial(with_name, name=name, instead=self._imports[file, full]))
             return
         text = f"import {full}" if _is_module(full) else f"from {module} import {name}"
-        body = self.program.module.body
+        body = [x for x in self.program.module.body if self.program.where(x) == file]
         last = [x for x in body if _imports_something(x)]
         anchor = next((x for x in last if _imports(x, full.partition(".")[0])), None)
         if not body:

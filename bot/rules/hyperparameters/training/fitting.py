@@ -92,7 +92,7 @@ def _place(
     program: ProgramTree, call: cst.Call, kind: HyperparameterKind, position: int, planned: str
 ) -> tuple[cst.CSTNode, HyperparameterPlace] | None:
     given = supplied(program, call, kind, position)
-    known = origin(program, given) if given else None
+    known = origin(program, given, divides=kind != "epochs") if given else None
     old = kind == "epochs" and given is None and _OLD in keywords(call)
     value = planned if given else "default"
     if known is not None and known.value is not None:
@@ -114,7 +114,7 @@ def _writer(call: cst.Call, name: str, position: int, *, old: bool) -> Write:
         if old:
             rewriting.change(call, _renamed(name, text))
         else:
-            write_number(rewriting, call, name, text, position)
+            write_number(rewriting, call, name, text, position, divides=name != "epochs")
 
     return write
 

@@ -84,10 +84,10 @@ def _ended(
 ) -> tuple[NumberOrigin, int] | None:
     if isinstance(end, cst.BinaryOperation) and isinstance(end.operator, cst.Add):
         more = number(end.right)
-        found = origin(program, end.left)
+        found = origin(program, end.left, divides=False)
         if more is not None and found.value is not None and number(end) is None:
             return found, first - int(more)
-    found = origin(program, end)
+    found = origin(program, end, divides=False)
     return (found, first) if found.value is not None else None
 
 

@@ -91,7 +91,7 @@ def _adder(found: OptimizerPlace, steps: list[cst.Call]) -> Write:
 
 
 def _function(rewriting: Rewriting) -> str:
-    spelled = rewriting.program.imports.spelled("torch.nn.utils.clip_grad_norm_")
+    spelled = rewriting.imports.spelled("torch.nn.utils.clip_grad_norm_")
     return spelled or rewriting.named("torch.nn.utils.clip_grad_norm_")
 
 

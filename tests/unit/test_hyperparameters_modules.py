@@ -177,6 +177,15 @@ def test_a_module_that_cannot_be_read_leaves_the_program_as_it_is(bad: bytes) ->
     assert written(files, learning_rate="0.1")["train.py"]
 
 
+def test_of_too_much_text_the_nearest_modules_are_kept() -> None:
+    far = b"LR = 5.0\n" + b"x = [1, 2]\n" * 8_000
+    files = {**FILES, "far.py": far, "config.py": b"import far\n" + CONFIG.encode()}
+    assert "far.py" in {file.name for file in own_modules(files, "train.py")}
+    more = {**files, "far.py": far * 2}
+    assert "far.py" not in {file.name for file in own_modules(more, "train.py")}
+    assert written(more, learning_rate="0.1") == {"config.py": ["LR = 0.1"]}
+
+
 def test_a_text_without_a_last_line_end_keeps_having_none() -> None:
     files = {name: data.removesuffix(b"\n") for name, data in FILES.items()}
     assert written(files, learning_rate="0.1", batch_size="8", units_0="4").keys() == {
@@ -256,5 +265,6 @@ def test_many_modules_that_import_each_other_cost_little() -> None:
     body = "".join(f"import m{n}\n" for n in range(60)) + "x = [1, 2, 3]\n" * 3000
     files = {f"m{n}.py": body.encode() for n in range(60)}
     started = process_time()
-    assert len(own_modules({**files, "train.py": b"import m0\n"}, "train.py")) == 20
+    kept = own_modules({**files, "train.py": b"import m0\n"}, "train.py")
+    assert 0 < sum(len(file.text) for file in kept) < 100_000
     assert process_time() - started < 15

@@ -18,7 +18,8 @@ from bot.rules.hyperparameters.text.settings import ProgramFile
 
 LONGEST = 150_000
 """Characters of a program that is parsed."""
-_MOST = 20
+_MOST, _TOGETHER = 20, 100_000
+"""Modules that are joined, and the characters of all: a tree of more is too large."""
 _MARK = "__reprise_module_{}__\n"
 _MARKED = re.compile(r"(?m)^__reprise_module_\d+__\n")
 
@@ -80,7 +81,11 @@ def own_modules(files: Mapping[str, bytes], entry: str) -> tuple[ProgramFile, ..
             imported = _imported(tree, name, files)
             waiting += [(name, True), *((each, False) for each in imported if each not in entered)]
     found.pop(entry, None)
-    return tuple(ProgramFile(name, text) for name, text in found.items())
+    left, near = _TOGETHER - len(files[entry]), list[ProgramFile]()
+    for name, text in reversed(found.items()):
+        left -= len(text)
+        near += [ProgramFile(name, text)] if left >= 0 else []
+    return tuple(reversed(near))
 
 
 def own_imports(

@@ -362,3 +362,17 @@ def test_a_function_of_the_programs_own_draws_nothing_by_its_name() -> None:
         "optimizer = make_optimizer(model, RATE)",
     )
     assert changed(source, learning_rate="0.1") == ["RATE = 0.1"]
+
+
+def test_a_field_that_is_replaced_in_a_copy_is_changed_where_it_is_used() -> None:
+    source = SETTINGS.replace('config["lr"]', "settings.lr").replace(
+        "config =",
+        "from dataclasses import dataclass, replace\n\n@dataclass\nclass Settings:\n    lr: float = 0.5\n\n"
+        "settings = replace(Settings(), lr=3.0)\nconfig =",
+        1,
+    )
+    assert changed(source, learning_rate="0.1") == [
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"
+    ]
+    plain = source.replace("replace(Settings(), lr=3.0)", "Settings()")
+    assert changed(plain, learning_rate="0.1") == ["    lr: float = 0.1"]

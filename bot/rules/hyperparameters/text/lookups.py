@@ -250,7 +250,8 @@ class _Lookup:
                 calls = self.program.called_as(holder.name.value)
                 found = [value for x in calls if (value := keywords(x).get(name))]
                 unpacked = [y for x in calls for y in self.unpacked(x, name)]
-                return found or unpacked or fields
+                other = [x for y in self.program.called_as("replace") for x in _named_so(y, name)]
+                return [*(found or unpacked or fields), *other]
         return fields
 
     def _options(self, name: str) -> list[cst.BaseExpression]:
@@ -363,6 +364,11 @@ class _Lookup:
         if module and not own and len(methods) == 1:
             return methods[0]
         return self.program.functions.get(name) if own else None
+
+
+def _named_so(call: cst.Call, name: str) -> list[cst.BaseExpression]:
+    """What `dataclasses.replace` gives a field."""
+    return [value for key, value in keywords(call).items() if key == name]
 
 
 def _key_of(element: cst.BaseDictElement) -> object:

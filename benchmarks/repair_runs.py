@@ -109,8 +109,11 @@ def _theirs(arm: str, trials: Trials) -> _Outcome:
 def _measured(
     patch: Patch, trials: Trials, session: Session
 ) -> tuple[list[float | None], list[float | None]]:
-    """The metric of the faulty and of the patched program on all rows, with fresh seeds."""
-    with closing(replace(trials.runs, session=session)) as runs:
+    """The metric of the faulty and of the patched program on all rows, with fresh seeds. Each may
+    take as long as in a proof: what a search could just wait for must not fail here.
+    """
+    limit = 2 * trials.runs.limit_s
+    with closing(replace(trials.runs, session=session, limit_s=limit)) as runs:
         fresh = Trials(trials.subject, session, "measured", runs, budget_s=0.0)
         tasks = [TrialRequest(each, seed, "whole") for each in ((), patch) for seed in SEEDS]
         values = [row.value for row in fresh.run(tasks)]

@@ -55,7 +55,7 @@ def repair(
     """Find the smallest change of hyperparameters that is proven to help.
 
     Trains the program many times, and writes the change as a diff. Goes on where it was stopped
-    if --out names the same folder. What a model suspects is tried too, if one is configured.
+    if --out names the same folder. If a model is configured, also tries what it suspects.
     Exit codes: 0 a patch is proven to help, 3 no patch is, 2 a user error, 1 a bug in Reprise.
     """
     from bot.cli import option_parsing, repairing

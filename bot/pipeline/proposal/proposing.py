@@ -29,7 +29,7 @@ def propose(
         raise UserError("The change is too long to review.", "Apply the diff by hand.")
     files = (*(test.files if test is not None else ()), *changed)
     if len(files) > paths.MOST_FILES:
-        raise UserError("These are too many files for one pull request.")
+        raise UserError("The change touches too many files for one pull request.")
     return Proposal(
         files=files,
         diff="".join(_diffs(files, repository)),

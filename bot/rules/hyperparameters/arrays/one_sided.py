@@ -12,8 +12,9 @@ from bot.rules.hyperparameters.arrays.split import Arrays, arrays, sibling
 from bot.rules.hyperparameters.place import HyperparameterPlace, place
 from bot.rules.hyperparameters.text.expressions import NotApplicable
 from bot.rules.hyperparameters.text.numbers import number
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.spelling import dotted
 
 _SCALES = (cst.Divide, cst.Multiply)
 _IN_PLACE = (cst.DivideAssign, cst.MultiplyAssign)

@@ -11,8 +11,9 @@ from bot.models.training import TrainingTrace
 from bot.rules.hyperparameters.arrays.split import Arrays, arrays, assignments, is_model_call
 from bot.rules.hyperparameters.place import HyperparameterPlace, place
 from bot.rules.hyperparameters.text.expressions import NotApplicable
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.spelling import dotted
 from bot.rules.hyperparameters.training.fitting import fits
 from bot.rules.hyperparameters.training.loops import steps
 

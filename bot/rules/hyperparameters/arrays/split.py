@@ -9,7 +9,8 @@ import libcst as cst
 
 from bot.models.training import TrainingTrace
 from bot.rules.hyperparameters.text.arguments import argument, positional
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree
+from bot.rules.hyperparameters.text.spelling import dotted
 from bot.rules.hyperparameters.training.fitting import fits
 
 _TRAIN, _TESTS = "train", ("test", "val", "valid", "validation", "dev", "eval")

@@ -11,8 +11,9 @@ from bot.rules.hyperparameters.place import HyperparameterPlace, place
 from bot.rules.hyperparameters.text.arguments import argument, keywords, with_argument
 from bot.rules.hyperparameters.text.expressions import NotApplicable
 from bot.rules.hyperparameters.text.origins import resolved
-from bot.rules.hyperparameters.text.program import ProgramTree, snake
+from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.spelling import snake
 from bot.rules.hyperparameters.training.optimizers import compilations
 
 _ALIASES = {

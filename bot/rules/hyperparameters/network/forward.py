@@ -11,7 +11,8 @@ import libcst as cst
 
 from bot.rules.hyperparameters.network.functions import of_function, of_module
 from bot.rules.hyperparameters.network.layer import WrittenLayer
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree
+from bot.rules.hyperparameters.text.spelling import dotted
 
 _MOST_DEEP = 40
 _DROPOUTS = ("torch.nn.functional.dropout", "torch.dropout")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.rules.hyperparameters.text.program import snake
+from bot.rules.hyperparameters.text.spelling import snake
 
 CHOICES = (
     "linear", "relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid", "softmax",

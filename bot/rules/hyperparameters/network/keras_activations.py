@@ -14,8 +14,9 @@ from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
 from bot.rules.hyperparameters.text.arguments import argument, with_argument
 from bot.rules.hyperparameters.text.expressions import NotApplicable
 from bot.rules.hyperparameters.text.origins import resolved
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.spelling import dotted
 
 _ABLE = ("Dense", "Conv", "SeparableConv", "DepthwiseConv", "EinsumDense", "LocallyConnected")
 _RECURRENT = ("LSTM", "GRU", "SimpleRNN")

@@ -16,8 +16,9 @@ from bot.rules.hyperparameters.text.expressions import NotApplicable
 from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.numbers import canonical, parsed
 from bot.rules.hyperparameters.text.origins import origin, resolved, write_number
-from bot.rules.hyperparameters.text.program import ProgramTree, snake
+from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.spelling import snake
 
 _KERNELS = ("Dense", "Conv", "SeparableConv", "LSTM", "GRU", "SimpleRNN", "EinsumDense")
 _UNITS = ("Dense", "LSTM", "GRU", "SimpleRNN", "Conv")

@@ -14,8 +14,9 @@ from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
 from bot.rules.hyperparameters.text.arguments import positional
 from bot.rules.hyperparameters.text.expressions import NotApplicable, expression
 from bot.rules.hyperparameters.text.numbers import number
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.spelling import dotted
 
 _FUNCTIONS = {
     "glorot_uniform": "xavier_uniform_", "glorot_normal": "xavier_normal_",

@@ -10,7 +10,8 @@ import libcst as cst
 from bot.models.training import Layer, TrainingTrace
 from bot.rules.hyperparameters.network.functions import of_module
 from bot.rules.hyperparameters.network.layer import WrittenLayer
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree
+from bot.rules.hyperparameters.text.spelling import dotted
 
 _CONTAINERS = frozenset({
     "Sequential", "ModuleList", "ModuleDict", "Module", "Parameter", "ParameterList",

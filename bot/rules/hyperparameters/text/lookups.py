@@ -12,17 +12,9 @@ from dataclasses import dataclass
 import libcst as cst
 
 from bot.rules.hyperparameters.text.arguments import argument, keywords, positional
-from bot.rules.hyperparameters.text.program import (
-    FORMATS,
-    READERS,
-    WHOLE,
-    ProgramTree,
-    dotted,
-    entries,
-    entry_key,
-    spelled,
-)
+from bot.rules.hyperparameters.text.program import FORMATS, READERS, WHOLE, ProgramTree
 from bot.rules.hyperparameters.text.settings import SUFFIXES
+from bot.rules.hyperparameters.text.spelling import dotted, element_key, entries, entry_key, spelled
 
 _MOST, _DEEPEST = 2_000, 25
 """Steps of one lookup, and steps behind each other: hostile assignments branch at each."""
@@ -302,7 +294,7 @@ class _Lookup:
                 found = [x for each in merged for x in self._of(each, key)]
                 if found or not merged:
                     return found
-            elif _key_of(element) == key:
+            elif element_key(element) == key:
                 return [element.value]
         return []
 
@@ -369,11 +361,6 @@ class _Lookup:
 def _named_so(call: cst.Call, name: str) -> list[cst.BaseExpression]:
     """What `dataclasses.replace` gives a field."""
     return [value for key, value in keywords(call).items() if key == name]
-
-
-def _key_of(element: cst.BaseDictElement) -> object:
-    key = element.key if isinstance(element, cst.DictElement) else None
-    return key.evaluated_value if isinstance(key, cst.SimpleString) else None
 
 
 def _under(

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree
+from bot.rules.hyperparameters.text.spelling import dotted
 
 _DEEPEST = 4
 

@@ -13,13 +13,9 @@ import libcst as cst
 from bot.rules.hyperparameters.text.arguments import argument, with_argument
 from bot.rules.hyperparameters.text.lookups import given, supplied
 from bot.rules.hyperparameters.text.numbers import number
-from bot.rules.hyperparameters.text.program import (
-    ProgramTree,
-    Statement,
-    dotted,
-    spelled,
-)
+from bot.rules.hyperparameters.text.program import ProgramTree, Statement
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.spelling import dotted, spelled
 
 _DEEPEST, _MOST = 5, 20_000
 _LAYERS = ("forward", "call", "__call__")

@@ -23,6 +23,7 @@ from bot.rules.hyperparameters.text.modules import (
     own_imports,
 )
 from bot.rules.hyperparameters.text.settings import SUFFIXES, Places, ProgramFile, dictionary
+from bot.rules.hyperparameters.text.spelling import dotted, entries, entry_key, spelled
 
 _WRITES = re.compile(r"[wax]")
 _MOST_STEPS = 100_000
@@ -341,15 +342,6 @@ class ProgramTree:
         )
 
 
-def dotted(node: cst.CSTNode) -> str:
-    """A name or a chain of attributes of one as it is written; "" for any other expression."""
-    parts: list[str] = []
-    while isinstance(node, cst.Attribute):
-        parts.append(node.attr.value)
-        node = node.value
-    return ".".join((node.value, *reversed(parts))) if isinstance(node, cst.Name) else ""
-
-
 @lru_cache(maxsize=4)
 def read(
     source: str, files: tuple[ProgramFile, ...] = (), arguments: tuple[str, ...] = ()
@@ -449,48 +441,6 @@ def _values(nodes: tuple[cst.CSTNode, ...]) -> dict[str, list[cst.BaseExpression
     return dict(found)
 
 
-def spelled(node: cst.CSTNode) -> str:
-    """A lookup with double quotes: a name, attributes and entries of it, also by `get`; "" for any
-    other expression.
-    """
-    ends: list[str] = []
-    while not isinstance(node, cst.Name):
-        if isinstance(node, cst.Attribute):
-            ends.append(f".{node.attr.value}")
-            node = node.value
-        elif isinstance(node, cst.Subscript | cst.Call) and (key := entry_key(node)):
-            ends.append(f'["{key}"]')
-            node = node.value if isinstance(node, cst.Subscript) else _owner(node)
-        else:
-            return ""
-    return "".join((node.value, *reversed(ends)))
-
-
-def _owner(call: cst.Call) -> cst.BaseExpression:
-    return call.func.value if isinstance(call.func, cst.Attribute) else call.func
-
-
-def entry_key(node: cst.CSTNode) -> str:
-    """The key of `settings["lr"]` and of `settings.get("lr")`; "" where there is none."""
-    key: object = None
-    if isinstance(node, cst.Subscript) and len(node.slice) == 1:
-        index = node.slice[0].slice
-        key = index.value if isinstance(index, cst.Index) else None
-    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
-        key = node.args[0].value if node.func.attr.value == "get" else None
-    said = key.evaluated_value if isinstance(key, cst.SimpleString) else None
-    return said if isinstance(said, str) else ""
-
-
-def entries(node: cst.Dict) -> Iterator[tuple[str, cst.BaseExpression]]:
-    """The entries of a written dictionary that have a key of their own."""
-    for element in node.elements:
-        key = element.key if isinstance(element, cst.DictElement) else None
-        said = key.evaluated_value if isinstance(key, cst.SimpleString) else None
-        if isinstance(said, str):
-            yield said, element.value
-
-
 def _assigned(node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
     if isinstance(node, cst.Assign):
         for each in node.targets:
@@ -512,11 +462,3 @@ def _paired(
     for number, element in enumerate(target.elements):
         paired = len(own) == len(target.elements)
         yield from _paired(element.value, own[number].value if paired else value)
-
-
-SNAKE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-
-
-def snake(name: str) -> str:
-    """A class's name as the function's: "GlorotUniform" is "glorot_uniform"."""
-    return SNAKE.sub("_", name).lower()

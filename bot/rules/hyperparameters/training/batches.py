@@ -13,8 +13,9 @@ from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.loops import function_named, iterated, loops_around
 from bot.rules.hyperparameters.text.numbers import canonical, number
 from bot.rules.hyperparameters.text.origins import origin, resolved, write_number
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted, spelled
+from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.spelling import dotted, spelled
 from bot.rules.hyperparameters.training.fitting import MOST_ROWS, whole
 from bot.rules.hyperparameters.training.loops import steps
 

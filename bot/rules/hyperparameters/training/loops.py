@@ -12,8 +12,9 @@ from bot.rules.hyperparameters.text.arguments import positional
 from bot.rules.hyperparameters.text.loops import iterated, loops_around
 from bot.rules.hyperparameters.text.numbers import canonical, number
 from bot.rules.hyperparameters.text.origins import NumberOrigin, origin
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.spelling import dotted
 from bot.rules.hyperparameters.training.fitting import MOST_EPOCHS, whole
 
 _MOST = 50

@@ -24,8 +24,9 @@ from bot.rules.hyperparameters.text.origins import (
     witnessed,
     write_number,
 )
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.spelling import dotted
 from bot.rules.hyperparameters.training.catalogue import KINDS, Kind
 from bot.rules.hyperparameters.training.optimizers import OptimizerPlace, optimizers
 

@@ -12,8 +12,9 @@ from bot.rules.hyperparameters.text.arguments import argument, positional
 from bot.rules.hyperparameters.text.expressions import NotApplicable
 from bot.rules.hyperparameters.text.numbers import canonical, parsed
 from bot.rules.hyperparameters.text.origins import origin, write_number
-from bot.rules.hyperparameters.text.program import ProgramTree, dotted
+from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.spelling import dotted
 from bot.rules.hyperparameters.training.optimizers import OptimizerPlace, optimizers
 
 _BOUNDS = (0.01, 10.0)

@@ -15,25 +15,23 @@ from typing import Literal
 from rich.table import Table
 
 from bot.models.base import Record
+from bot.models.diagnosis import TrainingProgram
+from bot.models.environment import Environment
+from bot.models.job import Options
 from bot.models.repair import Hyperparameter
-from bot.rules.hyperparameters import (
-    NotApplicable,
-    PatchedText,
-    ProgramFile,
-    find,
-    patched,
-    program_files,
-)
+from bot.pipeline.execution import launch
+from bot.pipeline.repair.moving import Mover, Runner
+from bot.rules.hyperparameters import NotApplicable, Observation, find, program_files
 from bot.rules.hyperparameters.text.numbers import same
 from bot.rules.repair.candidates import edit
+from sandbox.port import Sandbox
 
 ENTRY, ARGUMENTS, KEYS = "train.py", "arguments.txt", "keys.json"
+_SECONDS = 120.0
 _NEW = {
     "learning_rate": "0.0123", "momentum": "0.77", "weight_decay": "0.0077", "batch_size": "7",
     "epochs": "77", "units": "77", "dropout": "0.37",
 }  # fmt: skip
-_UNTOLD = ("default", "none")
-"""Values that the text did not tell: such a change is made where the value is used."""
 Outcome = Literal["right", "where it is used", "not found", "elsewhere", "wrong value"]
 
 
@@ -66,49 +64,61 @@ class PlaceBench(Record):
 
 @dataclass(frozen=True)
 class _Program:
-    files: Mapping[str, bytes]
-    arguments: tuple[str, ...]
+    program: TrainingProgram
+    run: Runner
 
     @cached_property
-    def source(self) -> str:
-        return self.files[ENTRY].decode()
+    def mover(self) -> Mover:
+        return Mover(self.program, None, self.run)
 
     @cached_property
-    def beside(self) -> tuple[ProgramFile, ...]:
-        return program_files(self.files, ENTRY, self.arguments)
+    def observed(self) -> Observation:
+        return self.mover.observe()
 
     @cached_property
     def found(self) -> tuple[Hyperparameter, ...]:
-        return find(self.source, None, self.beside, self.arguments)
+        modules = program_files(self.program.files, ENTRY)
+        return find(self.program.source, None, modules, self.observed)
 
     def changed(self, one: Hyperparameter, value: str) -> set[tuple[str, int]]:
         """The lines that a change of one hyperparameter changes; none where it cannot be made."""
         try:
-            made = patched(self.source, [edit(one, value)], None, self.beside, self.arguments)
+            made = self.mover.move((edit(one, value),), self.observed).program
         except NotApplicable:
             return set()
-        return {place for name, text in _texts(made).items() for place in self._lines(name, text)}
+        return {place for name in made.files for place in self._lines(name, made)}
 
-    def _lines(self, name: str, after: str) -> Iterator[tuple[str, int]]:
-        before = self.files[name or ENTRY].decode().splitlines()
-        for number, pair in enumerate(zip(before, after.splitlines(), strict=False), 1):
+    def _lines(self, name: str, made: TrainingProgram) -> Iterator[tuple[str, int]]:
+        before = self.program.files[name].decode(errors="replace").splitlines()
+        after = made.files[name].decode(errors="replace").splitlines()
+        for number, pair in enumerate(zip(before, after, strict=False), 1):
             if pair[0] != pair[1]:
-                yield name, number
+                yield name if name != ENTRY else "", number
 
 
-def _texts(made: PatchedText) -> dict[str, str]:
-    return {"": made.source, **made.files}
+def sandboxed(sandbox: Sandbox, environment: Environment) -> Runner:
+    """Runs in a sandbox, in an environment."""
+
+    def started(program: TrainingProgram) -> str:
+        spec = launch.trial_spec(
+            program, environment, Options(), "whole", limit_s=_SECONDS, probed=False
+        )
+        return sandbox.run(spec).stderr
+
+    return lambda programs: [started(program) for program in programs]
 
 
-def run(folder: Path) -> PlaceBench:
+def run(folder: Path, runner: Runner) -> PlaceBench:
     """Find and change every hyperparameter of the keys."""
     keys = json.loads((folder / KEYS).read_text(encoding="utf-8"))
-    rows = [row for name, key in sorted(keys.items()) for row in _rows(name, folder / name, key)]
+    rows = [
+        row for name, key in sorted(keys.items()) for row in _rows(name, folder / name, key, runner)
+    ]
     outcomes = Counter(row.outcome for row in rows)
     return PlaceBench(programs=len(keys), outcomes=dict(outcomes.most_common()), rows=tuple(rows))
 
 
-def _rows(name: str, folder: Path, key: Mapping[str, object]) -> Iterator[PlaceRow]:
+def _rows(name: str, folder: Path, key: Mapping[str, object], runner: Runner) -> Iterator[PlaceRow]:
     told = folder / ARGUMENTS
     arguments = told.read_text(encoding="utf-8").split("\n") if told.exists() else []
     files = {
@@ -116,7 +126,8 @@ def _rows(name: str, folder: Path, key: Mapping[str, object]) -> Iterator[PlaceR
         for path in folder.rglob("*")
         if path.is_file() and path.name != ARGUMENTS and path.parent.name != "__pycache__"
     }
-    program = _Program(files, tuple(filter(None, arguments)))
+    started = TrainingProgram(files=files, entry=ENTRY, arguments=tuple(filter(None, arguments)))
+    program = _Program(started, runner)
     for wanted, true in key.items():
         yield _row(name, wanted, TruePlace.model_validate(true), program)
 
@@ -124,15 +135,13 @@ def _rows(name: str, folder: Path, key: Mapping[str, object]) -> Iterator[PlaceR
 def _row(name: str, wanted: str, true: TruePlace, program: _Program) -> PlaceRow:
     kind, _, layer = wanted.partition("(")
     alike = [one for one in program.found if one.kind == kind]
-    if layer:  # the index is by the model, which no text alone tells: by the place, else by the id
-        there = [one for one in alike if (one.file, one.line) == (true.file, true.line)]
-        alike = there or [one for one in alike if one.id == wanted]
     changes = [(one, program.changed(one, _NEW[kind])) for one in alike]
-    hit = [one for one, lines in changes if lines == {(true.file, true.line)}]
-    used = any(
-        lines and (one.value in _UNTOLD or all(not file for file, _ in lines))
-        for one, lines in changes
-    )
+    there = {(true.file, true.line)}
+    if layer:  # the index is by the model, which no text alone tells: by the place, else by the id
+        at = [each for each in changes if each[1] == there]
+        changes = at or [each for each in changes if each[0].id == wanted]
+    hit = [one for one, lines in changes if lines == there]
+    used = any((one.file, one.line) in lines for one, lines in changes)
     outcome: Outcome = "not found"
     if hit:
         outcome = "right" if any(same(one.value, true.value) for one in hit) else "wrong value"

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.commands.arguments import AsJson
+from benchmarks.commands.arguments import AsJson, SandboxName
 from bot.cli.error_boundary import boundary
+from bot.settings import load
 
 Programs = Annotated[
     Path,
@@ -20,12 +21,23 @@ Programs = Annotated[
 ]
 
 
-def places(folder: Programs, as_json: AsJson = False) -> None:
+def places(
+    folder: Programs,
+    python: Annotated[
+        Path,
+        typer.Option(help="Python of a virtual environment that has what the programs import."),
+    ],
+    sandbox: SandboxName = "auto",
+    as_json: AsJson = False,
+) -> None:
     """Change each hyperparameter of the keys, and see whether the one place that decides its value
-    was changed. Nothing is run.
+    was changed. Each program runs once, and briefly for each literal that may decide a value.
     """
     with boundary():
         from benchmarks.commands.printing import print_whole
-        from benchmarks.value_places import places_table, run
+        from benchmarks.fault_runs import environment_of
+        from benchmarks.value_places import places_table, run, sandboxed
+        from sandbox.select import choose
 
-        print_whole(run(folder), places_table, as_json=as_json)
+        runner = sandboxed(choose(sandbox), environment_of(python, load()))
+        print_whole(run(folder, runner), places_table, as_json=as_json)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from io import StringIO
 from pathlib import Path
 
+from rich.console import Console
 from typer.testing import CliRunner
 
 from benchmarks.commands import app
-from benchmarks.value_places import run
+from benchmarks.value_places import places_table, run
+from tests.support.plain_runs import run_plainly
 
 TRAIN = """\
 import sys
@@ -16,8 +19,8 @@ import torch
 import config
 
 net = torch.nn.Linear(4, 2)
-loader = torch.utils.data.DataLoader(data, batch_size=int(sys.argv[1]))
-optimizer = torch.optim.SGD(net.parameters(), lr=config.LR, momentum=0.9, weight_decay=decay())
+loader = torch.utils.data.DataLoader(config, batch_size=int(sys.argv[1]))
+optimizer = torch.optim.SGD(net.parameters(), lr=config.LR, momentum=0.9)
 for epoch in range(config.EPOCHS):
     for x, y in loader:
         torch.nn.functional.cross_entropy(net(x), y).backward()
@@ -45,7 +48,7 @@ def folder(path: Path) -> Path:
 
 
 def test_each_hyperparameter_of_a_key_has_its_outcome(tmp_path: Path) -> None:
-    whole = run(folder(tmp_path))
+    whole = run(folder(tmp_path), run_plainly)
     assert {row.hyperparameter: row.outcome for row in whole.rows} == {
         "learning_rate": "right",
         "momentum": "wrong value",
@@ -57,10 +60,15 @@ def test_each_hyperparameter_of_a_key_has_its_outcome(tmp_path: Path) -> None:
     assert sum(whole.outcomes.values()) == 5
 
 
-def test_the_command_prints_the_counts(tmp_path: Path) -> None:
-    shown = CliRunner().invoke(app, ["places", str(folder(tmp_path))])
-    assert shown.exit_code == 0
-    assert "1 right" in shown.output
-    assert "0.9 at [('', 7)]" in shown.output
-    told = CliRunner().invoke(app, ["places", str(tmp_path), "--json"])
-    assert json.loads(told.output)["outcomes"]["right"] == 1
+def test_the_table_has_what_was_not_right(tmp_path: Path) -> None:
+    printed = StringIO()
+    Console(width=200, file=printed).print(places_table(run(folder(tmp_path), run_plainly)))
+    shown = printed.getvalue()
+    assert "1 right" in shown
+    assert "0.9 at [('', 7)]" in shown
+
+
+def test_the_command_needs_an_interpreter_with_packages(tmp_path: Path) -> None:
+    command = ["places", str(folder(tmp_path)), "--python", str(tmp_path / "python")]
+    shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 2

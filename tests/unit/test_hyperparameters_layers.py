@@ -81,7 +81,7 @@ def test_layers_of_keras_models() -> None:
 
 
 def test_units_are_changed_with_what_depends_on_them() -> None:
-    assert changed(TORCH, units_0="64") == ["HIDDEN = 64"]
+    assert changed(TORCH, units_0="64") == ["    nn.Linear(4, 64),", "    nn.Linear(64, 8),"]
     assert changed(TORCH, units_3="32") == [
         "    nn.Linear(HIDDEN, 32),",
         "    nn.BatchNorm1d(32),",
@@ -187,8 +187,9 @@ def test_a_patch_of_everything() -> None:
         activation_1="tanh", units_0="32", layers_2="removed", activation_6="sigmoid",
     )  # fmt: skip
     assert [x for x in lines if x.startswith("+")] == [
-        "+HIDDEN = 32",
+        "+    nn.Linear(4, 32),",
         "+    nn.Tanh(),",
+        "+    nn.Linear(32, 8),",
         "+    nn.Sigmoid(),",
         "+opt = torch.optim.Adam(model.parameters(), lr=0.01)",
         "+    loss = nn.functional.huber_loss(model(x), y)",

@@ -50,8 +50,8 @@ def _trained_programs(inputs: Inputs) -> Mapping[str, tuple[Program, KeptTrainin
 
 
 def _found(program: Program, trace: TrainingTrace | None) -> tuple[Hyperparameter, ...]:
-    beside = program_files(program.files, program.entry, program.arguments)
-    return find(program.files[program.entry].decode(), trace, beside, program.arguments)
+    beside = program_files(program.files, program.entry)
+    return find(program.files[program.entry].decode(), trace, beside)
 
 
 def _hyperparameters(case: tuple[Program, KeptTraining | None]) -> object:
@@ -91,10 +91,10 @@ def _named(patch: Patch) -> str:
 
 def _text(program: Program, patch: Patch, trace: TrainingTrace | None) -> object:
     """The lines that a patch changes, by file."""
-    beside = program_files(program.files, program.entry, program.arguments)
+    beside = program_files(program.files, program.entry)
     source = program.files[program.entry].decode()
     try:
-        made = patched(source, patch, trace, beside, program.arguments)
+        made = patched(source, patch, trace, beside)
     except NotApplicable as error:
         return f"not applicable: {error}"
     texts = {program.entry: made.source, **made.files}

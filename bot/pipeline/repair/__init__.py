@@ -23,15 +23,16 @@ from bot.models.repair import (
     RepairRequest,
     Trial,
 )
-from bot.pipeline.diagnosis import RecordedRun, endings
+from bot.pipeline.diagnosis import RecordedRun, endings, trace as traces
 from bot.pipeline.execution.launch import Part
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair.compared_curves import compared_curves, probed
 from bot.pipeline.repair.minimise import minimised
+from bot.pipeline.repair.moving import MovedPatch, Mover
 from bot.pipeline.repair.search import SEEDS, Search
 from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
 from bot.pipeline.repair.trials import FaultyProgram, TrialRequest, Trials
-from bot.rules import diagnosis as rules
+from bot.rules import diagnosis as rules, hyperparameters
 from bot.rules.regression import diffs
 from bot.rules.repair import candidates, comparing, metric as metrics
 from sandbox.port import SandboxError
@@ -104,11 +105,23 @@ def begun(
             subject=subject, session=session, key=_key(subject), runs=runs,
             budget_s=request.budget * result.seconds, heard=heard,
         )  # fmt: skip
+        trials.subject = replace(subject, observed=_mover(trials).observe())
         if changeable(trials):
             trials.subject = _parted(trials)
             yield trials
         else:
             yield "no hyperparameter was found in the program"
+
+
+def _mover(trials: Trials) -> Mover:
+    """What watches the values of the program under repair, by runs on all rows."""
+
+    def run(programs: Sequence[TrainingProgram]) -> list[str]:
+        runs = [TrialRun(program, SEEDS[0], "whole") for program in programs]
+        results = dict(trials.runs.run(runs))
+        return [results[place].stderr for place in range(len(runs))]
+
+    return Mover(trials.subject.program, trials.subject.trace, run)
 
 
 def _runs(subject: FaultyProgram, session: Session, request: RepairRequest) -> TrialRuns:
@@ -181,14 +194,16 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
     if improvement is not None and same:
         improvement = improvement.model_copy(update={"significant": False})
     made = tuple(trials.made.values())
+    proven = improvement is not None and improvement.significant
+    final = _moved(patch, trials) if proven else MovedPatch(subject.patched(patch), patch)
     return Repair(
         metric=subject.metric,
-        patch=patch,
+        patch=final.patch,
         entry=subject.program.entry,
         source=subject.program.source,
-        diff=diff(subject, patch),
+        diff=diff(subject, final.program),
         improvement=improvement,
-        proven=improvement is not None and improvement.significant,
+        proven=proven,
         seed_independent=same,
         held_out_rows=subject.split,
         trainings=len(spent),
@@ -233,9 +248,30 @@ def _compared(patch: Patch, trials: Trials) -> Improvement:
     return comparing.compare(before, after, trials.subject.metric.direction)
 
 
-def diff(subject: FaultyProgram, patch: Patch) -> str:
-    """The unified diff of the program and the files beside it; "" for no patch."""
-    before, after = subject.program, subject.patched(patch)
+def _moved(patch: Patch, trials: Trials) -> MovedPatch:
+    """The patch at the literals that decide its values, if the program trains the same with it:
+    a literal may also decide what is measured, or which data there are.
+    """
+    subject = trials.subject
+    at_uses = MovedPatch(subject.patched(patch), patch)
+    try:
+        with trials.session.stage("repair", "moving the patch to the literals"):
+            moved = _mover(trials).move(patch, subject.observed)
+            if moved.program == at_uses.program:
+                return at_uses
+            (known,) = trials.run([TrialRequest(patch, FRESH[0], subject.held_out)])
+            shown = TrialRun(moved.program, FRESH[0], subject.held_out)
+            ((_, result),) = trials.runs.run([shown])
+    except (Stopped, SandboxError, hyperparameters.NotApplicable):
+        return at_uses  # the proof stands
+    seen = traces.read(result.artifacts) if trials.runs.probed else None
+    same = metrics.read(subject.metric, result.stdout, seen) == known.value
+    return moved if same else at_uses
+
+
+def diff(subject: FaultyProgram, after: TrainingProgram) -> str:
+    """The unified diff of the program and the files beside it; "" for no change."""
+    before = subject.program
     return "".join(
         diffs.unified(name, before.files[name].decode(), data.decode())
         for name, data in after.files.items()

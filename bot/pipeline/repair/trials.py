@@ -20,7 +20,7 @@ from bot.pipeline.execution.launch import Part
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
 from bot.rules import hyperparameters
-from bot.rules.hyperparameters import ProgramFile
+from bot.rules.hyperparameters import Observation, ProgramFile
 from bot.rules.repair import metric as metrics
 from bot.rules.repair.comparing import score
 from sandbox.port import RunResult
@@ -37,7 +37,7 @@ class TrialRequest(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class FaultyProgram:
     """The program under repair: where it runs, what it is judged by (which may be the `loss`
-    itself), how long it takes.
+    itself), how long it takes, and what a run told of its values.
     """
 
     program: TrainingProgram
@@ -47,6 +47,7 @@ class FaultyProgram:
     seconds: float
     loss: bool = False
     split: bool = False
+    observed: Observation = field(default_factory=dict)
 
     @property
     def guide(self) -> Part:
@@ -60,24 +61,20 @@ class FaultyProgram:
 
     @cached_property
     def files(self) -> tuple[ProgramFile, ...]:
-        """The program's modules and configuration files."""
-        program = self.program
-        return hyperparameters.program_files(program.files, program.entry, program.arguments)
+        """The program's modules."""
+        return hyperparameters.program_files(self.program.files, self.program.entry)
 
     @property
     def hyperparameters(self) -> tuple[Hyperparameter, ...]:
-        """Those of the program, its modules and its configuration files."""
-        program = self.program
-        return hyperparameters.find(program.source, self.trace, self.files, program.arguments)
+        """Those of the program and its modules."""
+        return hyperparameters.find(self.program.source, self.trace, self.files, self.observed)
 
     def patched(self, patch: Patch) -> TrainingProgram:
         """The program with a patch. Raises NotApplicable."""
         program = self.program
         if not patch:
             return program
-        made = hyperparameters.patched(
-            program.source, patch, self.trace, self.files, program.arguments
-        )
+        made = hyperparameters.patched(program.source, patch, self.trace, self.files, self.observed)
         changed = {**made.files, program.entry: made.source}
         files = {**program.files, **{name: text.encode() for name, text in changed.items()}}
         return program.model_copy(update={"files": files})

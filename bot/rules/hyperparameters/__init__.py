@@ -7,12 +7,15 @@ its edits change (`text/rewriting.py`) and makes it at once, so that formatting 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from bot.models.repair import Edit, Hyperparameter
 from bot.models.training import TrainingTrace
 from bot.rules import parsing
+from bot.rules.hyperparameters import observing
 from bot.rules.hyperparameters.arrays.one_sided import one_sided
 from bot.rules.hyperparameters.arrays.scaling import scaling
 from bot.rules.hyperparameters.losses.keras_losses import keras_losses
@@ -23,13 +26,13 @@ from bot.rules.hyperparameters.network.structure import structure
 from bot.rules.hyperparameters.network.torch_activations import torch_activations
 from bot.rules.hyperparameters.network.torch_initializers import torch_initializers
 from bot.rules.hyperparameters.network.torch_settings import torch_settings
+from bot.rules.hyperparameters.observing import Observation
 from bot.rules.hyperparameters.place import HyperparameterPlace, numbered
 from bot.rules.hyperparameters.text.expressions import NotApplicable
-from bot.rules.hyperparameters.text.modules import own_modules
+from bot.rules.hyperparameters.text.modules import ProgramFile, own_modules
 from bot.rules.hyperparameters.text.numbers import same
 from bot.rules.hyperparameters.text.program import ProgramTree, read
-from bot.rules.hyperparameters.text.rewriting import Rewriting
-from bot.rules.hyperparameters.text.settings import ProgramFile, settings_files
+from bot.rules.hyperparameters.text.rewriting import Rewriting, UseChange
 from bot.rules.hyperparameters.training.batches import batches
 from bot.rules.hyperparameters.training.fitting import fitting
 from bot.rules.hyperparameters.training.loops import epochs
@@ -37,7 +40,10 @@ from bot.rules.hyperparameters.training.optimizers import OptimizerPlace
 from bot.rules.hyperparameters.training.optimizing import optimizing
 from bot.rules.hyperparameters.training.torch_clipping import torch_clipping
 
-__all__ = ["NotApplicable", "PatchedText", "ProgramFile", "find", "patched", "program_files"]
+__all__ = [
+    "NotApplicable", "Observation", "PatchedText", "ProgramFile", "find", "patched",
+    "program_files", "watched",
+]  # fmt: skip
 
 Finder = Callable[[ProgramTree, TrainingTrace | None], Iterator[HyperparameterPlace]]
 
@@ -49,43 +55,45 @@ _FINDERS: tuple[Finder, ...] = (
 
 
 class PatchedText(NamedTuple):
-    """A program with other values, and the files beside it that changed, by name."""
+    """A program with other values, the modules that changed, by name, and what is put in the place
+    of uses that a run can watch, by their keys.
+    """
 
     source: str
     files: dict[str, str]
+    replaced: dict[str, UseChange]
 
 
-def program_files(
-    files: Mapping[str, bytes], entry: str, arguments: Sequence[str]
-) -> tuple[ProgramFile, ...]:
-    """The files beside a program that decide how it trains: its own modules, and the configuration
-    files that it may read.
-    """
-    modules = own_modules(files, entry)
-    texts = [files[entry].decode(errors="replace"), *(module.text for module in modules)]
-    return (*modules, *settings_files(files, texts, arguments))
+def program_files(files: Mapping[str, bytes], entry: str) -> tuple[ProgramFile, ...]:
+    """The program's own modules, whose hyperparameters are its too."""
+    return own_modules(files, entry)
 
 
 def find(
     source: str,
     trace: TrainingTrace | None = None,
     files: tuple[ProgramFile, ...] = (),
-    arguments: tuple[str, ...] = (),
+    observed: Observation = MappingProxyType({}),
 ) -> tuple[Hyperparameter, ...]:
     """The hyperparameters of a program, none of text that cannot be parsed. A trace tells which
-    layer of the model a line of the text makes, and what the loss is fed; `files` are its modules
-    and configuration files, `arguments` what it is started with.
+    layer of the model a line of the text makes, and what the loss is fed; `files` are its modules,
+    `observed` what a run told of the values that the text does not show.
     """
-    program = read(source, files, arguments)
-    if program is not None:
-        program.begin()
+    program = _program(source, files, observed)
     found = [x.hyperparameter for x in _places(program, trace)] if program else []
     return tuple(_located(each, program) for each in found)
 
 
+def _program(
+    source: str, files: tuple[ProgramFile, ...], observed: Observation
+) -> ProgramTree | None:
+    program = read(source, files)
+    return replace(program, observed=observed, uses=set(), stand_ins={}) if program else None
+
+
 def _located(found: Hyperparameter, program: ProgramTree | None) -> Hyperparameter:
     """A hyperparameter with its line in its own file."""
-    if found.file or program is None:
+    if program is None:
         return found
     file, line = program.joined.located(found.line)
     return found.model_copy(update={"file": file, "line": line})
@@ -96,15 +104,29 @@ def patched(
     edits: Iterable[Edit],
     trace: TrainingTrace | None = None,
     files: tuple[ProgramFile, ...] = (),
-    arguments: tuple[str, ...] = (),
+    observed: Observation = MappingProxyType({}),
+    moved: Container[str] = (),
 ) -> PatchedText:
-    """The program with other values, found as `find` does. Raises NotApplicable for an edit that
-    cannot be written, and where nothing would change.
+    """The program with other values where they are used, found as `find` does; the uses that are
+    `moved` stay. Raises NotApplicable for an edit that cannot be written, and where nothing would
+    change.
     """
-    program = read(source, files, arguments)
+    program = _program(source, files, observed)
     if program is None:
         raise NotApplicable("The program cannot be parsed.")
-    program.begin()
+    rewriting = _rewriting(program, edits, trace, moved)
+    text = rewriting.text()
+    made = program.joined.parted(text)
+    before = {file.name: file.text for file in files}
+    changed = {name: made[name] for name in made if name and made[name] != before[name]}
+    if (made[""] == source and not changed and not moved) or not _parses(text):
+        raise NotApplicable("The patch does not change the program.")
+    return PatchedText(made[""], changed, rewriting.replaced)
+
+
+def _rewriting(
+    program: ProgramTree, edits: Iterable[Edit], trace: TrainingTrace | None, moved: Container[str]
+) -> Rewriting:
     chosen = _chosen(_places(program, trace), edits)
     wanted = {(x.group, x.hyperparameter.kind): value for x, value in chosen}
     widths = {
@@ -112,26 +134,30 @@ def patched(
         for each, value in chosen
         if each.hyperparameter.kind == "units" and each.hyperparameter.layer is not None
     }
-    rewriting = Rewriting(program, wanted, widths)
+    rewriting = Rewriting(program, wanted, widths, moved)
     for each, value in chosen:
-        rewriting.file = _written_in(each, program)
+        line = each.group.line if isinstance(each.group, OptimizerPlace) else 0
+        rewriting.file = program.joined.located(line or each.hyperparameter.line)[0]
         each.write(rewriting, value)
-    text, changed = rewriting.text(), rewriting.settings()
-    made = program.joined.parted(text)
-    before = {file.name: file.text for file in files}
-    changed |= {name: made[name] for name in made if name and made[name] != before[name]}
-    if (made[""] == source and not changed) or not _parses(text):
-        raise NotApplicable("The patch does not change the program.")
-    return PatchedText(made[""], changed)
+    return rewriting
 
 
-def _written_in(place: HyperparameterPlace, program: ProgramTree) -> str:
-    """The file that has the code of a place: not that of its value, which may be elsewhere."""
-    line = (
-        place.group.line if isinstance(place.group, OptimizerPlace) else place.hyperparameter.line
-    )
-    known = isinstance(place.group, OptimizerPlace) or not place.hyperparameter.file
-    return program.joined.located(line)[0] if known else ""
+def watched(
+    source: str, trace: TrainingTrace | None = None, files: tuple[ProgramFile, ...] = ()
+) -> dict[str, str]:
+    """The files of the program that tell, when it runs, what the hyperparameters are that its text
+    does not show: the program itself under "", the modules by their names. Empty where its text
+    shows all.
+    """
+    program = _program(source, files, MappingProxyType({}))
+    if program is None:
+        return {}
+    for _ in _places(program, trace):
+        pass
+    rewriting = Rewriting(program, {})
+    for node in program.uses:
+        rewriting.change(node, observing.watcher(program.key(node)))
+    return program.joined.parted(rewriting.text()) if program.uses else {}
 
 
 def _parses(text: str) -> bool:

@@ -32,13 +32,12 @@ def place(
     bounds: tuple[float, float] | None = None,
     choices: tuple[str, ...] = (),
     group: object = None,
-    file: str = "",
 ) -> HyperparameterPlace:
-    """One that has the plain id of its kind and layer. `line` is one of `file`."""
+    """One that has the plain id of its kind and layer. `line` is in the whole text."""
     low, high = bounds or (None, None)
     name = kind if layer is None else f"{kind}({layer})"
     found = Hyperparameter(
-        id=name, kind=kind, value=value, line=line, file=file, layer=layer, low=low, high=high,
+        id=name, kind=kind, value=value, line=line, layer=layer, low=low, high=high,
         choices=choices,
     )  # fmt: skip
     return HyperparameterPlace(found, write, group)

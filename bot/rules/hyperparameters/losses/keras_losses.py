@@ -10,10 +10,10 @@ from bot.models.training import Loss, TrainingTrace
 from bot.rules.hyperparameters.place import HyperparameterPlace, place
 from bot.rules.hyperparameters.text.arguments import argument, keywords, with_argument
 from bot.rules.hyperparameters.text.expressions import NotApplicable
-from bot.rules.hyperparameters.text.origins import resolved
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.text.spelling import snake
+from bot.rules.hyperparameters.text.uses import worded
 from bot.rules.hyperparameters.training.optimizers import compilations
 
 _ALIASES = {
@@ -44,7 +44,7 @@ def keras_losses(
     seen: set[cst.CSTNode] = set()
     for call in compilations(program):
         given = argument(call, "loss", 1)
-        written = resolved(program, given)
+        written = worded(program, given)
         if given is None or written is None or written in seen:
             continue
         seen.add(written)
@@ -103,7 +103,6 @@ def _place(
     return place(
         "loss", value, program.line(written), write,
         choices=tuple(dict.fromkeys((*choices, *([value] if value in _NAMES else [])))),
-        file=program.file(written),
     )  # fmt: skip
 
 

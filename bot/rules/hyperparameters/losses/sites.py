@@ -10,9 +10,9 @@ import libcst as cst
 
 from bot.rules.hyperparameters.losses.torch_names import of_class, of_function
 from bot.rules.hyperparameters.text.loops import function_named
-from bot.rules.hyperparameters.text.origins import resolved
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.spelling import dotted
+from bot.rules.hyperparameters.text.uses import resolved
 
 _DEEPEST = 4
 _MOST = 50  # more gradients than a program that somebody wrote computes

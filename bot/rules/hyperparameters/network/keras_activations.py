@@ -11,12 +11,12 @@ from bot.rules.hyperparameters.network.functions import CHOICES, canonical, of_k
 from bot.rules.hyperparameters.network.keras_layers import keras_layers
 from bot.rules.hyperparameters.network.layer import WrittenLayer
 from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
-from bot.rules.hyperparameters.text.arguments import argument, with_argument
+from bot.rules.hyperparameters.text.arguments import argument
 from bot.rules.hyperparameters.text.expressions import NotApplicable
-from bot.rules.hyperparameters.text.origins import resolved
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.text.spelling import dotted
+from bot.rules.hyperparameters.text.uses import worded, write_argument
 
 _ABLE = ("Dense", "Conv", "SeparableConv", "DepthwiseConv", "EinsumDense", "LocallyConnected")
 _RECURRENT = ("LSTM", "GRU", "SimpleRNN")
@@ -59,7 +59,7 @@ def _followed(after: Sequence[WrittenLayer], layer: WrittenLayer) -> bool:
 
 
 def _value(program: ProgramTree, layer: WrittenLayer, given: cst.BaseExpression | None) -> str:
-    value = resolved(program, given)
+    value = worded(program, given)
     if value is None or (isinstance(value, cst.Name) and value.value == "None"):
         recurrent = program.called(layer.call).rpartition(".")[2] in _RECURRENT
         return "tanh" if recurrent and value is None else "linear"
@@ -77,7 +77,7 @@ def _place(
 
     def write(rewriting: Rewriting, value: str) -> None:
         text = _text(rewriting, given, value)
-        rewriting.change(layer.call, with_argument(name, text, position))
+        write_argument(rewriting, layer.call, name, text, position)
 
     value = _value(program, layer, given)
     return place("activation", value, line, write, layer=layer.index, choices=CHOICES)

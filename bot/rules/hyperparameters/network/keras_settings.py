@@ -13,12 +13,17 @@ from bot.rules.hyperparameters.network.layer import WrittenLayer
 from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
 from bot.rules.hyperparameters.text.arguments import argument, with_argument, without
 from bot.rules.hyperparameters.text.expressions import NotApplicable
-from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.numbers import canonical, parsed
-from bot.rules.hyperparameters.text.origins import origin, resolved, write_number
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.text.spelling import snake
+from bot.rules.hyperparameters.text.uses import (
+    number_used,
+    resolved,
+    supplied,
+    worded,
+    write_argument,
+)
 
 _KERNELS = ("Dense", "Conv", "SeparableConv", "LSTM", "GRU", "SimpleRNN", "EinsumDense")
 _UNITS = ("Dense", "LSTM", "GRU", "SimpleRNN", "Conv")
@@ -81,7 +86,7 @@ def _initializer(
 
 def _written(program: ProgramTree, given: cst.BaseExpression | None) -> str:
     """The canonical name of what a keyword is given, "" for nothing."""
-    value = resolved(program, given)
+    value = worded(program, given)
     if value is None or (isinstance(value, cst.Name) and value.value == "None"):
         return ""
     if isinstance(value, cst.SimpleString):
@@ -121,7 +126,7 @@ def _penalty(program: ProgramTree, given: cst.BaseExpression | None) -> str:
         return "none"
     number = "0.01"
     if isinstance(value, cst.Call) and value.args:
-        known = origin(program, value.args[0].value).value
+        known = number_used(program, value.args[0].value).value
         number = canonical(known) if known is not None else "?"
     return f"{name}({number})"
 
@@ -134,7 +139,7 @@ def _number(
     bounds: tuple[float, float],
 ) -> Iterator[HyperparameterPlace]:
     given = supplied(program, layer.call, name, 0)
-    known = origin(program, given) if given else None
+    known = number_used(program, given) if given else None
     if known is None or known.value is None:
         return
     seen = layer.seen.units if layer.seen is not None and kind == "units" else None
@@ -142,13 +147,13 @@ def _number(
         return  # something decides it that the text does not show
     yield place(
         kind, canonical(known.value), program.line(known.node), _writer(layer, name, bounds),
-        layer=layer.index, bounds=bounds, file=program.file(known.node),
+        layer=layer.index, bounds=bounds,
     )  # fmt: skip
 
 
 def _writer(layer: WrittenLayer, name: str, bounds: tuple[float, float]) -> Write:
     def write(rewriting: Rewriting, value: str) -> None:
-        write_number(rewriting, layer.call, name, bounded(value, bounds), 0)
+        write_argument(rewriting, layer.call, name, bounded(value, bounds), 0)
 
     return write
 

@@ -13,11 +13,16 @@ from bot.rules.hyperparameters.network.layer import WrittenLayer
 from bot.rules.hyperparameters.network.torch_layers import torch_layers
 from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
 from bot.rules.hyperparameters.text.arguments import argument
-from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.numbers import canonical
-from bot.rules.hyperparameters.text.origins import NumberOrigin, origin, witnessed, write_number
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
+from bot.rules.hyperparameters.text.uses import (
+    NumberUse,
+    number_used,
+    supplied,
+    traced,
+    write_argument,
+)
 
 _RATES, _UNITS = (0.0, 0.9), (1, MOST_UNITS)
 _OUTPUTS = {
@@ -52,18 +57,17 @@ def _dropout(
     program: ProgramTree, layer: WrittenLayer, call: cst.Call, position: int
 ) -> Iterator[HyperparameterPlace]:
     given = supplied(program, call, "p", position)
-    known = origin(program, given) if given else None
+    known = number_used(program, given) if given else None
     if known and known.value is None:
         return
 
     def write(rewriting: Rewriting, value: str) -> None:
-        write_number(rewriting, call, "p", bounded(value, _RATES), position)
+        write_argument(rewriting, call, "p", bounded(value, _RATES), position)
 
     value = canonical(known.value) if known and known.value is not None else "default"
     node = known.node if known else call
     yield place(
         "dropout", value, program.line(node), write, layer=layer.index, bounds=_RATES,
-        file=program.file(node),
     )  # fmt: skip
 
 
@@ -79,16 +83,13 @@ def _units(
     if any(argument(layer.call, x) for x in _WIDE):
         return
     given = supplied(program, layer.call, _OUTPUTS[layer.type], 1)
-    known = witnessed(origin(program, given), given, _seen(layer)) if given else None
-    if known is None or known.value is None:
-        return
-    nodes = _following(program, layer, known, after)
-    if nodes and known.node not in widths:
+    known = traced(number_used(program, given), _seen(layer)) if given else None
+    nodes = _following(program, layer, known, after) if known is not None else []
+    if known is not None and known.value is not None and nodes and known.node not in widths:
         widths.add(known.node)
         yield place(
             "units", canonical(known.value), program.line(known.node),
             _everywhere([known.node, *nodes]), layer=layer.index, bounds=_UNITS,
-            file=program.file(known.node),
         )  # fmt: skip
 
 
@@ -100,7 +101,7 @@ def _seen(layer: WrittenLayer) -> float | None:
 def _following(
     program: ProgramTree,
     layer: WrittenLayer,
-    known: NumberOrigin,
+    known: NumberUse,
     after: Sequence[WrittenLayer],
 ) -> list[cst.CSTNode]:
     """Where the next layers say how many inputs they get; none where that is not as many."""
@@ -111,7 +112,7 @@ def _following(
                 return []
             continue
         given = supplied(program, other.call, _INPUTS[other.type], 0)
-        inputs = origin(program, given) if given else None
+        inputs = number_used(program, given) if given else None
         if inputs is None or inputs.value != known.value:
             return []
         found.append(inputs.node)

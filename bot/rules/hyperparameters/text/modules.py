@@ -10,11 +10,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-
-import libcst as cst
+from typing import NamedTuple
 
 from bot.rules import parsing
-from bot.rules.hyperparameters.text.settings import ProgramFile
 
 LONGEST = 150_000
 """Characters of a program that is parsed."""
@@ -22,6 +20,13 @@ _MOST, _TOGETHER = 20, 100_000
 """Modules that are joined, and the characters of all: a tree of more is too large."""
 _MARK = "__reprise_module_{}__\n"
 _MARKED = re.compile(r"(?m)^__reprise_module_\d+__\n")
+
+
+class ProgramFile(NamedTuple):
+    """A file beside a program: its path from the program's folder, and its text."""
+
+    name: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -86,39 +91,6 @@ def own_modules(files: Mapping[str, bytes], entry: str) -> tuple[ProgramFile, ..
         left -= len(text)
         near += [ProgramFile(name, text)] if left >= 0 else []
     return tuple(reversed(near))
-
-
-def own_imports(
-    node: cst.Import | cst.ImportFrom, file: str, files: Mapping[str, str]
-) -> dict[str, tuple[str, str]]:
-    """The names that an import gives, with the file and the name there that each stands for; of
-    the program's own modules alone, which `files` has by their dotted names.
-    """
-    text = cst.Module([]).code_for_node(node)
-    try:
-        (parsed,) = parsing.parse(text.strip()).body
-    except SyntaxError:
-        return {}
-    found: dict[str, tuple[str, str]] = {}
-    if isinstance(parsed, ast.Import):
-        for alias in parsed.names:
-            if alias.name in files and (alias.asname or "." not in alias.name):
-                found[alias.asname or alias.name] = files[alias.name], ""
-    elif isinstance(parsed, ast.ImportFrom):
-        module = _base(parsed, file).replace("/", ".")
-        for alias in parsed.names:
-            inner = ".".join(filter(None, (module, alias.name)))
-            if inner in files:
-                found[alias.asname or alias.name] = files[inner], ""
-            elif module in files:
-                star = f"*{module}" if alias.name == "*" else ""
-                found[star or alias.asname or alias.name] = files[module], alias.name
-    return found
-
-
-def module_name(file: str) -> str:
-    """The dotted name that a file is imported by."""
-    return file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _text(data: bytes) -> str | None:

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import accumulate
 from typing import TypeVar
 
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from bot.rules import parsing
-from bot.rules.hyperparameters.text.arguments import argument, positional
 from bot.rules.hyperparameters.text.imports import Imports, imported
 from bot.rules.hyperparameters.text.modules import (
     LONGEST,
     JoinedText,
+    ProgramFile,
     joined,
-    module_name,
-    own_imports,
 )
-from bot.rules.hyperparameters.text.settings import SUFFIXES, Places, ProgramFile, dictionary
-from bot.rules.hyperparameters.text.spelling import dotted, entries, entry_key, spelled
+from bot.rules.hyperparameters.text.spelling import dotted, spelled
 
-_WRITES = re.compile(r"[wax]")
-_MOST_STEPS = 100_000
-READERS = frozenset({"safe_load", "full_load", "unsafe_load", "load", "loads"})
-FORMATS = frozenset({"yaml", "json", "omegaconf", "ruamel", "hjson"})
-WHOLE = frozenset({"from_yaml", "from_json", "load_yaml", "load_json", "read_yaml", "read_json"})
-"""What reads a configuration file: these functions of these packages, and those of any."""
-_MERGES = ("merge_from_file", "merge_from_list")
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 
@@ -40,9 +30,9 @@ Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 class ProgramTree:
     """`nodes` are in the order of the text; `spans` says which each one holds, `kinds` which
     are of a class. `values` has what is assigned anywhere to a name, an attribute or an entry.
-    `settings` are the configuration files beside it as dictionaries that are no part of the text;
-    `places` says where the values of those stand. The text begins with the program's own modules,
-    `modules` by their dotted names, and `joined` tells where. It is started with `arguments`.
+    The text begins with the program's own modules, and `joined` tells where. `observed` has what a
+    run told of the `uses` that the rules asked for, by their keys: each value once. `stand_ins` are
+    no part of the text: the use for which each stands, and which entry of it.
     """
 
     module: cst.Module
@@ -54,116 +44,14 @@ class ProgramTree:
     imports: Imports
     calls: tuple[cst.Call, ...] = ()
     values: dict[str, list[cst.BaseExpression]] = field(default_factory=dict)
-    arguments: tuple[str, ...] = ()
-    files: tuple[ProgramFile, ...] = ()
-    settings: dict[str, cst.Dict] = field(default_factory=dict)
-    places: Places = field(default_factory=dict)
-    spent: list[int] = field(default_factory=lambda: [0])
+    observed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    uses: set[cst.CSTNode] = field(default_factory=set)
+    stand_ins: dict[cst.CSTNode, tuple[cst.BaseExpression, str]] = field(default_factory=dict)
     joined: JoinedText = field(default_factory=lambda: joined("", ()))
-
-    @cached_property
-    def modules(self) -> frozenset[str]:
-        """The dotted names of the program's own modules."""
-        return frozenset(module_name(name) for name in self.joined.names if name)
-
-    @cached_property
-    def scopes(self) -> dict[object, list[cst.BaseExpression]]:
-        """What is assigned to a name, by where: (function, name), or (file, name) of a module."""
-        found: dict[object, list[cst.BaseExpression]] = defaultdict(list)
-        for name, values in self.values.items():
-            for value in values:
-                scope = self.around(value, cst.FunctionDef, cst.ClassDef)
-                found[(scope or self.where(value), name)].append(value)
-        return found
-
-    @cached_property
-    def imported(self) -> dict[str, dict[str, tuple[str, str]]]:
-        """By file what its names are imported from: (file, name) of another module, "" for the
-        module itself; under "*" and a number what it imports whole.
-        """
-        files = {module_name(name): name for name in self.joined.names if name}
-        found: dict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
-        nodes: list[cst.Import | cst.ImportFrom] = [*self.of(cst.Import), *self.of(cst.ImportFrom)]
-        for node in nodes if files else ():
-            file = self.where(node)
-            found[file] |= own_imports(node, file, files)
-        return found
-
-    @cached_property
-    def whole(self) -> dict[str, list[str]]:
-        """By file the modules of the program that it imports whole."""
-        return {
-            file: [source for key, (source, _) in names.items() if key[0] == "*"]
-            for file, names in self.imported.items()
-        }
 
     def where(self, node: cst.CSTNode) -> str:
         """The file of a node of the text, "" for the program's own."""
         return self.joined.located(self.lines.get(node, 0))[0]
-
-    @cached_property
-    def functions(self) -> dict[str, cst.FunctionDef]:
-        """The functions of the modules by their names."""
-        functions = self.of(cst.FunctionDef)
-        free = (x for x in functions if self.around(x, cst.ClassDef, cst.FunctionDef) is None)
-        return {x.name.value: x for x in free}
-
-    @cached_property
-    def methods(self) -> dict[str, list[cst.FunctionDef]]:
-        """The methods of the classes by their names."""
-        found: dict[str, list[cst.FunctionDef]] = defaultdict(list)
-        for x in self.of(cst.FunctionDef):
-            if isinstance(self.around(x, cst.ClassDef, cst.FunctionDef), cst.ClassDef):
-                found[x.name.value].append(x)
-        return found
-
-    @cached_property
-    def set_entries(self) -> dict[str, list[tuple[cst.BaseExpression, cst.BaseExpression]]]:
-        """What the program sets entries to, by their keys, each with what has the entry:
-        `settings["lr"] = 1`, `settings.update(lr=1)`.
-        """
-        found: dict[str, list[tuple[cst.BaseExpression, cst.BaseExpression]]] = defaultdict(list)
-        kinds = (cst.Assign, cst.AnnAssign, cst.AugAssign)
-        for node in (x for kind in kinds for x in self.of(kind)):
-            for target, value in _assigned(node):
-                if isinstance(target, cst.Subscript) and (key := entry_key(target)):
-                    found[key].append((target.value, value))
-        for call in self.called_as("update"):
-            owner = call.func.value if isinstance(call.func, cst.Attribute) else None
-            for arg in call.args if owner is not None else ():
-                given = entries(arg.value) if isinstance(arg.value, cst.Dict) else ()
-                named = [(arg.keyword.value, arg.value)] if arg.keyword else []
-                for key, value in (*named, *given):
-                    found[key].append((owner or value, value))
-        return found
-
-    @cached_property
-    def declared(self) -> frozenset[str]:
-        """The names that functions declare to be of their module."""
-        declared: list[cst.Global | cst.Nonlocal] = [*self.of(cst.Global), *self.of(cst.Nonlocal)]
-        return frozenset(item.name.value for node in declared for item in node.names)
-
-    @cached_property
-    def options(self) -> dict[str, list[tuple[frozenset[str], cst.BaseExpression | None]]]:
-        """The options of the command line by the names of their values: flags and default."""
-        found: dict[str, list[tuple[frozenset[str], cst.BaseExpression | None]]] = defaultdict(list)
-        for call in self.called_as("add_argument"):
-            strings = [
-                x.evaluated_value for x in positional(call) if isinstance(x, cst.SimpleString)
-            ]
-            flags = frozenset(x for x in strings if isinstance(x, str))
-            for name in {x.lstrip("-").replace("-", "_") for x in flags}:
-                found[name].append((flags, argument(call, "default")))
-        return found
-
-    def returns(self, function: cst.FunctionDef) -> list[cst.BaseExpression]:
-        """What a function may return."""
-        kept = self.known.get(("returns", function))
-        if not isinstance(kept, list):
-            nodes = self.within(function, cst.Return)
-            kept = [node.value for node in nodes if node.value is not None]
-            self.known["returns", function] = kept
-        return kept
 
     @cached_property
     def _calls(self) -> dict[str, list[cst.Call]]:
@@ -174,79 +62,47 @@ class ProgramTree:
             found[name].append(call)
         return found
 
-    @cached_property
-    def handed(self) -> frozenset[str]:
-        """The names that are not only called: who is handed one may call it."""
-        called = {id(call.func) for call in self.calls}
-        bound = (
-            cst.FunctionDef, cst.ClassDef, cst.Param, cst.ImportAlias, cst.AsName, cst.Annotation,
-        )  # fmt: skip
-        return frozenset(
-            node.value
-            for node in self.of(cst.Name)
-            if id(node) not in called and not isinstance(self.parents.get(node), bound)
-        )
-
     def called_as(self, name: str) -> list[cst.Call]:
         """The calls of what has this name, or of a method that has it."""
         return self._calls.get(name, []) if name else []
 
-    def spend(self) -> bool:
-        """Takes a step of what all lookups in one program may cost; whether that is used up."""
-        self.spent[0] += 1
-        return self.spent[0] > _MOST_STEPS
+    def use(self, node: cst.CSTNode) -> tuple[cst.CSTNode, str]:
+        """The node of the text that one is or stands for, and the entry of it or ""."""
+        return self.stand_ins.get(node, (node, ""))
 
-    def begin(self) -> None:
-        """Gives the lookups their whole budget again."""
-        self.spent[0] = 0
-
-    @cached_property
-    def strings(self) -> tuple[str, ...]:
-        """What the strings of the program say, but for the names of files that it writes."""
-        said = {x.evaluated_value for x in self.of(cst.SimpleString)}
-        return tuple(x for x in said if isinstance(x, str) and x not in self.written)
-
-    @cached_property
-    def merges(self) -> bool:
-        """Whether files are laid over settings that the program makes."""
-        return any(self.called_as(name) for name in _MERGES)
-
-    @cached_property
-    def reads(self) -> bool:
-        """Whether the program reads configuration files at all."""
-        known = (x for name in READERS for x in self.called_as(name))
-        package = any(self.name(x.func).partition(".")[0] in FORMATS for x in known)
-        return self.merges or package or any(self.called_as(name) for name in WHOLE)
-
-    @cached_property
-    def written(self) -> frozenset[str]:
-        """The names of files that the program opens to write."""
-        opened = [x for x in self.called_as("open") if len(x.args) > 1]
-        names = (x.args[0].value for x in opened if _WRITES.search(self.text(x.args[1].value)))
-        said = (x.evaluated_value for x in names if isinstance(x, cst.SimpleString))
-        return frozenset(x for x in said if isinstance(x, str))
-
-    def named(self, text: str) -> set[str]:
-        """The configuration files that a text names: by the path, else by the end of it or by the
-        name without suffix.
+    def key(self, node: cst.CSTNode) -> str:
+        """What a use is called in `observed`: the number of names before it, which stays when a
+        literal changes, its class, and the entry of it.
         """
-        return {text} if text in self._paths.get(text, ()) else self._paths.get(text, set())
+        owner, name = self.use(node)
+        key = f"{self._names_before[owner]}{type(owner).__name__}"
+        return f"{key}:{name}" if name else key
 
     @cached_property
-    def _paths(self) -> dict[str, set[str]]:
-        found: dict[str, set[str]] = defaultdict(set)
-        for file in self.files:
-            parts = file.name.split("/")
-            ends = ["/".join(parts[at:]) for at in range(len(parts))]
-            if file.name.endswith(SUFFIXES):
-                for each in (*ends, parts[-1].rpartition(".")[0]):
-                    found[each].add(file.name)
-        return found
+    def _names_before(self) -> dict[cst.CSTNode, int]:
+        names = accumulate((isinstance(node, cst.Name) for node in self.nodes), initial=0)
+        return dict(zip(self.nodes, names, strict=False))
 
-    @cached_property
-    def known(self) -> dict[object, object]:
-        """What lookups have found: the rules that look up keep it here."""
-        return {}
+    def observe(self, node: cst.CSTNode) -> str:
+        """The one value that a run told of a use; "" for none."""
+        self.uses.add(self.use(node)[0])
+        told = self.observed.get(self.key(node), ())
+        return told[0] if len(told) == 1 else ""
+
+    def stand_in(
+        self, node: cst.BaseExpression, name: str, made: cst.BaseExpression
+    ) -> cst.BaseExpression:
+        """A node for a use whose own form does not show what it is; for each use the same."""
+        known = next((x for x, use in self.stand_ins.items() if use == (node, name)), made)
+        self.stand_ins[known] = node, name
+        return known if isinstance(known, cst.BaseExpression) else made
+
+    def entry(self, node: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
+        """The entry of settings that a call unpacks, where a run told that they have it."""
+        self.observe(node)
+        if f"{self.key(node)}:{name}" not in self.observed:
+            return None
+        return self.stand_in(node, name, cst.Name("entry"))
 
     def name(self, node: cst.CSTNode) -> str:
         """The full name of what an expression names, "keras.layers.Dense"; "" for none."""
@@ -315,19 +171,13 @@ class ProgramTree:
         return found if isinstance(found, cst.FunctionDef) else None
 
     def line(self, node: cst.CSTNode) -> int:
-        """Where a node begins, 1-based: in the whole text, or in its configuration file."""
-        place = self.places.get(node)
-        return place.line if place else self.lines.get(node, 0)
+        """Where a node begins in the whole text, 1-based."""
+        return self.lines.get(self.use(node)[0], 0)
 
     def traced(self, line: int) -> int:
         """A line of the whole text as a trace has it: in the program's own file, 0 elsewhere."""
         file, own = self.joined.located(line)
         return 0 if file else own
-
-    def file(self, node: cst.CSTNode) -> str:
-        """The configuration file that a node stands in; "" for the program itself."""
-        place = self.places.get(node)
-        return place.file if place else ""
 
     def text(self, node: cst.CSTNode) -> str:
         """A node as it is written."""
@@ -342,26 +192,12 @@ class ProgramTree:
 
 
 @lru_cache(maxsize=4)
-def read(
-    source: str, files: tuple[ProgramFile, ...] = (), arguments: tuple[str, ...] = ()
-) -> ProgramTree | None:
+def read(source: str, modules: tuple[ProgramFile, ...] = ()) -> ProgramTree | None:
     """The program with its own modules, without them where all cannot be parsed within the budget;
     None where it cannot be by itself.
     """
-    modules = [file for file in files if file.name.endswith(".py")]
-    whole = joined(source, modules)
-    program = _parsed(whole)
-    if program is None and modules:
-        whole = joined(source, ())
-        program = _parsed(whole)
-    if program is None:
-        return None
-    known = {file.name: found for file in files if (found := dictionary(file))}
-    return replace(
-        program, arguments=arguments, files=files, joined=whole,
-        settings={name: whole for name, (whole, _) in known.items()},
-        places={node: place for _, places in known.values() for node, place in places.items()},
-    )  # fmt: skip
+    program = _parsed(joined(source, modules))
+    return program or (_parsed(joined(source, ())) if modules else None)
 
 
 def _parsed(whole: JoinedText) -> ProgramTree | None:
@@ -397,6 +233,7 @@ def _program(module: cst.Module, whole: JoinedText) -> ProgramTree:
         imports=imported(nodes),
         calls=tuple(x for x in nodes if isinstance(x, cst.Call)),
         values=_values(nodes),
+        joined=whole,
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial, reduce
-from typing import Any
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import libcst as cst
 
@@ -14,24 +15,38 @@ from bot.rules.hyperparameters.text.expressions import NotApplicable, expression
 from bot.rules.hyperparameters.text.imports import Imports
 from bot.rules.hyperparameters.text.layout import led, passing, relisted, surrounded, with_name
 from bot.rules.hyperparameters.text.program import ProgramTree
-from bot.rules.hyperparameters.text.settings import SettingPlace, rewritten
 
 Change = Callable[[Any], Any]
 Wanted = Mapping[tuple[object, HyperparameterKind], str]
 """The values of a patch by the group and the kind of their places."""
 
 
+class UseChange(NamedTuple):
+    """The last name of a use, and what is put in its place."""
+
+    name: str
+    text: str
+
+
 class Rewriting:
     """Changes are functions of a node: those of one node follow each other, and what holds it sees
-    it changed. `wanted` has all that the patch changes, `widths` the units that it gives layers.
+    it changed. `wanted` has all that the patch changes, `widths` the units that it gives layers;
+    uses that are `moved` stay, because a literal decides them.
     """
 
     def __init__(
-        self, program: ProgramTree, wanted: Wanted, widths: Mapping[int, str] | None = None
+        self,
+        program: ProgramTree,
+        wanted: Wanted,
+        widths: Mapping[int, str] | None = None,
+        moved: Container[str] = (),
     ) -> None:
         self.program = program
         self.wanted = wanted
         self.widths = widths or {}
+        self.replaced: dict[str, UseChange] = {}
+        """What is put in the place of uses that a run can watch, by their keys."""
+        self._moved = moved
         self._changes: dict[cst.CSTNode, list[Change]] = defaultdict(list)
         self._around: dict[cst.CSTNode, list[tuple[bool, str]]] = defaultdict(list)
         self._listed: dict[cst.CSTNode, list[tuple[int, str | None]]] = defaultdict(list)
@@ -61,7 +76,16 @@ class Rewriting:
         """
         if self._replaced.setdefault(node, text) != text:
             raise NotApplicable("Two changes set the same number to different values.")
-        self.change(node, lambda _: expression(text))
+        owner, name = self.program.use(node)
+        if owner in self.program.uses and not self._replace_use(node, owner, name, text):
+            return
+        self.change(owner, lambda now: expression(_entered(now, name, text) if name else text))
+
+    def _replace_use(self, node: cst.CSTNode, owner: cst.CSTNode, name: str, text: str) -> bool:
+        """Notes what is put in the place of a use; whether it must be, or was done elsewhere."""
+        key = self.program.key(node)
+        self.replaced[key] = UseChange(name or _last_name(self.program.text(owner)), text)
+        return key not in self._moved
 
     def before(self, node: cst.CSTNode, text: str) -> None:
         """Adds statements before the one that holds a node."""
@@ -145,7 +169,7 @@ class Rewriting:
 
     def text(self) -> str:
         """The program with all changes. Raises NotApplicable."""
-        if any(x not in self.program.spans and x not in self.program.places for x in self._changes):
+        if any(x not in self.program.spans for x in self._changes):
             raise NotApplicable("What decides the value cannot be written.")
         for node, element, text in self._naming:
             self.after(node, text(self._place_of(element)))
@@ -161,16 +185,6 @@ class Rewriting:
             return self.program.module.visit(_Writer(self._changes)).code
         except (cst.CSTValidationError, cst.ParserSyntaxError, TypeError, RecursionError) as error:
             raise NotApplicable("The change does not fit into the program.") from error
-
-    def settings(self) -> dict[str, str]:
-        """The configuration files that change, as they will be. Raises NotApplicable."""
-        found: dict[str, list[tuple[SettingPlace, cst.CSTNode]]] = defaultdict(list)
-        for node, changes in self._changes.items():
-            if place := self.program.places.get(node):
-                value = reduce(lambda made, change: change(made), changes, node)
-                found[place.file].append((place, value))
-        files = {file.name: file for file in self.program.files}
-        return {name: rewritten(files[name], changes) for name, changes in found.items()}
 
     def _import(self, file: str, full: str) -> None:
         module, _, name = full.rpartition(".")
@@ -219,6 +233,16 @@ class _Writer(cst.CSTTransformer):
             if updated_node is not cst.RemovalSentinel.REMOVE:
                 updated_node = change(updated_node)
         return updated_node
+
+
+def _entered(settings: cst.CSTNode, name: str, text: str) -> str:
+    """Settings with another value for an entry."""
+    return f'{{**{cst.Module([]).code_for_node(settings)}, "{name}": {text}}}'
+
+
+def _last_name(text: str) -> str:
+    """The last name or key in an expression: "lr" of `float(args.lr)`."""
+    return next(iter(re.findall(r"[A-Za-z_][\w-]*", text)[::-1]), "")
 
 
 def _is_module(full: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import libcst as cst
 
@@ -48,20 +47,6 @@ def entry_key(node: cst.CSTNode) -> str:
         key = node.args[0].value if node.func.attr.value == "get" else None
     said = key.evaluated_value if isinstance(key, cst.SimpleString) else None
     return said if isinstance(said, str) else ""
-
-
-def element_key(element: cst.BaseDictElement) -> str:
-    """The key of an element of a written dictionary; "" where it is no string."""
-    key = element.key if isinstance(element, cst.DictElement) else None
-    said = key.evaluated_value if isinstance(key, cst.SimpleString) else None
-    return said if isinstance(said, str) else ""
-
-
-def entries(node: cst.Dict) -> Iterator[tuple[str, cst.BaseExpression]]:
-    """The entries of a written dictionary that have a key of their own."""
-    for element in node.elements:
-        if key := element_key(element):
-            yield key, element.value
 
 
 SNAKE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

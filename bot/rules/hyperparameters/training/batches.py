@@ -9,13 +9,12 @@ import libcst as cst
 from bot.models.training import TrainingTrace
 from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
 from bot.rules.hyperparameters.text.arguments import keywords, positional
-from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.loops import function_named, iterated, loops_around
 from bot.rules.hyperparameters.text.numbers import canonical, number
-from bot.rules.hyperparameters.text.origins import origin, resolved, write_number
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.text.spelling import dotted, spelled
+from bot.rules.hyperparameters.text.uses import number_used, resolved, supplied, write_argument
 from bot.rules.hyperparameters.training.fitting import MOST_ROWS, whole
 from bot.rules.hyperparameters.training.loops import steps
 
@@ -79,16 +78,15 @@ def _shuffles(call: cst.Call) -> bool:
 
 def _loader(program: ProgramTree, call: cst.Call) -> tuple[HyperparameterPlace, cst.CSTNode]:
     given = supplied(program, call, "batch_size", 1)
-    known = origin(program, given) if given else None
+    known = number_used(program, given) if given else None
     value = canonical(known.value) if known and known.value is not None else "default"
     node = known.node if known else call
     line = program.line(node)
 
     def write(rewriting: Rewriting, text: str) -> None:
-        write_number(rewriting, call, "batch_size", whole(text), 1)
+        write_argument(rewriting, call, "batch_size", whole(text), 1)
 
-    file = program.file(node)
-    return place("batch_size", value, line, write, bounds=(1, MOST_ROWS), file=file), node
+    return place("batch_size", value, line, write, bounds=(1, MOST_ROWS)), node
 
 
 def _counted(
@@ -96,7 +94,7 @@ def _counted(
 ) -> Iterator[tuple[HyperparameterPlace, cst.CSTNode]]:
     """A number that stands by itself; where it is written again in the loop, it is changed too."""
     for node in given[:1]:
-        known = origin(program, node)
+        known = number_used(program, node)
         if known.value is None or known.value < 1:
             continue
         places = [known.node]
@@ -105,7 +103,6 @@ def _counted(
         value = canonical(known.value)
         found = place(
             "batch_size", value, program.line(known.node), _all(places), bounds=(1, MOST_ROWS),
-            file=program.file(known.node),
         )  # fmt: skip
         yield found, known.node
 
@@ -120,6 +117,7 @@ def _again(
         else:
             same = bool(spelled(node)) and spelled(part) == spelled(node)
         if same and isinstance(program.around(part, cst.Slice, cst.Call), cst.Slice):
+            program.observe(part)
             yield part
 
 

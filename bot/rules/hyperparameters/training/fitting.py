@@ -17,11 +17,10 @@ from bot.rules.hyperparameters.text.arguments import (
     with_argument,
 )
 from bot.rules.hyperparameters.text.expressions import NotApplicable
-from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.numbers import canonical, parsed
-from bot.rules.hyperparameters.text.origins import origin, write_number
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Change, Rewriting
+from bot.rules.hyperparameters.text.uses import number_used, supplied, write_argument
 
 MOST_EPOCHS, MOST_ROWS = 5000, 4096
 _OTHERS = ("sklearn.", "scipy.", "xgboost.", "lightgbm.", "torch.")
@@ -92,7 +91,7 @@ def _place(
     program: ProgramTree, call: cst.Call, kind: HyperparameterKind, position: int, planned: str
 ) -> tuple[cst.CSTNode, HyperparameterPlace] | None:
     given = supplied(program, call, kind, position)
-    known = origin(program, given, divides=kind != "epochs") if given else None
+    known = number_used(program, given) if given else None
     old = kind == "epochs" and given is None and _OLD in keywords(call)
     value = planned if given else "default"
     if known is not None and known.value is not None:
@@ -103,7 +102,7 @@ def _place(
     most = MOST_EPOCHS if kind == "epochs" else MOST_ROWS
     found = place(
         kind, value, program.line(known.node if known else call),
-        _writer(call, kind, position, old=old), bounds=(1, most), file=program.file(node),
+        _writer(call, kind, position, old=old), bounds=(1, most),
     )  # fmt: skip
     return (node, found) if known else (call.args[0] if kind == "epochs" else call, found)
 
@@ -114,7 +113,7 @@ def _writer(call: cst.Call, name: str, position: int, *, old: bool) -> Write:
         if old:
             rewriting.change(call, _renamed(name, text))
         else:
-            write_number(rewriting, call, name, text, position, divides=name != "epochs")
+            write_argument(rewriting, call, name, text, position)
 
     return write
 

@@ -11,10 +11,10 @@ from bot.rules.hyperparameters.place import HyperparameterPlace, place
 from bot.rules.hyperparameters.text.arguments import positional
 from bot.rules.hyperparameters.text.loops import iterated, loops_around
 from bot.rules.hyperparameters.text.numbers import canonical, number
-from bot.rules.hyperparameters.text.origins import NumberOrigin, origin
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.text.spelling import dotted
+from bot.rules.hyperparameters.text.uses import NumberUse, number_used
 from bot.rules.hyperparameters.training.fitting import MOST_EPOCHS, whole
 
 _MOST = 50
@@ -53,7 +53,7 @@ def _heading(program: ProgramTree, loop: cst.For | cst.While) -> str:
     return f"{program.text(loop.target)} {program.text(loop.iter)}"
 
 
-def _rounds(program: ProgramTree, loop: cst.For | cst.While) -> tuple[NumberOrigin, int] | None:
+def _rounds(program: ProgramTree, loop: cst.For | cst.While) -> tuple[NumberUse, int] | None:
     """Where the end of the count stands, and what it begins with."""
     if isinstance(loop, cst.While):
         return _compared(program, loop.test)
@@ -72,7 +72,7 @@ def _rounds(program: ProgramTree, loop: cst.For | cst.While) -> tuple[NumberOrig
     return _ended(program, given[-1], int(first))
 
 
-def _compared(program: ProgramTree, test: cst.BaseExpression) -> tuple[NumberOrigin, int] | None:
+def _compared(program: ProgramTree, test: cst.BaseExpression) -> tuple[NumberUse, int] | None:
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         part = test.comparisons[0]
         if isinstance(part.operator, cst.LessThan | cst.LessThanEqual):
@@ -82,22 +82,21 @@ def _compared(program: ProgramTree, test: cst.BaseExpression) -> tuple[NumberOri
 
 def _ended(
     program: ProgramTree, end: cst.BaseExpression, first: int
-) -> tuple[NumberOrigin, int] | None:
+) -> tuple[NumberUse, int] | None:
     if isinstance(end, cst.BinaryOperation) and isinstance(end.operator, cst.Add):
         more = number(end.right)
-        found = origin(program, end.left, divides=False)
+        found = number_used(program, end.left)
         if more is not None and found.value is not None and number(end) is None:
             return found, first - int(more)
-    found = origin(program, end, divides=False)
+    found = number_used(program, end)
     return (found, first) if found.value is not None else None
 
 
-def _place(program: ProgramTree, found: NumberOrigin, first: int) -> HyperparameterPlace:
+def _place(program: ProgramTree, found: NumberUse, first: int) -> HyperparameterPlace:
     def write(rewriting: Rewriting, value: str) -> None:
         rewriting.replace(found.node, str(int(whole(value)) + first))
 
     count = int(found.value or 0) - first
     return place(
         "epochs", canonical(count), program.line(found.node), write, bounds=(1, MOST_EPOCHS),
-        file=program.file(found.node),
     )  # fmt: skip

@@ -9,8 +9,8 @@ import libcst as cst
 
 from bot.models.training import TrainingTrace
 from bot.rules.hyperparameters.text.arguments import argument
-from bot.rules.hyperparameters.text.origins import resolved
 from bot.rules.hyperparameters.text.program import ProgramTree
+from bot.rules.hyperparameters.text.uses import worded
 from bot.rules.hyperparameters.training.catalogue import CLASSES, OTHERS
 
 _MOST = 50  # more than a program that somebody wrote has
@@ -79,15 +79,14 @@ def _compiled(program: ProgramTree) -> Iterator[OptimizerPlace]:
     for call in compilations(program):
         given = argument(call, "optimizer", 0)
         line = program.line(given or call)
-        value = resolved(program, given)
+        value = worded(program, given)
         if value is None:
             if any(arg.star for arg in call.args):
                 continue
             yield OptimizerPlace("keras", "default", line, compiled=call)
         elif isinstance(value, cst.SimpleString) and isinstance(value.evaluated_value, str):
             name = value.evaluated_value.lower()
-            at = line if program.file(value) else program.line(value)
-            yield OptimizerPlace("keras", name, at, None, call, value)
+            yield OptimizerPlace("keras", name, program.line(value), None, call, value)
         elif isinstance(value, cst.Call):
             yield from _one(program, value, "keras")
 

@@ -16,17 +16,17 @@ from bot.rules.hyperparameters.text.arguments import (
     without,
 )
 from bot.rules.hyperparameters.text.expressions import NotApplicable
-from bot.rules.hyperparameters.text.lookups import supplied
 from bot.rules.hyperparameters.text.numbers import canonical, parsed
-from bot.rules.hyperparameters.text.origins import (
-    origin,
-    resolved,
-    witnessed,
-    write_number,
-)
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.text.spelling import dotted
+from bot.rules.hyperparameters.text.uses import (
+    number_used,
+    resolved,
+    supplied,
+    traced,
+    write_argument,
+)
 from bot.rules.hyperparameters.training.catalogue import KINDS, Kind
 from bot.rules.hyperparameters.training.optimizers import OptimizerPlace, optimizers
 
@@ -66,17 +66,15 @@ def _places(
         choices: tuple[str, ...] = (),
         node: cst.CSTNode | None = None,
     ) -> HyperparameterPlace:
-        file, line = (program.file(node), program.line(node)) if node else ("", 0)
         return place(
-            kind, value, line or found.line,
+            kind, value, program.line(node) if node else found.line,
             lambda rewriting, _: _write(rewriting, found, steady),
-            bounds=bounds, choices=choices, group=found, file=file,
+            bounds=bounds, choices=choices, group=found,
         )  # fmt: skip
 
-    named = found.name if found.name and program.file(found.name) else None
-    yield one("optimizer", found.value, choices=tuple(KINDS), node=named)
+    yield one("optimizer", found.value, choices=tuple(KINDS))
     rate = _rate(program, found)
-    known = witnessed(origin(program, rate), rate, steady) if rate else None
+    known = traced(number_used(program, rate), steady) if rate else None
     decided = known is not None and known.value is not None
     if not (rate and not decided and isinstance(resolved(program, rate), cst.Call)):
         value = canonical(known.value) if known and known.value is not None else ""
@@ -122,7 +120,7 @@ def _given(
     if given is None:
         decays = found.call is not None and (found.value, name) == ("adamw", "weight_decay")
         return "default" if decays else "none", None
-    known = origin(program, given)
+    known = number_used(program, given)
     return canonical(known.value) if known.value is not None else "none", known.node
 
 
@@ -180,10 +178,10 @@ def _set(
     if text == "none":
         rewriting.change(call, without({parameter}))
     elif parameter == found.rate_name and rate is not None:
-        known = witnessed(origin(rewriting.program, rate), rate, steady)
+        known = traced(number_used(rewriting.program, rate), steady)
         rewriting.replace(known.node, text)
     else:
-        write_number(rewriting, call, parameter, text, _position(found, parameter))
+        write_argument(rewriting, call, parameter, text, _position(found, parameter))
 
 
 def _named(
@@ -220,7 +218,7 @@ def _another(
     rewriting.change(call, without(foreign, most=found.rate_position + 1))
     rewriting.change(call, with_function(_function(rewriting, found, call, kind)))
     rate = _rate(rewriting.program, found)
-    known = witnessed(origin(rewriting.program, rate), rate, steady) if rate else None
+    known = traced(number_used(rewriting.program, rate), steady) if rate else None
     if rated or known is None or known.value is None:
         return
     low, high = kind.usual

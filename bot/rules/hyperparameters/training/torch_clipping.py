@@ -11,10 +11,10 @@ from bot.rules.hyperparameters.place import HyperparameterPlace, Write, place
 from bot.rules.hyperparameters.text.arguments import argument, positional
 from bot.rules.hyperparameters.text.expressions import NotApplicable
 from bot.rules.hyperparameters.text.numbers import canonical, parsed
-from bot.rules.hyperparameters.text.origins import origin, write_number
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.text.spelling import dotted
+from bot.rules.hyperparameters.text.uses import number_used, write_argument
 from bot.rules.hyperparameters.training.optimizers import OptimizerPlace, optimizers
 
 _BOUNDS = (0.01, 10.0)
@@ -42,13 +42,13 @@ def _clip(program: ProgramTree, call: cst.Call) -> str:
 
 def _present(program: ProgramTree, call: cst.Call, name: str) -> HyperparameterPlace:
     given = argument(call, name, 1)
-    known = origin(program, given).value if given else None
+    known = number_used(program, given).value if given else None
 
     def write(rewriting: Rewriting, value: str) -> None:
         if value == "none":
             rewriting.remove(call)
         else:
-            write_number(rewriting, call, name, _number(value), 1)
+            write_argument(rewriting, call, name, _number(value), 1)
 
     value = canonical(known) if known is not None else "default"
     return place("clipping", value, program.line(call), write, bounds=_BOUNDS)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from benchmarks.autotrainer_arm import autotrainer
-from bot.adapters.joint_search import OptunaSearch, Sampler
+from benchmarks.joint_search import OptunaSearch, Sampler
 from bot.models.repair import Hyperparameter, Patch
 from bot.pipeline.repair.search import SEEDS
 from bot.pipeline.repair.trials import TrialRequest, Trials

@@ -19,9 +19,8 @@ from bot.adapters.run_folder.keeping import keep_runs
 from bot.models.attempt import Script
 from bot.models.bug import Issue
 from bot.models.job import Job, Options
-from bot.models.repair import Hyperparameter
 from bot.models.report import Report
-from bot.ports import JointSearch, Listener, Model, Ports, Recorder, SourceIndexer
+from bot.ports import Listener, Model, Ports, Recorder, SourceIndexer
 from bot.render.comment import comment
 from bot.render.report_json import report_text
 from bot.settings import Settings, host
@@ -58,15 +57,8 @@ def ports(
         model=model,
         indexer=_indexer(settings) if model is not None else None,
         commits=GitCommits(Git(Cache(settings.cache_dir, cancel), host(), credentials=credentials)),
-        joint_search=_joint_search,
         cache=settings.cache_dir,
     )
-
-
-def _joint_search(found: tuple[Hyperparameter, ...]) -> JointSearch:
-    from bot.adapters.joint_search import OptunaSearch  # takes a second to import
-
-    return OptunaSearch(found)
 
 
 def prove(

@@ -17,7 +17,7 @@ from bot.models.bisect import Commit, Provided, Release
 from bot.models.bug import Frame
 from bot.models.dialogue import Exchange, ModelAnswer, Question, Usage
 from bot.models.environment import Chunk, Environment, EnvironmentSpec, RepoSource
-from bot.models.repair import Hyperparameter, KeptTrial, Patch
+from bot.models.repair import KeptTrial
 from sandbox.port import RunResult, Sandbox
 
 Stage = Literal[
@@ -144,16 +144,6 @@ class Recorder(Protocol):
         """The trials that an earlier process of this same job made, in order."""
 
 
-class JointSearch(Protocol):
-    """Proposes patches of all hyperparameters at once."""
-
-    def ask(self) -> Patch:
-        """A patch to try next."""
-
-    def tell(self, patch: Patch, value: float | None) -> None:
-        """What came of a patch that was asked for, more is better; None when it failed."""
-
-
 class Model(Protocol):
     """Asks a language model. What comes back is data from outside: it decides nothing by itself."""
 
@@ -227,7 +217,7 @@ Clock = Callable[[], float]
 @dataclass(frozen=True, slots=True)
 class Ports:
     """The world, as the pipeline sees it. `cache` is a folder that has the same path where the
-    sandbox runs. `joint_search` begins a search over hyperparameters.
+    sandbox runs.
     """
 
     sandbox: Sandbox
@@ -239,5 +229,4 @@ class Ports:
     model: Model | None = None
     indexer: SourceIndexer | None = None
     commits: Commits | None = None
-    joint_search: Callable[[tuple[Hyperparameter, ...]], JointSearch] | None = None
     cache: Path | None = None

@@ -198,7 +198,6 @@ def test_the_loss_stays_where_the_metric_has_its_name(printed: str, kept: bool) 
 
 
 def test_the_same_edits_in_another_order_are_the_same_trial() -> None:
-    """A joint search may draw them so."""
     with begin(Watched(lambda _: 0.5, lambda _: GOOD)) as trials:
         found = {x.kind: x for x in changeable(trials)}
         rate = candidates.edit(found["learning_rate"], "0.5")

@@ -23,7 +23,6 @@ _CEILING = 0.995  # of a share such as accuracy
 _GAIN = 0.01  # of what was gained so far: what a further edit has to bring
 _SUGGESTED = 3  # the likeliest finding, all likely ones, all; the others are steps beside the best
 _PATIENCE = 10  # trials that bring nothing
-_MOST_ASKED = 300  # patches of a joint search, also those that cannot be written
 _RESERVE = 0.3  # of the budget, to try the best with more seeds
 
 
@@ -47,7 +46,6 @@ class Search:
                 self._try(some)
             if self._leader == leader:
                 break
-        self._try_jointly()
         return self._chosen()
 
     @property
@@ -89,22 +87,6 @@ class Search:
         waiting = self._untried(patches)
         while self._open() and (some := self._next(waiting)):
             self._try(some)
-
-    def _try_jointly(self) -> None:
-        """What no single step finds: patches of all hyperparameters at once."""
-        begin = self.trials.session.ports.joint_search
-        study = begin(tuple(self.found)) if begin is not None and self._open() else None
-        for _ in range(_MOST_ASKED if study is not None else 0):
-            if not self._open():
-                break
-            assert study is not None
-            patch = study.ask()
-            if next(self._untried((patch,)), None) is None:
-                study.tell(patch, None)
-                continue
-            self._try((patch,))
-            value = self.tried[patch]
-            study.tell(patch, value if math.isfinite(value) else None)
 
     def _untried(self, patches: Sequence[Patch]) -> Iterator[Patch]:
         """Those that can be written and were not tried."""

@@ -1,4 +1,4 @@
-"""Searches over all hyperparameters of a program at once, by Optuna."""
+"""Searches over all hyperparameters of a program at once, by Optuna, to hold repairs against."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 import optuna
-from typing_extensions import override
 
 from bot.models.repair import Hyperparameter, Patch
-from bot.ports import JointSearch
 from bot.rules.repair import candidates
 
 Sampler = Literal["tpe", "random", "gp"]
@@ -23,7 +21,7 @@ _WHOLE = {"epochs", "batch_size", "units"}
 _OWN = 3.0  # times the program's own epochs: what the source study draws from
 
 
-class OptunaSearch(JointSearch):
+class OptunaSearch:
     """A study of one program. `tpe` is the sampler of BOHB's kind, `gp` of HEBO's (needs torch)."""
 
     def __init__(self, found: Sequence[Hyperparameter], sampler: Sampler = "tpe") -> None:
@@ -32,16 +30,16 @@ class OptunaSearch(JointSearch):
         self._study = optuna.create_study(sampler=_SAMPLERS[sampler](), direction="maximize")
         self._asked: dict[Patch, optuna.Trial] = {}
 
-    @override
     def ask(self) -> Patch:
+        """A patch to try next."""
         asked = self._study.ask()
         drawn = ((one, _drawn(asked, one)) for one in self._found)
         patch = tuple(candidates.edit(one, value) for one, value in drawn if value != one.value)
         self._asked[patch] = asked
         return patch
 
-    @override
     def tell(self, patch: Patch, value: float | None) -> None:
+        """What came of a patch that was asked for, more is better; None when it failed."""
         asked = self._asked.pop(patch)
         if value is None:
             self._study.tell(asked, state=optuna.trial.TrialState.FAIL)

@@ -158,7 +158,9 @@ def _arm():
         for name, hook in _reprise_trial.HOOKS.items():
             _IMPORTED.setdefault(name, []).append(hook)
     if os.environ.get("REPRISE_TRAINING"):
-        import _reprise_training  # noqa: F401  # training/, copied under this name
+        from _reprise_training import imports  # training/, copied under this name
+
+        imports.arm()
 
 
 def _chain():

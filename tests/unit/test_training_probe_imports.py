@@ -18,7 +18,9 @@ print(STATE.failed)
 def test_a_look_at_a_framework_does_not_disarm(tmp_path: Path):
     (tmp_path / "_reprise_training").symlink_to(_PROBE)
     (tmp_path / "torch.py").write_text("")
-    (tmp_path / "sitecustomize.py").write_text("import _reprise_training\n")
+    (tmp_path / "sitecustomize.py").write_text(
+        "from _reprise_training import imports\nimports.arm()\n"
+    )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "REPRISE_TRACE": str(tmp_path)}
     told = subprocess.run(
         [sys.executable, "-c", _PROGRAM],

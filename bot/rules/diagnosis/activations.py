@@ -44,7 +44,8 @@ def hidden_sign(
 def _advice(layer: Layer) -> str:
     if not layer.activation:
         return f"Add a relu after {named(layer)}."
-    return f"Replace the `{layer.activation}` in {named(layer)} with relu."
+    better = "gelu" if layer.activation == "relu" else "relu"
+    return f"Replace the `{layer.activation}` in {named(layer)} with {better}."
 
 
 def hidden_functions(training: Training) -> tuple[Layer, ...]:

@@ -17,10 +17,10 @@ from bot.rules.diagnosis.targets import (
     width,
 )
 from bot.rules.diagnosis.training import Training, kernel, nonlinear
+from sandbox.probe.training.vocabulary import RECTIFIERS
 
 _SLACK = 1e-3
 _BOUNDED = ("relu", "tanh", "sigmoid", "hard_sigmoid", "softsign", "relu6", "softplus", "elu")
-_RECTIFIERS = ("relu", "relu6")  # those that a class may never get out of
 
 
 def at_end(
@@ -108,7 +108,7 @@ def twice(training: Training) -> Signs:
         reason = f"`{loss.name}`{in_line(loss.line)} applies it itself"
         words = f"{advice(training, 'linear', own)}: {reason}."
         yield at_end(training, 0.95, text, ("linear",), "AAL", ("ACH",), words)
-    elif function in (_RECTIFIERS if training.learning.well else _BOUNDED):
+    elif function in (RECTIFIERS if training.learning.well else _BOUNDED):
         text = f"`{loss.name}` expects unbounded logits, but `{function}` bounds them."
         confidence = UNHARMED if training.learning.well else 0.85
         yield at_end(training, confidence, text, ("linear",), "AAL", ("ACH",))

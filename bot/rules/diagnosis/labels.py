@@ -22,6 +22,7 @@ from bot.rules.diagnosis.targets import (
     zero_or_one,
 )
 from bot.rules.diagnosis.training import Training, kernel
+from sandbox.probe.training.vocabulary import RECTIFIERS
 
 _SLACK = 0.02
 _HALF, _FAR_FROM_ONE = 1e-6, 0.5
@@ -60,7 +61,7 @@ _RESCALE = change("preprocessing", ("min-max",), "Scale the data to the range of
 def dead_output(training: Training) -> Signs:
     """A rectified output that is zero for every sample."""
     loss, function = training.loss, last_function(training)
-    if loss is None or function not in ("relu", "relu6") or training.learning.well:
+    if loss is None or function not in RECTIFIERS or training.learning.well:
         return
     if loss.name not in ENTROPIES | BINARY and training.learning.poor:
         text = f"`{function}` at the output stops learning wherever it returns zero."

@@ -12,6 +12,7 @@ from statistics import fmean, pvariance
 from typing import Literal
 
 from bot.models.training import Data, Epoch, Loss, Summary, TrainingStep
+from sandbox.probe.training import vocabulary
 
 Health = Literal["well", "fairly", "partly", "badly", "unknown"]
 
@@ -27,9 +28,9 @@ _UNTRAINED = 0.15
 _ENOUGH = 16  # targets from which the trivial loss of a batch is taken
 _FEWEST, _ALL_STEPS = 10, 2000
 ENTROPIES = frozenset(
-    ("cross_entropy", "nll", "categorical_crossentropy", "sparse_categorical_crossentropy")
+    (*vocabulary.OF_CLASSES, "categorical_crossentropy", "sparse_categorical_crossentropy")
 )
-BINARY = frozenset(("bce", "bce_logits", "binary_crossentropy"))
+BINARY = frozenset(vocabulary.BINARY)
 SIGNED = frozenset(("hinge", "squared_hinge", "soft_margin"))
 """Losses of the product of a prediction and a label of -1 or 1."""
 _NEVER_NEGATIVE = (ENTROPIES | BINARY | {"kld", "mse", "mae", "huber", "smooth_l1"}) - {"nll"}

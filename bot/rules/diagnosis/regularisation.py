@@ -30,7 +30,7 @@ def penalty(training: Training) -> Signs:
         return
     layers = _penalised(training)
     better = change(
-        "weight_regularizer", ("none", "x0.01"), "Remove the penalty, or divide it by 100."
+        "weight_regularizer", ("none", "x0.01"), "Remove the weight penalty, or divide it by 100."
     )
     yield Sign(
         "RAW",
@@ -72,7 +72,9 @@ def activity(training: Training) -> Signs:
         layers,
         evidence=(evidence("penalty / data loss", share, _ACTIVITY),),
         change=change(
-            "weight_regularizer", ("none", "x0.01"), "Remove the penalty, or divide it by 100."
+            "weight_regularizer",
+            ("none", "x0.01"),
+            "Remove the activity regularizer, or divide it by 100.",
         ),
     )
 
@@ -125,7 +127,9 @@ def shrunk(training: Training) -> Signs:
                 f"The weights of {named(layer)} shrink to almost zero, as under a penalty.",
                 (layer.index,),
                 evidence=(evidence("final norm / initial norm", share, _SHRUNK),),
-                change=change("weight_regularizer", ("none", "x0.01"), "Remove the penalty."),
+                change=change(
+                    "weight_regularizer", ("none", "x0.01"), "Remove the weight penalty."
+                ),
             )
 
 
@@ -151,7 +155,9 @@ def decay(training: Training) -> Signs:
             f"The weight decay of `{optimizer.name}` outweighs the loss.",
             evidence=(evidence("weight decay", optimizer.weight_decay, limit),),
             change=change(
-                "weight_decay", (0, 1e-4), f"Remove it{in_line(optimizer.line)}, or use 0.0001."
+                "weight_decay",
+                (0, 1e-4),
+                f"Remove the weight decay{in_line(optimizer.line)}, or lower it to 0.0001.",
             ),
             direction="down",
         )

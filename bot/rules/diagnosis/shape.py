@@ -107,7 +107,9 @@ def dropout(training: Training) -> Signs:
             text = f"Dropout {where} {named(layer)} drops {share:.0%} of its inputs."
             shown = (evidence("dropout", share, 0.5),)
             better = change(
-                f"rate({layer.index})", (0.2, 0.5), "Lower the rate to 0.2, or remove the dropout."
+                f"rate({layer.index})",
+                (0.2, 0.5),
+                f"Lower the dropout {where} {named(layer)} to 0.2, or remove it.",
             )
             confidence = 0.8 if share > _NEARLY_ALL else 0.5
             yield Sign("LAD", confidence, text, (layer.index,), (), shown, better, "down")
@@ -124,7 +126,9 @@ def output_dropout(training: Training) -> Signs:
             where = "after" if function else "in"
             text = f"Dropout {where} {named(layer)} drops outputs of the model."
             shown = (evidence("dropout", share, 0),)
-            better = change(f"rate({layer.index})", (0,), "Remove the dropout.")
+            better = change(
+                f"rate({layer.index})", (0,), f"Remove the dropout {where} {named(layer)}."
+            )
             yield Sign("LAD", 0.65, text, (layer.index,), (), shown, better, "down")
 
 

@@ -7,6 +7,7 @@ import sys
 from . import keras_layers
 from .core import quiet
 from .keras_functions import Mean
+from .vocabulary import KERAS_LOSSES
 
 _COMPARING = ("Sub", "SquaredDifference", "Mul")
 _WEIGHTS, _GIVEN = {"ReadVariableOp", "ResourceGather"}, {"Placeholder", "IteratorGetNext", "Const"}
@@ -201,8 +202,5 @@ def _rooted(y_true, y_pred):
 
 def _called(name):
     losses = sys.modules["keras"].losses
-    function = _rooted if name == "rmse" else getattr(losses, _LONG.get(name, name))
+    function = _rooted if name == "rmse" else getattr(losses, KERAS_LOSSES.get(name, name))
     return Mean(function, name, (), {})
-
-
-_LONG = {"mse": "mean_squared_error", "mae": "mean_absolute_error"}

@@ -1,6 +1,7 @@
 """The layers of a Keras model as records."""
 
 from . import numbers, program
+from .vocabulary import KERAS_ACTIVATIONS
 
 _SETTINGS = (
     "units", "filters", "kernel_size", "strides", "padding", "dilation_rate", "groups", "rate",
@@ -8,10 +9,6 @@ _SETTINGS = (
     "alpha", "axis", "momentum", "epsilon", "num_heads", "key_dim", "dropout", "recurrent_dropout",
     "data_format", "stddev", "mask_zero",
 )  # fmt: skip
-_OWN = {
-    "ReLU": "relu", "LeakyReLU": "leaky_relu", "PReLU": "prelu", "ELU": "elu",
-    "Softmax": "softmax",
-}  # fmt: skip
 _GATED = ("LSTM", "GRU", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "MultiHeadAttention")
 _MOST_LAYERS, _MOST_WEIGHTS = 400, 40
 _INITIALIZERS = ("kernel_initializer", "embeddings_initializer", "depthwise_initializer")
@@ -74,8 +71,8 @@ def activation(layer):
     """What the layer itself applies last, "" for nothing."""
     layer = _inner(layer)
     kind = type(layer).__name__
-    if kind in _OWN:
-        return _OWN[kind]
+    if kind in KERAS_ACTIVATIONS:
+        return KERAS_ACTIVATIONS[kind]
     function = None if kind in _GATED else getattr(layer, "activation", None)
     name = _name(function)
     return "" if name == "linear" else name

@@ -5,10 +5,10 @@ The batch runs in inference mode, so that neither a generator nor a moving avera
 
 from . import keras_gradients, keras_layers, keras_random, keras_traced
 from .core import STATE
+from .vocabulary import RECTIFIERS
 
 _MOST_TENSORS = 200
 _MOST_ELEMENTS = 1 << 16
-_DYING = ("relu", "relu6")
 
 
 class Look:
@@ -122,7 +122,7 @@ class Look:
         if finite.any():
             told["mean"], told["std"] = float(values[finite].mean()), float(values[finite].std())
         kind = keras_layers.activation(layer)
-        if kind in _DYING:
+        if kind in RECTIFIERS:
             table = values.reshape(-1, values.shape[-1])
             told["dead"] = float((table.max(0) <= 0).mean())
         if kind == "sigmoid":

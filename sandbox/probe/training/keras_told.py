@@ -5,16 +5,13 @@ import math
 from . import keras_batches, keras_layers, numbers
 from .core import STATE
 from .trivial import floor, trivial
+from .vocabulary import KERAS_LOSSES
 from .writer import WRITER
 
 _MOST_PLACES = 1 << 18
 _MOST_ROWS, _PROBE_ROWS, _MOST_CLASSES, _MOST_LABELS = 4096, 128, 64, 1 << 20
-_NAMES = {
-    "mean_squared_error": "mse", "mean_absolute_error": "mae", "huber_loss": "huber",
-    "mean_absolute_percentage_error": "mape", "mean_squared_logarithmic_error": "msle",
-    "kl_divergence": "kld", "kullback_leibler_divergence": "kld", "log_cosh": "logcosh",
-    "squared_hinge": "squared_hinge", "categorical_hinge": "categorical_hinge",
-}  # fmt: skip
+_NAMES = {name: short for short, name in KERAS_LOSSES.items()}
+_NAMES.update({"huber_loss": "huber", "kullback_leibler_divergence": "kld", "log_cosh": "logcosh"})
 _LOGITS = ("binary_crossentropy", "categorical_crossentropy", "sparse_categorical_crossentropy")
 
 

@@ -5,6 +5,7 @@ import weakref
 
 from . import program, torch_arrays as arrays
 from .torch_forward import FORWARD
+from .vocabulary import TORCH_ACTIVATIONS
 from .writer import WRITER
 
 _MOST_LAYERS, _MOST_WEIGHTS = 400, 40
@@ -15,14 +16,9 @@ _SETTINGS = (
     "normalized_shape", "negative_slope", "dim", "num_heads", "embed_dim", "dropout",
 )  # fmt: skip
 _UNITS = ("out_features", "out_channels", "hidden_size", "embedding_dim", "embed_dim")
-_OWN = {
-    "relu": "relu", "relu6": "relu6", "leakyrelu": "leaky_relu", "sigmoid": "sigmoid",
-    "tanh": "tanh", "softmax": "softmax", "logsoftmax": "log_softmax", "gelu": "gelu",
-    "silu": "silu", "elu": "elu", "selu": "selu", "softplus": "softplus", "softsign": "softsign",
-    "hardtanh": "hardtanh", "hardsigmoid": "hard_sigmoid", "hardswish": "hard_swish",
-    "logsigmoid": "log_sigmoid", "mish": "mish", "prelu": "prelu", "celu": "celu", "glu": "glu",
-    "softmax2d": "softmax", "softmin": "softmin", "tanhshrink": "tanhshrink",
-}  # fmt: skip
+_OWN = {kind.lower(): name for kind, name in TORCH_ACTIVATIONS.items() if name != "linear"}
+_OWN.update({"glu": "glu", "softmax2d": "softmax", "softmin": "softmin"})
+_OWN["tanhshrink"] = "tanhshrink"
 
 
 class ModuleTree:

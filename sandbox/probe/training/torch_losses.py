@@ -12,31 +12,17 @@ from . import (
 )
 from .core import STATE, quiet
 from .trivial import floor, trivial
+from .vocabulary import OF_CLASSES, TORCH_LOSSES
 from .writer import WRITER
 
-NAMES = {
-    "cross_entropy": ("cross_entropy", True),
-    "nll_loss": ("nll", None),
-    "binary_cross_entropy": ("bce", False),
-    "binary_cross_entropy_with_logits": ("bce_logits", True),
-    "mse_loss": ("mse", None),
-    "l1_loss": ("mae", None),
-    "smooth_l1_loss": ("smooth_l1", None),
-    "huber_loss": ("huber", None),
-    "kl_div": ("kld", None),
-    "poisson_nll_loss": ("poisson", None),
+NAMES = {function: (name, logits) for name, (function, _, logits) in TORCH_LOSSES.items()}
+NAMES.update({
     "gaussian_nll_loss": ("gaussian_nll", None),
-    "hinge_embedding_loss": ("hinge", None),
-    "multi_margin_loss": ("multi_margin", None),
-    "multilabel_margin_loss": ("multilabel_margin", None),
-    "multilabel_soft_margin_loss": ("multilabel_soft_margin", True),
-    "soft_margin_loss": ("soft_margin", None),
     "cosine_embedding_loss": ("cosine_embedding", None),
     "margin_ranking_loss": ("margin_ranking", None),
     "triplet_margin_loss": ("triplet_margin", None),
     "ctc_loss": ("ctc", None),
-}
-_BY_CLASS = ("cross_entropy", "nll")
+})  # fmt: skip
 _SETTINGS = ("reduction", "label_smoothing", "ignore_index", "log_input", "full", "delta", "beta")
 _WEIGHTS, _MOST_WEIGHTS = (
     {"cross_entropy": "weight", "nll": "weight", "bce_logits": "pos_weight"},
@@ -206,7 +192,7 @@ def _settings(name, given):
 
 
 def _axis(name, predictions):
-    return min(1, predictions.dim() - 1) if name in _BY_CLASS else -1
+    return min(1, predictions.dim() - 1) if name in OF_CLASSES else -1
 
 
 def _targets(name, predictions, targets):
@@ -240,7 +226,7 @@ def describe(name, predictions, targets, applied):
 def targets_told(canonical, wanted, integral, weights=()):
     """What the targets alone say: the shares of the classes and the loss of the best constant."""
     shares = numbers.shares(wanted, integral)
-    if canonical in _BY_CLASS:  # the mean is over the weights of the samples
+    if canonical in OF_CLASSES:  # the mean is over the weights of the samples
         whole = sum(share * weight for share, weight in zip(shares, weights))
         weights = [weight / whole for weight in weights] if whole else ()
     return {

@@ -17,6 +17,7 @@ from . import (
 from .core import NO_MODEL, STATE, kept, quiet, sampled
 from .torch_forward import FORWARD
 from .torch_losses import LOSSES, finish as finish_losses, settle, take
+from .vocabulary import RECTIFIERS
 from .writer import WRITER
 
 _MOST_TENSORS = 200
@@ -286,7 +287,6 @@ def finish():
 
 _BOUNDED = ("tanh", "sigmoid")
 _NUMBERS = 8
-_DYING = ("relu", "relu6")
 
 
 def _activations(tracked):
@@ -302,7 +302,7 @@ def _activations(tracked):
         mean, variance, finite, dead, *bounds = numbers
         own, later = tracked.model.activations[place]
         row = {"layer": place, "mean": mean, "std": _root(variance), "finite": finite}
-        if own in _DYING or later in _DYING:
+        if own in RECTIFIERS or later in RECTIFIERS:
             row["dead"] = dead
         if later in _BOUNDED:
             row["saturated"] = bounds[2 + _BOUNDED.index(later)]

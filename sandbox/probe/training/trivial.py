@@ -2,6 +2,8 @@
 
 import math
 
+from .vocabulary import BINARY
+
 
 def trivial(name, rows, class_shares, weights=()):
     """The loss on a table of targets; None where it is not known how. `weights` are those of the
@@ -9,7 +11,7 @@ def trivial(name, rows, class_shares, weights=()):
     """
     if len(rows) == 0:
         return None
-    if name in _BINARY:
+    if name in BINARY:
         return _binary(rows, weights)
     if weights and class_shares:
         class_shares = [one * weight for one, weight in zip(class_shares, weights)]
@@ -30,7 +32,7 @@ def floor(name, rows):
     if float(rows.min()) < 0 or float(rows.max()) > 1:
         return 0.0
     thin = rows[:: max(1, len(rows) // _ROWS)].tolist()
-    if name in _BINARY:
+    if name in BINARY:
         return sum(_entropy([x, 1 - x]) for row in thin for x in row) / len(thin) / len(thin[0])
     return sum(_entropy(row) for row in thin) / len(thin)
 
@@ -125,8 +127,7 @@ def _logs(value, constant):
 
 
 _ROWS, _COLUMNS, _WIDE = 256, 32, 4096
-_BINARY = ("bce", "bce_logits", "binary_crossentropy")
-_LOGARITHMIC = (*_BINARY, "cross_entropy", "categorical_crossentropy")
+_LOGARITHMIC = (*BINARY, "cross_entropy", "categorical_crossentropy")
 _BY_NAME = {
     "cross_entropy": _classes,
     "nll": _classes,

@@ -7,10 +7,11 @@ from typing import Literal
 import libcst as cst
 
 from bot.models.training import Loss
-from bot.rules.hyperparameters.losses.torch_names import OF_CLASSES, OF_VALUES
+from bot.rules.hyperparameters.losses.torch_names import OF_VALUES
 from bot.rules.hyperparameters.network.functions import of_function
 from bot.rules.hyperparameters.text.expressions import NotApplicable, filled
 from bot.rules.hyperparameters.text.program import ProgramTree
+from sandbox.probe.training.vocabulary import OF_CLASSES
 
 Form = Literal["indices", "column", "same", "flat", "tall", "other"]
 _CASTS = ("float", "double", "long", "type", "to", "int")

@@ -15,16 +15,11 @@ from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.text.spelling import snake
 from bot.rules.hyperparameters.text.uses import worded
 from bot.rules.hyperparameters.training.optimizers import compilations
+from sandbox.probe.training.vocabulary import KERAS_LOSSES
 
-_ALIASES = {
-    "mean_squared_error": "mse", "mean_absolute_error": "mae", "kldivergence": "kld",
-    "mean_absolute_percentage_error": "mape", "mean_squared_logarithmic_error": "msle",
-    "kl_divergence": "kld", "logcosh": "log_cosh", "binary_cross_entropy": "binary_crossentropy",
-    "kullback_leibler_divergence": "kld", "bce": "binary_crossentropy",
-}  # fmt: skip
-_NAMES = {
-    "mse": "mean_squared_error", "mae": "mean_absolute_error", "kld": "kl_divergence",
-    "mape": "mean_absolute_percentage_error", "msle": "mean_squared_logarithmic_error",
+_ALIASES = {name: short for short, name in KERAS_LOSSES.items()} | {
+    "kldivergence": "kld", "kullback_leibler_divergence": "kld", "logcosh": "log_cosh",
+    "binary_cross_entropy": "binary_crossentropy", "bce": "binary_crossentropy",
 }  # fmt: skip
 _CLASSES = {
     "categorical_crossentropy": "CategoricalCrossentropy",
@@ -102,7 +97,7 @@ def _place(
 
     return place(
         "loss", value, program.line(written), write,
-        choices=tuple(dict.fromkeys((*choices, *([value] if value in _NAMES else [])))),
+        choices=tuple(dict.fromkeys((*choices, *([value] if value in KERAS_LOSSES else [])))),
     )  # fmt: skip
 
 
@@ -128,4 +123,4 @@ def _text(rewriting: Rewriting, written: cst.BaseExpression, name: str) -> str:
         short = f"{own}.{_CLASSES[name]}" if own else rewriting.named(full)
         return f"{short}(from_logits={value})"
     quote = written.quote if isinstance(written, cst.SimpleString) else rewriting.quote
-    return f"{quote}{_NAMES.get(name, name)}{quote}"
+    return f"{quote}{KERAS_LOSSES.get(name, name)}{quote}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.rules.hyperparameters.text.spelling import snake
+from sandbox.probe.training.vocabulary import KERAS_ACTIVATIONS, TORCH_ACTIVATIONS
 
 CHOICES = (
     "linear", "relu", "leaky_relu", "elu", "selu", "gelu", "silu", "tanh", "sigmoid", "softmax",
@@ -18,15 +19,6 @@ MODULES = {
 }  # fmt: skip
 """The PyTorch modules, as they are constructed."""
 
-_CLASSES = {text.partition("(")[0]: name for name, text in MODULES.items()} | {
-    "ReLU6": "relu6", "PReLU": "prelu", "Hardtanh": "hardtanh", "Mish": "mish", "CELU": "celu",
-    "Hardswish": "hard_swish", "LogSigmoid": "log_sigmoid", "RReLU": "leaky_relu",
-}  # fmt: skip
-_KERAS_CLASSES = {
-    "ReLU": "relu", "LeakyReLU": "leaky_relu", "ELU": "elu", "PReLU": "prelu",
-    "Softmax": "softmax",
-}  # fmt: skip
-
 FUNCTIONS = {name: name for name in CHOICES if name != "linear"} | {"hard_sigmoid": "hardsigmoid"}
 """The functions of `torch.nn.functional`."""
 _BARE = ("relu", "tanh", "sigmoid", "softmax", "log_softmax", "selu")
@@ -41,12 +33,12 @@ _ALIASES = {"swish": "silu", "none": "linear", "identity": "linear", "leakyrelu"
 
 def of_module(name: str) -> str:
     """The canonical name of a PyTorch activation module, "" for another module."""
-    return _CLASSES.get(name, "")
+    return TORCH_ACTIVATIONS.get(name, "")
 
 
 def of_keras_layer(name: str) -> str:
     """The canonical name of a Keras layer that is an activation, "" for another."""
-    return _KERAS_CLASSES.get(name, "")
+    return KERAS_ACTIVATIONS.get(name, "")
 
 
 def of_function(full: str) -> str:

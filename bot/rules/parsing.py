@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ NOT_CODE = (
     r"""|"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?"""
 )
 """A joined line, a comment or a string, in a pattern with DOTALL."""
+_KEPT = 300_000
 _TOKEN = re.compile(rf"{NOT_CODE}|\w+|[^\w\s]", re.DOTALL)
 
 
@@ -54,6 +56,23 @@ def parse(text: str, longest: int = LONGEST, tokens: int = MAX_TOKENS) -> ast.Mo
     if _is_deep(tree):
         raise Unreadable("it is nested too deeply")
     return tree
+
+
+def tree_of(text: str) -> ast.Module | None:
+    """The tree as `parse` gives it; None for what does not parse or no parser should be asked to
+    read. Those of large files, hundreds of megabytes, are not kept.
+    """
+    return _cached(text) if len(text) <= _KEPT else _tree(text)
+
+
+def _tree(text: str) -> ast.Module | None:
+    try:
+        return parse(text)
+    except SyntaxError:
+        return None
+
+
+_cached = lru_cache(maxsize=64)(_tree)
 
 
 def parse_concrete(text: str, longest: int = LONGEST) -> Module:

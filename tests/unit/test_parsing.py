@@ -12,7 +12,6 @@ from bot.models.signature import CrashSignature
 from bot.pipeline.execution.judge import judge
 from bot.pipeline.execution.observe import observe
 from bot.rules import parsing
-from bot.rules.code import syntax
 from bot.rules.intake import python
 from bot.rules.packages import imports
 from bot.rules.reduce import edits
@@ -51,7 +50,7 @@ def test_hostile_text_is_unreadable_and_never_a_defect(what, largest):
         tree = parsing.parse(text)
     except SyntaxError:
         tree = None
-    for read in (syntax.tree_of, python.tree_of, python.attempt, edits.parsed):
+    for read in (parsing.tree_of, python.tree_of, python.attempt):
         read(text)
     assert isinstance(python.module_of(text), ast.Module)
     imports.imported(text)

@@ -13,8 +13,9 @@ from benchmarks.truth.stages.training import changed_lines
 from bot.models.diagnosis import TrainingProgram
 from bot.models.job import Options
 from bot.pipeline.diagnosis import wanted
-from bot.rules.code import loops, outline, syntax
+from bot.rules.code import loops, outline
 from bot.rules.packages import imports as packages
+from bot.rules.parsing import tree_of
 from bot.rules.reduce import passes
 from bot.rules.reduce.search import ReductionPass
 from bot.rules.script_fixes import calls, caught, downscale, imports
@@ -35,7 +36,7 @@ def _texts(inputs: Inputs) -> dict[str, str]:
 
 
 def _code(source: str) -> object:
-    tree = syntax.tree_of(source)
+    tree = tree_of(source)
     return {
         "outline": [tuple(segment) for segment in outline.outline(source, _ENTRY)],
         "training": loops.training_score(tree) if tree is not None else None,

@@ -23,7 +23,8 @@ from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import candidates
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.ports import Ports
-from bot.rules.code import loops, syntax
+from bot.rules.code import loops
+from bot.rules.parsing import tree_of
 from sandbox.port import SandboxError
 
 Then = Callable[[Report, TrainingProgram, RecordedRun, Session], Report]
@@ -48,7 +49,7 @@ def trains_in(bug: BugReport) -> Script | None:
 
 
 def _training(script: Script) -> float:
-    tree = syntax.tree_of(script.source)
+    tree = tree_of(script.source)
     return loops.training_score(tree) if tree is not None else 0.0
 
 

@@ -11,6 +11,7 @@ from bot.models.signature import AnySignature, CrashSignature, members_of
 from bot.rules.code import syntax
 from bot.rules.intake import shell
 from bot.rules.intake.python import is_call_of, module_of
+from bot.rules.parsing import tree_of
 from bot.rules.script_fixes import calls, caught, imports
 from bot.rules.signatures import readings, values
 
@@ -261,7 +262,7 @@ def _score(bug: BugReport, signature: AnySignature, parts: list[Fence], text: st
     score += 1.0 * ("import " in text) + 1.0 * _acts(text)
     score += 2.0 * bool(last.outputs) + 2.0 * _fails(bug, last)
     lacking = [name for name in imports.undefined(text) if not imports.conventional(name, text)]
-    score -= 0.0 if syntax.tree_of(text) else 6.0
+    score -= 0.0 if tree_of(text) else 6.0
     return score - min(len(lacking), 4) - 0.002 * len(code) - 0.01 * last.index
 
 
@@ -272,5 +273,5 @@ def _acts(text: str) -> bool:
 
 
 def _statements(text: str) -> list[ast.stmt]:
-    tree = syntax.tree_of(text)
+    tree = tree_of(text)
     return tree.body if tree is not None else []

@@ -9,9 +9,10 @@ from bot.models.dialogue import Interpretation
 from bot.models.environment import Chunk
 from bot.models.signature import CrashSignature, WarningSignature, members_of
 from bot.ports import SourceIndex
-from bot.rules.code import literal, named_files, pointers, syntax
+from bot.rules.code import literal, named_files, pointers
 from bot.rules.code.line_budget import cut
 from bot.rules.code.pointers import Name
+from bot.rules.parsing import tree_of
 from prompts import shared
 
 _MANY = 8
@@ -106,7 +107,7 @@ def _quoted(bug: BugReport, issue: Issue, refined: Interpretation | None) -> Ite
         if isinstance(member, CrashSignature | WarningSignature):
             yield member.message
     texts = pointers.ticked(f"{issue.title}\n{pointers.prose(issue)}")
-    yield from [text for text in texts if syntax.tree_of(text) is None][:4]
+    yield from [text for text in texts if tree_of(text) is None][:4]
 
 
 def _entries(owner: Chunk, weight: float, why: str, sources: SourceIndex) -> Iterator[Hint]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from bot.rules.code import syntax
 from bot.rules.code.outline import module_of
+from bot.rules.parsing import tree_of
 
 
 class Bindings(NamedTuple):
@@ -28,7 +29,7 @@ def bindings(text: str, path: str) -> Bindings:
     """The imports of a module, at any depth of it, and plain aliases at its top (`linear =
     torch._C.linear`).
     """
-    tree = syntax.tree_of(text) or ast.Module([], [])
+    tree = tree_of(text) or ast.Module([], [])
     package = module_of(path)
     if not path.endswith("__init__.py"):
         package = package.rpartition(".")[0]

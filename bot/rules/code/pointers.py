@@ -11,6 +11,7 @@ from typing import NamedTuple
 from bot.models.bug import BugReport, FenceKind, Issue, Role
 from bot.rules.code import syntax
 from bot.rules.code.indexing import is_stop_word, query_words
+from bot.rules.parsing import tree_of
 
 _PROSE_CHARACTERS = 8_000
 _MOST_NAMES = 40
@@ -136,7 +137,7 @@ def _in_words(text: str, weight: float, where: str) -> Iterator[Name]:
 def _in_programs(bug: BugReport) -> Iterator[Name]:
     """What the report's own programs import and call, in full where their imports tell."""
     for fence in bug.programs:
-        tree = syntax.tree_of(fence.text)
+        tree = tree_of(fence.text)
         if tree is None:
             yield from (
                 Name(chain, 2.0, "its program") for chain in _TELLING.findall(fence.text)[:40]

@@ -4,12 +4,10 @@ import ast
 import re
 import textwrap
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import TypeVar
 
-from bot.rules import parsing
+from bot.rules.parsing import tree_of
 
-_KEPT = 300_000
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Node = TypeVar("_Node", bound=ast.AST)
 _BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
@@ -17,23 +15,6 @@ _DOCSTRING = re.compile(
     r"""(?s)(?:\A|:[ \t]*(?:\#[^\n]*)?\n)\s*[rRuU]?(?P<quote>\"{3}|'{3})"""
     r"""(?P<text>.*?)(?:(?P=quote)|\Z)"""
 )
-
-
-def tree_of(text: str) -> ast.Module | None:
-    """The tree of a module; None for what does not parse or no parser should be asked to read.
-    Those of large files, hundreds of megabytes, are not kept.
-    """
-    return _cached(text) if len(text) <= _KEPT else _parsed(text)
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        return parsing.parse(text)
-    except SyntaxError:
-        return None
-
-
-_cached = lru_cache(maxsize=48)(_parsed)
 
 
 def tree_of_lines(text: str) -> ast.Module | None:

@@ -102,14 +102,6 @@ def valid(path: str, text: str) -> bool:
     return True
 
 
-def parsed(text: str) -> ast.Module | None:
-    """The tree of a file, None when it does not parse."""
-    try:
-        return parsing.parse(text)
-    except SyntaxError:
-        return None
-
-
 def size(files: Files) -> tuple[int, int]:
     """How large a program is: lines that are not blank, then characters."""
     found = [line.strip() for text in files.values() for line in lines(text) if line.strip()]
@@ -203,7 +195,7 @@ def first_line(statement: ast.stmt) -> int:
 
 def parenthesised(text: str) -> str:
     """An expression in a form that is valid anywhere."""
-    tree = parsed(f"({text}\n)")
+    tree = parsing.tree_of(f"({text}\n)")
     value = getattr(tree.body[0], "value", None) if tree is not None else None
     return text if isinstance(value, _ATOMS) and "\n" not in text else f"({text})"
 
@@ -216,5 +208,5 @@ def parsed_files(files: Files) -> list[ParsedFile]:
 
 @lru_cache(maxsize=16)
 def _parsed_file(path: str, source: str) -> ParsedFile | None:
-    tree = parsed(source)
+    tree = parsing.tree_of(source)
     return ParsedFile(path, source, tree) if tree is not None else None

@@ -10,7 +10,8 @@ from bot.models.attempt import Failure, Judgement, Script
 from bot.models.base import Record
 from bot.models.bug import Frame
 from bot.rules.code.syntax import nodes
-from bot.rules.reduce.edits import parsed, parsed_files
+from bot.rules.parsing import tree_of
+from bot.rules.reduce.edits import parsed_files
 from bot.rules.signatures import genuine, values, wording
 
 _TOKEN = re.compile(r"[A-Za-z_]\w*|[^\w\s]")
@@ -136,7 +137,7 @@ def _statement(failure: Failure, script: Script) -> tuple[str, ...]:
     if frame is None or line is None:
         return ()
     text = next((text for path, text in script.files.items() if frame.path.endswith(path)), "")
-    tree = parsed(text)
+    tree = tree_of(text)
     around = [
         node
         for node in (nodes(tree, ast.stmt) if tree else ())

@@ -4,7 +4,8 @@ import ast
 import re
 
 from bot.rules.code.syntax import nodes
-from bot.rules.reduce.edits import ParsedFile, Replacement, parenthesised, parsed
+from bot.rules.parsing import tree_of
+from bot.rules.reduce.edits import ParsedFile, Replacement, parenthesised
 from bot.rules.reduce.statements import dedented
 from bot.rules.script_fixes.edits import apply, lines
 
@@ -71,7 +72,7 @@ def _substituted(
     inside = {node for statement in function.body for node in ast.walk(statement)}
     uses = [node for node in names if node in inside and node.id in swaps]
     new = apply(file.source, [(*file.span(node), swaps[node.id]) for node in uses])
-    tree = parsed(new) if file.in_f_strings.isdisjoint(uses) else None
+    tree = tree_of(new) if file.in_f_strings.isdisjoint(uses) else None
     if tree is None:
         return file, function, [*rest, *swaps.items()]
     body = next(node for node in nodes(tree, Function) if node.lineno == function.lineno)

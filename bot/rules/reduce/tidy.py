@@ -10,13 +10,13 @@ from contextlib import suppress
 
 from pyflakes import checker, messages
 
+from bot.rules.parsing import tree_of
 from bot.rules.reduce.edits import (
     Files,
     ParsedFile,
     Reduction,
     Replacement,
     first_line,
-    parsed,
     parsed_files,
 )
 from bot.rules.reduce.statements import DEFINITIONS, inside_strings
@@ -87,7 +87,7 @@ def formatted(files: Files) -> dict[str, str]:
 
 
 def _formatted(path: str, source: str) -> str:
-    tree = parsed(source) if path.endswith(".py") else None
+    tree = tree_of(source) if path.endswith(".py") else None
     if tree is None:
         return source
     strings, gaps, result = inside_strings(tree.body), dict(_gaps(tree.body, 2)), list[str]()
@@ -96,7 +96,7 @@ def _formatted(path: str, source: str) -> str:
             result += [""] * gaps.get(number, 0)
             result.append(line if number + 1 in strings else line.rstrip())
     new = "\n".join(result) + "\n"
-    again = parsed(new)
+    again = tree_of(new)
     return new if again is not None and ast.dump(again) == ast.dump(tree) else source
 
 

@@ -82,7 +82,7 @@ def own_modules(files: Mapping[str, bytes], entry: str) -> tuple[ProgramFile, ..
             continue
         text = _text(files[name]) if name not in entered and len(entered) <= _MOST else None
         entered.add(name)
-        if text and (tree := _tree(text)):
+        if text and (tree := parsing.tree_of(text)):
             imported = _imported(tree, name, files)
             waiting += [(name, True), *((each, False) for each in imported if each not in entered)]
     found.pop(entry, None)
@@ -100,13 +100,6 @@ def _text(data: bytes) -> str | None:
         return None
     # A mark of the byte order and bare carriage returns do not survive between other texts.
     return None if text[:1] == "\ufeff" or "\r" in text.replace("\r\n", "") else text or None
-
-
-def _tree(text: str) -> ast.Module | None:
-    try:
-        return parsing.parse(text)
-    except SyntaxError:
-        return None
 
 
 def _imported(tree: ast.Module, name: str, files: Mapping[str, bytes]) -> list[str]:

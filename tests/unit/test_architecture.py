@@ -13,6 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from sandbox.probe.training.vocabulary import TORCH_LOSSES
+
 ROOT = Path(__file__).resolve().parents[2]
 TOP = {
     "bot",
@@ -129,6 +131,14 @@ def parses_unguarded(file: Parsed, path: str) -> bool:
     )
 
 
+def spells_a_loss(file: Parsed, path: str) -> bool:
+    """One file says what PyTorch calls its losses; it also travels into the sandbox."""
+    words = {node.value for node in file.nodes if isinstance(node, ast.Constant)}
+    return path.startswith("bot/") and not words.isdisjoint(
+        {kind for _, kind, _ in TORCH_LOSSES.values()}
+    )
+
+
 Rule = Callable[[Parsed, str], bool]
 RULES: dict[Rule, tuple[str, str]] = {
     undocumented: ("bot/x.py", "import os"),
@@ -142,6 +152,7 @@ RULES: dict[Rule, tuple[str, str]] = {
         "'''X.'''\nimport subprocess\nsubprocess.run('ls', shell=True)",
     ),
     parses_unguarded: ("bot/rules/x.py", "'''X.'''\nimport ast\nast.parse(text)"),
+    spells_a_loss: ("bot/rules/x.py", "'''X.'''\nNAMES = {'mse': 'MSELoss'}"),
     knows_the_keys: ("bot/pipeline/x.py", "'''X.'''\nfrom pathlib import Path\nPath('keys')"),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 import yaml
 
@@ -150,6 +152,12 @@ def test_a_program_that_fails_keeps_its_patch_where_values_are_used() -> None:
     assert changes(subject, learning_rate="0.1") == USED
 
 
+@pytest.mark.parametrize("name", ["rows.csv", ".hidden.json", "pyproject.toml"])
+def test_a_file_that_no_pull_request_may_change_stays(name: str) -> None:
+    head = f"import re\nrate = float(re.search('[0-9.]+', open('{name}').read())[0])\n"
+    assert changes(program(head, beside={name: "7.0\n"}, RATE="rate"), learning_rate="0.1") == USED
+
+
 def test_a_program_whose_text_shows_all_is_not_run() -> None:
     mover = Mover(program(""), None, lambda _: pytest.fail("it was run"))
     assert mover.observe() == {}
@@ -178,9 +186,19 @@ def test_only_the_uses_of_the_patch_may_change(after: Observation, uses: set[str
 
 def test_literals_are_whole_numbers_and_words() -> None:
     text = "a = 10\nb = 10.5\nlr = 1e1  # v10\nc = x10 + 110\nd = 5*2\n"
-    lines = [one.line for one in spelled({"a.py": text, "data.csv": "10"}, "10.0", "lr")]
+    lines = [one.line for one in spelled({"a.py": text}, "10.0", "lr")]
     assert lines == [3, 5, 1]
     (word,) = spelled({"a.yaml": "name: 'sgd'\nother: sgdx\n"}, "sgd", "name")
     assert rewritten({"a.yaml": "name: 'sgd'\n"}, [(word, "'adam'")]) == {
         "a.yaml": "name: 'adam'\n"
     }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["1" * 149_000, "1*" * 70_000, "1_" * 70_000, "2 " * 70_000, "- " * 70_000, ".1" * 70_000],
+)
+def test_hostile_numbers_cost_little(text: str) -> None:
+    started = process_time()
+    spelled({"a.py": f"x = {text}\n"}, "2.0", "x")
+    assert process_time() - started < 5

@@ -17,6 +17,7 @@ from bot.pipeline.execution import launch
 from bot.rules import hyperparameters
 from bot.rules.hyperparameters import Observation, literals, observing
 from bot.rules.hyperparameters.literals import Literal
+from bot.rules.regression import paths
 
 Runner = Callable[[Sequence[TrainingProgram]], Sequence[str]]
 """Runs programs, and gives back what each wrote on its standard error."""
@@ -132,10 +133,12 @@ class Mover:
 
     @cached_property
     def _texts(self) -> dict[str, str]:
+        """The files that a pull request may change too."""
         texts: dict[str, str] = {}
         for name, data in self.program.files.items():
-            with suppress(UnicodeDecodeError):
-                texts[name] = data.decode()
+            if not paths.refusal(name, patched=True):
+                with suppress(UnicodeDecodeError):
+                    texts[name] = data.decode()
         return texts
 
     def _with(self, texts: Mapping[str, str]) -> TrainingProgram:

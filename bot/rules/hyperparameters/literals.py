@@ -6,14 +6,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain, islice
 
 from bot.rules.hyperparameters.text.expressions import NotApplicable, expression
 from bot.rules.hyperparameters.text.numbers import number
+from bot.rules.script_fixes.edits import Edit, apply
 
-SUFFIXES = (".py", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".conf")
-_LONGEST, _MOST = 150_000, 16
-_NUMBER = re.compile(r"(?<![\w.])[-+]?(?:\d[\d_]*\.?[\d_]*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
-_PRODUCT = re.compile(rf"{_NUMBER.pattern}(?: ?(?:\*\*?|//?) ?{_NUMBER.pattern})+")
+_LONGEST, _MOST, _MOST_MATCHES, _NEAR = 150_000, 16, 5_000, 200
+_NUMBER = re.compile(
+    r"(?<![\w.])[-+]?(?:\d[\d_]{0,20}+(?:\.[\d_]{0,20}+)?+|\.\d{1,20}+)(?:[eE][-+]?\d{1,3})?+(?![\w.])"
+)
+_PRODUCT = re.compile(rf"{_NUMBER.pattern}(?: ?(?:\*\*?|//?) ?{_NUMBER.pattern}){{1,3}}+")
 _WORD = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?![\w.])")
 
 
@@ -34,7 +37,7 @@ def spelled(files: Mapping[str, str], value: str, name: str) -> list[Literal]:
 
     def far(one: Literal) -> bool:
         text = files[one.file]
-        start = text.rfind("\n", 0, one.start) + 1
+        start = max(text.rfind("\n", 0, one.start) + 1, one.start - _NEAR)
         return near not in _plain(text[start : one.end])
 
     return sorted(found, key=far)[:_MOST]
@@ -45,10 +48,10 @@ def _plain(text: str) -> str:
 
 
 def _in(file: str, text: str, value: str) -> Iterator[Literal]:
-    if not file.endswith(SUFFIXES) or len(text) > _LONGEST:
+    if len(text) > _LONGEST:
         return
     patterns = (_WORD,) if value.isidentifier() else (_PRODUCT, _NUMBER)
-    for match in (match for pattern in patterns for match in pattern.finditer(text)):
+    for match in chain(*(islice(one.finditer(text), _MOST_MATCHES) for one in patterns)):
         if (match[0] if value.isidentifier() else _number(match[0])) == value:
             yield Literal(file, match.start(), match.end(), text.count("\n", 0, match.start()) + 1)
 
@@ -65,11 +68,10 @@ def _number(text: str) -> str:
 
 def rewritten(files: Mapping[str, str], changes: Iterable[tuple[Literal, str]]) -> dict[str, str]:
     """The files that change, with other values for some literals: all else stays."""
-    texts = dict(files)
-    for one, value in sorted(changes, key=lambda change: -change[0].start):
-        text = texts[one.file]
-        texts[one.file] = text[: one.start] + _as_in(one.file, value) + text[one.end :]
-    return {name: text for name, text in texts.items() if text != files[name]}
+    edits: dict[str, list[Edit]] = {}
+    for one, value in changes:
+        edits.setdefault(one.file, []).append((one.start, one.end, _as_in(one.file, value)))
+    return {name: apply(files[name], own) for name, own in edits.items()}
 
 
 def _as_in(file: str, value: str) -> str:

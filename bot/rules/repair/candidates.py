@@ -17,7 +17,6 @@ _ALSO: dict[str, tuple[str, ...]] = {
     "cross_entropy": ("categorical_crossentropy", "sparse_categorical_crossentropy"),
     "binary_crossentropy": ("bce_logits", "bce"),
     "bce": ("binary_crossentropy",),
-    "mse": ("mean_squared_error",),
     "dense": ("dense_after",),
     "batch_norm": ("batch_norm_after",),
     "remove": ("removed",),

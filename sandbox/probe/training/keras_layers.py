@@ -83,7 +83,7 @@ def _name(function):
         return ""
     name = getattr(function, "__name__", None) or type(function).__name__
     name = name[:-3] if name.endswith("_v2") else name  # as tf.nn.softmax is called
-    return {"LeakyReLU": "leaky_relu", "ReLU": "relu"}.get(name, name)
+    return KERAS_ACTIVATIONS.get(name, name)
 
 
 def _units(layer):

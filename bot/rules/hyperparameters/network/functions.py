@@ -11,12 +11,10 @@ CHOICES = (
 )  # fmt: skip
 
 MODULES = {
-    "linear": "Identity()", "relu": "ReLU()", "leaky_relu": "LeakyReLU()", "elu": "ELU()",
-    "selu": "SELU()", "gelu": "GELU()", "silu": "SiLU()", "tanh": "Tanh()",
-    "sigmoid": "Sigmoid()", "softmax": "Softmax(dim={dim})",
-    "log_softmax": "LogSoftmax(dim={dim})", "softplus": "Softplus()", "softsign": "Softsign()",
-    "hard_sigmoid": "Hardsigmoid()",
-}  # fmt: skip
+    name: f"{kind}(dim={{dim}})" if "softmax" in name else f"{kind}()"
+    for kind, name in TORCH_ACTIVATIONS.items()
+    if name in CHOICES
+}
 """The PyTorch modules, as they are constructed."""
 
 FUNCTIONS = {name: name for name in CHOICES if name != "linear"} | {"hard_sigmoid": "hardsigmoid"}

@@ -126,7 +126,7 @@ def _penalty(program: ProgramTree, given: cst.BaseExpression | None) -> str:
         return "none"
     number = "0.01"
     if isinstance(value, cst.Call) and value.args:
-        known = number_used(program, value.args[0].value).value
+        known = number_used(program, value.args[0].value)
         number = canonical(known) if known is not None else "?"
     return f"{name}({number})"
 
@@ -139,14 +139,14 @@ def _number(
     bounds: tuple[float, float],
 ) -> Iterator[HyperparameterPlace]:
     given = supplied(program, layer.call, name, 0)
-    known = number_used(program, given) if given else None
-    if known is None or known.value is None:
+    known = number_used(program, given)
+    if given is None or known is None:
         return
     seen = layer.seen.units if layer.seen is not None and kind == "units" else None
-    if seen and seen != known.value:
+    if seen and seen != known:
         return  # something decides it that the text does not show
     yield place(
-        kind, canonical(known.value), program.line(known.node), _writer(layer, name, bounds),
+        kind, canonical(known), program.line(given), _writer(layer, name, bounds),
         layer=layer.index, bounds=bounds,
     )  # fmt: skip
 

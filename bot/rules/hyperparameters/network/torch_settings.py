@@ -17,10 +17,8 @@ from bot.rules.hyperparameters.text.numbers import canonical
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.text.uses import (
-    NumberUse,
     number_used,
     supplied,
-    traced,
     write_argument,
 )
 
@@ -57,17 +55,16 @@ def _dropout(
     program: ProgramTree, layer: WrittenLayer, call: cst.Call, position: int
 ) -> Iterator[HyperparameterPlace]:
     given = supplied(program, call, "p", position)
-    known = number_used(program, given) if given else None
-    if known and known.value is None:
+    known = number_used(program, given)
+    if given and known is None:
         return
 
     def write(rewriting: Rewriting, value: str) -> None:
         write_argument(rewriting, call, "p", bounded(value, _RATES), position)
 
-    value = canonical(known.value) if known and known.value is not None else "default"
-    node = known.node if known else call
+    value = canonical(known) if known is not None else "default"
     yield place(
-        "dropout", value, program.line(node), write, layer=layer.index, bounds=_RATES,
+        "dropout", value, program.line(given or call), write, layer=layer.index, bounds=_RATES,
     )  # fmt: skip
 
 
@@ -83,13 +80,13 @@ def _units(
     if any(argument(layer.call, x) for x in _WIDE):
         return
     given = supplied(program, layer.call, _OUTPUTS[layer.type], 1)
-    known = traced(number_used(program, given), _seen(layer)) if given else None
-    nodes = _following(program, layer, known, after) if known is not None else []
-    if known is not None and known.value is not None and nodes and known.node not in widths:
-        widths.add(known.node)
+    known = number_used(program, given, _seen(layer))
+    nodes = _following(program, layer, known, after) if given else []
+    if given is not None and known is not None and nodes and given not in widths:
+        widths.add(given)
         yield place(
-            "units", canonical(known.value), program.line(known.node),
-            _everywhere([known.node, *nodes]), layer=layer.index, bounds=_UNITS,
+            "units", canonical(known), program.line(given),
+            _everywhere([given, *nodes]), layer=layer.index, bounds=_UNITS,
         )  # fmt: skip
 
 
@@ -101,7 +98,7 @@ def _seen(layer: WrittenLayer) -> float | None:
 def _following(
     program: ProgramTree,
     layer: WrittenLayer,
-    known: NumberUse,
+    known: float | None,
     after: Sequence[WrittenLayer],
 ) -> list[cst.CSTNode]:
     """Where the next layers say how many inputs they get; none where that is not as many."""
@@ -112,10 +109,9 @@ def _following(
                 return []
             continue
         given = supplied(program, other.call, _INPUTS[other.type], 0)
-        inputs = number_used(program, given) if given else None
-        if inputs is None or inputs.value != known.value:
+        if given is None or number_used(program, given) != known:
             return []
-        found.append(inputs.node)
+        found.append(given)
         if other.type in _OUTPUTS:
             return found
     return []

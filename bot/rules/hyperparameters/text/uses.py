@@ -5,7 +5,6 @@ program told it. A change is made at the use, which is always right.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import libcst as cst
 
@@ -18,33 +17,26 @@ from bot.rules.hyperparameters.text.spelling import dotted, spelled
 _DEEPEST = 5
 
 
-@dataclass(frozen=True)
-class NumberUse:
-    """`node` is what an edit replaces. `value` is None where it is not known."""
-
-    node: cst.CSTNode
-    value: float | None
-
-
-def number_used(program: ProgramTree, node: cst.BaseExpression) -> NumberUse:
-    """What a run saw, the number itself, or the one that a name was assigned once."""
+def number_used(
+    program: ProgramTree, node: cst.BaseExpression | None, seen: float | None = None
+) -> float | None:
+    """The number at a use: as it is written, as a run told it, or the one that a name was assigned
+    once. None where it is not known, or nothing is used. What a trace has `seen` there overrules.
+    """
+    if node is None:
+        return None
     known = number(node)
     if known is None:
         told = program.observe(node)
         known = parsed(told) if told else number(resolved(program, _converted(node)))
-    return NumberUse(node, known)
+    alike = known is not None and seen is not None and math.isclose(known, seen, rel_tol=1e-4)
+    return known if alike or seen is None else seen
 
 
 def _converted(node: cst.BaseExpression) -> cst.BaseExpression:
     """What `int(epochs)` converts."""
     converts = isinstance(node, cst.Call) and dotted(node.func) in ("int", "float")
     return node.args[0].value if isinstance(node, cst.Call) and converts and node.args else node
-
-
-def traced(use: NumberUse, seen: float | None) -> NumberUse:
-    """The use with the number that a trace saw there."""
-    alike = seen is None or (use.value is not None and math.isclose(use.value, seen, rel_tol=1e-4))
-    return use if alike else NumberUse(use.node, seen)
 
 
 def supplied(

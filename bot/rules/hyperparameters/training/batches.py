@@ -78,9 +78,9 @@ def _shuffles(call: cst.Call) -> bool:
 
 def _loader(program: ProgramTree, call: cst.Call) -> tuple[HyperparameterPlace, cst.CSTNode]:
     given = supplied(program, call, "batch_size", 1)
-    known = number_used(program, given) if given else None
-    value = canonical(known.value) if known and known.value is not None else "default"
-    node = known.node if known else call
+    known = number_used(program, given)
+    value = canonical(known) if known is not None else "default"
+    node = given or call
     line = program.line(node)
 
     def write(rewriting: Rewriting, text: str) -> None:
@@ -95,16 +95,14 @@ def _counted(
     """A number that stands by itself; where it is written again in the loop, it is changed too."""
     for node in given[:1]:
         known = number_used(program, node)
-        if known.value is None or known.value < 1:
+        if known is None or known < 1:
             continue
-        places = [known.node]
-        if known.node is node and isinstance(outer, cst.For):
-            places += _again(program, outer, node, known.value)
-        value = canonical(known.value)
+        again = _again(program, outer, node, known) if isinstance(outer, cst.For) else ()
         found = place(
-            "batch_size", value, program.line(known.node), _all(places), bounds=(1, MOST_ROWS),
+            "batch_size", canonical(known), program.line(node), _all([node, *again]),
+            bounds=(1, MOST_ROWS),
         )  # fmt: skip
-        yield found, known.node
+        yield found, node
 
 
 def _again(

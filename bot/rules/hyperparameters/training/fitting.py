@@ -91,20 +91,19 @@ def _place(
     program: ProgramTree, call: cst.Call, kind: HyperparameterKind, position: int, planned: str
 ) -> tuple[cst.CSTNode, HyperparameterPlace] | None:
     given = supplied(program, call, kind, position)
-    known = number_used(program, given) if given else None
+    known = number_used(program, given)
     old = kind == "epochs" and given is None and _OLD in keywords(call)
     value = planned if given else "default"
-    if known is not None and known.value is not None:
-        value = canonical(known.value)
+    if known is not None:
+        value = canonical(known)
     if not value:
         return None
-    node = known.node if known else call
     most = MOST_EPOCHS if kind == "epochs" else MOST_ROWS
     found = place(
-        kind, value, program.line(known.node if known else call),
+        kind, value, program.line(given or call),
         _writer(call, kind, position, old=old), bounds=(1, most),
     )  # fmt: skip
-    return (node, found) if known else (call.args[0] if kind == "epochs" else call, found)
+    return given or (call.args[0] if kind == "epochs" else call), found
 
 
 def _writer(call: cst.Call, name: str, position: int, *, old: bool) -> Write:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import libcst as cst
 
@@ -14,11 +15,19 @@ from bot.rules.hyperparameters.text.numbers import canonical, number
 from bot.rules.hyperparameters.text.program import ProgramTree
 from bot.rules.hyperparameters.text.rewriting import Rewriting
 from bot.rules.hyperparameters.text.spelling import dotted
-from bot.rules.hyperparameters.text.uses import NumberUse, number_used
+from bot.rules.hyperparameters.text.uses import number_used
 from bot.rules.hyperparameters.training.fitting import MOST_EPOCHS, whole
 
 _MOST = 50
 _STEPS = ("backward", "apply_gradients", "train_on_batch", "train_step")
+
+
+class _Rounds(NamedTuple):
+    """Where the end of a count stands, what it is, and what the count begins with."""
+
+    node: cst.BaseExpression
+    end: float
+    first: int
 
 
 def epochs(program: ProgramTree, _trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
@@ -26,9 +35,9 @@ def epochs(program: ProgramTree, _trace: TrainingTrace | None) -> Iterator[Hyper
     seen: set[cst.CSTNode] = set()
     for loop in training_loops(program):
         found = _rounds(program, loop)
-        if found and found[0].node not in seen:
-            seen.add(found[0].node)
-            yield _place(program, *found)
+        if found and found.node not in seen:
+            seen.add(found.node)
+            yield _place(program, found)
 
 
 def steps(program: ProgramTree) -> list[cst.Call]:
@@ -53,7 +62,7 @@ def _heading(program: ProgramTree, loop: cst.For | cst.While) -> str:
     return f"{program.text(loop.target)} {program.text(loop.iter)}"
 
 
-def _rounds(program: ProgramTree, loop: cst.For | cst.While) -> tuple[NumberUse, int] | None:
+def _rounds(program: ProgramTree, loop: cst.For | cst.While) -> _Rounds | None:
     """Where the end of the count stands, and what it begins with."""
     if isinstance(loop, cst.While):
         return _compared(program, loop.test)
@@ -72,7 +81,7 @@ def _rounds(program: ProgramTree, loop: cst.For | cst.While) -> tuple[NumberUse,
     return _ended(program, given[-1], int(first))
 
 
-def _compared(program: ProgramTree, test: cst.BaseExpression) -> tuple[NumberUse, int] | None:
+def _compared(program: ProgramTree, test: cst.BaseExpression) -> _Rounds | None:
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         part = test.comparisons[0]
         if isinstance(part.operator, cst.LessThan | cst.LessThanEqual):
@@ -80,23 +89,22 @@ def _compared(program: ProgramTree, test: cst.BaseExpression) -> tuple[NumberUse
     return None
 
 
-def _ended(
-    program: ProgramTree, end: cst.BaseExpression, first: int
-) -> tuple[NumberUse, int] | None:
-    if isinstance(end, cst.BinaryOperation) and isinstance(end.operator, cst.Add):
-        more = number(end.right)
-        found = number_used(program, end.left)
-        if more is not None and found.value is not None and number(end) is None:
-            return found, first - int(more)
-    found = number_used(program, end)
-    return (found, first) if found.value is not None else None
+def _ended(program: ProgramTree, end: cst.BaseExpression, first: int) -> _Rounds | None:
+    added = isinstance(end, cst.BinaryOperation) and isinstance(end.operator, cst.Add)
+    more = number(end.right) if isinstance(end, cst.BinaryOperation) and added else None
+    if isinstance(end, cst.BinaryOperation) and more is not None and number(end) is None:
+        known = number_used(program, end.left)
+        if known is not None:
+            return _Rounds(end.left, known, first - int(more))
+    known = number_used(program, end)
+    return _Rounds(end, known, first) if known is not None else None
 
 
-def _place(program: ProgramTree, found: NumberUse, first: int) -> HyperparameterPlace:
+def _place(program: ProgramTree, found: _Rounds) -> HyperparameterPlace:
     def write(rewriting: Rewriting, value: str) -> None:
-        rewriting.replace(found.node, str(int(whole(value)) + first))
+        rewriting.replace(found.node, str(int(whole(value)) + found.first))
 
-    count = int(found.value or 0) - first
+    count = int(found.end) - found.first
     return place(
         "epochs", canonical(count), program.line(found.node), write, bounds=(1, MOST_EPOCHS),
     )  # fmt: skip

@@ -24,7 +24,6 @@ from bot.rules.hyperparameters.text.uses import (
     number_used,
     resolved,
     supplied,
-    traced,
     write_argument,
 )
 from bot.rules.hyperparameters.training.catalogue import KINDS, Kind
@@ -68,20 +67,16 @@ def _places(
     ) -> HyperparameterPlace:
         return place(
             kind, value, program.line(node) if node else found.line,
-            lambda rewriting, _: _write(rewriting, found, steady),
+            lambda rewriting, _: _write(rewriting, found, known),
             bounds=bounds, choices=choices, group=found,
         )  # fmt: skip
 
-    yield one("optimizer", found.value, choices=tuple(KINDS))
     rate = _rate(program, found)
-    known = traced(number_used(program, rate), steady) if rate else None
-    decided = known is not None and known.value is not None
-    if not (rate and not decided and isinstance(resolved(program, rate), cst.Call)):
-        value = canonical(known.value) if known and known.value is not None else ""
-        yield one(
-            "learning_rate", value or (seen if rate else "default"), _RATES,
-            node=known.node if known else None,
-        )  # fmt: skip
+    known = number_used(program, rate, steady) if rate else None
+    yield one("optimizer", found.value, choices=tuple(KINDS))
+    if known is not None or not isinstance(resolved(program, rate), cst.Call):
+        value = canonical(known) if known is not None else seen if rate else "default"
+        yield one("learning_rate", value, _RATES, node=rate)
     for kind, (name, bounds) in _numbers(found).items():
         value, node = _given(program, found, name)
         yield one(kind, value, bounds, node=node)
@@ -121,7 +116,7 @@ def _given(
         decays = found.call is not None and (found.value, name) == ("adamw", "weight_decay")
         return "default" if decays else "none", None
     known = number_used(program, given)
-    return canonical(known.value) if known.value is not None else "none", known.node
+    return canonical(known) if known is not None else "none", given
 
 
 def _position(found: OptimizerPlace, name: str) -> int:
@@ -135,8 +130,8 @@ def _clip(found: OptimizerPlace) -> str:
     return next(used, _CLIPS[0])
 
 
-def _write(rewriting: Rewriting, found: OptimizerPlace, steady: float | None) -> None:
-    """Every edit of one optimiser, once."""
+def _write(rewriting: Rewriting, found: OptimizerPlace, rate: float | None) -> None:
+    """Every edit of one optimiser, once; `rate` is what it has, where that is known."""
     if not rewriting.first(found):
         return
     asked = {kind: value for (group, kind), value in rewriting.wanted.items() if group == found}
@@ -150,10 +145,10 @@ def _write(rewriting: Rewriting, found: OptimizerPlace, steady: float | None) ->
         _named(rewriting, found, name, settings)
         return
     if name != found.value:
-        rated = found.rate_name in settings
-        _another(rewriting, found, found.call, KINDS[name], rated=rated, steady=steady)
+        kept = None if found.rate_name in settings else rate
+        _another(rewriting, found, found.call, KINDS[name], kept)
     for parameter, text in settings.items():
-        _set(rewriting, found, found.call, parameter, text, steady)
+        _set(rewriting, found, found.call, parameter, text)
 
 
 def _parameter(found: OptimizerPlace, kind: str) -> str:
@@ -172,14 +167,12 @@ def _set(
     call: cst.Call,
     parameter: str,
     text: str,
-    steady: float | None,
 ) -> None:
     rate = _rate(rewriting.program, found)
     if text == "none":
         rewriting.change(call, without({parameter}))
     elif parameter == found.rate_name and rate is not None:
-        known = traced(number_used(rewriting.program, rate), steady)
-        rewriting.replace(known.node, text)
+        rewriting.replace(rate, text)
     else:
         write_argument(rewriting, call, parameter, text, _position(found, parameter))
 
@@ -208,22 +201,19 @@ def _another(
     found: OptimizerPlace,
     call: cst.Call,
     kind: Kind,
-    *,
-    rated: bool,
-    steady: float | None,
+    kept: float | None,
 ) -> None:
-    """Another class, with the parameters that it accepts and a rate that suits it."""
+    """Another class, with the parameters that it accepts and a rate that suits it, where the one
+    that is `kept` does not.
+    """
     own = kind.own(found.framework)
     foreign = {arg.keyword.value for arg in call.args if arg.keyword} - own
     rewriting.change(call, without(foreign, most=found.rate_position + 1))
     rewriting.change(call, with_function(_function(rewriting, found, call, kind)))
     rate = _rate(rewriting.program, found)
-    known = traced(number_used(rewriting.program, rate), steady) if rate else None
-    if rated or known is None or known.value is None:
-        return
     low, high = kind.usual
-    if not low <= known.value <= high:
-        rewriting.replace(known.node, canonical(kind.rate(found.framework)))
+    if rate is not None and kept is not None and not low <= kept <= high:
+        rewriting.replace(rate, canonical(kind.rate(found.framework)))
 
 
 def _function(rewriting: Rewriting, found: OptimizerPlace, call: cst.Call, kind: Kind) -> str:

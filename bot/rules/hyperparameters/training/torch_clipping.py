@@ -42,7 +42,7 @@ def _clip(program: ProgramTree, call: cst.Call) -> str:
 
 def _present(program: ProgramTree, call: cst.Call, name: str) -> HyperparameterPlace:
     given = argument(call, name, 1)
-    known = number_used(program, given).value if given else None
+    known = number_used(program, given)
 
     def write(rewriting: Rewriting, value: str) -> None:
         if value == "none":

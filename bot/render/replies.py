@@ -23,8 +23,8 @@ from bot.render.document import (
 from bot.render.markdown import inline, print_block, print_blocks
 from bot.render.phrases import sentence, shown
 from bot.render.phrases.requests import name, unposted
-from bot.render.phrases.verdict import TITLES
 from bot.rules import verbs
+from bot.rules.verdicts import KINDS
 from bot.text.sanitize import clip, one_line, redact
 
 STATES = {
@@ -143,7 +143,9 @@ def standing(run: Run) -> Text:
     state = STATES[run.state]
     if run.verdict:
         done = run.state is RunState.FINISHED
-        title = Strong(TITLES.get(run.verdict, "Done")) if done else state
+        title = (
+            Strong(KINDS[run.verdict].title if run.verdict in KINDS else "Done") if done else state
+        )
         return (title, f"; {unposted(run)}") if done and run.error else title
     if run.cancelled_by and run.state is not RunState.FAILED:
         return "stopping"

@@ -18,23 +18,11 @@ from bot.render.diagnosis_json import DiagnosisOut, diagnosis_out
 from bot.render.phrases import environment, program
 from bot.render.plain_json import PublishedData, plain
 from bot.render.repair_json import RepairOut, repair_out
+from bot.rules.verdicts import KINDS
 from bot.text.sanitize import redact
 
 SCHEMA_ID = "urn:reprise:report:1"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-
-Kind = Literal[
-    "reproduced",
-    "not_reproduced",
-    "different_failure",
-    "inconclusive",
-    "needs_info",
-    "needs_hardware",
-    "setup_failed",
-    "not_a_bug",
-    "cancelled",
-    "budget_reached",
-]
 
 Absent = Annotated[str | None, BeforeValidator(lambda text: text or None)]
 
@@ -53,7 +41,7 @@ class VerdictOut(PublishedData):
     kind carries.
     """
 
-    kind: Kind
+    kind: str = Field(json_schema_extra={"enum": list(KINDS)})
     runs: int | None = None
     failures: int | None = None
     interval: tuple[float, float] | None = Field(

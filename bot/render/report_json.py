@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
-from bot.models.attempt import Attempt, Ended, ScriptFix
+from bot.models.attempt import Attempt, Ended
 from bot.models.bisect import Bisection
+from bot.models.bug import ScriptFix
 from bot.models.dialogue import Reading
 from bot.models.environment import BuildStep, Claimed, PinSource
 from bot.models.report import Claim, Comparison, Control, Determinism, Report

@@ -15,7 +15,7 @@ from bot.service import app_context, publish
 from bot.service.app_context import IssueEvent
 from bot.service.carry_out import carry_out
 from bot.service.ports import Gone, Reaction
-from bot.service.ports.store import Ledger, Settled
+from bot.service.ports.store import AppStore, Settled
 from bot.service.proposable import chosen
 from bot.service.quotas import over_quota
 from bot.service.run_requests import (
@@ -133,7 +133,7 @@ class Commands:
             return self._refuse(ordinal, reason)
         return self._context.store.decide(self._cause, ordinal, self._proposal)
 
-    def _proposal(self, ledger: Ledger) -> Settled:
+    def _proposal(self, ledger: AppStore) -> Settled:
         where = self._where.repository
         if ledger.runs(repository=where, number=self._number, states=_UNFINISHED, limit=1):
             text = replies.refused(
@@ -158,7 +158,7 @@ class Commands:
         act = partial(self._approval, plan, changed)
         return self._context.store.decide(self._cause, ordinal, act)
 
-    def _approval(self, plan: str, changed: frozenset[str], ledger: Ledger) -> Settled:
+    def _approval(self, plan: str, changed: frozenset[str], ledger: AppStore) -> Settled:
         run = next(iter(others(self._event, ledger, plan=plan)), None)
         if run is None or (run.state is not RunState.WAITING and not run.approved_by):
             return Settled(text=replies.no_such_plan(plan), reaction="confused")
@@ -167,7 +167,7 @@ class Commands:
         ledger.approve(run.id, self._sender)
         return Settled(kind="approved", runs=(run.id,), reaction="+1")
 
-    def _unapprovable(self, run: Run, changed: frozenset[str], ledger: Ledger) -> Settled | None:
+    def _unapprovable(self, run: Run, changed: frozenset[str], ledger: AppStore) -> Settled | None:
         if run.id in changed:
             ledger.cancel(PLAN_CHANGED, run=run.id)
             text = replies.refused("The plan has changed. Ask for the run again to get a new one.")
@@ -184,7 +184,7 @@ class Commands:
         act = partial(self._cancellation, may)
         return self._context.store.decide(self._cause, ordinal, act)
 
-    def _cancellation(self, may: bool, ledger: Ledger) -> Settled:
+    def _cancellation(self, may: bool, ledger: AppStore) -> Settled:
         live = others(self._event, ledger, *LIVE)
         mine = [run.id for run in live if may or run.request.requester == self._sender]
         if not mine:

@@ -42,15 +42,13 @@ _WIDE = 400
 
 def help_text(rows: Sequence[tuple[str, str]]) -> str:
     """How each command is written, and what it does."""
-    known = [option for option in verbs.OPTIONS if option.available]
-    versions = " ".join(option.example for option in known if _sets_version(option))
+    versions = " ".join(option.example for option in verbs.OPTIONS if _sets_version(option))
     options: list[tuple[Text, ...]] = [(Code(versions), "The version to install.")]
     options += [
         (Code(each.example), each.does)
-        for each in known
+        for each in verbs.OPTIONS
         if not _sets_version(each) and not each.only
     ]
-    unavailable = ", ".join(f"`{verb}`" for verb in verbs.not_yet())
     blocks: list[Block] = [
         Paragraph(
             "A command must be the first word of a line. Code blocks and quotes are ignored."
@@ -58,7 +56,6 @@ def help_text(rows: Sequence[tuple[str, str]]) -> str:
         DataTable(("Command", "What it does"), [(Code(command), does) for command, does in rows]),
         Paragraph("Options may follow the command:"),
         DataTable(("Option", "What it sets"), options),
-        Paragraph(f"Not available yet: {unavailable}." if unavailable else ""),
     ]
     return print_blocks(blocks)
 
@@ -88,12 +85,6 @@ def left_out(reason: str) -> str:
 def quota(reason: str) -> str:
     """Which limit prevents another run."""
     return print_block(Headline("Not run", sentence(redact(reason))))
-
-
-def unavailable(verb: str) -> str:
-    """The reply to a command that is known but not implemented."""
-    command = Code(clip(f"{verbs.PREFIX} {verb}", 60))
-    return inline((command, " is not available in this version of Reprise. ", _HELP))
 
 
 def nothing_to_cancel() -> str:

@@ -33,7 +33,6 @@ from bot.service.run_requests import (
     without_model,
 )
 
-_ALWAYS = frozenset({"cancel", "status", "help", "config"})  # what a kill switch leaves to do
 _NO_PERMISSION = "You need write permission on this repository to run this."
 _NO_COMMIT = "`ref=` names no branch or tag of this repository."
 _UNFINISHED = (RunState.QUEUED, RunState.RUNNING)
@@ -61,7 +60,7 @@ class Commands:
     def _outcome(self, ordinal: int, command: Command, switched_off: str) -> Settled:
         if command.problems or not command.verb:
             return self._say(ordinal, replies.misunderstood(command), "confused")
-        if switched_off and command.verb not in _ALWAYS:
+        if switched_off and not verbs.WORDS[command.verb].always:
             return self._refuse(ordinal, switched_off)
         match command.verb:
             case "help":
@@ -76,9 +75,7 @@ class Commands:
                 return self._approve(ordinal, command.argument)
             case "pr":
                 return self._pull_request(ordinal)
-            case "reproduce" | "control" | "bisect" | "minimize" | "diagnose" | "repair":
-                return self._reproduce(ordinal, command)
-        return self._say(ordinal, replies.unavailable(command.verb), "confused")
+        return self._reproduce(ordinal, command)
 
     def _say(self, ordinal: int, text: str, reaction: Reaction = "+1") -> Settled:
         said = Settled(text=text, reaction=reaction)

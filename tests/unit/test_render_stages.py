@@ -131,7 +131,6 @@ def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
         replies.refused(text),
         replies.quota(text),
         replies.no_such_plan(text),
-        replies.unavailable(text),
     ):
         inert(said)
 

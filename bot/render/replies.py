@@ -36,6 +36,7 @@ STATES = {
     RunState.FAILED: "failed because of a bug in Reprise",
 }
 _HELP = "`/reproduce help` lists the commands."
+NOT_RUN, INCOMPLETE = "Not run", "Incomplete"
 _SHOWN = 10
 _WIDE = 400
 
@@ -72,19 +73,9 @@ def misunderstood(command: Command) -> str:
     return inline((what, " was not understood. ", f"{reasons} ", _HELP))
 
 
-def refused(reason: str) -> str:
-    """Why something was not done."""
-    return print_block(Headline("Not done", sentence(redact(reason))))
-
-
-def left_out(reason: str) -> str:
-    """What a pull request was opened without, and why."""
-    return print_block(Headline("Incomplete", sentence(redact(reason))))
-
-
-def quota(reason: str) -> str:
-    """Which limit prevents another run."""
-    return print_block(Headline("Not run", sentence(redact(reason))))
+def refused(reason: str, title: str = "Not done") -> str:
+    """Why something was not done, or not all of it."""
+    return print_block(Headline(title, sentence(redact(reason))))
 
 
 def nothing_to_cancel() -> str:

@@ -170,7 +170,11 @@ class Commands:
             text = replies.refused("The plan has changed. Ask for the run again to get a new one.")
             return Settled(kind="cancelled", runs=(run.id,), text=text, reaction="confused")
         limit = over_quota(self._context, ledger, self._config, self._where.repository)
-        return Settled(text=replies.quota(limit), reaction="confused") if limit else None
+        return (
+            Settled(text=replies.refused(limit, replies.NOT_RUN), reaction="confused")
+            if limit
+            else None
+        )
 
     def _cancel(self, ordinal: int) -> Settled:
         live = others(self._event, self._context.store, *LIVE)

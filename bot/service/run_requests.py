@@ -173,7 +173,9 @@ def limited(event: IssueEvent, ledger: AppStore, limit: str) -> Settled:
     key = f"quota:{event.delivery.sender}:{event.context.day():%Y-%m-%d}"
     asked = event.delivery.trigger == "comment"
     told = asked and tally(ledger, event.target.repository, key) > 1
-    return Settled(text="" if told else replies.quota(limit), reaction="confused")
+    return Settled(
+        text="" if told else replies.refused(limit, replies.NOT_RUN), reaction="confused"
+    )
 
 
 def tally(ledger: AppStore, repository: str, key: str) -> int:

@@ -129,7 +129,6 @@ def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
     inert(replies.status([asked, stopping], lambda each: PAGE))
     for said in (
         replies.refused(text),
-        replies.quota(text),
         replies.no_such_plan(text),
     ):
         inert(said)

@@ -14,7 +14,7 @@ from bot.models.diagnosis import (
     Measurement,
 )
 from bot.models.environment import Environment
-from bot.render.plain_json import Absent, PublishedData, written
+from bot.render.plain_json import Absent, PublishedData, json_text
 
 
 class FindingOut(PublishedData):
@@ -110,4 +110,4 @@ def diagnosis_text(
         sandbox=sandbox,
         version=metadata.version("reprise"),
     )
-    return written(file.cleaned(hide))
+    return json_text(file.to_json(hide))

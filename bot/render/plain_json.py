@@ -1,5 +1,5 @@
-"""PublishedData data: the base of its classes, and as JSON can hold it: texts cleaned, NaN and
-infinities as strings.
+"""What the published JSON files share: the base of their classes, and data as JSON can hold it,
+with texts cleaned and NaN and infinities as strings.
 """
 
 import json
@@ -24,13 +24,13 @@ class PublishedData(BaseModel):
         json_schema_serialization_defaults_required=True,
     )
 
-    def cleaned(self, clean: Callable[[str], str]) -> dict[str, Any]:
+    def to_json(self, clean: Callable[[str], str]) -> dict[str, Any]:
         """Plain data, every text of it cleaned; names of fields stay."""
         data = self.model_dump(mode="json", by_alias=True)
         return {key: _plain(value, clean) for key, value in data.items()}
 
 
-def written(data: dict[str, Any]) -> str:
+def json_text(data: dict[str, Any]) -> str:
     """A file: indented, one final newline, characters as they are."""
     return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from bot.models.repair import Edit, Improvement, Metric, Repair, Trial
-from bot.render.plain_json import Absent, PublishedData, written
+from bot.render.plain_json import Absent, PublishedData, json_text
 from bot.rules.regression import diffs
 
 
@@ -48,4 +48,4 @@ def repair_text(found: Repair, *, program: str, hide: Callable[[str], str]) -> s
         repair=RepairOut.model_validate(found),
         version=metadata.version("reprise"),
     )
-    return written(file.cleaned(hide))
+    return json_text(file.to_json(hide))

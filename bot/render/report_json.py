@@ -16,7 +16,7 @@ from bot.models.report import Claim, Comparison, Control, Determinism, Report
 from bot.models.signature import signature_hash
 from bot.render.diagnosis_json import DiagnosisOut
 from bot.render.phrases import environment
-from bot.render.plain_json import Absent, PublishedData, written
+from bot.render.plain_json import Absent, PublishedData, json_text
 from bot.render.repair_json import RepairOut
 from bot.rules.reduce.edits import size
 from bot.rules.verdicts import KINDS
@@ -234,14 +234,14 @@ def report_json(
     NaN and infinities are strings.
     """
     known = tuple(secrets)
-    return published(report).cleaned(lambda text: redact(hide(text), known))
+    return published(report).to_json(lambda text: redact(hide(text), known))
 
 
 def report_text(
     report: Report, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
 ) -> str:
     """report.json as it is written."""
-    return written(report_json(report, secrets=secrets, hide=hide))
+    return json_text(report_json(report, secrets=secrets, hide=hide))
 
 
 _COMMON = VerdictOut.model_fields.keys() - {"details"}

@@ -1,9 +1,7 @@
 """The verdict kinds: a row for each, with all that is the same in every report of its kind."""
 
 from dataclasses import dataclass
-from typing import Literal, get_args
-
-from bot.models.report import AnyVerdict
+from typing import Literal
 
 Tone = Literal["go", "muted", "other", "doubt", "warn"]
 
@@ -25,8 +23,8 @@ class VerdictKind:
     its terminal output.
 
     `next_step` is for the command line and `comment` for an issue, "" where the report decides it.
-    A kind without a `label` describes a host or a request, not the issue. `decided` is whether it
-    rests on runs of the program: then later comments link to it.
+    A kind without a `label` describes a host or a request, not the issue. `from_runs` is whether
+    runs of the program decided it: then later comments link to it.
     """
 
     title: str
@@ -36,7 +34,7 @@ class VerdictKind:
     next_step: str = ""
     comment: str = ""
     label: Label | None = None
-    decided: bool = False
+    from_runs: bool = False
 
 
 _OTHER_VERSION = (
@@ -55,7 +53,7 @@ KINDS: dict[str, VerdictKind] = {
             "0e8a16",
             "Reprise observed the failure that the bug report describes",
         ),
-        decided=True,
+        from_runs=True,
     ),
     "not_reproduced": VerdictKind(
         title="Not reproduced",
@@ -69,7 +67,7 @@ KINDS: dict[str, VerdictKind] = {
             "8c959f",
             "Reprise ran the program as described and it did not fail",
         ),
-        decided=True,
+        from_runs=True,
     ),
     "different_failure": VerdictKind(
         title="A different failure",
@@ -77,7 +75,7 @@ KINDS: dict[str, VerdictKind] = {
         next_step="Compare the two failures: the observed one may be another bug, "
         "or the environment may differ from the reporter's.",
         comment=_OTHER_VERSION,
-        decided=True,
+        from_runs=True,
     ),
     "inconclusive": VerdictKind(
         title="Inconclusive",
@@ -91,7 +89,7 @@ KINDS: dict[str, VerdictKind] = {
             "8250df",
             "Reprise ran the program, and the runs were inconclusive",
         ),
-        decided=True,
+        from_runs=True,
     ),
     "needs_info": VerdictKind(
         title="More information needed",
@@ -135,11 +133,6 @@ KINDS: dict[str, VerdictKind] = {
     ),
 }
 """By the `kind` of their class in `bot.models.report`."""
-
-CLASSES = {
-    member.model_fields["kind"].default: member for member in get_args(get_args(AnyVerdict)[0])
-}
-"""The class of each kind, which has the figures of one report."""
 
 LABELS: tuple[str, ...] = tuple(row.label.name for row in KINDS.values() if row.label)
 """All of them. A verdict with a label replaces the others; one without leaves them."""

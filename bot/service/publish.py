@@ -200,7 +200,7 @@ def _final(context: AppContext, run: Run, report: Report, before: Run | None) ->
     """The comment with a verdict; it links the pull request and an earlier run."""
     ends: list[Text] = [asked(run), report.interrupted]
     if before is not None:
-        row = _decided(before)
+        row = _kind_from_runs(before)
         title = row.title.lower() if row is not None else "a repair"
         ends.append(Hyperlink(f"an earlier run: {title}", context.page(before), own=True))
     ends.append(pull_request(context, run))
@@ -233,10 +233,10 @@ def _last_decided(context: AppContext, request: NewRun, but: str = "") -> Run | 
 
 
 def _counts(run: Run) -> bool:
-    return _decided(run) is not None or run.patch == "proven"
+    return _kind_from_runs(run) is not None or run.patch == "proven"
 
 
-def _decided(run: Run) -> VerdictKind | None:
+def _kind_from_runs(run: Run) -> VerdictKind | None:
     """The kind of a verdict that came from running something."""
     row = KINDS.get(run.verdict)
-    return row if row is not None and row.decided else None
+    return row if row is not None and row.from_runs else None

@@ -110,8 +110,8 @@ def _decides(test: ast.expr, libraries: set[str]) -> Guard:
 def _library_values(tree: ast.Module) -> set[str]:
     """The names of a program that hold a library, or what was computed with one."""
     imported = {name for node in ast.walk(tree) for name in _imported(node)}
-    flows = (*taint.assigned(tree), *taint.bodies(tree), *taint.passed(tree))
-    return imported | taint.tainted(
+    flows = (*taint.assignment_flows(tree), *taint.block_flows(tree), *taint.call_flows(tree))
+    return imported | taint.tainted_names(
         flows, lambda node: isinstance(node, ast.Name) and node.id in imported
     )
 

@@ -95,13 +95,13 @@ class _Reach:
 
     def depends(self, node: ast.AST, touched: set[str]) -> bool:
         """Whether anything in a node is touched."""
-        return taint.depends(node, self.touches, touched)
+        return taint.depends_on(node, self.touches, touched)
 
     def touched_names(self) -> set[str]:
         """All names that depend on the reported code."""
         tree = self._tree
-        flows = (*taint.assigned(tree), *taint.bodies(tree), *_used(tree))
-        return taint.tainted(flows, self.touches, _constants(tree))
+        flows = (*taint.assignment_flows(tree), *taint.block_flows(tree), *_used(tree))
+        return taint.tainted_names(flows, self.touches, _constants(tree))
 
 
 def _used(tree: ast.Module) -> Iterator[taint.Flow]:

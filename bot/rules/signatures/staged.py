@@ -69,9 +69,9 @@ def written_down(source: str) -> str:
     def computes(node: ast.AST) -> bool:
         return _computes(node) or (isinstance(node, ast.Name) and node.id in rebound)
 
-    held = taint.tainted(taint.assigned(tree), computes)
+    held = taint.tainted_names(taint.assignment_flows(tree), computes)
     values = (part for call in prints for part in call.args)
-    computed = any(taint.depends(part, computes, held) for part in values)
+    computed = any(taint.depends_on(part, computes, held) for part in values)
     return ast.unparse(prints[0]) if prints and not computed else ""
 
 

@@ -14,19 +14,21 @@ Source = Callable[[ast.AST], bool]
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def tainted(flows: Iterable[Flow], is_source: Source, clean: Collection[str] = ()) -> set[str]:
+def tainted_names(
+    flows: Iterable[Flow], is_source: Source, clean: Collection[str] = ()
+) -> set[str]:
     """All names that depend on a source: the least fixed point of the flows. Those that are
     `clean` never do.
     """
     found, rows, new = set[str](), list(flows), {""}
     while new:
-        reached = [names for names, value in rows if depends(value, is_source, found)]
+        reached = [names for names, value in rows if depends_on(value, is_source, found)]
         new = set[str]().union(*reached) - found - set(clean)
         found |= new
     return found
 
 
-def depends(node: ast.AST, is_source: Source, names: Collection[str]) -> bool:
+def depends_on(node: ast.AST, is_source: Source, names: Collection[str]) -> bool:
     """Whether anything in a node is a source or reads one of these names."""
     return any(
         is_source(part) or (isinstance(part, ast.Name) and part.id in names)
@@ -43,7 +45,7 @@ def names_in(node: ast.AST, context: type[ast.expr_context] = ast.expr_context) 
     }
 
 
-def assigned(tree: ast.AST) -> Iterator[Flow]:
+def assignment_flows(tree: ast.AST) -> Iterator[Flow]:
     """What assignments bind, or which objects they change."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
@@ -52,7 +54,7 @@ def assigned(tree: ast.AST) -> Iterator[Flow]:
             yield names_in(node.target), node.value
 
 
-def passed(tree: ast.AST) -> Iterator[Flow]:
+def call_flows(tree: ast.AST) -> Iterator[Flow]:
     """What the program's own functions are given, and what they return."""
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, Function)}
     for function in functions.values():
@@ -67,7 +69,7 @@ def passed(tree: ast.AST) -> Iterator[Flow]:
             yield from ((parameters, part) for part in given)
 
 
-def bodies(tree: ast.AST) -> Iterator[Flow]:
+def block_flows(tree: ast.AST) -> Iterator[Flow]:
     """What definitions, loops and `with` blocks bind, by all that stands in them."""
     for node in ast.walk(tree):
         if isinstance(node, Function | ast.ClassDef):

@@ -42,10 +42,10 @@ def deciding(tree: ast.Module) -> str:
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     own = {node.name for node in ast.walk(tree) if isinstance(node, taint.Function)}
     sources = _bare(tree)
-    flows = (*taint.assigned(tree), *taint.passed(tree))
-    held = taint.tainted(flows, lambda node: _is_version(node, sources))
+    flows = (*taint.assignment_flows(tree), *taint.call_flows(tree))
+    held = taint.tainted_names(flows, lambda node: _is_version(node, sources))
     versions = (node for node in ast.walk(tree) if _is_version(node, sources) or _reads(node, held))
-    return next(filter(None, (_decided(node, parents, own) for node in versions)), "")
+    return next(filter(None, (_decision(node, parents, own) for node in versions)), "")
 
 
 def _bare(tree: ast.Module) -> set[str]:
@@ -84,7 +84,7 @@ def _reads(node: ast.AST, held: set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in held and isinstance(node.ctx, ast.Load)
 
 
-def _decided(node: ast.AST, parents: dict[ast.AST, ast.AST], own: set[str]) -> str:
+def _decision(node: ast.AST, parents: dict[ast.AST, ast.AST], own: set[str]) -> str:
     """What a version decides where it stands, or "" where it is shown or kept. `own` are the
     program's functions.
     """

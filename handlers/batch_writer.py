@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 
 from bot.models.run import Delivery
-from bot.service.ports.store import Claim, DeliveryStore
+from bot.service.ports.store import AppStore, Claim
 
 MAX_BATCH = 500
 _Waiting = tuple[Sequence[Delivery], "asyncio.Future[tuple[Claim, ...]]"]
@@ -19,7 +19,7 @@ _Waiting = tuple[Sequence[Delivery], "asyncio.Future[tuple[Claim, ...]]"]
 class BatchWriter:
     """The writer of one event loop."""
 
-    def __init__(self, store: DeliveryStore) -> None:
+    def __init__(self, store: AppStore) -> None:
         self._store = store
         self._waiting: list[_Waiting] = []
         self._writing: asyncio.Task[None] | None = None

@@ -3,14 +3,10 @@ options: each mistake is answered with a sentence and the closest valid word.
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
-from bot.cli.option_parsing import REF
-from bot.models.config import PYTHON
 from bot.models.run import Choices, Command
 from bot.rules.verbs import CHOICES, HABITS, PREFIX, VERBS, WORDS, Option, Word
 from handlers.markdown import CODE, own_lines
@@ -23,26 +19,6 @@ _MOST_PROBLEMS = 4
 # Most comments hold no command; this one pass is all that they cost.
 _HINT = re.compile(rf"^ {{0,3}}{PREFIX}(?=\s|$)", re.IGNORECASE | re.MULTILINE)
 _HASH = re.compile(r"[0-9a-f]{32,64}", re.ASCII)
-_VERSION = re.compile(
-    r"(\d{1,4}(?:\.\d{1,6}){0,3}(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d{1,9}){0,2}))(?:\+[a-z0-9.]{1,20})?",
-    re.ASCII,
-)
-_NUMBER = re.compile(r"(\d{1,12})([sm]?)", re.ASCII)
-_PATTERNS = {
-    "python": re.compile(rf"{PYTHON.removesuffix('$')}(?:\.\d{{1,3}})?", re.ASCII),
-    "device": re.compile("cpu|gpu", re.ASCII | re.IGNORECASE),
-    "metric": re.compile(r"[a-z][a-z0-9_]{0,39}(?::(?:min|max))?", re.ASCII | re.IGNORECASE),
-    "budget": re.compile(r"([1-9]\d?|100)x?", re.ASCII),
-    "package": re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?", re.ASCII | re.IGNORECASE),
-    # Anyone can open a pull request: what it holds is no ref of this repository.
-    "ref": re.compile(rf"(?!(?:refs/)?(?:remotes/[^/]+/)?pull/){REF.pattern}", REF.flags),
-}
-_NORMAL: dict[str, Callable[[str], str]] = {
-    "device": str.lower,
-    "package": canonicalize_name,
-    "metric": str.lower,
-    "budget": lambda text: text.removesuffix("x"),
-}
 _SHOWN = 40
 
 
@@ -98,9 +74,6 @@ def _command(line: str) -> Command:
 
 
 def _understood(text: str, word: Word, rest: list[str]) -> Command:
-    if not word.available:
-        problem = f"`{PREFIX} {word.verb}` is not available in this version."
-        return Command(text=text, verb=word.verb, problems=(problem,))
     if word.verb == "approve":
         return _approval(text, rest)
     choices, problems = read(rest, word) if word.options else (Choices(), _needless(word, rest))
@@ -171,7 +144,7 @@ def read(words: Iterable[str], of: Word) -> tuple[Choices, list[str]]:
         if option is None or problem:
             problems.append(problem)
             continue
-        chosen = _value(option, value.removeprefix("="))  # torch==2.1.0 is how pip has it
+        chosen = option.read(value.removeprefix("="))  # torch==2.1.0 is how pip has it
         if chosen is None:
             problems.append(
                 f"{shown(word)} is not understood: `{option.key}=` takes {option.values}."
@@ -179,39 +152,18 @@ def read(words: Iterable[str], of: Word) -> tuple[Choices, list[str]]:
         elif option.package:
             pins.append(f"{option.package}=={chosen}")
         else:
-            values["timeout_s" if option.key == "timeout" else option.key] = chosen
+            values[option.field or option.key] = chosen
     return Choices(pins=tuple(pins), **values), problems
 
 
 def _unusable(word: str, key: str, option: Option | None, of: Word) -> str:
     """Why a word is no option of this command, "" when it is one."""
     if option is None:
-        usual = (known for known in CHOICES.values() if known.available)
-        near = closest(key, (known.key for known in usual if known.only in {"", of.verb}))
+        usual = (known.key for known in CHOICES.values() if known.only in {"", of.verb})
+        near = closest(key, usual)
         kind = "is not an option" if "=" in word else "is neither a command nor an option"
         hint = f"; the closest one is `{near}=`." if near else "."
         return f"{shown(key if '=' in word else word)} {kind}{hint}"
     if option.only not in {"", of.verb}:
         return f"`{option.key}=` works only with `{PREFIX} {option.only}`."
-    if not option.available:
-        return f"`{option.key}=` is not available in this version."
     return "" if "=" in word else f"{shown(word)} needs a value: write it as `{option.example}`."
-
-
-def _value(option: Option, text: str) -> str | int | None:
-    if option.high:
-        return _number(option, text)
-    match = (_VERSION if option.package else _PATTERNS[option.key]).fullmatch(text)
-    if match is None:
-        return None
-    # The local part of a version, such as +cu118, names a build that other machines lack.
-    return match[1] if option.package else _NORMAL.get(option.key, str)(text)
-
-
-def _number(option: Option, text: str) -> int | None:
-    """A number within its bounds; only a time limit has a unit."""
-    match = _NUMBER.fullmatch(text)
-    if match is None or (match[2] and option.key != "timeout"):
-        return None
-    number = int(match[1]) * (60 if match[2] == "m" else 1)
-    return number if option.low <= number <= option.high else None

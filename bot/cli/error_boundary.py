@@ -18,10 +18,11 @@ from bot.adapters.run_folder.folder import Folder
 from bot.errors import BuildError, Stopped, TransientError, UserError
 from bot.models.report import Report
 from bot.render.phrases import sentence
+from bot.rules.verdicts import KINDS
 from bot.text.sanitize import clip, one_line, redact
 from sandbox.port import SandboxError, SandboxUnavailable
 
-REPRODUCED, DEFECT, USER, OTHER, AT_ONCE = 0, 1, 2, 3, 130
+DEFECT, USER, OTHER, AT_ONCE = 1, 2, 3, 130
 
 _DISK_ERRORS = (
     (
@@ -44,7 +45,7 @@ _DISK_ERRORS = (
 
 def code(report: Report) -> int:
     """0 for reproduced, 3 for every other verdict."""
-    return REPRODUCED if report.verdict.kind == "reproduced" else OTHER
+    return KINDS[report.verdict.kind].exit_code
 
 
 def say(text: str) -> None:

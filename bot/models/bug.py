@@ -200,8 +200,6 @@ class BugReport(Record):
     versions: tuple[VersionClaim, ...] = ()
     works_in: tuple[VersionClaim, ...] = ()
     device: Literal["cpu", "gpu", "tpu", "mps", ""] = ""
-    device_quote: Quote | None = None
-    os: str = ""
     api: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     unread: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from bot.models.report import AnyVerdict
 from bot.models.signature import AnySignature, signature_hash
 
 Verb = Literal[
-    "reproduce", "minimize", "bisect", "control", "diagnose", "repair", "pr", "paper",
+    "reproduce", "minimize", "bisect", "control", "diagnose", "repair", "pr",
     "status", "cancel", "approve", "help", "config",
 ]  # fmt: skip
 Trigger = Literal["opened", "labeled", "comment", "closed", "gone", "uninstalled"]

@@ -1,23 +1,20 @@
 """A diagnosis as JSON: the `diagnosis` of report.json, and diagnosis.json of a program's run."""
 
-import json
 from collections.abc import Callable
 from importlib import metadata
 from typing import Literal
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from bot.models.diagnosis import (
     Change,
     Curve,
     DiagnosedRun,
     FaultType,
-    Finding,
     Measurement,
-    SecondOpinion,
 )
 from bot.models.environment import Environment
-from bot.render.plain_json import PublishedData, plain
+from bot.render.plain_json import Absent, PublishedData, json_text
 
 
 class FindingOut(PublishedData):
@@ -50,25 +47,29 @@ class OpinionOut(PublishedData):
     prompt: str = Field(description="stage@version#sha of the prompt; empty if no model was asked.")
     agreed: tuple[str, ...] = Field(description="Codes that both the rules and the model name.")
     unsupported: int = Field(description="Faults dropped because their quote was never shown.")
-    calls: int
-    input_tokens: int
-    output_tokens: int
-    usd: float
-    missing: str | None = Field(description="Why there is no answer.")
+    calls: int = Field(validation_alias=AliasPath("usage", "calls"))
+    input_tokens: int = Field(validation_alias=AliasPath("usage", "input_tokens"))
+    output_tokens: int = Field(validation_alias=AliasPath("usage", "output_tokens"))
+    usd: float = Field(validation_alias=AliasPath("usage", "usd"))
+    missing: Absent = Field(description="Why there is no answer.")
 
 
 class DiagnosisOut(PublishedData):
     """What the training probe observed in one run of the program, and what the rules conclude."""
 
     findings: tuple[FindingOut, ...] = Field(
-        description="At most four, most certain first. Empty: nothing wrong, unless `undecided`."
+        validation_alias=AliasPath("diagnosis", "findings"),
+        description="At most four, most certain first. Empty: nothing wrong, unless `undecided`.",
     )
-    advice: tuple[FindingOut, ...] = Field(description="Habits that did no harm in this run.")
-    examined: tuple[str, ...]
-    unseen: tuple[str, ...]
-    undecided: str | None = Field(description="Why there is no diagnosis.")
+    advice: tuple[FindingOut, ...] = Field(
+        validation_alias=AliasPath("diagnosis", "advice"),
+        description="Habits that did no harm in this run.",
+    )
+    examined: tuple[str, ...] = Field(validation_alias=AliasPath("diagnosis", "examined"))
+    unseen: tuple[str, ...] = Field(validation_alias=AliasPath("diagnosis", "unseen"))
+    undecided: Absent = Field(description="Why there is no diagnosis.")
     ended: Literal["completed", "failed", "timed out", "killed"]
-    error: str | None
+    error: Absent
     framework: str
     steps: int
     epochs: int
@@ -91,30 +92,6 @@ class DiagnosisFile(PublishedData):
     version: str
 
 
-def diagnosis_out(run: DiagnosedRun) -> DiagnosisOut:
-    """The published form of a diagnosed run."""
-    told = dict(run) | {"undecided": run.undecided or None, "error": run.error or None}
-    found, opinion = told.pop("diagnosis"), told.pop("opinion")
-    return DiagnosisOut(
-        **told,
-        findings=tuple(map(_finding, found.findings)),
-        advice=tuple(map(_finding, found.advice)),
-        examined=found.examined,
-        unseen=found.unseen,
-        opinion=_opinion(opinion) if opinion is not None else None,
-    )
-
-
-def _opinion(opinion: SecondOpinion) -> OpinionOut:
-    said = opinion.model_dump(include={"model", "prompt", "agreed", "unsupported"})
-    used = opinion.usage.model_dump(exclude={"estimated"})
-    return OpinionOut(**said, **used, missing=opinion.missing or None)
-
-
-def _finding(finding: Finding) -> FindingOut:
-    return FindingOut(**{name: getattr(finding, name) for name in FindingOut.model_fields})
-
-
 def diagnosis_text(
     run: DiagnosedRun,
     *,
@@ -127,11 +104,10 @@ def diagnosis_text(
     packages = environment.packages if environment is not None else ()
     file = DiagnosisFile(
         program=program,
-        diagnosis=diagnosis_out(run),
+        diagnosis=DiagnosisOut.model_validate(run),
         python=environment.python if environment is not None else None,
         packages={package.name: package.version for package in packages},
         sandbox=sandbox,
         version=metadata.version("reprise"),
     )
-    data = plain(file.model_dump(mode="json", by_alias=True), hide)
-    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(file.to_json(hide))

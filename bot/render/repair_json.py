@@ -1,6 +1,5 @@
 """A repair as JSON: repair.json."""
 
-import json
 from collections.abc import Callable
 from importlib import metadata
 from typing import Literal
@@ -8,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from bot.models.repair import Edit, Improvement, Metric, Repair, Trial
-from bot.render.plain_json import PublishedData, plain
+from bot.render.plain_json import Absent, PublishedData, json_text
 from bot.rules.regression import diffs
 
 
@@ -28,7 +27,7 @@ class RepairOut(PublishedData):
     seconds: float
     training_seconds: float = Field(description="Time of one training of the faulty program.")
     tried: tuple[Trial, ...]
-    undecided: str | None = Field(description="Why no patch could be tried.")
+    undecided: Absent = Field(description="Why no patch could be tried.")
 
 
 class RepairFile(PublishedData):
@@ -41,19 +40,12 @@ class RepairFile(PublishedData):
     version: str
 
 
-def repair_out(found: Repair) -> RepairOut:
-    """The published form of a repair."""
-    told = {name: getattr(found, name) for name in RepairOut.model_fields}
-    return RepairOut(**{**told, "undecided": found.undecided or None})
-
-
 def repair_text(found: Repair, *, program: str, hide: Callable[[str], str]) -> str:
     """repair.json as it is written; `hide` takes credentials out of a text."""
     file = RepairFile(
         program=program,
         program_sha=diffs.blob(found.source),
-        repair=repair_out(found),
+        repair=RepairOut.model_validate(found),
         version=metadata.version("reprise"),
     )
-    data = plain(file.model_dump(mode="json", by_alias=True), hide)
-    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json_text(file.to_json(hide))

@@ -23,8 +23,8 @@ from bot.render.document import (
 from bot.render.markdown import inline, print_block, print_blocks
 from bot.render.phrases import sentence, shown
 from bot.render.phrases.requests import name, unposted
-from bot.render.phrases.verdict import TITLES
 from bot.rules import verbs
+from bot.rules.verdicts import KINDS
 from bot.text.sanitize import clip, one_line, redact
 
 STATES = {
@@ -36,21 +36,20 @@ STATES = {
     RunState.FAILED: "failed because of a bug in Reprise",
 }
 _HELP = "`/reproduce help` lists the commands."
+NOT_RUN, INCOMPLETE = "Not run", "Incomplete"
 _SHOWN = 10
 _WIDE = 400
 
 
 def help_text(rows: Sequence[tuple[str, str]]) -> str:
     """How each command is written, and what it does."""
-    known = [option for option in verbs.OPTIONS if option.available]
-    versions = " ".join(option.example for option in known if _sets_version(option))
+    versions = " ".join(option.example for option in verbs.OPTIONS if _sets_version(option))
     options: list[tuple[Text, ...]] = [(Code(versions), "The version to install.")]
     options += [
         (Code(each.example), each.does)
-        for each in known
+        for each in verbs.OPTIONS
         if not _sets_version(each) and not each.only
     ]
-    unavailable = ", ".join(f"`{verb}`" for verb in verbs.not_yet())
     blocks: list[Block] = [
         Paragraph(
             "A command must be the first word of a line. Code blocks and quotes are ignored."
@@ -58,7 +57,6 @@ def help_text(rows: Sequence[tuple[str, str]]) -> str:
         DataTable(("Command", "What it does"), [(Code(command), does) for command, does in rows]),
         Paragraph("Options may follow the command:"),
         DataTable(("Option", "What it sets"), options),
-        Paragraph(f"Not available yet: {unavailable}." if unavailable else ""),
     ]
     return print_blocks(blocks)
 
@@ -75,25 +73,9 @@ def misunderstood(command: Command) -> str:
     return inline((what, " was not understood. ", f"{reasons} ", _HELP))
 
 
-def refused(reason: str) -> str:
-    """Why something was not done."""
-    return print_block(Headline("Not done", sentence(redact(reason))))
-
-
-def left_out(reason: str) -> str:
-    """What a pull request was opened without, and why."""
-    return print_block(Headline("Incomplete", sentence(redact(reason))))
-
-
-def quota(reason: str) -> str:
-    """Which limit prevents another run."""
-    return print_block(Headline("Not run", sentence(redact(reason))))
-
-
-def unavailable(verb: str) -> str:
-    """The reply to a command that is known but not implemented."""
-    command = Code(clip(f"{verbs.PREFIX} {verb}", 60))
-    return inline((command, " is not available in this version of Reprise. ", _HELP))
+def refused(reason: str, title: str = "Not done") -> str:
+    """Why something was not done, or not all of it."""
+    return print_block(Headline(title, sentence(redact(reason))))
 
 
 def nothing_to_cancel() -> str:
@@ -143,7 +125,9 @@ def standing(run: Run) -> Text:
     state = STATES[run.state]
     if run.verdict:
         done = run.state is RunState.FINISHED
-        title = Strong(TITLES.get(run.verdict, "Done")) if done else state
+        title = (
+            Strong(KINDS[run.verdict].title if run.verdict in KINDS else "Done") if done else state
+        )
         return (title, f"; {unposted(run)}") if done and run.error else title
     if run.cancelled_by and run.state is not RunState.FAILED:
         return "stopping"

@@ -2,41 +2,32 @@
 added.
 """
 
-import json
 from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field
 
 from bot.models.attempt import Attempt, Ended
 from bot.models.bisect import Bisection
+from bot.models.bug import ScriptFix
 from bot.models.dialogue import Reading
 from bot.models.environment import BuildStep, Claimed, PinSource
 from bot.models.report import Claim, Comparison, Control, Determinism, Report
 from bot.models.signature import signature_hash
-from bot.render.diagnosis_json import DiagnosisOut, diagnosis_out
-from bot.render.phrases import environment, program
-from bot.render.plain_json import PublishedData, plain
-from bot.render.repair_json import RepairOut, repair_out
+from bot.render.diagnosis_json import DiagnosisOut
+from bot.render.phrases import environment
+from bot.render.plain_json import Absent, PublishedData, json_text
+from bot.render.repair_json import RepairOut
+from bot.rules.reduce.edits import size
+from bot.rules.verdicts import KINDS
 from bot.text.sanitize import redact
 
 SCHEMA_ID = "urn:reprise:report:1"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
-Kind = Literal[
-    "reproduced",
-    "not_reproduced",
-    "different_failure",
-    "inconclusive",
-    "needs_info",
-    "needs_hardware",
-    "setup_failed",
-    "not_a_bug",
-    "cancelled",
-    "budget_reached",
-]
 
-Absent = Annotated[str | None, BeforeValidator(lambda text: text or None)]
+def _changes(fixes: Iterable[ScriptFix]) -> tuple[str, ...]:
+    return tuple(f"{fix.what} ({fix.why})" if fix.why else fix.what for fix in fixes)
 
 
 class IssueOut(PublishedData):
@@ -53,7 +44,7 @@ class VerdictOut(PublishedData):
     kind carries.
     """
 
-    kind: Kind
+    kind: str = Field(json_schema_extra={"enum": list(KINDS)})
     runs: int | None = None
     failures: int | None = None
     interval: tuple[float, float] | None = Field(
@@ -102,14 +93,16 @@ class EnvironmentOut(PublishedData):
 class ScriptOut(PublishedData):
     """The program that was run; `path` is below the run folder."""
 
-    path: str
-    lines: int = Field(description="Non-blank lines of all files.")
-    sha256: str
+    path: str = Field(validation_alias="entry")
+    lines: Annotated[int, BeforeValidator(lambda files: size(files)[0])] = Field(
+        validation_alias="files", description="Non-blank lines of all files."
+    )
+    sha256: str = Field(validation_alias="digest")
     origin: str
     author: Literal["reporter", "model"] = Field(
         "reporter", description="Who wrote it. Only its runs decide the verdict."
     )
-    changes: tuple[str, ...]
+    changes: Annotated[tuple[str, ...], BeforeValidator(_changes)] = Field(validation_alias="fixes")
 
 
 class PlanOut(PublishedData):
@@ -159,7 +152,7 @@ class MinimizedOut(PublishedData):
     tests: int = Field(description="Programs tried (since resuming, if `resumed` is not 0).")
     seconds: float
     ended: Ended = Field(description='"complete", or what ended the search.')
-    original_sha256: str
+    original_sha256: str = Field(validation_alias=AliasPath("before", "digest"))
     resumed: int = Field(
         0, description="Number of lines when a killed run was resumed; 0 if it was not."
     )
@@ -191,17 +184,23 @@ class Published(PublishedData):
     claims: tuple[Claim, ...]
     notes: tuple[str, ...]
     bisect: Bisection | None = Field(
-        None, description="The bisection that found a boundary, else the newest."
+        None,
+        validation_alias="bisection",
+        description="The bisection that found a boundary, else the newest.",
     )
     other_bisections: tuple[Bisection, ...] = Field((), description="Of other packages.")
     minimized: MinimizedOut | None = Field(
-        None, description="How the script was minimized; null if it was not."
+        None,
+        validation_alias="reduced",
+        description="How the script was minimized; null if it was not.",
     )
     diagnosis: DiagnosisOut | None = Field(
         None, description="Of a training run of the program; null if not requested."
     )
     patch: RepairOut | None = Field(
-        None, description="Of its hyperparameters; null if not requested."
+        None,
+        validation_alias="repair",
+        description="Of its hyperparameters; null if not requested.",
     )
     plan: PlanOut | None = Field(
         None, description="A model's part in the program; null if no model wrote one."
@@ -214,29 +213,18 @@ class Published(PublishedData):
 
 def published(report: Report) -> Published:
     """The published form, typed."""
-    return Published(
-        issue=IssueOut.model_validate(report.issue),
-        verdict=_verdict(report),
-        signature=_signature(report),
-        environment=_environment(report),
-        script=_script(report),
-        command=report.command,
-        command_needs=report.command_needs,
-        comparison=report.comparison,
-        attempts=report.attempts,
-        claims=report.claims,
-        notes=report.notes_on(),
-        bisect=report.bisection,
-        other_bisections=report.other_bisections,
-        minimized=_minimized(report),
-        diagnosis=diagnosis_out(report.diagnosis) if report.diagnosis is not None else None,
-        patch=repair_out(report.repair) if report.repair is not None else None,
-        plan=_plan(report),
-        cost=CostOut.model_validate(report.cost),
-        seconds=report.seconds,
-        sandbox=report.sandbox or None,
-        versions=VersionsOut(reprise=report.version, prompts=report.prompts, models=report.models),
-    )
+    own = {
+        "verdict": _verdict(report),
+        "signature": _signature(report),
+        "environment": _environment(report),
+        "notes": report.notes_on(),
+        "plan": _plan(report),
+        "sandbox": report.sandbox or None,
+        "versions": {
+            "reprise": report.version, "prompts": report.prompts, "models": report.models,
+        },
+    }  # fmt: skip
+    return Published.model_validate(dict(report) | own, extra="ignore")
 
 
 def report_json(
@@ -245,77 +233,42 @@ def report_json(
     """The published form as plain data, credentials removed, and what `hide` takes out of a text.
     NaN and infinities are strings.
     """
-    data, known = published(report).model_dump(mode="json", by_alias=True), tuple(secrets)
-
-    def clean(text: str) -> str:
-        return redact(hide(text), known)
-
-    return {key: plain(value, clean) for key, value in data.items()}
+    known = tuple(secrets)
+    return published(report).to_json(lambda text: redact(hide(text), known))
 
 
 def report_text(
     report: Report, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
 ) -> str:
-    """report.json as it is written: indented, one final newline, characters as they are."""
-    data = report_json(report, secrets=secrets, hide=hide)
-    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    """report.json as it is written."""
+    return json_text(report_json(report, secrets=secrets, hide=hide))
 
 
 _COMMON = VerdictOut.model_fields.keys() - {"details"}
 
 
-def _verdict(report: Report) -> VerdictOut:
+def _verdict(report: Report) -> dict[str, Any]:
     fields = dict(report.verdict)
     details = {name: value for name, value in fields.items() if name not in _COMMON}
-    return VerdictOut(
-        **{name: value for name, value in fields.items() if name in _COMMON},
-        details=details or None,
-    )
+    return fields | {"details": details or None}
 
 
 def _signature(report: Report) -> SignatureOut | None:
-    if report.signature is None:
+    signed = report.signature
+    if signed is None:
         return None
-    return SignatureOut(
-        **report.signature.model_dump(),
-        hash=report.signature_hash or signature_hash(report.signature),
-    )
+    return SignatureOut(**signed.model_dump(), hash=report.signature_hash or signature_hash(signed))
 
 
-def _environment(report: Report) -> EnvironmentOut | None:
+def _environment(report: Report) -> dict[str, Any] | None:
     built = report.environment
     if built is None:
         return None
     whys = {name: why for name, _, why in environment.decided(report)}
     packages = [dict(each) | {"why": whys.get(each.name, "")} for each in built.packages]
-    told = dict(built) | {"packages": packages}
-    return EnvironmentOut.model_validate({name: told[name] for name in EnvironmentOut.model_fields})
+    return dict(built) | {"packages": packages}
 
 
-def _script(report: Report) -> ScriptOut | None:
-    script = report.script
-    if script is None:
-        return None
-    return ScriptOut(
-        path=script.entry,
-        lines=program.lines(script),
-        sha256=script.digest,
-        origin=script.origin,
-        author=script.author,
-        changes=tuple(f"{fix.what} ({fix.why})" if fix.why else fix.what for fix in script.fixes),
-    )
-
-
-def _minimized(report: Report) -> MinimizedOut | None:
-    reduced = report.reduced
-    if reduced is None:
-        return None
-    told = dict(reduced) | {"original_sha256": reduced.before.digest}
-    return MinimizedOut.model_validate(told, extra="ignore")
-
-
-def _plan(report: Report) -> PlanOut | None:
+def _plan(report: Report) -> dict[str, Any] | None:
     part = report.reconstruction
-    if part is None:
-        return None
-    return PlanOut.model_validate(dict(part.refined or ()) | dict(part), extra="ignore")
+    return None if part is None else dict(part.refined or ()) | dict(part)

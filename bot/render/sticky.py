@@ -20,26 +20,9 @@ from bot.render.document import (
 )
 from bot.render.phrases import count
 from bot.render.phrases.requests import asked, elapsed, name, steps
+from bot.rules.verdicts import KINDS
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9:._]+")
-_AGAIN = (
-    "To try another version, comment for example `/reproduce torch=2.1.0`; `/reproduce help` lists "
-    "the options."
-)
-_NEXT = {
-    "not_reproduced": _AGAIN,
-    "different_failure": _AGAIN,
-    "inconclusive": "Add what would settle it to the issue (a complete program, the full "
-    "traceback, exact versions), then comment `/reproduce`.",
-    "needs_info": "Add these to the issue, then comment `/reproduce`.",
-    "needs_hardware": "If this App's host has a GPU, comment `/reproduce device=gpu`.",
-    "setup_failed": _AGAIN,
-    "not_a_bug": "If this is a bug, add a program that shows it, and its output, then comment "
-    "`/reproduce`.",
-    "cancelled": "To run it again, comment `/reproduce`.",
-    "budget_reached": "For a shorter run, comment `/reproduce runs=10`, or ask the App's operator "
-    "to raise the limit.",
-}
 _MORE_RUNS = "To decide it with more runs, comment `/reproduce runs=200`."
 _MOST_RUNS = 200
 
@@ -125,7 +108,7 @@ def _next(report: Report) -> str:
         return ""
     if isinstance(verdict, Inconclusive) and verdict.at_maximum:
         return _MORE_RUNS if verdict.runs < _MOST_RUNS else ""
-    return _NEXT.get(verdict.kind, "")
+    return KINDS[verdict.kind].comment
 
 
 def failed(run: Run, page: str) -> str:

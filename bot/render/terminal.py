@@ -35,9 +35,9 @@ from bot.render.document import (
 from bot.render.phrases.bisection import OUTCOMES
 from bot.render.phrases.verdict import next_step
 from bot.render.sections import document
+from bot.rules.verdicts import KINDS
 from bot.text.sanitize import clip, one_line, scrubbed
 
-_TONES = {"reproduced": "bold red", "not_reproduced": "bold green"}
 _COLOURS: dict[Outcome, str] = {"fails": "red", "passes": "green"}
 _CELL, _LINE = 300, 600
 _WORD, _PART = re.compile(r"\S+"), re.compile(r"[^./:_-]*[./:_-]+|[^./:_-]+")
@@ -121,7 +121,7 @@ def _section(section: Section, width: int, ascii_only: bool) -> list[RenderableT
 def _print_block(block: Block) -> Iterator[RenderableType]:
     match block:
         case Headline(title=title, text=text, tone=tone):
-            style = _TONES.get(tone, "bold yellow")
+            style = f"bold {KINDS[tone].colour if tone in KINDS else 'yellow'}"
             yield RichText.assemble((title, style), ": " if text else ".", _styled(text))
         case Paragraph(text=Hyperlink() as link):
             yield RichText(f"{link.text}: {link.url}", no_wrap=True)

@@ -1,51 +1,75 @@
-"""The commands of a comment: a table of verbs and one of options, for the parser and the help."""
+"""The commands of a comment and their options: a row for each, from which they are read, explained
+and, where somebody mistypes one, suggested.
+"""
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 from annotated_types import Ge, Le
+from packaging.utils import canonicalize_name
 
-from bot.models.config import Defaults
+from bot.models.config import PYTHON, Defaults
 from bot.models.run import Verb
 
 PREFIX = "/reproduce"
+REF = re.compile(r"(?!.*\.\.)\w[\w./@+~^-]{0,200}", re.ASCII)
+"""What may be a branch, a tag or a commit."""
+
+_VERSION = re.compile(
+    r"(\d{1,4}(?:\.\d{1,6}){0,3}(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d{1,9}){0,2}))(?:\+[a-z0-9.]{1,20})?",
+    re.ASCII,
+)
+_NUMBER = re.compile(r"(\d{1,12})([sm]?)", re.ASCII)
+Value = str | int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A verb. `arguments` shows their syntax, `does` describes it in one line; it is not
-    `available` when this version cannot do it yet. `options`: whether key=value may follow.
+    """A verb. `arguments` shows their syntax, `does` describes it in one line. `options`: whether
+    key=value may follow; `always`: whether a kill switch leaves it to do; `aliases` are words that
+    people use for it and that spelling cannot find.
     """
 
     verb: Verb
     arguments: str
     does: str
-    available: bool = True
     options: bool = False
+    always: bool = False
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """An option. `values` is what may be written, as words; `package` the distribution that a
-    version of it pins; `low` and `high` the bounds of a number; `only` the one verb that it
-    means something to, "" for all that take options.
+    """An option. `read` makes a value of what is written, None where it is none; `values` says in
+    words what that may be. `package` is the distribution that a version of it pins, `only` the one
+    verb that it means something to, "" for all that take options, `field` its name in `Choices`
+    where that is another; `aliases` as for a verb.
     """
 
     key: str
     values: str
     does: str
     example: str
+    read: Callable[[str], Value]
     package: str = ""
-    low: int = 0
-    high: int = 0
     only: Verb | Literal[""] = ""
-    available: bool = True
+    field: str = ""
+    aliases: tuple[str, ...] = ()
 
 
 _OPTIONS = "[key=value …]"
 
 VERBS: tuple[Word, ...] = (
-    Word("reproduce", _OPTIONS, "Reproduces this issue and posts the verdict.", options=True),
+    Word(
+        "reproduce",
+        _OPTIONS,
+        "Reproduces this issue and posts the verdict.",
+        options=True,
+        aliases=("run",),
+    ),
     Word(
         "control",
         _OPTIONS,
@@ -57,8 +81,15 @@ VERBS: tuple[Word, ...] = (
         f"[package=NAME] {_OPTIONS}",
         "Reproduces this issue, then looks for the release that introduced the failure.",
         options=True,
+        aliases=("regression",),
     ),
-    Word("minimize", _OPTIONS, "Reproduces this issue, then makes a minimal script.", options=True),
+    Word(
+        "minimize",
+        _OPTIONS,
+        "Reproduces this issue, then makes a minimal script.",
+        options=True,
+        aliases=("minimise", "shrink", "reduce"),
+    ),
     Word(
         "diagnose",
         _OPTIONS,
@@ -70,50 +101,56 @@ VERBS: tuple[Word, ...] = (
         f"[metric=NAME] [budget=10x] {_OPTIONS}",
         "Diagnoses its program, then looks for the smallest hyperparameter patch proven to help.",
         options=True,
+        aliases=("fix",),
     ),
-    Word("status", "", "Lists the runs of this issue."),
-    Word("cancel", "", "Cancels the runs of this issue."),
+    Word("status", "", "Lists the runs of this issue.", always=True),
+    Word("cancel", "", "Cancels the runs of this issue.", always=True, aliases=("stop", "abort")),
     Word(
         "approve",
         "<hash>",
         "Approves the waiting plan with this hash, copied whole; needs write permission.",
     ),
-    Word("config", "", "Shows the configuration of this repository."),
-    Word("help", "", "Shows this list."),
+    Word(
+        "config",
+        "",
+        "Shows the configuration of this repository.",
+        always=True,
+        aliases=("settings",),
+    ),
+    Word("help", "", "Shows this list.", always=True, aliases=("commands",)),
     Word(
         "pr",
         "",
         "Opens a draft pull request with a regression test, a proven patch or both; needs write "
         "permission.",
     ),
-    Word(
-        "paper", "<arXiv id or URL>", "Reads a paper for the settings it states.", available=False
-    ),
 )
 
 
-def _version(key: str, example: str, other: str) -> Option:
-    package = "" if key == "python" else key
-    name = key.capitalize() if key == "python" else key
-    which = "a version from 3.6 to 3.15" if key == "python" else "a version"
-    return Option(
-        key,
-        f"{which} such as {example} or {other}",
-        f"Version of {name}.",
-        f"{key}={example}",
-        package,
-    )
+def _matching(pattern: str, normal: Callable[[str], str] = str) -> Callable[[str], Value]:
+    whole = re.compile(pattern, re.ASCII | re.IGNORECASE)
+    return lambda text: normal(text) if whole.fullmatch(text) else None
 
 
-def _number(key: str, unit: str, does: str, example: int, bounds: tuple[int, int]) -> Option:
-    return Option(
-        key,
-        f"{unit} from {bounds[0]} to {bounds[1]}",
-        does,
-        f"{key}={example}",
-        low=bounds[0],
-        high=bounds[1],
-    )
+def _release(text: str) -> Value:
+    """A version without its local part: +cu118 names a build that other machines lack."""
+    match = _VERSION.fullmatch(text)
+    return match[1] if match else None
+
+
+def _version(key: str, example: str, other: str, *aliases: str) -> Option:
+    which = f"a version such as {example} or {other}"
+    does, written = f"Version of {key}.", f"{key}={example}"
+    return Option(key, which, does, written, _release, package=key, aliases=aliases)
+
+
+def _whole(low: int, high: int, text: str, *, minutes: bool = False) -> Value:
+    """A number within its bounds; only a time limit has a unit."""
+    match = _NUMBER.fullmatch(text)
+    if match is None or (match[2] and not minutes):
+        return None
+    number = int(match[1]) * (60 if match[2] == "m" else 1)
+    return number if low <= number <= high else None
 
 
 def _bounds(key: str) -> tuple[int, int]:
@@ -126,37 +163,71 @@ def _bounds(key: str) -> tuple[int, int]:
     return low, high
 
 
+_RUNS, _TIMEOUT, _SEED = _bounds("runs"), _bounds("timeout"), (0, 2**32 - 1)
+
 OPTIONS: tuple[Option, ...] = (
-    _version("python", "3.11", "3.11.4"),
-    _version("torch", "2.1.0", "2.1.*"),
+    Option(
+        "python",
+        "a version from 3.6 to 3.15 such as 3.11 or 3.11.4",
+        "Version of Python.",
+        "python=3.11",
+        _matching(rf"{PYTHON.removesuffix('$')}(?:\.\d{{1,3}})?"),
+        aliases=("py",),
+    ),
+    _version("torch", "2.1.0", "2.1.*", "pytorch"),
     _version("keras", "3.3.3", "3.3.*"),
-    _version("tensorflow", "2.16.1", "2.16.*"),
+    _version("tensorflow", "2.16.1", "2.16.*", "tf"),
     _version("jax", "0.4.30", "0.4.*"),
-    _version("numpy", "1.26.4", "1.26.*"),
-    _version("transformers", "4.41.2", "4.41.*"),
-    _version("lightning", "2.3.0", "2.3.*"),
-    Option("device", "cpu or gpu", "The device to run on.", "device=gpu"),
-    _number("runs", "a whole number", "Maximum number of confirming runs.", 20, _bounds("runs")),
-    _number("seed", "a whole number", "Seed of the first run.", 1, (0, 2**32 - 1)),
+    _version("numpy", "1.26.4", "1.26.*", "np"),
+    _version("transformers", "4.41.2", "4.41.*", "hf"),
+    _version("lightning", "2.3.0", "2.3.*", "pl", "pytorch-lightning", "pytorch_lightning"),
+    Option(
+        "device",
+        "cpu or gpu",
+        "The device to run on.",
+        "device=gpu",
+        _matching("cpu|gpu", str.lower),
+    ),
+    Option(
+        "runs",
+        "a whole number from {} to {}".format(*_RUNS),
+        "Maximum number of confirming runs.",
+        "runs=20",
+        partial(_whole, *_RUNS),
+        aliases=("repeat", "times"),
+    ),
+    Option(
+        "seed",
+        "a whole number from {} to {}".format(*_SEED),
+        "Seed of the first run.",
+        "seed=1",
+        partial(_whole, *_SEED),
+    ),
     Option(
         "ref",
         "a branch, a tag or a commit of this repository (no pull request)",
         "Branch, tag or commit of this repository to install.",
         "ref=v1.2.0",
+        # Anyone can open a pull request: what it holds is no ref of this repository.
+        _matching(rf"(?-i:(?!(?:refs/)?(?:remotes/[^/]+/)?pull/){REF.pattern})"),
+        aliases=("commit", "branch", "tag"),
     ),
-    _number(
+    Option(
         "timeout",
-        "seconds",
+        "seconds from {} to {}".format(*_TIMEOUT),
         "Seconds that one run of the program may take.",
-        300,
-        _bounds("timeout"),
+        "timeout=300",
+        partial(_whole, *_TIMEOUT, minutes=True),
+        field="timeout_s",
     ),
     Option(
         "package",
         "the name of a distribution, such as torch",
         "The package to bisect instead of the one under test.",
         "package=torch",
+        _matching("[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?", canonicalize_name),
         only="bisect",
+        aliases=("pkg", "dist"),
     ),
     Option(
         "metric",
@@ -164,6 +235,7 @@ OPTIONS: tuple[Option, ...] = (
         "The metric to improve, by default the one that the program prints last; "
         "write `NAME:min` where lower is better and the name does not say so.",
         "metric=accuracy",
+        _matching("[a-z][a-z0-9_]{0,39}(?::(?:min|max))?", str.lower),
         only="repair",
     ),
     Option(
@@ -171,48 +243,18 @@ OPTIONS: tuple[Option, ...] = (
         "a multiple from 1x to 100x",
         "How long a repair may search, as a multiple of the program's own run time.",
         "budget=20x",
+        _matching(r"(?-i:(?:[1-9]\d?|100)x?)", lambda text: text.removesuffix("x")),
         only="repair",
-    ),
-    Option(
-        "model",
-        "the name of a model",
-        "The model that reads the bug report.",
-        "model=NAME",
-        available=False,
     ),
 )
 
 WORDS: dict[str, Word] = {word.verb: word for word in VERBS}
 CHOICES: dict[str, Option] = {option.key: option for option in OPTIONS}
 
-HABITS: dict[str, str] = {
-    "pytorch": "torch",
-    "tf": "tensorflow",
-    "np": "numpy",
-    "py": "python",
-    "hf": "transformers",
-    "pl": "lightning",
-    "pytorch-lightning": "lightning",
-    "pytorch_lightning": "lightning",
-    "commit": "ref",
-    "branch": "ref",
-    "tag": "ref",
-    "repeat": "runs",
-    "times": "runs",
-    "stop": "cancel",
-    "abort": "cancel",
-    "run": "reproduce",
-    "settings": "config",
-    "minimise": "minimize",
-    "shrink": "minimize",
-    "reduce": "minimize",
-    "regression": "bisect",
-    "pkg": "package",
-    "dist": "package",
-    "fix": "repair",
-    "commands": "help",
+HABITS: dict[str, str] = {alias: word.verb for word in VERBS for alias in word.aliases} | {
+    alias: option.key for option in OPTIONS for alias in option.aliases
 }
-"""Words people use, and the command or option they mean; only those that spelling cannot find."""
+"""Words people use, and the command or option they mean."""
 
 
 def usage(word: Word) -> str:
@@ -222,15 +264,5 @@ def usage(word: Word) -> str:
 
 
 def help_rows() -> tuple[tuple[str, str], ...]:
-    """The syntax and description of each available verb."""
-    return tuple((usage(word), word.does) for word in VERBS if word.available)
-
-
-def option_rows() -> tuple[tuple[str, str], ...]:
-    """An example and the description of each available option."""
-    return tuple((option.example, option.does) for option in OPTIONS if option.available)
-
-
-def not_yet() -> tuple[str, ...]:
-    """The verbs that this version cannot do yet."""
-    return tuple(word.verb for word in VERBS if not word.available)
+    """The syntax and description of each verb."""
+    return tuple((usage(word), word.does) for word in VERBS)

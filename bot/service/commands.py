@@ -15,7 +15,7 @@ from bot.service import app_context, publish
 from bot.service.app_context import IssueEvent
 from bot.service.carry_out import carry_out
 from bot.service.ports import Gone, Reaction
-from bot.service.ports.store import Ledger, Settled
+from bot.service.ports.store import AppStore, Settled
 from bot.service.proposable import chosen
 from bot.service.quotas import over_quota
 from bot.service.run_requests import (
@@ -33,7 +33,6 @@ from bot.service.run_requests import (
     without_model,
 )
 
-_ALWAYS = frozenset({"cancel", "status", "help", "config"})  # what a kill switch leaves to do
 _NO_PERMISSION = "You need write permission on this repository to run this."
 _NO_COMMIT = "`ref=` names no branch or tag of this repository."
 _UNFINISHED = (RunState.QUEUED, RunState.RUNNING)
@@ -61,7 +60,7 @@ class Commands:
     def _outcome(self, ordinal: int, command: Command, switched_off: str) -> Settled:
         if command.problems or not command.verb:
             return self._say(ordinal, replies.misunderstood(command), "confused")
-        if switched_off and command.verb not in _ALWAYS:
+        if switched_off and not verbs.WORDS[command.verb].always:
             return self._refuse(ordinal, switched_off)
         match command.verb:
             case "help":
@@ -76,9 +75,7 @@ class Commands:
                 return self._approve(ordinal, command.argument)
             case "pr":
                 return self._pull_request(ordinal)
-            case "reproduce" | "control" | "bisect" | "minimize" | "diagnose" | "repair":
-                return self._reproduce(ordinal, command)
-        return self._say(ordinal, replies.unavailable(command.verb), "confused")
+        return self._reproduce(ordinal, command)
 
     def _say(self, ordinal: int, text: str, reaction: Reaction = "+1") -> Settled:
         said = Settled(text=text, reaction=reaction)
@@ -133,7 +130,7 @@ class Commands:
             return self._refuse(ordinal, reason)
         return self._context.store.decide(self._cause, ordinal, self._proposal)
 
-    def _proposal(self, ledger: Ledger) -> Settled:
+    def _proposal(self, ledger: AppStore) -> Settled:
         where = self._where.repository
         if ledger.runs(repository=where, number=self._number, states=_UNFINISHED, limit=1):
             text = replies.refused(
@@ -158,7 +155,7 @@ class Commands:
         act = partial(self._approval, plan, changed)
         return self._context.store.decide(self._cause, ordinal, act)
 
-    def _approval(self, plan: str, changed: frozenset[str], ledger: Ledger) -> Settled:
+    def _approval(self, plan: str, changed: frozenset[str], ledger: AppStore) -> Settled:
         run = next(iter(others(self._event, ledger, plan=plan)), None)
         if run is None or (run.state is not RunState.WAITING and not run.approved_by):
             return Settled(text=replies.no_such_plan(plan), reaction="confused")
@@ -167,13 +164,17 @@ class Commands:
         ledger.approve(run.id, self._sender)
         return Settled(kind="approved", runs=(run.id,), reaction="+1")
 
-    def _unapprovable(self, run: Run, changed: frozenset[str], ledger: Ledger) -> Settled | None:
+    def _unapprovable(self, run: Run, changed: frozenset[str], ledger: AppStore) -> Settled | None:
         if run.id in changed:
             ledger.cancel(PLAN_CHANGED, run=run.id)
             text = replies.refused("The plan has changed. Ask for the run again to get a new one.")
             return Settled(kind="cancelled", runs=(run.id,), text=text, reaction="confused")
         limit = over_quota(self._context, ledger, self._config, self._where.repository)
-        return Settled(text=replies.quota(limit), reaction="confused") if limit else None
+        return (
+            Settled(text=replies.refused(limit, replies.NOT_RUN), reaction="confused")
+            if limit
+            else None
+        )
 
     def _cancel(self, ordinal: int) -> Settled:
         live = others(self._event, self._context.store, *LIVE)
@@ -184,7 +185,7 @@ class Commands:
         act = partial(self._cancellation, may)
         return self._context.store.decide(self._cause, ordinal, act)
 
-    def _cancellation(self, may: bool, ledger: Ledger) -> Settled:
+    def _cancellation(self, may: bool, ledger: AppStore) -> Settled:
         live = others(self._event, ledger, *LIVE)
         mine = [run.id for run in live if may or run.request.requester == self._sender]
         if not mine:

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from bot.service.github_proxy import GitHubProxy, Written
 from bot.service.ports import CredentialsRefused, GitHub, Hook, Target
-from bot.service.ports.store import CREDENTIALS_ALARM, SharedStore
+from bot.service.ports.store import CREDENTIALS_ALARM, AppStore
 
 _log = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ class WatchedGitHub(GitHubProxy):
     it back with the first answer.
     """
 
-    def __init__(self, github: GitHub, store: SharedStore) -> None:
+    def __init__(self, github: GitHub, store: AppStore) -> None:
         super().__init__(github)
         self._store, self._raised = store, Event()  # copies raise it too
         self._raised.set()

@@ -27,7 +27,7 @@ from bot.service.ports import (
     WriteSlot,
 )
 from bot.service.ports.repository import RepositoryWriter
-from bot.service.ports.store import WriteRateStore
+from bot.service.ports.store import AppStore
 
 STEP_S = 0.25
 PULL_REQUEST = "pull request"
@@ -155,7 +155,7 @@ class RateLimitedGitHub(GitHubProxy):
     def __init__(
         self,
         github: GitHub,
-        store: WriteRateStore,
+        store: AppStore,
         *,
         patience_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,

@@ -15,7 +15,7 @@ from bot.service.carry_out import carry_out
 from bot.service.commands import Commands
 from bot.service.configuration import problem_key
 from bot.service.ports import Target
-from bot.service.ports.store import Ledger, Settled
+from bot.service.ports.store import AppStore, Settled
 from bot.service.run_requests import (
     RunRequest,
     among_first,
@@ -45,7 +45,7 @@ def handle(context: AppContext, delivery: Delivery) -> None:
         _handle_issue(IssueEvent(context, delivery, issue, target, issue.number, config), off)
 
 
-def _end(delivery: Delivery, ledger: Ledger) -> Settled:
+def _end(delivery: Delivery, ledger: AppStore) -> Settled:
     """Cancel the runs of an issue, a repository or an installation that is no more, and erase what
     is private of what the App has left for good: only what came before, because a delivery may be
     late and the App back.
@@ -131,7 +131,7 @@ def _decide(event: IssueEvent) -> Settled | None:
 
 
 def _once(
-    event: IssueEvent, asked: RunRequest, act: Callable[[Ledger], Settled], ledger: Ledger
+    event: IssueEvent, asked: RunRequest, act: Callable[[AppStore], Settled], ledger: AppStore
 ) -> Settled:
     return Settled() if opened_twice(event, asked, ledger) else act(ledger)
 

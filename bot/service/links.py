@@ -7,13 +7,13 @@ import hmac
 import secrets
 
 from bot.models.run import Run
-from bot.service.ports.store import SharedStore
+from bot.service.ports.store import AppStore
 
 _KEY = "key:links"
 _DAY_S = 86_400
 
 
-def name(run: Run, store: SharedStore, now: float, days: int) -> str:
+def name(run: Run, store: AppStore, now: float, days: int) -> str:
     """The name of a run, good for `days` more days (and the rest of today, UTC) where it has to
     be signed.
     """
@@ -23,7 +23,7 @@ def name(run: Run, store: SharedStore, now: float, days: int) -> str:
     return f"{run.id}.{day}.{_signature(run, day, store)}"
 
 
-def admits(given: str, run: Run, store: SharedStore, now: float) -> bool:
+def admits(given: str, run: Run, store: AppStore, now: float) -> bool:
     """Whether a name still opens the pages of its run."""
     _, _, rest = given.partition(".")
     day, _, signature = rest.partition(".")
@@ -34,6 +34,6 @@ def admits(given: str, run: Run, store: SharedStore, now: float) -> bool:
     return hmac.compare_digest(signature.encode(), _signature(run, int(day), store).encode())
 
 
-def _signature(run: Run, day: int, store: SharedStore) -> str:
+def _signature(run: Run, day: int, store: AppStore) -> str:
     key = store.shared(_KEY) or store.share(_KEY, secrets.token_hex(32), once=True)
     return hmac.new(key.encode(), f"{run.id}.{day}".encode(), hashlib.sha256).hexdigest()[:32]

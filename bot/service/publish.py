@@ -8,10 +8,10 @@ from functools import partial
 from bot.errors import TransientError, UserError
 from bot.models.report import Report
 from bot.models.run import NewRun, Run, RunState
-from bot.render import labels, plan as plans, sticky
+from bot.render import plan as plans, sticky
 from bot.render.document import Hyperlink, Inline, Text
 from bot.render.phrases.requests import asked
-from bot.render.phrases.verdict import TITLES
+from bot.rules.verdicts import KINDS, LABELS, VerdictKind
 from bot.service import proposable
 from bot.service.app_context import AppContext, heartbeat
 from bot.service.ports import Gone, Reaction, Target, Throttled
@@ -20,7 +20,6 @@ from bot.service.ports.store import PULL_REQUEST, OurComment
 STICKY = "run"
 _log = logging.getLogger(__name__)
 _ENDED = (RunState.REPORTED, RunState.FINISHED)
-_DECIDED = frozenset({"reproduced", "not_reproduced", "different_failure", "inconclusive"})
 
 
 def target(request: NewRun) -> Target:
@@ -127,10 +126,10 @@ def show(context: AppContext, run: Run, body: str, *, revive: bool = True) -> No
 
 def label(context: AppContext, run: Run, report: Report) -> None:
     """Put the verdict's label on the issue and remove our others."""
-    chosen = None if report.repaired_instead else labels.LABELS.get(report.verdict.kind)
+    chosen = None if report.repaired_instead else KINDS[report.verdict.kind].label
     if chosen is None or run.request.job.issue.number is None:
         return
-    others = tuple(name for name in labels.OURS if name != chosen.name)
+    others = tuple(name for name in LABELS if name != chosen.name)
     where = target(run.request)
     context.github.labels(
         where, run.request.number, chosen.name, others, chosen.colour, chosen.description
@@ -201,7 +200,8 @@ def _final(context: AppContext, run: Run, report: Report, before: Run | None) ->
     """The comment with a verdict; it links the pull request and an earlier run."""
     ends: list[Text] = [asked(run), report.interrupted]
     if before is not None:
-        title = TITLES[before.verdict].lower() if before.verdict in _DECIDED else "a repair"
+        row = _kind_from_runs(before)
+        title = row.title.lower() if row is not None else "a repair"
         ends.append(Hyperlink(f"an earlier run: {title}", context.page(before), own=True))
     ends.append(pull_request(context, run))
     page, secrets = context.page(run), context.policy.secrets
@@ -229,8 +229,14 @@ def _last_decided(context: AppContext, request: NewRun, but: str = "") -> Run | 
     """
     where, number = request.repository.full_name, request.number
     done = context.store.runs(repository=where, number=number, states=_ENDED)
-    return next((other for other in done if other.id != but and _decided(other)), None)
+    return next((other for other in done if other.id != but and _counts(other)), None)
 
 
-def _decided(run: Run) -> bool:
-    return run.verdict in _DECIDED or run.patch == "proven"
+def _counts(run: Run) -> bool:
+    return _kind_from_runs(run) is not None or run.patch == "proven"
+
+
+def _kind_from_runs(run: Run) -> VerdictKind | None:
+    """The kind of a verdict that came from running something."""
+    row = KINDS.get(run.verdict)
+    return row if row is not None and row.from_runs else None

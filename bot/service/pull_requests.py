@@ -46,7 +46,9 @@ def answer(context: AppContext, runs: Sequence[Run]) -> Settled:
     except UserError as error:
         return Settled(text=replies.refused(f"{error} {error.fix}"), reaction="confused")
     publish.refresh(context, runs[0].request)
-    return Settled(text=replies.left_out(left_out) if left_out else "", reaction="+1")
+    return Settled(
+        text=replies.refused(left_out, replies.INCOMPLETE) if left_out else "", reaction="+1"
+    )
 
 
 def automatic(context: AppContext, run: Run) -> None:

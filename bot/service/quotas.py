@@ -2,13 +2,13 @@
 
 from bot.models.config import Config
 from bot.service.app_context import AppContext
-from bot.service.ports.store import UsageStore
+from bot.service.ports.store import AppStore
 
 _HOST = "This host has reached its daily limit, which resets at 00:00 UTC."
 _Limit = tuple[float, int, str, str, str]
 
 
-def over_host(context: AppContext, store: UsageStore) -> str:
+def over_host(context: AppContext, store: AppStore) -> str:
     """The host's limit that another run would exceed, as a sentence; "" when there is none."""
     policy, total = context.policy, store.usage(context.day())
     busy = total.runs >= policy.daily_runs or total.seconds >= policy.daily_minutes * 60
@@ -16,7 +16,7 @@ def over_host(context: AppContext, store: UsageStore) -> str:
 
 
 def over_quota(
-    context: AppContext, store: UsageStore, config: Config, repository: str, person: str = ""
+    context: AppContext, store: AppStore, config: Config, repository: str, person: str = ""
 ) -> str:
     """The limit that another run would exceed, as a sentence; "" when there is none. The limit of
     one person counts where `person` is given.
@@ -33,7 +33,7 @@ def over_quota(
 
 
 def over_plans(
-    context: AppContext, store: UsageStore, config: Config, repository: str, person: str
+    context: AppContext, store: AppStore, config: Config, repository: str, person: str
 ) -> str:
     """The limit that another plan would exceed. Runs do not count here, nor plans as runs:
     neither keeps the other out.

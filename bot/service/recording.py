@@ -21,7 +21,7 @@ from bot.render.log import log_text
 from bot.render.phrases.requests import progress_line
 from bot.service import publish
 from bot.service.app_context import AppContext
-from bot.service.ports.store import ResultStore, RunHistory
+from bot.service.ports.store import AppStore
 from sandbox.port import RunResult
 
 _FOLLOWS = {"package", "proof_minutes", "without"}
@@ -33,7 +33,7 @@ class StoreRecorder(Recorder):
     worker.
     """
 
-    def __init__(self, store: ResultStore, run: str, owner: str) -> None:
+    def __init__(self, store: AppStore, run: str, owner: str) -> None:
         self._store, self._run, self._owner = store, run, owner
         self._attempts = {attempt.number: attempt for attempt in store.attempts(run)}
         self._open: dict[int, tuple[Script, str]] = {}
@@ -83,7 +83,7 @@ class StoreRecorder(Recorder):
             raise Stopped("another worker has taken over")
 
 
-def earlier(store: RunHistory, run: Run, owner: str) -> Report | None:
+def earlier(store: AppStore, run: Run, owner: str) -> Report | None:
     """The report of the newest earlier run with the same, unchanged issue and the same options.
     Its attempts, programs and logs are copied to this run. None when there is none.
     """
@@ -102,7 +102,7 @@ def earlier(store: RunHistory, run: Run, owner: str) -> Report | None:
     return report.model_copy(update={"notes": notes, "interrupted": ""})
 
 
-def _newest_reproduced(store: RunHistory, run: Run) -> Run | None:
+def _newest_reproduced(store: AppStore, run: Run) -> Run | None:
     where, number = run.request.repository.full_name, run.request.number
     finished = store.runs(repository=where, number=number, states=(RunState.FINISHED,))
     same = (

@@ -23,7 +23,7 @@ from bot.models.run import (
 from bot.pipeline import plan
 from bot.render import plan as plans, replies
 from bot.service.app_context import IssueEvent
-from bot.service.ports.store import Ledger, OurComment, RunStore, Settled
+from bot.service.ports.store import AppStore, OurComment, Settled
 from bot.service.quotas import over_plans, over_quota
 
 PLAN_CHANGED = "Reprise (its plan has changed)"
@@ -111,7 +111,7 @@ def is_plan(run: Run, job: Job, planned: RunPlan) -> bool:
 
 
 def others(
-    event: IssueEvent, store: RunStore, *states: RunState, plan: str | None = None
+    event: IssueEvent, store: AppStore, *states: RunState, plan: str | None = None
 ) -> list[Run]:
     """The runs of this issue in these states (and of this plan) that earlier deliveries asked
     for.
@@ -126,7 +126,7 @@ def others(
     ]
 
 
-def may_run(event: IssueEvent, asked: RunRequest, ledger: Ledger) -> Settled:
+def may_run(event: IssueEvent, asked: RunRequest, ledger: AppStore) -> Settled:
     """Decide on a run that may start at once."""
     issue = ledger.runs(repository=event.target.repository, number=event.number, states=tuple(LIVE))
     busy = [run for run in issue if run.state is not RunState.WAITING]
@@ -141,7 +141,7 @@ def may_run(event: IssueEvent, asked: RunRequest, ledger: Ledger) -> Settled:
 
 
 def may_wait(
-    event: IssueEvent, asked: RunRequest, hidden: Sequence[str], ledger: Ledger
+    event: IssueEvent, asked: RunRequest, hidden: Sequence[str], ledger: AppStore
 ) -> Settled:
     """Decide on a run whose plan waits until someone with write permission approves it; `hidden`
     is what of it cannot be shown.
@@ -168,15 +168,17 @@ def unshowable(event: IssueEvent, asked: RunRequest) -> tuple[str, ...]:
     return plans.unshowable(asked.plan, _new(event, asked, RunState.WAITING))
 
 
-def limited(event: IssueEvent, ledger: Ledger, limit: str) -> Settled:
+def limited(event: IssueEvent, ledger: AppStore, limit: str) -> Settled:
     """A refusal by a limit. One person is told once a day; after that there is a reaction."""
     key = f"quota:{event.delivery.sender}:{event.context.day():%Y-%m-%d}"
     asked = event.delivery.trigger == "comment"
     told = asked and tally(ledger, event.target.repository, key) > 1
-    return Settled(text="" if told else replies.quota(limit), reaction="confused")
+    return Settled(
+        text="" if told else replies.refused(limit, replies.NOT_RUN), reaction="confused"
+    )
 
 
-def tally(ledger: Ledger, repository: str, key: str) -> int:
+def tally(ledger: AppStore, repository: str, key: str) -> int:
     """Count one more under a key. The count is kept as a comment of an issue number that no issue
     has.
     """
@@ -192,14 +194,14 @@ def among_first(event: IssueEvent) -> bool:
     """Whether this delivery is one of the first that its sender is answered today."""
     key = f"replies:{event.delivery.sender}:{event.context.day():%Y-%m-%d}"
 
-    def count(ledger: Ledger) -> Settled:
+    def count(ledger: AppStore) -> Settled:
         many = tally(ledger, event.target.repository, key) > _MOST_REPLIES
         return Settled(kind="unsaid" if many else "said")
 
     return event.context.store.decide(event.delivery.cause, _REPLY, count).kind == "said"
 
 
-def opened_twice(event: IssueEvent, asked: RunRequest, ledger: Ledger) -> bool:
+def opened_twice(event: IssueEvent, asked: RunRequest, ledger: AppStore) -> bool:
     """Whether another event of the same opening has started a run already."""
     at, text = event.delivery.received_at, (asked.job.issue.title, asked.job.issue.body)
     return any(

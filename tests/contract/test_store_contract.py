@@ -19,7 +19,7 @@ from bot.models.job import Note
 from bot.models.run import Repository, RunState, approval_hash
 from bot.service import db_text
 from bot.service.ports import Task
-from bot.service.ports.store import AppStore, Beat, Ledger, OurComment, QuotaUsage, Settled
+from bot.service.ports.store import AppStore, Beat, OurComment, QuotaUsage, Settled
 from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
 from tests.contract.samples import SCRIPT, WHEN, attempt, delivery, exchange, new_run, report
 
@@ -668,12 +668,12 @@ def test_a_decision_is_made_once_and_with_what_it_does_or_not_at_all(bench: Benc
     store, other = bench.store, bench.another()
     made = []
 
-    def act(ledger: Ledger) -> Settled:
+    def act(ledger: AppStore) -> Settled:
         made.append(ledger.add_run(new_run("a"))[0].id)
         seen = ledger.usage(since(0)).runs
         return Settled(kind="queued", runs=(made[-1],), text=f"{seen} \0 now")
 
-    def fails(ledger: Ledger) -> Settled:
+    def fails(ledger: AppStore) -> Settled:
         ledger.add_run(new_run("b"))
         raise RuntimeError
 
@@ -693,7 +693,7 @@ def test_deciders_take_turns(bench: Bench) -> None:
     stores, barrier = [bench.store, *(bench.another() for _ in range(2))], Barrier(3)
 
     def decide(store: AppStore, name: str) -> None:
-        def act(ledger: Ledger) -> Settled:
+        def act(ledger: AppStore) -> Settled:
             if ledger.usage(since(0)).runs >= 2:
                 return Settled()
             ledger.add_run(new_run(name))

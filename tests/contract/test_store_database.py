@@ -18,7 +18,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, create_engine, text
 
 import bot.adapters.store.database as database_module
-from bot.adapters.store import SqlStore, migrate, tables
+from bot.adapters.store import SqlStore, tables
 from bot.errors import TransientError, UserError
 from bot.models.bug import Issue
 from bot.models.job import Job, Options
@@ -53,8 +53,8 @@ def url(fresh: Callable[[], str]) -> str:
 
 
 def test_the_migrations_lead_to_the_tables_of_the_code(url: str) -> None:
-    migrate(url)
-    migrate(url)
+    SqlStore(url).close()
+    SqlStore(url).close()
     engine = create_engine(url)
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
@@ -120,7 +120,7 @@ def test_a_database_of_the_version_before_is_filled_in(
 
 
 def test_a_database_of_a_newer_version_is_left_alone(url: str) -> None:
-    migrate(url)
+    SqlStore(url).close()
     engine = create_engine(url)
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
@@ -246,7 +246,7 @@ def test_a_commit_on_sqlite_survives_a_power_cut_and_strangers_cannot_read_it(
 
 
 def test_a_store_that_needs_no_migration_loads_no_alembic(tmp_path: Path) -> None:
-    migrate(f"sqlite:///{tmp_path}/reprise.db")
+    SqlStore(f"sqlite:///{tmp_path}/reprise.db").close()
     code = (
         "import sys; from bot.adapters.store import SqlStore; SqlStore(sys.argv[1]).close();"
         "print([name for name in ('alembic', 'mako', 'psycopg') if name in sys.modules])"

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from sqlalchemy import create_engine, text
 
-from bot.adapters.store import MEMORY, SqlStore, migrate, tables
+from bot.adapters.store import MEMORY, SqlStore, tables
 from bot.models.attempt import Script
 from bot.models.run import Repository, Run, RunState
 from bot.service.ports import Task
@@ -292,7 +292,7 @@ class Lives(RuleBasedStateMachine):
 def test_sqlite_and_postgres_give_the_same_answers() -> None:
     with postgres_server() as server:
         Lives.postgres = server.fresh()
-        migrate(Lives.postgres)
+        SqlStore(Lives.postgres).close()
         run_state_machine_as_test(
             Lives,
             settings=settings(

@@ -123,9 +123,10 @@ def stages() -> Iterator[tuple[str, str]]:
     yield "refused", replies.refused("You need write permission on this repository to run this.")
     yield (
         "quota",
-        replies.quota("You have reached your limit of 10 runs a day (`quota.person`)."),
+        replies.refused(
+            "You have reached your limit of 10 runs a day (`quota.person`).", replies.NOT_RUN
+        ),
     )
-    yield "unavailable", replies.unavailable("repair")
     yield "nothing_to_cancel", replies.nothing_to_cancel()
     yield "no_such_plan", replies.no_such_plan("0123456789abcdef" * 2)
     lines = ("`repro.py`, lines 3 to 8: what looks like a credential (if it is one, revoke it)",)

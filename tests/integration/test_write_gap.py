@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.store import migrate
+from bot.adapters.store import SqlStore
 from tests.contract.databases import postgres_server
 from tests.integration.write_process import THREADS
 from tests.support.stand_in import GitHubServer, gaps
@@ -32,7 +32,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.slow  # twelve writes, six of them three seconds apart
 def test_writes_arrive_as_far_apart_as_is_promised(database: str) -> None:
-    migrate(database)
+    SqlStore(database).close()
     with GitHubServer(echo=False) as server:
         server.state.repository(NAME)
         server.state.issue(NAME, "title", "body", number=1)

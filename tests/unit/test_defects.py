@@ -20,9 +20,7 @@ from tests.unit.test_folder import JOB, REPORT
 SECRET = "hunter2-of-the-house"
 
 
-@pytest.mark.parametrize(
-    ("proof", "code"), [("control", error_boundary.DEFECT), ("bisect", error_boundary.REPRODUCED)]
-)
+@pytest.mark.parametrize(("proof", "code"), [("control", error_boundary.DEFECT), ("bisect", 0)])
 def test_it_is_told_and_kept_without_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, proof: str, code: int
 ) -> None:

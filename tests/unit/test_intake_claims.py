@@ -314,10 +314,7 @@ def test_surroundings() -> None:
         "notebook",
         "data",
     }
-    assert found.os == "Windows 11"
     assert found.device == "gpu"
-    assert found.device_quote is not None
-    assert found.device_quote.text == "torch.ones(1).cuda()"
 
 
 def test_a_machine_with_a_gpu_does_not_ask_for_one() -> None:

@@ -39,7 +39,7 @@ def quotes(found: BugReport) -> list[Quote]:
         + [v.quote for v in (*found.versions, *found.works_in)]
         + [m.quote for m in found.missing]
     )
-    return [q for q in (found.kind_quote, found.symptom_quote, found.device_quote, *several) if q]
+    return [q for q in (found.kind_quote, found.symptom_quote, *several) if q]
 
 
 @settings(max_examples=250, deadline=None)

@@ -9,7 +9,7 @@ import pytest
 from bot.models.bug import BugReport, FenceKind, Issue, Symptom
 from bot.pipeline.reading.intake import read
 from bot.rules.intake import frames
-from bot.rules.intake.tracebacks import find
+from bot.rules.intake.tracebacks import FORMATS, TracebackFormat, find
 
 
 def report(body: str, title: str = "It breaks", repository: str = "pytorch/pytorch") -> BugReport:
@@ -393,3 +393,50 @@ def test_a_frame_that_jupyterlab_links_is_known_by_its_file_and_line():
     [span] = find(text.splitlines())
     [frame] = span.traceback.frames
     assert (frame.module_path, frame.function, frame.line) == ("acme/nn.py", "Model.__init__", 728)
+
+
+FORM_SAMPLES = {
+    "rich": """\
+\u256d\u2500\u2500 Traceback (most recent call last) \u2500\u2500\u256e
+\u2502 /home/me/train.py:3 in fit             \u2502
+\u2570\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u2500\u256f
+ValueError: no rows""",
+    "IPython, with its title": """\
+ValueError                                Traceback (most recent call last)
+Cell In[4], line 3
+----> 3 fit()
+ValueError: no rows""",
+    "Python": """\
+Traceback (most recent call last):
+  File "train.py", line 3, in fit
+    step()
+ValueError: no rows""",
+    "Python, without its title": """\
+  File "train.py", line 3, in fit
+    step()
+ValueError: no rows""",
+    "IPython": """\
+Cell In[4], line 3, in fit()
+----> 3 step()
+ValueError: no rows""",
+    "pytest": """\
+>       step()
+E       ValueError: no rows
+
+train.py:3: ValueError""",
+    "pytest --tb=line": "/home/me/train.py:3: ValueError: no rows",
+}
+
+
+def test_every_format_has_a_sample() -> None:
+    assert list(FORM_SAMPLES) == [form.name for form in FORMATS]
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_a_row_is_all_that_a_format_needs_to_be_read(form: TracebackFormat) -> None:
+    lines = FORM_SAMPLES[form.name].splitlines()
+    first = next(line for line in lines if any(each.opens(line) for each in FORMATS))
+    assert next(each for each in FORMATS if each.opens(first)) is form
+    (span,) = find(lines)
+    assert (span.traceback.exception, span.traceback.message) == ("ValueError", "no rows")
+    assert span.traceback.frames[-1].line == 3

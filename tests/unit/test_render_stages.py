@@ -12,11 +12,11 @@ import pytest
 from bot.models.job import Note, Options
 from bot.models.report import NeedsInfo, Report
 from bot.models.run import Command, Run, RunPlan, RunState
-from bot.render import labels, links, plan, replies, sticky
+from bot.render import links, plan, replies, sticky
 from bot.render.comment import LIMIT, UNFOLDED, size
 from bot.render.markdown import inline
 from bot.render.phrases.requests import STEPS, present, step
-from bot.render.report_json import Kind
+from bot.rules.verdicts import KINDS, LABELS
 from handlers.commands import parse
 from tests.corpus.hostile.corpus import Hostile, load
 from tests.corpus.hostile.reader import alive, read
@@ -129,9 +129,7 @@ def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
     inert(replies.status([asked, stopping], lambda each: PAGE))
     for said in (
         replies.refused(text),
-        replies.quota(text),
         replies.no_such_plan(text),
-        replies.unavailable(text),
     ):
         inert(said)
 
@@ -301,10 +299,9 @@ def test_what_is_not_waiting_is_not_offered_for_approval() -> None:
 
 
 def test_labels_are_the_four_and_only_of_verdicts_about_the_issue() -> None:
-    kinds: tuple[str, ...] = Kind.__args__
-    made = {kind: label for kind in kinds if (label := labels.LABELS.get(kind))}
+    made = {kind: row.label for kind, row in KINDS.items() if row.label is not None}
     assert set(made) == {"reproduced", "not_reproduced", "needs_info", "inconclusive"}
-    assert set(labels.OURS) == {each.name for each in made.values()}
+    assert set(LABELS) == {each.name for each in made.values()}
     for label in made.values():
         assert label.name.startswith("reprise: ")
         assert re.fullmatch("[0-9a-f]{6}", label.colour)

@@ -1,31 +1,35 @@
-"""Every kind of verdict has an entry in each table that needs one for every kind; a failure names
-the kinds that are missing. docs/contributing.md lists what else a new kind may need.
+"""A row of `KINDS` and a class are all that a verdict kind needs to be printed everywhere.
+docs/contributing.md lists what else a new kind may need.
 """
 
+import json
 import re
 from pathlib import Path
-from typing import Annotated, get_args, get_origin
+from typing import get_args
 
 import pytest
+from jsonschema import Draft202012Validator
 
-from bot.models.report import AnyVerdict
+from bot.cli.error_boundary import code
+from bot.models.report import AnyVerdict, Inconclusive, Report
 from bot.render import sticky
-from bot.render.phrases import verdict as phrases
-from bot.render.report_json import Kind
+from bot.render.comment import comment
+from bot.render.html.page import STYLE, landing
+from bot.render.phrases.verdict import next_step
+from bot.render.report_json import report_json
+from bot.render.terminal import terminal
+from bot.rules.verdicts import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
-assert get_origin(AnyVerdict) is Annotated
-KINDS = {member.model_fields["kind"].default for member in get_args(get_args(AnyVerdict)[0])}
-# Their next step depends on the report: `next_step` computes it, and a reproduced report's comment
-# has none of its own.
+SCHEMA = json.loads((ROOT / "bot/schema/report.schema.json").read_text(encoding="utf-8"))
+ANSI = {"red": "\x1b[1;31m", "green": "\x1b[1;32m", "yellow": "\x1b[1;33m"}
+# Their next step depends on the report.
 COMPUTED = {"reproduced", "setup_failed"}
-IN_THE_COMMENT = {"reproduced"}
 
 
-def styled() -> set[str]:
-    style = (ROOT / "bot/render/html/style.css").read_text(encoding="utf-8")
-    rules = re.findall(r"((?:\.\w+(?:, )?)+) \{ --tone:", style)
-    return {name for rule in rules for name in re.findall(r"\w+", rule)}
+def report(kind: str) -> Report:
+    text = (ROOT / f"tests/golden/reports/{kind}.json").read_text(encoding="utf-8")
+    return Report.model_validate_json(text)
 
 
 def in_the_readme() -> set[str]:
@@ -33,20 +37,32 @@ def in_the_readme() -> set[str]:
     return {name for row in rows for name in re.findall(r"\w+", row)}
 
 
-@pytest.mark.parametrize(
-    ("table", "entries"),
-    [
-        ("Kind in bot/render/report_json.py", set(get_args(Kind))),
-        ("TITLES in bot/render/phrases/verdict.py", set(phrases.TITLES)),
-        ("_NEXT in bot/render/phrases/verdict.py", set(phrases._NEXT) | COMPUTED),
-        ("_NEXT in bot/render/sticky.py", set(sticky._NEXT) | IN_THE_COMMENT),
-        ("bot/render/html/style.css", styled()),
-        (
-            "tests/golden/reports/",
-            {path.stem for path in (ROOT / "tests/golden/reports").iterdir()},
-        ),
-        ("the README's table of verdicts", in_the_readme()),
-    ],
-)
-def test_every_kind_has_an_entry(table: str, entries: set[str]) -> None:
-    assert KINDS - entries == set(), f"missing in {table}; see docs/contributing.md for the rest"
+def test_each_kind_has_a_class_and_a_row() -> None:
+    classes = get_args(get_args(AnyVerdict)[0])
+    assert {each.model_fields["kind"].default for each in classes} == set(KINDS)
+    assert set(KINDS) <= in_the_readme()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_is_printed_everywhere(kind: str) -> None:
+    row, made = KINDS[kind], report(kind)
+    page = landing({f"verdicts.{kind}": 7}, off="", app="", version="1")
+    assert f'<tr class="{kind}"><th scope="row"><span class="verdict">{row.title}</span>' in page
+    assert f".{kind} {{ --tone: var(--{row.tone}); }}" in STYLE.decode()
+    assert f" --{row.tone}: #" in STYLE.decode()
+    assert row.title in comment(made)
+    assert f"{ANSI[row.colour]}{row.title}" in terminal(made, colour=True)
+    assert code(made) == row.exit_code
+    assert report_json(made)["verdict"]["kind"] == kind
+    Draft202012Validator(SCHEMA).validate(report_json(made))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_says_what_to_do_next(kind: str) -> None:
+    row, made = KINDS[kind], report(kind).model_copy(update={"cut_short": {}})
+    if isinstance(made.verdict, Inconclusive):  # more runs could not decide it
+        undecided = made.verdict.model_copy(update={"at_maximum": False})
+        made = made.model_copy(update={"verdict": undecided})
+    assert (next_step(made) == row.next_step) is (kind not in COMPUTED)
+    assert bool(row.comment) is (kind != "reproduced")
+    assert row.comment in sticky.final(made, page="")

@@ -17,7 +17,7 @@ from bot.models.report import Report
 from bot.models.run import RunState
 from bot.pipeline.proposal.files import RepositoryFiles
 from bot.pipeline.proposal.proposing import propose
-from bot.render import labels, pull_request
+from bot.render import pull_request
 from bot.render.comment import comment
 from bot.render.diagnosis_json import diagnosis_text
 from bot.render.html import page
@@ -26,6 +26,7 @@ from bot.render.proof_terminal import ProofRequest, proof_terminal
 from bot.render.repair_json import repair_text
 from bot.render.report_json import report_json
 from bot.render.terminal import terminal
+from bot.rules.verdicts import KINDS
 from tests.golden.stages import run, stages
 
 _RUN = "acme-pool-41"
@@ -58,7 +59,7 @@ def _printed(report: Report) -> object:
         "coloured terminal": terminal(report, width=100, colour=True),
         "report.json": report_json(report),
         "page": page.run_page(shown),
-        "label": labels.LABELS.get(report.verdict.kind),
+        "label": KINDS[report.verdict.kind].label,
         **_training(report),
         **{f"proof {proof}": _proof(report, proof) for proof in get_args(Proof)},
     }

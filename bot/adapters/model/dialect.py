@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from bot.models.dialogue import Question
 
 Structured = Literal["auto", "json_schema", "json_object", "plain"]
-AnswerFormat = Literal["strict", "json_schema", "json_object", "plain"]
+AnswerFormat = Literal["json_schema", "json_object", "plain"]
 
-_WEAKER = dict(pairwise(get_args(AnswerFormat)))
+_WEAKER: dict[AnswerFormat, AnswerFormat] = {"json_schema": "json_object", "json_object": "plain"}
 _DENIALS = frozenset({400, 404, 415, 422, 501})
 _ABOUT_FORMAT = (
     "response_format",
@@ -40,7 +39,7 @@ class Dialect:
     whether the host decided that.
     """
 
-    format: AnswerFormat = "strict"
+    format: AnswerFormat = "json_schema"
     fixed: bool = False
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     streamed: bool = True
@@ -56,9 +55,8 @@ class Dialect:
         schema = question.answer_schema
         messages = [message.model_dump() for message in question.messages]
         body = {"model": model, "messages": messages, self.limit: question.most_tokens}
-        if self.format in {"strict", "json_schema"}:
-            strict = self.format == "strict" and closed(schema)
-            named = {"name": "answer", "schema": schema, "strict": strict}
+        if self.format == "json_schema":
+            named = {"name": "answer", "schema": schema, "strict": closed(schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         elif self.format == "json_object":
             body["response_format"] = {"type": "json_object"}
@@ -78,7 +76,7 @@ class Dialect:
         limit = self.limit == "max_tokens" and "max_tokens" in message and mentions(_UNKNOWN)
         counted = self.streamed and self.counted and "stream_options" in message
         streamed = self.streamed and "stream" in message
-        form = not self.fixed and self.format != "plain" and mentions(_ABOUT_FORMAT)
+        form = not self.fixed and self.format in _WEAKER and mentions(_ABOUT_FORMAT)
         changes: tuple[tuple[bool, dict[str, Any]], ...] = (
             (limit, {"limit": "max_completion_tokens"}),
             (counted, {"counted": False}),
@@ -91,9 +89,7 @@ class Dialect:
 
 def first(structured: Structured) -> Dialect:
     """Where to begin; a format that the host sets is kept."""
-    if structured == "auto":
-        return Dialect()
-    return Dialect("strict" if structured == "json_schema" else structured, fixed=True)
+    return Dialect() if structured == "auto" else Dialect(structured, fixed=True)
 
 
 def closed(schema: object) -> bool:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NoReturn
 
 from jsonschema import Draft202012Validator
@@ -15,7 +16,6 @@ from bot.models.dialogue import Message, Question
 from bot.text.sanitize import clean, clip
 from prompts import fence, load
 
-_FENCED = re.compile(r"```(?:json)?[ \t]*\n[ \t]*(?=\{)")
 _THOUGHTS, _END = "<think>", "</think>"
 _MOST_STARTS = 200
 _MOST_ERROR = 1_000
@@ -82,20 +82,17 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
 
 
 def _outermost(text: str) -> Iterator[dict[str, Any]]:
-    """The whole text first, then what begins after a fence, then any."""
-    text = text.strip()
-    fenced = (match.end() for match in _FENCED.finditer(text))
-    starts = [0, *fenced, *(match.start() for match in re.finditer(r"\{", text))]
     end = 0
-    for start in list(dict.fromkeys(starts))[:_MOST_STARTS]:
-        if start and start < end:  # inside one that was found already
+    for match in islice(re.finditer(r"\{", text), _MOST_STARTS):
+        start = match.start()
+        if start < end:  # inside one that was found already
             continue
         try:
             found, end_of_it = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
         if isinstance(found, dict):
-            end = max(end, end_of_it)
+            end = end_of_it
             yield _whole(found)
 
 

@@ -22,15 +22,6 @@ MEMORY = "memory"
 """In place of an address: a new store in this process's memory, for dry runs and tests."""
 
 
-def migrate(url: str) -> None:
-    """Make or upgrade the tables. Raises UserError when they are those of a newer version."""
-    database = Database(url)
-    try:
-        bring_up(database)
-    finally:
-        database.close()
-
-
 def bring_up(database: Database) -> None:
     """Upgrade an open database. Alembic is loaded only when there is something to do."""
     if database.in_memory:

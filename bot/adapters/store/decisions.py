@@ -12,7 +12,7 @@ from bot.adapters.store.database import Database
 from bot.adapters.store.part import SqlPart
 from bot.adapters.store.tables import outcomes, shared
 from bot.service import db_text
-from bot.service.ports.store import DecisionStore, Ledger, Settled, SharedStore
+from bot.service.ports.store import AppStore, Settled
 
 _o, _s = outcomes.c, shared.c
 
@@ -32,7 +32,7 @@ class _Joined(Database):
     writing = reading
 
 
-class SqlDecisions(SqlPart, DecisionStore):
+class SqlDecisions(SqlPart, AppStore):
     """Decisions: one after the other, each together with what it does."""
 
     @override
@@ -41,7 +41,7 @@ class SqlDecisions(SqlPart, DecisionStore):
         return None if body is None else Settled.model_validate_json(body)
 
     @override
-    def decide(self, cause: str, ordinal: int, act: Callable[[Ledger], Settled]) -> Settled:
+    def decide(self, cause: str, ordinal: int, act: Callable[[AppStore], Settled]) -> Settled:
         with self._db.writing() as connection:
             self._db.lock(connection, "reprise-decisions")
             inside = copy(self)
@@ -54,7 +54,7 @@ class SqlDecisions(SqlPart, DecisionStore):
             return known
 
 
-class SqlShared(SqlPart, SharedStore):
+class SqlShared(SqlPart, AppStore):
     """Short texts by name."""
 
     @override

@@ -24,13 +24,10 @@ from bot.adapters.store.tables import comments, deliveries, holds, sweeps, write
 from bot.models.run import Delivery
 from bot.service import db_text
 from bot.service.ports.store import (
+    AppStore,
     Claim,
-    CommentStore,
-    DeliveryStore,
     OurComment,
     Sweep,
-    SweepStore,
-    WriteRateStore,
 )
 
 _c, _w = deliveries.c, writes.c
@@ -42,7 +39,7 @@ _MINUTE_S, _HOUR_S = 60.0, 3600.0
 _WRITE_S = 30.0  # after that nobody waits any longer for a write to end: its process has died
 
 
-class SqlDeliveries(SqlPart, DeliveryStore):
+class SqlDeliveries(SqlPart, AppStore):
     """Webhook deliveries. A webhook's answer waits for `claim`: one statement, one transaction."""
 
     @override
@@ -140,7 +137,7 @@ class SqlDeliveries(SqlPart, DeliveryStore):
             return turn
 
 
-class SqlComments(SqlPart, CommentStore):
+class SqlComments(SqlPart, AppStore):
     """The comments of ours by repository, issue number and key."""
 
     @override
@@ -159,7 +156,7 @@ class SqlComments(SqlPart, CommentStore):
             connection.execute(delete(comments).where(_matches(repository, number, key)))
 
 
-class SqlSweeps(SqlPart, SweepStore):
+class SqlSweeps(SqlPart, AppStore):
     """Looks for second comments, one for each comment."""
 
     @override
@@ -189,7 +186,7 @@ class SqlSweeps(SqlPart, SweepStore):
             connection.execute(delete(sweeps).filter_by(**sweep.model_dump()))
 
 
-class SqlWriteRate(SqlPart, WriteRateStore):
+class SqlWriteRate(SqlPart, AppStore):
     """Bookings of writes. GitHub counts each installation for itself."""
 
     _gaps: tuple[float, float]

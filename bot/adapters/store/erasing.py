@@ -20,14 +20,14 @@ from bot.adapters.store.tables import (
     usage,
 )
 from bot.models.run import Delivery, NewRun, RunState
-from bot.service.ports.store import ErasingStore
+from bot.service.ports.store import AppStore
 
 _AT_ONCE = 500
 _NAMES = ("repository", "requester")
 _c = runs.c
 
 
-class SqlErasing(SqlPart, ErasingStore):
+class SqlErasing(SqlPart, AppStore):
     """Erases in one transaction. Whether a repository is private stands in the stored JSON only."""
 
     @override

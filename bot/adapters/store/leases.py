@@ -17,7 +17,7 @@ from bot.models.repair import KeptTrial
 from bot.models.report import Report
 from bot.models.run import LIVE, Run, RunState
 from bot.service import db_text
-from bot.service.ports.store import Beat, LeaseStore, ResultStore
+from bot.service.ports.store import AppStore, Beat
 
 _c = runs.c
 _TAKEN = {
@@ -28,7 +28,7 @@ _FREE: Mapping[str, Any] = {"owner": "", "lease_until": 0.0}
 _a = attempts.c
 
 
-class SqlLeases(SqlPart, LeaseStore):
+class SqlLeases(SqlPart, AppStore):
     """Leases on runs. An empty stage or progress in a heartbeat keeps the earlier one."""
 
     @override
@@ -153,7 +153,7 @@ def _live(row: Row[*tuple[Any, ...]], now: float) -> bool:
     return bool(row.owner) and row.lease_until > now
 
 
-class SqlResults(SqlPart, ResultStore):
+class SqlResults(SqlPart, AppStore):
     """The results of runs. Whoever writes must hold the run's lease."""
 
     @override

@@ -36,14 +36,14 @@ from bot.adapters.store.tables import (
 )
 from bot.models.run import RunState
 from bot.service.ports import Task
-from bot.service.ports.store import PULL_REQUEST, MaintenanceStore, QuotaUsage, UsageStore
+from bot.service.ports.store import PULL_REQUEST, AppStore, QuotaUsage
 
 _OVER = (RunState.FINISHED.value, RunState.FAILED.value)
 _REMEMBERED_S = 365 * 86_400.0  # so long a delivery that is sent again does nothing again
 _DELIVERIES = ("waiting", "handling", "handled", "failed")
 
 
-class SqlMaintenance(SqlPart, MaintenanceStore):
+class SqlMaintenance(SqlPart, AppStore):
     """Finds overdue tasks and deletes what is over."""
 
     @override
@@ -127,7 +127,7 @@ def _unheard(
     )
 
 
-class SqlUsage(SqlPart, UsageStore):
+class SqlUsage(SqlPart, AppStore):
     """Usage counts a run from its start, or while it is queued, also when it was erased since;
     plans are counted apart.
     """

@@ -11,14 +11,14 @@ from bot.adapters.store.part import WHOLE, SqlPart, as_run, one, values
 from bot.adapters.store.tables import requests, runs
 from bot.models.run import LIVE, NewRun, Run, RunState, approval_hash
 from bot.service import db_text
-from bot.service.ports.store import RunStore
+from bot.service.ports.store import AppStore
 
 _c = runs.c
 _UNBEGUN = (RunState.WAITING.value, RunState.QUEUED.value)
 _BUSY = (RunState.QUEUED.value, RunState.RUNNING.value)
 
 
-class SqlRuns(SqlPart, RunStore):
+class SqlRuns(SqlPart, AppStore):
     """Runs: added, found, approved and cancelled."""
 
     @override

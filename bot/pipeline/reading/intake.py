@@ -41,7 +41,6 @@ def read(issue: Issue) -> BugReport:
     )
     kind, kind_quote = kinds.kind(issue, words, failing=failing, runnable=runnable)
     symptom, symptom_quote = symptoms.symptom(issue, words, found, warnings, shown, paper.lines)
-    device, device_quote = device_os_api.device(issue, words, fences, paper)
     used, works_in = versions.find(issue, paper, words, fences, found)
     return BugReport(
         kind=kind,
@@ -54,9 +53,7 @@ def read(issue: Issue) -> BugReport:
         outputs=shown,
         versions=used,
         works_in=works_in,
-        device=device,
-        device_quote=device_quote,
-        os=device_os_api.system(words, paper),
+        device=device_os_api.device(issue, words, fences),
         api=device_os_api.api(issue, words),
         missing=device_os_api.missing(paper),
         unread=tuple(_unread(issue, paper)),

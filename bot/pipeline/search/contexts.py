@@ -18,6 +18,7 @@ from bot.pipeline.search.mentions import Hint
 from bot.ports import SourceIndex
 from bot.rules.code import imports, outline
 from bot.rules.code.line_budget import beyond, cut, fitted, merged, size, trimmed
+from bot.rules.code.outline import module_of
 from prompts import shared
 
 _MOST = 4
@@ -60,7 +61,7 @@ def _context(rank: int, path: str, chunks: Sequence[Chunk], kept: Sequence[Chunk
     first = max(chunks, key=lambda piece: piece.score)
     ordered = sorted(kept, key=lambda piece: (piece.path != path, piece.path, piece.start))
     title = f"{first.name or path}: {first.why[0]}"
-    return Context(rank=rank, title=title, module=_module(path), chunks=tuple(ordered))
+    return Context(rank=rank, title=title, module=module_of(path), chunks=tuple(ordered))
 
 
 def ranking(
@@ -161,7 +162,3 @@ def _class_name(chunk: Chunk) -> str:
 
 def _with(chunk: Chunk, why: str) -> Chunk:
     return chunk.model_copy(update={"why": (*chunk.why, why)})
-
-
-def _module(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").removeprefix("src/").replace("/", ".")

@@ -13,14 +13,16 @@ from bot.render.html.svg import bisection, reduction, runs, training
 from bot.render.html.view import RunView
 from bot.render.links import elsewhere
 from bot.render.phrases.bisection import OUTCOMES
-from bot.render.phrases.verdict import TITLES, interval
+from bot.render.phrases.verdict import interval
 from bot.render.sections.attempts import outcome, purpose
 from bot.rules.verbs import help_rows
+from bot.rules.verdicts import KINDS
 from bot.text.sanitize import clip, shorten_paths
 
 REFRESH_S = 6
 _HERE = Path(__file__).parent
-STYLE = (_HERE / "style.css").read_bytes()
+_TONES = "".join(f".{kind} {{ --tone: var(--{row.tone}); }}\n" for kind, row in KINDS.items())
+STYLE = (_HERE / "style.css").read_bytes() + _TONES.encode()
 ICON = (_HERE / "icon.svg").read_bytes()
 _LINE, _EVIDENCE = 600, 20_000
 _TICKED = re.compile(r"`([^`\n]+)`")
@@ -84,7 +86,7 @@ def landing(counts: dict[str, int], *, off: str, app: str, version: str) -> str:
     """The front page. `counts` is what a store counts, `off` why nothing is run for now, `app`
     the App's address on GitHub.
     """
-    verdicts = [(kind, title, counts.get(f"verdicts.{kind}", 0)) for kind, title in TITLES.items()]
+    verdicts = [(kind, row.title, counts.get(f"verdicts.{kind}", 0)) for kind, row in KINDS.items()]
     return _templates.get_template("landing.html").render(
         off=off,
         app=app,

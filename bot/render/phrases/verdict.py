@@ -15,19 +15,7 @@ from bot.models.report import (
 from bot.render.phrases import bisection, control as controls, count, sentence
 from bot.rules import setup_failures
 from bot.rules.packages import complaints
-
-TITLES = {
-    "reproduced": "Reproduced",
-    "not_reproduced": "Not reproduced",
-    "different_failure": "A different failure",
-    "inconclusive": "Inconclusive",
-    "needs_info": "More information needed",
-    "needs_hardware": "Other hardware needed",
-    "setup_failed": "The environment could not be built",
-    "not_a_bug": "Not a bug report",
-    "cancelled": "Cancelled",
-    "budget_reached": "Stopped at a limit",
-}
+from bot.rules.verdicts import KINDS
 
 DETERMINISM = {
     "deterministic": "deterministic",
@@ -35,19 +23,6 @@ DETERMINISM = {
     "nondeterministic": "varies even with the same seed",
 }
 
-_NEXT = {
-    "not_reproduced": "Compare the versions above with the reporter's, "
-    "and try others with --with 'package==version' and --python.",
-    "different_failure": "Compare the two failures: the observed one may be another bug, "
-    "or the environment may differ from the reporter's.",
-    "inconclusive": "Add what would settle it to the bug report (a complete program, the full "
-    "traceback, exact versions), then run Reprise again.",
-    "needs_info": "Add the missing parts to the bug report, then run Reprise again.",
-    "needs_hardware": "Run it on a machine with this hardware (for a GPU, add --device gpu).",
-    "not_a_bug": "If this is a bug, add a program that shows it, and its output.",
-    "cancelled": "Run it again; finished environments are reused.",
-    "budget_reached": "Raise --max-cost, --max-tokens or --minutes and run it again.",
-}
 _LONGER = "Run it longer with --max-runs, or with another --seed."
 _FROM_CLONE = "build the repository at"
 
@@ -143,7 +118,7 @@ def next_step(report: Report, run: str = "") -> str:
         return _next_control(report, f"reprise control {named}")
     if isinstance(report.verdict, Inconclusive) and report.verdict.at_maximum:
         return _LONGER
-    return _unbuilt(report) if report.verdict.kind == "setup_failed" else _NEXT[report.verdict.kind]
+    return KINDS[report.verdict.kind].next_step or _unbuilt(report)
 
 
 def _next_control(report: Report, command: str) -> str:

@@ -36,6 +36,7 @@ from bot.render.phrases import (
 )
 from bot.render.phrases.signature import signature_rows
 from bot.render.sections import program, proofs
+from bot.rules.verdicts import KINDS
 
 Counted = Reproduced | NotReproduced | Inconclusive | DifferentFailure
 
@@ -44,7 +45,7 @@ def verdict(report: Report) -> Section:
     """The verdict line, its reason, and where the failure came from."""
     kind, figures = report.verdict.kind, verdicts.figures(report)
     line = [f"{figures}." if figures else "", verdicts.standing(report)]
-    title = "No failure to reproduce" if report.repaired_instead else verdicts.TITLES[kind]
+    title = "No failure to reproduce" if report.repaired_instead else KINDS[kind].title
     headline = Headline(title, " ".join(filter(None, line)), kind)
     reason = "" if _in_table(report) else verdicts.reason(report)
     texts: list[Text] = [reason, verdicts.unconfirmed(report), proofs.where(report.bisection)]

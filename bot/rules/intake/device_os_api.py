@@ -1,16 +1,15 @@
-"""Device, operating system, the calls a report is about, and links and attachments that are not
+"""Device, the calls a report is about, and links and attachments that are not
 available here.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Literal
 
 from bot.models.bug import Fence, FenceKind, Issue, Missing, Quote, Role
 from bot.rules.intake.document import ReportDocument
 from bot.rules.intake.sentences import Sentence
-from bot.rules.intake.version_dumps import EXAMPLE
 
 Device = Literal["cpu", "gpu", "tpu", "mps", ""]
 _CODE: tuple[tuple[Device, re.Pattern[str]], ...] = (
@@ -47,18 +46,6 @@ _TEXT: tuple[tuple[Device, re.Pattern[str]], ...] = (
             re.I,
         ),
     ),
-)
-_OS_FIELD = re.compile(
-    r"^[\s#*|-]{0,20}(?:OS(?: Platform(?: and Distribution)?)?|Operating System|Platform|Python "
-    r"platform"
-    r"|System)(?: \([^)]{0,40}\))?[`*]{0,3}\s*[:|]\s*[`*]{0,3}(?P<os>[A-Za-z][^\n|]{1,80})",
-    re.I,
-)
-_OS_WORD = re.compile(
-    r"\b(?P<os>Ubuntu(?: \d\d\.\d\d(?:\.\d)?)?|Debian(?: \d+)?|CentOS(?: \d)?|Windows(?: "
-    r"(?:10|11|Server \d+))?"
-    r"|mac ?OS(?: [\d.]+| \w+)?|OS X|WSL2?|Linux|Red Hat|Fedora(?: \d+)?|Arch Linux|Rocky Linux)\b",
-    re.I,
 )
 # Kinds of block that show what a run did, each with the device of which it says nothing.
 _PRINTED = {FenceKind.ENVIRONMENT: "gpu", FenceKind.TRACEBACK: "cpu", FenceKind.OUTPUT: ""}
@@ -126,49 +113,37 @@ _LINKS: tuple[
 )
 
 
-def device(
-    issue: Issue, words: Sequence[Sentence], fences: Sequence[Fence], document: ReportDocument
-) -> tuple[Device, Quote | None]:
+def device(issue: Issue, words: Sequence[Sentence], fences: Sequence[Fence]) -> Device:
     """What the programs ask for, else what the words say, else what was printed."""
-    return next(
-        chain(_asked(fences, document), _spoken(issue, words), _printed(fences, document)),
-        ("", None),
-    )
+    return next(chain(_asked(fences), _spoken(issue, words), _printed(fences)), "")
 
 
-def _asked(fences: Sequence[Fence], document: ReportDocument) -> Iterator[tuple[Device, Quote]]:
+def _asked(fences: Sequence[Fence]) -> Iterator[Device]:
     for fence in fences:
         unmeant = fence.role in {Role.FIX, Role.SOURCE, Role.CONTRAST}
         if fence.kind is not FenceKind.PROGRAM or unmeant or _GUARDED.search(fence.text):
             continue
+        lines = [line for line in fence.raw.split("\n") if not line.lstrip().startswith("#")]
         for name, pattern in _CODE:
-            for line, quote in _quotes(fence, document):
-                if pattern.search(line[:2000]) and not line.lstrip().startswith("#"):
-                    yield name, quote
+            if any(pattern.search(line[:2000]) for line in lines):
+                yield name
 
 
-def _quotes(fence: Fence, document: ReportDocument) -> Iterator[tuple[str, Quote]]:
-    """Each line of a block, and the line as a quotation."""
-    for number, line in enumerate(fence.raw.split("\n"), fence.line):
-        yield line, Quote(text=line.strip()[:300], line=min(number, len(document.lines)))
-
-
-def _spoken(issue: Issue, words: Sequence[Sentence]) -> Iterator[tuple[Device, Quote]]:
-    title = Quote(text=issue.title, source="title")
-    told = ((sentence.text, sentence.quote, _is_inventory(sentence)) for sentence in words)
-    for text, quote, machine in chain([(issue.title, title, False)], told):
+def _spoken(issue: Issue, words: Sequence[Sentence]) -> Iterator[Device]:
+    told = ((sentence.text, _is_inventory(sentence)) for sentence in words)
+    for text, machine in chain([(issue.title, False)], told):
         for name, pattern in _TEXT:
             if pattern.search(text[:2000]) and (name == "cpu" or not machine):
-                yield name, quote
+                yield name
 
 
-def _printed(fences: Sequence[Fence], document: ReportDocument) -> Iterator[tuple[Device, Quote]]:
+def _printed(fences: Sequence[Fence]) -> Iterator[Device]:
     for fence in fences:
-        lines = _quotes(fence, document) if fence.kind in _PRINTED else ()
-        for line, quote in islice(lines, 2000):
+        lines = fence.raw.split("\n")[:2000] if fence.kind in _PRINTED else ()
+        for line in lines:
             named = (name for name, pattern in (_TEXT[0], _TEXT[3]) if pattern.search(line[:2000]))
             if (found := next(named, None)) and found != _PRINTED[fence.kind]:
-                yield found, quote
+                yield found
 
 
 def _is_inventory(sentence: Sentence) -> bool:
@@ -178,25 +153,6 @@ def _is_inventory(sentence: Sentence) -> bool:
         re.search(r"\b(?:versions?|environment|system|setup|GPU model)\b", heading, re.I)
         or re.search(r"GPU models and|GPU \d+:|used to build", sentence.text)
     )
-
-
-def system(words: Sequence[Sentence], document: ReportDocument) -> str:
-    """The operating system, from a field or from the words."""
-    return next(_systems(words, document), "")
-
-
-def _systems(words: Sequence[Sentence], document: ReportDocument) -> Iterator[str]:
-    for line in document.lines[:5000]:
-        match = _OS_FIELD.match(EXAMPLE.sub(" ", line[:300]))
-        if match and (named := _OS_WORD.search(match["os"])):
-            yield named["os"] if "uname" in match["os"] else match["os"].strip(" `*")
-    for prose in document.prose:
-        asked = re.match(r"OS\b|operating system", "".join(prose.headings[-1:]), re.I)
-        if asked and not prose.heading and _OS_WORD.search(prose.text):
-            yield prose.text.strip()[:80]
-    for sentence in words:
-        if match := _OS_WORD.search(EXAMPLE.sub(" ", sentence.text)):
-            yield match["os"]
 
 
 def api(issue: Issue, words: Sequence[Sentence]) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Finds tracebacks in any text: of CPython, IPython, pytest and rich, or only their last line."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
 from bot.models.bug import Frame
@@ -72,29 +72,12 @@ def _unfolded(span: TracebackSpan) -> TracebackSpan:
 
 
 def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> TracebackSpan | None:
+    """The traceback that opens on a line, in the first format that the line shows."""
     line = lines[at]
     if len(line) > 20_000 or not line or line.isspace():
         return None
-    if TITLE in line:
-        return _titled(lines, at, home)
-    if frames.CPYTHON.match(line):
-        return _cpython(lines, at, at, "", home)
-    if line.lstrip().startswith(_NOTEBOOK_STARTS) and frames.notebook(line, home):
-        return _notebook(lines, at, at, home)
-    if frames.PYTEST_ERROR.match(line):
-        return _pytest(lines, at, home)
-    return _pytest_short(lines, at, home) or _last_line(lines, at, tight)
-
-
-def _titled(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
-    """The traceback below a title, in the format that the title shows."""
-    if "\u2500" in lines[at]:
-        return rich(lines, at, home)
-    if _NOTEBOOK_HEADER.match(lines[at]):
-        return _notebook(lines, at, at + 1, home)
-    header = _HEADER.match(lines[at])
-    prefix = header["prefix"] if header and "Exception Group" not in lines[at] else ""
-    return _cpython(lines, at, at + 1, prefix, home)
+    known = next((each for each in FORMATS if each.opens(line)), None)
+    return known.read(lines, at, home) if known is not None else _last_line(lines, at, tight)
 
 
 def _ending(lines: Sequence[str], at: int) -> TracebackSpan | None:
@@ -252,10 +235,10 @@ def _pytest_short(lines: Sequence[str], at: int, home: str) -> TracebackSpan | N
     """A failure on one line, as pytest prints it with `--tb=line`."""
     place = _PYTEST_SHORT.match(lines[at])
     error = LONE.match(place["error"]) if place else None
-    if place is None or error is None or not error["msg"]:
+    if place is None or error is None:
         return None
     found = [frames.frame(place["path"], place["line"], "", home=home)]
-    return span_of(at, at + 1, error["exc"], error["msg"].strip(), found)
+    return span_of(at, at + 1, error["exc"], (error["msg"] or "").strip(), found)
 
 
 def _linked(lines: Sequence[str], spans: list[TracebackSpan]) -> list[TracebackSpan]:
@@ -287,3 +270,50 @@ def _is_inner(lines: Sequence[str], start: int) -> bool:
     """Whether a traceback is inside the message of the one before, such as a worker's own."""
     titled = start > 0 and TITLE in lines[start - 1] and TITLE not in lines[start]
     return titled or "Original Traceback" in lines[start]
+
+
+def _titled(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
+    header = _HEADER.match(lines[at])
+    prefix = header["prefix"] if header and "Exception Group" not in lines[at] else ""
+    return _cpython(lines, at, at + 1, prefix, home)
+
+
+def _is_short(line: str) -> bool:
+    place = _PYTEST_SHORT.match(line)
+    error = LONE.match(place["error"]) if place else None
+    return bool(error and error["msg"])
+
+
+@dataclass(frozen=True, slots=True)
+class TracebackFormat:
+    """A way of printing tracebacks: whether a line `opens` one, and its reader, which gets the
+    lines, the place of that line and the import name of the repository.
+    """
+
+    name: str
+    opens: Callable[[str], object]
+    read: Callable[[Sequence[str], int, str], TracebackSpan | None]
+
+
+FORMATS: tuple[TracebackFormat, ...] = (
+    TracebackFormat("rich", lambda line: TITLE in line and "\u2500" in line, rich),
+    TracebackFormat(
+        "IPython, with its title",
+        _NOTEBOOK_HEADER.match,
+        lambda lines, at, home: _notebook(lines, at, at + 1, home),
+    ),
+    TracebackFormat("Python", lambda line: TITLE in line, _titled),
+    TracebackFormat(
+        "Python, without its title",
+        frames.CPYTHON.match,
+        lambda lines, at, home: _cpython(lines, at, at, "", home),
+    ),
+    TracebackFormat(
+        "IPython",
+        lambda line: line.lstrip().startswith(_NOTEBOOK_STARTS) and frames.notebook(line),
+        lambda lines, at, home: _notebook(lines, at, at, home),
+    ),
+    TracebackFormat("pytest", frames.PYTEST_ERROR.match, _pytest),
+    TracebackFormat("pytest --tb=line", _is_short, _pytest_short),
+)
+"""In this order: a line is read in the first format that it opens."""

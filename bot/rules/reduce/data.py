@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from bot.models.base import Record
+from bot.rules.intake.python import name_of
 from bot.rules.reduce.edits import Files, ParsedFile, Reduction, Replacement, parsed_files
-from bot.rules.reduce.expressions import name_of
 from bot.rules.reduce.statements import unwrapped
 
 _FEW = 2

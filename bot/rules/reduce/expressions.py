@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from bot.rules.code.syntax import Function, nodes
+from bot.rules.intake.python import name_of
 from bot.rules.reduce.edits import Files, ParsedFile, Reduction, parsed_files
 from bot.rules.reduce.tidy import importing
 
@@ -121,11 +122,6 @@ def _call(file: ParsedFile, node: ast.Call, modules: set[str]) -> Iterator[Reduc
         yield Reduction("drop all arguments", (everything,), alters_values=method is None)
     spans = [*map(file.span, node.args), *map(file.span, node.keywords)]
     yield from _each_dropped(file, "argument", spans)
-
-
-def name_of(node: ast.expr) -> str:
-    """The last part of a (dotted) name."""
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def _each_dropped(

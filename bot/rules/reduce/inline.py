@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from bot.rules.code.syntax import nodes
+from bot.rules.intake.python import name_of
 from bot.rules.reduce import (
     inline_methods,
     inline_objects,
@@ -13,7 +14,7 @@ from bot.rules.reduce import (
     inline_variables,
 )
 from bot.rules.reduce.edits import Files, ParsedFile, Reduction, Replacement, parsed_files
-from bot.rules.reduce.expressions import name_of, with_comma
+from bot.rules.reduce.expressions import with_comma
 from bot.rules.reduce.splice import Function, spliced
 from bot.rules.script_fixes.edits import Positioned
 

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from bot.rules.code.syntax import nodes
+from bot.rules.intake.python import name_of
 from bot.rules.reduce.edits import ParsedFile, Reduction, Replacement, parenthesised
-from bot.rules.reduce.expressions import name_of
 from bot.rules.reduce.splice import Function, arguments_of, spliced, super_arguments
 from bot.rules.script_fixes.edits import apply
 

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from bot.rules.code.syntax import nodes
+from bot.rules.intake.python import name_of
 from bot.rules.reduce.edits import ParsedFile, Reduction, Replacement
-from bot.rules.reduce.expressions import name_of
 
 _Fields = dict[str, str]
 """The fields of a class with their defaults, "" where there is none."""

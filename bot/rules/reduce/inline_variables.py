@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from bot.rules.code.syntax import nodes
+from bot.rules.intake.python import name_of
 from bot.rules.reduce.edits import ParsedFile, Reduction, Replacement, own_blocks
-from bot.rules.reduce.expressions import MAX_WIDTH, assigned, name_of
+from bot.rules.reduce.expressions import MAX_WIDTH, assigned
 from bot.rules.reduce.splice import Function
 
 _WRITES = frozenset({"save", "dump", "dumps", "write"})

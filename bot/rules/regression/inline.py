@@ -5,6 +5,7 @@ import builtins
 from collections.abc import Iterator
 
 from bot.rules.parsing import parse
+from bot.rules.reduce.statements import inside_strings
 
 # What depends on being a module: its names, its file, and what finds classes by their module.
 _NAMES = frozenset(
@@ -29,7 +30,7 @@ def body(source: str, indent: str) -> str | None:
         return None
     if not tree.body or _needs_a_module(tree):
         return None
-    held = _inside_strings(tree)
+    held = inside_strings(tree.body)
     lines = source.replace("\r\n", "\n").rstrip("\n").split("\n")
     text = "\n".join(
         line if number in held or not line.strip() else indent + line
@@ -64,18 +65,6 @@ def _same(tree: ast.Module, text: str, indent: str) -> bool:
         assert isinstance(first, ast.If)
         statements = first.body
     return ast.dump(ast.Module(statements, [])) == ast.dump(tree)
-
-
-def _inside_strings(tree: ast.Module) -> set[int]:
-    """The lines that begin inside a string: blanks there would be part of it."""
-    found: set[int] = set()
-    for node in ast.walk(tree):
-        text = isinstance(node, ast.JoinedStr) or (
-            isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
-        )
-        if text:
-            found.update(range(node.lineno + 1, (node.end_lineno or node.lineno) + 1))  # type: ignore[attr-defined]
-    return found
 
 
 def _needs_a_module(tree: ast.Module) -> bool:

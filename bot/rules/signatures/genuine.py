@@ -16,7 +16,7 @@ from functools import lru_cache
 from bot.rules.intake import exceptions
 from bot.rules.intake.python import module_of, name_of
 from bot.rules.parsing import parse
-from bot.rules.signatures import wording
+from bot.rules.signatures import taint, wording
 
 _HARDWARE = re.compile(
     r"cuda|cudnn|cublas|nccl|device-side|hip error|rocm|out of memory|segmentation fault",
@@ -27,8 +27,6 @@ _SENDS = re.compile(
 )
 _RAISES = re.compile(r"raise\s+(?P<name>[\w.]+(?=\s*\()|(?:\w+\.)*_*[A-Z]\w*)")
 _FRAME, _SAME = 4, 0.95
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_BINDINGS = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.withitem, ast.NamedExpr)
 _HOLDERS = (ast.stmt, ast.ExceptHandler, ast.match_case)
 _PRINTERS = {
     *("print", "write", "writelines", "warn", "warning", "error"),
@@ -56,15 +54,6 @@ def is_computed(test: ast.expr) -> bool:
     """Whether a condition depends on anything but constants."""
     computed = (ast.Name, ast.Call, ast.Attribute, ast.Subscript)
     return any(isinstance(node, computed) for node in ast.walk(test))
-
-
-def names_in(node: ast.AST, context: type[ast.expr_context] = ast.expr_context) -> set[str]:
-    """The names in a piece of a program, of those that are read or written alone if so wanted."""
-    return {
-        part.id
-        for part in ast.walk(node)
-        if isinstance(part, ast.Name) and isinstance(part.ctx, context)
-    }
 
 
 def utters(text: str, message: str) -> bool:
@@ -115,40 +104,16 @@ def _guarded(tree: ast.Module) -> Iterator[tuple[ast.stmt, Guard]]:
 def _decides(test: ast.expr, libraries: set[str]) -> Guard:
     if not is_computed(test):
         return Guard.NONE
-    return Guard.LIBRARY if names_in(test) & libraries else Guard.COMPUTED
+    return Guard.LIBRARY if taint.names_in(test) & libraries else Guard.COMPUTED
 
 
 def _library_values(tree: ast.Module) -> set[str]:
     """The names of a program that hold a library, or what was computed with one."""
-    nodes = list(ast.walk(tree))
-    found = {name for node in nodes for name in _imported(node)}
-    flows = [
-        ({node.name}, names_in(node))
-        if isinstance(node, _DEFINITIONS)
-        else (names_in(node, ast.Store), names_in(node, ast.Load))
-        for node in nodes
-        if isinstance(node, _DEFINITIONS + _BINDINGS)
-    ]
-    flows += [(_parameters(node), names_in(call)) for node, call in _calls(nodes)]
-    while new := [written - found for written, read in flows if read & found and written - found]:
-        found = found.union(*new)
-    return found
-
-
-def _calls(nodes: list[ast.AST]) -> Iterator[tuple[ast.AST, ast.Call]]:
-    """The program's own functions, each with the calls of it."""
-    functions = {
-        node.name: node
-        for node in nodes
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
-    for call in nodes:
-        if isinstance(call, ast.Call) and name_of(call.func) in functions:
-            yield functions[name_of(call.func)], call
-
-
-def _parameters(node: ast.AST) -> set[str]:
-    return {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
+    imported = {name for node in ast.walk(tree) for name in _imported(node)}
+    flows = (*taint.assignment_flows(tree), *taint.block_flows(tree), *taint.call_flows(tree))
+    return imported | taint.tainted_names(
+        flows, lambda node: isinstance(node, ast.Name) and node.id in imported
+    )
 
 
 def _imported(node: ast.AST) -> Iterator[str]:
@@ -172,7 +137,7 @@ def self_raised(source: str, message: str, *, prints: bool = True) -> str:
             continue
         own = _words(statement, guard=guard, imitates=imitates)
         for words in filter(None, (own, *_made(statement, guard))):
-            values = (value for name in names_in(words) for value in assigned.get(name, ()))
+            values = (value for name in taint.names_in(words) for value in assigned.get(name, ()))
             if any(utters(literal(part), message) for part in (words, *values)):
                 return ast.get_source_segment(source, statement) or ast.unparse(statement)
     return ""

@@ -2,21 +2,17 @@
 
 A name is touched when it is bound, directly or through other touched names, to something that was
 imported from the package and used under one of the reported names. A value printed as evidence must
-be touched. The data-flow analysis is coarse on purpose (flow-insensitive, one namespace): it may
-find too much touched, and serves to refuse programs that never reach the code in question or print
-constants.
+be touched. The data flow is coarse on purpose: it may find too much touched, and serves to refuse
+programs that never reach the code in question or print constants.
 """
 
 import ast
 from collections import Counter
 from collections.abc import Iterator
-from typing import TypeGuard
 
 from bot.rules.intake.python import module_of, name_of, tree_of
+from bot.rules.signatures import taint
 from bot.rules.signatures.observed import MARK
-
-Flow = tuple[set[str], ast.AST]
-"""Names that are bound or changed, and what their values come from."""
 
 
 def exercises(source: str, api: tuple[str, ...]) -> bool:
@@ -99,73 +95,41 @@ class _Reach:
 
     def depends(self, node: ast.AST, touched: set[str]) -> bool:
         """Whether anything in a node is touched."""
-        return any(
-            self.touches(part) or (isinstance(part, ast.Name) and part.id in touched)
-            for part in ast.walk(node)
-        )
+        return taint.depends_on(node, self.touches, touched)
 
     def touched_names(self) -> set[str]:
-        """All names that depend on the reported code: the least fixed point of the flows."""
-        touched: set[str] = set()
-        flows = [flow for node in ast.walk(self._tree) for flow in _flows(node)]
-        constants, more = _constants(self._tree), {""}
-        while more:
-            reached = [names for names, source in flows if self.depends(source, touched)]
-            more = set[str]().union(*reached) - touched - constants
-            touched |= more
-        return touched
+        """All names that depend on the reported code."""
+        tree = self._tree
+        flows = (*taint.assignment_flows(tree), *taint.block_flows(tree), *_used(tree))
+        return taint.tainted_names(flows, self.touches, _constants(tree))
 
 
-def _flows(node: ast.AST) -> list[Flow]:
-    """Where values go in one statement or expression."""
-    if isinstance(node, ast.Assign):
-        return [(_names(target), node.value) for target in node.targets]
-    if isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
-        return [(_names(node.target), node.value)] if node.value is not None else []
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return [({node.name}, node)]
-    if isinstance(node, ast.Call):
-        return _call_flows(node)
-    return _block_flows(node)
-
-
-def _block_flows(node: ast.AST) -> list[Flow]:
-    if isinstance(node, ast.For | ast.AsyncFor):
-        # What a loop over touched things assigns in its body is touched as well.
-        stored = {part.id for row in node.body for part in ast.walk(row) if _is_stored(part)}
-        return [(_names(node.target) | stored, node.iter)]
-    if isinstance(node, ast.comprehension):
-        return [(_names(node.target), node.iter)]
-    if isinstance(node, ast.With | ast.AsyncWith):
-        targets = [item.optional_vars for item in node.items if item.optional_vars]
-        bound = {name for target in targets for name in _names(target)}
-        sources = [*(item.context_expr for item in node.items), *node.body]
-        return [(bound, source) for source in sources]
-    if isinstance(node, ast.Try):
-        caught = {handler.name for handler in node.handlers if handler.name}
-        return [(caught, statement) for statement in node.body]
-    return []
-
-
-def _call_flows(node: ast.Call) -> list[Flow]:
-    """The code in question may change or call what it is given: a hook, a spy, a tensor."""
-    given = (*node.args, *(word.value for word in node.keywords))
-    flows: list[Flow] = [({name for part in given for name in _names(part)}, node.func)]
-    if isinstance(node.func, ast.Attribute):
-        flows += [(_names(node.func.value), part) for part in given]
-    return flows
+def _used(tree: ast.Module) -> Iterator[taint.Flow]:
+    """What the code in question may change or call of what it is given (a hook, a spy, a tensor),
+    and the exceptions that it raises.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Try):
+            caught = {handler.name for handler in node.handlers if handler.name}
+            yield from ((caught, statement) for statement in node.body)
+        elif isinstance(node, ast.Call):
+            given = (*node.args, *(word.value for word in node.keywords))
+            yield set[str]().union(*map(taint.names_in, given)), node.func
+            if isinstance(node.func, ast.Attribute):
+                yield from ((taint.names_in(node.func.value), part) for part in given)
 
 
 def _constants(tree: ast.Module) -> set[str]:
     """Names that are only ever set to immutable values, such as a number passed to a call."""
     nodes = list(ast.walk(tree))
-    stored = Counter(node.id for node in nodes if _is_stored(node))
+    names = (node for node in nodes if isinstance(node, ast.Name))
+    stored = Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
     plain = Counter(
         name
         for node in nodes
         if isinstance(node, ast.Assign) and _immutable(node.value)
         for target in node.targets
-        for name in _names(target)
+        for name in taint.names_in(target)
     )
     return {name for name, times in plain.items() if times == stored[name]}
 
@@ -173,11 +137,3 @@ def _constants(tree: ast.Module) -> set[str]:
 def _immutable(value: ast.expr) -> bool:
     parts = (part for part in ast.walk(value) if isinstance(part, ast.expr))
     return all(isinstance(part, ast.Constant | ast.UnaryOp | ast.Tuple) for part in parts)
-
-
-def _is_stored(node: ast.AST) -> TypeGuard[ast.Name]:
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-
-
-def _names(target: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(target) if isinstance(part, ast.Name)}

@@ -17,7 +17,7 @@ from bot.models.signature import (
 )
 from bot.rules.intake import exceptions
 from bot.rules.intake.python import module_of, name_of
-from bot.rules.signatures import genuine, relevance
+from bot.rules.signatures import genuine, relevance, taint
 
 _TAMPERS = re.compile(r"\.reprise\b|\bREPRISE_[A-Z]+|\bsitecustomize\b")
 _LONG_S = 5
@@ -59,48 +59,35 @@ def written_down(source: str) -> str:
     prints = [
         node for node in nodes if isinstance(node, ast.Call) and name_of(node.func) == "print"
     ]
-    given = {
-        target.id: node.value
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    stored = taint.names_in(tree, ast.Store)
+    rebound = {node.arg for node in nodes if isinstance(node, ast.arg)} | (stored - _set_once(tree))
     # What a program catches is not its own making, unless it raises something.
     raises = any(isinstance(node, ast.Raise) for node in nodes)
     handlers = (node for node in nodes if isinstance(node, ast.ExceptHandler) and not raises)
-    caught = {node.name for node in handlers if node.name}
-    rebound = (
-        {node.arg for node in nodes if isinstance(node, ast.arg)}
-        | caught
-        | (
-            {
-                node.id
-                for node in nodes
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-            }
-            - set(given)
-        )
-    )
-    values = [part for call in prints for part in call.args]
-    computed = any(_computes(part, given, rebound, 0) for part in values)
+    rebound |= {node.name for node in handlers if node.name}
+
+    def computes(node: ast.AST) -> bool:
+        return _computes(node) or (isinstance(node, ast.Name) and node.id in rebound)
+
+    held = taint.tainted_names(taint.assignment_flows(tree), computes)
+    values = (part for call in prints for part in call.args)
+    computed = any(taint.depends_on(part, computes, held) for part in values)
     return ast.unparse(prints[0]) if prints and not computed else ""
 
 
-def _computes(node: ast.expr, given: dict[str, ast.expr], rebound: set[str], depth: int) -> bool:
-    for part in ast.walk(node):
-        if isinstance(part, ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp):
-            found = any(isinstance(inner, ast.Name | ast.Call) for inner in ast.walk(part))
-        elif isinstance(part, ast.Name):
-            value = given.get(part.id)
-            found = part.id in rebound or depth > 20
-            found = found or (value is not None and _computes(value, given, rebound, depth + 1))
-        else:
-            untrivial = isinstance(part, ast.Call) and name_of(part.func) not in _TRIVIAL
-            found = untrivial or isinstance(part, _CODE)
-        if found:
-            return True
-    return False
+def _set_once(tree: ast.Module) -> set[str]:
+    """The names that the module itself assigns."""
+    targets = (
+        target for node in tree.body if isinstance(node, ast.Assign) for target in node.targets
+    )
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def _computes(node: ast.AST) -> bool:
+    if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp):
+        return any(isinstance(inner, ast.Name | ast.Call) for inner in ast.walk(node))
+    untrivial = isinstance(node, ast.Call) and name_of(node.func) not in _TRIVIAL
+    return untrivial or isinstance(node, _CODE)
 
 
 def _idles(loop: ast.AST) -> bool:

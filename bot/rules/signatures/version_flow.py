@@ -6,10 +6,10 @@ assignments and the program's own functions.
 """
 
 import ast
-from collections.abc import Iterator
 
 from bot.rules.code.syntax import dotted
 from bot.rules.intake.python import name_of
+from bot.rules.signatures import taint
 
 _ATTRIBUTES = {
     *("__version__", "__version_info__", "version_info", "hexversion", "git_version"),
@@ -35,22 +35,17 @@ _HARMLESS = (
     *(ast.Attribute, ast.Starred, ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Slice),
     *(ast.Return, ast.NamedExpr),
 )
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def deciding(tree: ast.Module) -> str:
     """The first expression in which a version decides anything, or ""."""
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
-    functions = {node.name: node for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)}
-    sources, held, found = _bare(tree), set[str](), ""
-    for _ in range(20):  # rounds until nothing new holds a version
-        known = len(held)
-        for node in ast.walk(tree):
-            if _is_version(node, sources) or _reads(node, held):
-                found = found or _followed(node, parents, functions, held)
-        if found or len(held) == known:
-            break
-    return found
+    own = {node.name for node in ast.walk(tree) if isinstance(node, taint.Function)}
+    sources = _bare(tree)
+    flows = (*taint.assignment_flows(tree), *taint.call_flows(tree))
+    held = taint.tainted_names(flows, lambda node: _is_version(node, sources))
+    versions = (node for node in ast.walk(tree) if _is_version(node, sources) or _reads(node, held))
+    return next(filter(None, (_decision(node, parents, own) for node in versions)), "")
 
 
 def _bare(tree: ast.Module) -> set[str]:
@@ -89,36 +84,18 @@ def _reads(node: ast.AST, held: set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in held and isinstance(node.ctx, ast.Load)
 
 
-def _followed(
-    node: ast.AST,
-    parents: dict[ast.AST, ast.AST],
-    functions: dict[str, ast.FunctionDef | ast.AsyncFunctionDef],
-    held: set[str],
-) -> str:
-    """What a version decides where it stands, or "" where it is shown or kept; then the names that
-    keep it are added to `held`.
+def _decision(node: ast.AST, parents: dict[ast.AST, ast.AST], own: set[str]) -> str:
+    """What a version decides where it stands, or "" where it is shown or kept. `own` are the
+    program's functions.
     """
-    while (above := parents.get(node)) is not None:
+    while not isinstance(node, ast.stmt) and (above := parents.get(node)) is not None:
         if isinstance(above, ast.Call) and node is not above.func:
-            name = name_of(above.func)
-            if name in functions:
-                held |= _parameters(functions[name])
-            elif name not in _SHOWN_BY | _KEPT_BY:
+            if name_of(above.func) not in own | _SHOWN_BY | _KEPT_BY:
                 return ast.unparse(above)[:120]
-        elif isinstance(above, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
-            held |= _targets(above)
-        elif isinstance(above, ast.Return):
-            held |= _enclosing(above, parents)
         elif not _is_harmless(above, node):
             return ast.unparse(above).splitlines()[0][:120]
-        if isinstance(above, ast.stmt):
-            return ""
         node = above
     return ""
-
-
-def _parameters(node: ast.AST) -> set[str]:
-    return {part.arg for part in ast.walk(node) if isinstance(part, ast.arg)}
 
 
 def _is_harmless(above: ast.AST, node: ast.AST) -> bool:
@@ -127,28 +104,3 @@ def _is_harmless(above: ast.AST, node: ast.AST) -> bool:
     if isinstance(above, ast.Subscript):  # a part of a version, not a choice by one
         return node is above.value
     return isinstance(above, (*_HARMLESS, ast.Call))
-
-
-def _targets(node: ast.AST) -> set[str]:
-    """The names that an assignment binds, or the object that it changes."""
-    return {
-        part.id
-        for target in _written(node)
-        for part in ast.walk(target)
-        if isinstance(part, ast.Name)
-    }
-
-
-def _written(node: ast.AST) -> Iterator[ast.expr]:
-    if isinstance(node, ast.Assign):
-        yield from node.targets
-    elif isinstance(node, ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
-        yield node.target
-
-
-def _enclosing(node: ast.AST, parents: dict[ast.AST, ast.AST]) -> set[str]:
-    """The name of the function that a statement stands in."""
-    above: ast.AST | None = node
-    while above is not None and not isinstance(above, _FUNCTIONS):
-        above = parents.get(above)
-    return {above.name} if isinstance(above, _FUNCTIONS) else set()

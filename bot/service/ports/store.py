@@ -1,6 +1,8 @@
-"""The store's ports, one per user. Every method is one transaction; nothing is half done when the
+"""The store's port. Every method is one transaction; nothing is half done when the
 process is killed.
 """
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -79,8 +81,17 @@ class Settled(Record):
     reaction: Reaction | None = None
 
 
-class DeliveryStore(Protocol):
-    """Webhook deliveries: stored once, leased by one worker at a time."""
+CREDENTIALS_ALARM = "alarm:credentials"
+"""Where all processes say why GitHub refuses the App's credentials."""
+
+ALARM_S = 1200.0
+"""How long an alarm counts: longer than the time between two looks at waiting work."""
+
+
+class AppStore(Protocol):
+    """All that the App stores."""
+
+    # Webhook deliveries: stored once, leased by one worker at a time.
 
     def claim(self, deliveries: Sequence[Delivery]) -> tuple[Claim, ...]:
         """Store deliveries, all in one transaction: "new" when never seen, "again" when it had
@@ -109,9 +120,7 @@ class DeliveryStore(Protocol):
     def seen(self, guids: Sequence[str]) -> frozenset[str]:
         """Those that need no redelivery: waiting, being handled or handled."""
 
-
-class RunStore(Protocol):
-    """Runs: requested, found, approved and cancelled."""
+    # Runs: requested, found, approved and cancelled.
 
     def add_run(self, new: NewRun) -> tuple[Run, bool]:
         """The run of this delivery and ordinal, and whether it is new: then its id is drawn, and
@@ -154,9 +163,7 @@ class RunStore(Protocol):
         worker answers the issue; RUNNING ones learn it with their next heartbeat.
         """
 
-
-class LeaseStore(Protocol):
-    """Leases on runs, for the worker that executes one."""
+    # Leases on runs, for the worker that executes one.
 
     def take_run(self, run: str, owner: str, lease_s: float) -> Run | None:
         """Lease a run. QUEUED becomes RUNNING; a REPORTED one without a live lease stays
@@ -194,11 +201,7 @@ class LeaseStore(Protocol):
         it has not been taken. Returns the turn to offer it under.
         """
 
-
-class ResultStore(Protocol):
-    """What a run records: attempts, exchanges with models, costs and the report. The methods that
-    write return False when the lease was lost.
-    """
+    # What a run records. The methods that write return False when the lease was lost.
 
     def note_attempt(
         self, run: str, owner: str, attempt: Attempt, script: Script, log: str
@@ -250,9 +253,7 @@ class ResultStore(Protocol):
     ) -> None:
         """Add the cost of model calls, also of a run that was erased while it worked."""
 
-
-class CommentStore(Protocol):
-    """The ids of our comments."""
+    # The ids of our comments.
 
     def comment(self, repository: str, number: int, key: str) -> OurComment | None:
         """A comment of ours, if we wrote it."""
@@ -263,9 +264,7 @@ class CommentStore(Protocol):
     def forget_comment(self, repository: str, number: int, key: str) -> None:
         """Delete a comment that somebody removed from GitHub."""
 
-
-class SweepStore(Protocol):
-    """Looks for second comments of ours."""
+    # Looks for second comments of ours.
 
     def note_sweep(
         self, installation: int, repository: str, number: int, key: str, after_s: float
@@ -282,9 +281,7 @@ class SweepStore(Protocol):
     def forget_sweep(self, sweep: Sweep) -> None:
         """Forget a look, unless it was put off since."""
 
-
-class WriteRateStore(Protocol):
-    """Bookings of writes to GitHub, shared by all processes."""
+    # Bookings of writes to GitHub, shared by all processes.
 
     def reserve_write(self, installation: int, owner: str, *, notifies: bool) -> float:
         """Book one write for an owner. 0.0: booked, write now. Otherwise nothing is booked, and
@@ -299,9 +296,7 @@ class WriteRateStore(Protocol):
     def hold_writes(self, installation: int, after_s: float) -> None:
         """Book no write of this installation for `after_s` seconds: GitHub asked to wait."""
 
-
-class UsageStore(Protocol):
-    """Quotas, kill switches and metrics."""
+    # Quotas, kill switches and metrics.
 
     def usage(
         self, since: datetime, *, repository: str | None = None, requester: str | None = None
@@ -319,13 +314,7 @@ class UsageStore(Protocol):
         "pull_requests.opened".
         """
 
-
-class RunHistory(RunStore, ResultStore, Protocol):
-    """Runs and their results."""
-
-
-class ErasingStore(Protocol):
-    """Deletion of what is no longer ours to keep."""
+    # Deletion of what is no longer ours to keep.
 
     def erase(self, installation: int, repository: int | None = None, *, before: datetime) -> int:
         """Delete what belongs to the private repositories of an installation, or to the one of an
@@ -334,35 +323,18 @@ class ErasingStore(Protocol):
         the number of runs. What they used today still counts, without a name.
         """
 
-
-class Ledger(RunStore, CommentStore, UsageStore, ErasingStore, Protocol):
-    """The store within one decision: all that is read and written is one transaction. It reads no
-    report: while it decides, no other process does.
-    """
-
-
-class DecisionStore(Protocol):
-    """What deliveries have led to."""
+    # What deliveries have led to.
 
     def outcome(self, cause: str, ordinal: int) -> Settled | None:
         """What this part of a delivery has led to, None before it was decided."""
 
-    def decide(self, cause: str, ordinal: int, act: Callable[[Ledger], Settled]) -> Settled:
+    def decide(self, cause: str, ordinal: int, act: Callable[[AppStore], Settled]) -> Settled:
         """The outcome. The first time `act` decides: what it does and its outcome are stored in
         one transaction, while no other process decides anything. After that nothing is done.
-        `act` must ask nobody but the ledger.
+        `act` gets the store within that transaction, must ask nobody else, and reads no report.
         """
 
-
-CREDENTIALS_ALARM = "alarm:credentials"
-"""Where all processes say why GitHub refuses the App's credentials."""
-
-ALARM_S = 1200.0
-"""How long an alarm counts: longer than the time between two looks at waiting work."""
-
-
-class SharedStore(Protocol):
-    """Short texts that all processes know."""
+    # Short texts that all processes know.
 
     def share(self, name: str, value: str, *, once: bool = False) -> str:
         """Store a text, or with `once` leave an earlier one; returns the one that is stored."""
@@ -373,9 +345,7 @@ class SharedStore(Protocol):
     def unshare(self, name: str) -> None:
         """Delete a text."""
 
-
-class MaintenanceStore(Protocol):
-    """Recovery after dead workers and lost messages, and deletion of old data."""
+    # Recovery after dead workers and lost messages, and deletion of old data.
 
     def overdue(self, unheard_s: float, *, refused: bool = False) -> tuple[Task, ...]:
         """Tasks to offer again, marked as offered: deliveries and runs whose lease ran out
@@ -393,23 +363,6 @@ class MaintenanceStore(Protocol):
         """Delete handled deliveries, finished runs and bookings older than a moment, and what
         erased runs used on days that are over; returns the number of runs.
         """
-
-
-class AppStore(
-    DeliveryStore,
-    RunHistory,
-    LeaseStore,
-    CommentStore,
-    SweepStore,
-    WriteRateStore,
-    UsageStore,
-    DecisionStore,
-    SharedStore,
-    MaintenanceStore,
-    ErasingStore,
-    Protocol,
-):
-    """Everything in one store, as the composition root builds it."""
 
     def close(self) -> None:
         """Close all connections."""

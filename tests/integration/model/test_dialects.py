@@ -51,9 +51,8 @@ def test_the_schema_and_the_limit_are_sent() -> None:
 @pytest.mark.parametrize(
     ("takes", "forms"),
     [
-        ("json_schema", ["strict", "json_schema"]),
-        ("json_object", ["strict", "json_schema", "json_object"]),
-        ("plain", ["strict", "json_schema", "json_object", "plain"]),
+        ("json_object", ["strict", "json_object"]),
+        ("plain", ["strict", "json_object", "plain"]),
     ],
 )
 def test_a_form_that_is_refused_gives_way_and_that_is_remembered(
@@ -128,7 +127,7 @@ def test_an_endpoint_that_takes_hardly_anything() -> None:
         return error(400, f"unsupported parameter: {extra[0]}") if extra else says(SAID)
 
     bodies = asked(strict, times=2)
-    assert len(bodies) == 7
+    assert len(bodies) == 6
     assert bodies[-1].keys() == {"model", "messages", "max_completion_tokens"}
 
 

@@ -30,8 +30,9 @@ from bot.models.run import (  # noqa: E402
     Repository,
     Run,
 )
-from bot.render import labels, sticky  # noqa: E402
+from bot.render import sticky  # noqa: E402
 from bot.render.terminal import terminal  # noqa: E402
+from bot.rules.verdicts import KINDS  # noqa: E402
 from bot.service.recording import StoreRecorder  # noqa: E402
 from bot.settings import load  # noqa: E402
 from handlers.app import create  # noqa: E402
@@ -92,7 +93,7 @@ def told(github: GitHubServer, run: Run, report: Report) -> str:
     """The verdict on an issue page; its address."""
     state, issue = github.state, report.issue
     state.installation(run.request.repository.full_name.partition("/")[0], [issue.repository])
-    label = labels.LABELS.get(report.verdict.kind)
+    label = KINDS[report.verdict.kind].label
     assert label is not None
     state.label(issue.repository, label.name, label.colour)
     state.issue(

@@ -1,1 +1,1 @@
-"""Alembic's folder: one file a step under `versions`, applied by `bot.adapters.store.migrate()`."""
+"""Alembic's folder: one file a step under `versions`, for `bot.adapters.store.bring_up()`."""

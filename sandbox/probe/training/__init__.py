@@ -6,6 +6,6 @@ at a framework only once the program has imported it. It writes facts and judges
 reads them as `bot/models/training.py`.
 """
 
-from . import imports
+from .imports import arm
 
-imports.arm()
+__all__ = ["arm"]

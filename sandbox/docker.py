@@ -271,7 +271,7 @@ class DockerSandbox(Sandbox):
         return removed
 
 
-class ContainerGuard(guard_client.Guard):
+class ContainerGuard(guard_client.GuardClient):
     """The guard of one container, whose first process it is."""
 
     def __init__(self, sandbox: DockerSandbox, total_s: float) -> None:

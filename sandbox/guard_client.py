@@ -241,7 +241,7 @@ class Connection:
             outcome.feed(data)
 
 
-class Guard:
+class GuardClient:
     """A guard and the way to it, which begins with its first job. `job` makes what it is sent of
     what is to be run.
     """
@@ -260,7 +260,7 @@ class Guard:
         on_output: OnOutput | None = None,
         sink: BinaryIO | None = None,
     ) -> RunResult:
-        """One job, as `sandbox.workspace.Runner` has it."""
+        """One job, as `sandbox.workspace.ProgramRunner` has it."""
         job = {**self._job(spec), "whole_output": sink is not None}
         if self._closed:
             raise SandboxError("the workspace is closed")

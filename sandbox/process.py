@@ -118,7 +118,7 @@ class Pipes(guard_client.Channel):
         return self.receiving.read1(1 << 18)
 
 
-class HostGuard(guard_client.Guard):
+class HostGuard(guard_client.GuardClient):
     """A guard on this host. Whatever happens, it gets to see its input end, kills what it started
     and leaves.
     """

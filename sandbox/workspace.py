@@ -31,7 +31,7 @@ _UNPACK = ("/bin/tar", "--no-same-owner", "-xf")
 _SYSTEM = {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
-class Runner(Protocol):
+class ProgramRunner(Protocol):
     """Runs one program after the other in the same folder."""
 
     def run(
@@ -51,7 +51,7 @@ class Runner(Protocol):
 
 
 def run_once(
-    runner: Runner, spec: RunSpec, cancel: Event | None, on_output: OnOutput | None
+    runner: ProgramRunner, spec: RunSpec, cancel: Event | None, on_output: OnOutput | None
 ) -> RunResult:
     """The run that is not a workspace: one program, and the end."""
     with closing(runner):
@@ -61,7 +61,7 @@ def run_once(
 class RunnerWorkspace(Workspace):
     """A workspace of programs that a runner runs."""
 
-    def __init__(self, runner: Runner, spec: WorkspaceSpec) -> None:
+    def __init__(self, runner: ProgramRunner, spec: WorkspaceSpec) -> None:
         self._runner, self._spec = runner, spec
         self._until = monotonic() + spec.total_s
         try:

@@ -131,7 +131,7 @@ def options(spec: RunSpec, scratch: Path | None = None) -> list[str]:
         *split(f"--dir {layout.HOME}"),
         *chain.from_iterable(("--ro-bind", str(one.source), one.inside) for one in spec.mounts),
         *_folder(spec, scratch, "work", layout.WORKDIR, "0755"),
-        *("--chdir", f"{layout.WORKDIR}/{spec.cwd}", "--clearenv"),
+        *split(f"--chdir {layout.WORKDIR} --clearenv"),
         *chain.from_iterable(("--setenv", name, value) for name, value in inside.items()),
     ]
 

@@ -277,11 +277,12 @@ class ContainerGuard(guard_client.GuardClient):
     def __init__(self, sandbox: DockerSandbox, total_s: float) -> None:
         super().__init__(lambda spec: layout.job(spec, sandbox.name, total_s))
         self.sandbox, self.total_s = sandbox, total_s
-        self.container, self.began = "", time.time()
+        self.container, self.began = "", 0.0
         self.attached: Attached | None = None
 
     @override
     def run(self, spec: RunSpec, **options: Any) -> RunResult:
+        self.began = time.time()
         try:
             result = super().run(spec, **options)
         except docker.errors.ImageNotFound as error:

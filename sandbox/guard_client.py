@@ -272,6 +272,7 @@ class GuardClient:
             self.answered = outcome.result is not None
             if not self.answered:
                 self.explain_end(outcome)
+                self.close()
         except JobFailed:
             raise
         except BaseException:

@@ -16,7 +16,9 @@ from sandbox.guard.place import Failed
 # names a signal on its own standard error (the guard's, handed in as descriptor 3), where nothing
 # else is written before "=".
 SHELL = (
-    'exec 4>&2 2>&3 3>&-; command -v -- "$1" >/dev/null || { echo "$1: not found=start" >&2; exit '
+    "exec 4>&2 2>&3 3>&-; "
+    '[ -z "$0" ] || cd "./$0" || { echo "$0: no folder=start" >&2; exit 127; }; '
+    'command -v -- "$1" >/dev/null || { echo "$1: not found=start" >&2; exit '
     "127; }; "
     '( exec "$@" 2>&4 4>&- ); s=$?; exec 4>&-; echo "=$s" >&2'
 )
@@ -85,7 +87,8 @@ class Bubble(host.Host):
             handed[SHELL_COPY] = _memory_file(shell.read())
         options += ["--perms", "0111", "--ro-bind-data", str(SHELL_COPY), SHELL_PATH]
         argv = [self.job["bwrap"], *self.job["options"], *options]
-        argv += ["--remount-ro", "/", "--", SHELL_PATH, "-c", SHELL, "sh", *self.job["argv"]]
+        argv += ["--remount-ro", "/", "--", SHELL_PATH, "-c", SHELL, self.job["cwd"]]
+        argv += self.job["argv"]
         streams = {1: out, 2: err}
         self.main = spawn.start(argv, {"PATH": "/usr/bin:/bin"}, streams | handed, self._before)
         for end in handed.values():

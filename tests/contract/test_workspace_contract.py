@@ -192,6 +192,9 @@ def test_works_in_a_folder_of_the_tree_and_with_variables_of_its_own(real, tree)
         assert done.stdout == "data 1 2\n"
         with pytest.raises(SandboxError, match="relative path"):
             real.exec(space, source, cwd="../..")
+        with pytest.raises(SandboxError, match="nowhere"):
+            real.exec(space, source, cwd="nowhere")
+        assert real.exec(space, source, cwd="data").stdout == "data 1 1\n"
 
 
 def test_nothing_can_be_done_after_the_end(bench):

@@ -45,7 +45,7 @@ class Bubble(host.Host):
                 host.remove(self.job["scratch"])
                 raise Failed(f"a workspace cannot get a file system ({error})") from error
 
-    def wall_in(self, base: str) -> None:
+    def bound_scratch(self, base: str) -> None:
         """Mount a tmpfs of the size of the workspace, which only the guard and what it starts see,
         and which is gone with the last of them.
         """

@@ -132,7 +132,7 @@ class Host(place.RunLocation):
         os.mkdir(new, 0o700)  # noqa: PTH102
         self.base = hold(new)  # before it has the name that a sweep looks for
         os.rename(new, base)  # noqa: PTH104
-        self.wall_in(base)
+        self.bound_scratch(base)
         for name in ("work", "tmp", "home"):
             os.mkdir(f"{base}/{name}", 0o700)  # noqa: PTH102
             if self.user:
@@ -141,7 +141,7 @@ class Host(place.RunLocation):
             os.chown(base, *self.user)
         self.folder = os.open(f"{base}/work", os.O_RDONLY | os.O_DIRECTORY)
 
-    def wall_in(self, base: str) -> None:
+    def bound_scratch(self, base: str) -> None:
         """Set bounds to what the scratch directory can hold, where polling is not enough."""
 
     def join_group(self) -> None:
